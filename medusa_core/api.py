@@ -67,6 +67,7 @@ from medusa_core.memory.trained_heads import trained_bytes
 from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.system.extras import SERVER_EXTRA
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.whole_file import replace_text
 from medusa_core.system.installation import command_to_mend
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
@@ -494,6 +495,7 @@ __all__ = [
     "recommend",
     "refresh_endpoint",
     "remove_user_token",
+    "replace_text",
     "resources_dir",
     "run_checks",
     "save_user_token",

@@ -6,27 +6,17 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QDialog,
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.batch.batch_form import BatchForm
 from app.batch.batch_view import BatchView
 from app.i18n.engine_texts import error_text
 from app.theme.appearance import Appearance
-from app.widgets.closing import close_by_key
-from app.widgets.live_label import LiveLabel
+from app.widgets.job_dialog import JobDialog, JobStatus
 from app.widgets.questions import confirms
-from medusa_core.api import BatchJob, OwnBatches
+from medusa_core.api import BatchJob, BatchState, OwnBatches
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import RuleChoice
@@ -34,33 +24,17 @@ from medusa_core.messages import RuleChoice
 log = logging.getLogger(__name__)
 
 _WIDTH_EM, _HEIGHT_EM = 52, 46
-_LOOK_MS = 500
 
 
-class BatchDialog(QDialog):
-    """One batch at a time: chosen, begun, watched, paused, gone on with, or given up.
-
-    Closing it pauses nothing. The end of the program pauses the batch; the next start goes on.
+class BatchDialog(JobDialog):
+    """One batch at a time. The end of the program pauses it; the next start goes on.
 
     Attributes:
         form: What is wanted.
         view: The batch.
         job: It; None before one is begun.
-        problem_label: Why it couldn't begin.
-        room_box: The model that answers gives its memory back first.
-        start_button: Begins.
-        pause_button: Pauses, or goes on.
-        cancel_button: Gives up; answers that are there stay.
         open_button: Opens the file of answers.
-        again_button: Another batch.
-
-    Signals:
-        room_needed: The model that answers is to give its memory back.
-        ended: Nothing goes on any more in this batch (a `BatchJob`), which nobody has paused.
     """
-
-    room_needed = Signal()
-    ended = Signal(object)
 
     def __init__(
         self,
@@ -83,26 +57,22 @@ class BatchDialog(QDialog):
         self._batches = batches
         self._model: ModelChoice | None = None
         self._device = ""
+        self._is_pausing = False
         self.job = self._unfinished()
         self.form = BatchForm(tiers)
         self.view = BatchView(appearance)
-        self._about_label = QLabel()
-        self._about_label.setWordWrap(True)
-        self._about_label.setTextFormat(Qt.TextFormat.PlainText)
-        self.problem_label = LiveLabel()
-        self.room_box = QCheckBox(self.tr("Unload the model that answers in the chat"))
-        self.start_button = QPushButton(self.tr("Start"))
-        self.pause_button = QPushButton()
-        self.cancel_button = QPushButton(self.tr("Cancel batch…"))
+        self.room_box.setText(self.tr("Unload the model that answers in the chat"))
+        self.cancel_button.setText(self.tr("Cancel batch…"))
+        self.again_button.setText(self.tr("Another batch…"))
         self.open_button = QPushButton(self.tr("Open the answers"))
-        self.again_button = QPushButton(self.tr("Another batch…"))
-        self._pages = QStackedWidget()
-        self._timer = QTimer(self)
-        self._timer.setInterval(_LOOK_MS)
-        self._build()
-        self._connect()
+        note = self.tr(
+            "Many conversations are answered at once, each as it would be alone. What is "
+            "answered is never done again, whatever happens."
+        )
+        self._build(note, self.form, self.view, [self.open_button])
+        self.open_button.clicked.connect(self._open)
+        self.form.changed.connect(self._show)
         appearance.changed.connect(self.view.restyle)
-        close_by_key(self)
         self._show()
 
     def offer(self, model: ModelChoice, device: str, rules: Iterable[RuleChoice]) -> None:
@@ -132,52 +102,12 @@ class BatchDialog(QDialog):
         if self.job is not None:
             self.job.leave()
 
-    def _build(self) -> None:
-        note = QLabel(
-            self.tr(
-                "Many conversations are answered at once, each as it would be alone. What is "
-                "answered is never done again, whatever happens."
-            )
-        )
-        note.setWordWrap(True)
-        note.setProperty("class", "muted")
-        wanted = QWidget()
-        column = QVBoxLayout(wanted)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.form)
-        column.addWidget(self.room_box)
-        column.addWidget(self.problem_label)
-        column.addStretch(1)
-        self._pages.addWidget(wanted)
-        self._pages.addWidget(self.view)
-        buttons = QHBoxLayout()
-        for button in (self.cancel_button, self.again_button):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        for button in (self.open_button, self.pause_button, self.start_button):
-            buttons.addWidget(button)
-        self.start_button.setDefault(True)
-        outer = QVBoxLayout(self)
-        outer.addWidget(self._about_label)
-        outer.addWidget(note)
-        outer.addWidget(self._pages, 1)
-        outer.addLayout(buttons)
-
-    def _connect(self) -> None:
-        self.start_button.clicked.connect(self._begin)
-        self.pause_button.clicked.connect(self._pause_or_go_on)
-        self.cancel_button.clicked.connect(self._give_up)
-        self.open_button.clicked.connect(self._open)
-        self.again_button.clicked.connect(self._forget)
-        self.form.changed.connect(self._show)
-        self._timer.timeout.connect(self._look)
-
     def _begin(self) -> None:
         assert self._model is not None  # the button is off before
         try:
             self.job = self._batches.begin(self.form.wish(self._model, self._device))
         except MedusaError as error:
-            self.problem_label.setText(error_text(error))
+            self._show_message(error_text(error))
             return
         if self.room_box.isChecked():
             self.room_needed.emit()
@@ -185,11 +115,11 @@ class BatchDialog(QDialog):
 
     def _start(self) -> None:
         assert self.job is not None
-        self.problem_label.clear()
+        self._show_message()
         try:
             self.job.start()
         except MedusaError as error:
-            self.problem_label.setText(error_text(error))
+            self._show_message(error_text(error))
             self.job.remove()
             self.job = None
         else:
@@ -208,7 +138,8 @@ class BatchDialog(QDialog):
     def _pause_or_go_on(self) -> None:
         if self.job is not None and self.job.is_running:
             self.job.pause()
-            self.pause_button.setEnabled(False)  # until it has stopped
+            self._is_pausing = True  # until it has stopped
+            self._show()
         else:
             self._start()
 
@@ -237,23 +168,22 @@ class BatchDialog(QDialog):
 
     def _show(self) -> None:
         job = self.job
-        self._about_label.setText(self._about())
-        self._pages.setCurrentIndex(0 if job is None else 1)
         state = None if job is None else job.state()
-        is_done = state is not None and state.stage == "done"
-        is_over = state is None or state.is_over
+        if job is None or not job.is_running:
+            self._is_pausing = False
         if state is not None:
             self.view.show_file(Path(self._out()))
             self.view.show_state(state)
-        self.start_button.setVisible(job is None)
-        self.start_button.setEnabled(self._model is not None and self.form.is_complete)
-        self.pause_button.setVisible(job is not None and not is_done)
-        self.pause_button.setEnabled(job is not None and (job.is_running or is_over))
-        self.pause_button.setText(self.tr("Resume") if is_over else self.tr("Pause"))
-        self.cancel_button.setVisible(job is not None and not is_done)
+        self._about_label.setText(self._about())
         self.open_button.setVisible(job is not None)
-        self.again_button.setVisible(is_done)
-        self.problem_label.setVisible(bool(self.problem_label.text()))
+        can_start = self._model is not None and self.form.is_complete
+        self._show_state(None if job is None else self._state(job, state), can_start=can_start)
+
+    def _state(self, job: BatchJob, progress: BatchState | None) -> JobStatus:
+        """How far a batch is; one that hasn't begun to tell can be gone on with."""
+        is_done = progress is not None and progress.stage == "done"
+        is_over = progress is None or progress.is_over
+        return JobStatus(job.is_running, is_over, is_done, self._is_pausing)
 
     def _about(self) -> str:
         if self.job is None:

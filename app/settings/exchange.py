@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication
@@ -16,7 +15,6 @@ from app.settings.change_words import (
     preset_change,
 )
 from app.settings.editors import value_text
-from app.settings.kinds import FolderKind
 from app.settings.preferences import DECLARATIONS, Preferences
 from medusa_core.api import SettingsFile, exported_names
 from medusa_core.chats.presets import Preset, Presets
@@ -71,7 +69,13 @@ def plan_import(
     Raises:
         SettingsFileError: A choice makes no sense.
     """
-    values, left_out = _values(found.preferences)
+    values = _values(found.preferences)
+    left_out = [
+        translate("Settings", "{0}: there is no folder {1} here.").format(
+            value_text(DECLARATIONS[name].label), folder
+        )
+        for name, folder in found.absent.items()
+    ]
     changed = {name: value for name, value in values.items() if getattr(chosen, name) != value}
     own = {} if replaces else dict(presets.own)
     own |= {preset.name: preset for preset in found.presets}
@@ -90,24 +94,15 @@ def plan_import(
     )
 
 
-def _values(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The choices of a file as the program has them, and what of them isn't for this computer."""
-    values, left_out = {}, []
+def _values(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices of a file as the program has them."""
+    values = {}
     for name, value in raw.items():
-        declared = DECLARATIONS[name]
         try:
-            read = declared.kind.read(value)
+            values[name] = DECLARATIONS[name].kind.read(value)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise SettingsFileError(
                 f"The file can't be used: {name} makes no sense: {error}.",
                 "Correct it, or export the settings again.",
             ) from error
-        if isinstance(declared.kind, FolderKind) and read and not Path(read).is_dir():
-            left_out.append(
-                translate("Settings", "{0}: there is no folder {1} here.").format(
-                    value_text(declared.label), read
-                )
-            )
-        else:
-            values[name] = read
-    return values, left_out
+    return values

@@ -25,7 +25,7 @@ from app.settings.kinds import (
 )
 from app.theme.appearance import ThemeChoice
 from app.theme.fonts import MAX_ZOOM, MIN_ZOOM, ZOOM_STEP
-from medusa_core.api import read_json, with_home, without_home
+from medusa_core.api import read_json, replace_text, with_home, without_home
 from medusa_core.errors import CheckpointError
 from medusa_core.loading.choice import (
     ModelChoice,
@@ -269,15 +269,12 @@ def save_preferences(preferences: Preferences, folder: Path) -> None:
     Keys that this version doesn't know are those of a newer one, and are kept.
     """
     path = folder / FILE_NAME
-    part = path.with_suffix(".part")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         saved = _unknown(path) | {
             name: declared.kind.write(getattr(preferences, name))
             for name, declared in DECLARATIONS.items()
         }
-        part.write_text(json.dumps(without_home(saved), indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
+        replace_text(path, json.dumps(without_home(saved), indent=1) + "\n")
     except OSError as error:
         log.warning("%s can't be written: %s", path, error)
 

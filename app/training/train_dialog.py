@@ -6,25 +6,16 @@ import logging
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QDialog,
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.i18n.engine_texts import error_text
 from app.theme.appearance import Appearance
 from app.training.train_form import TrainForm
 from app.training.train_run import TrainRun
-from app.widgets.closing import close_by_key
 from app.widgets.explain import explain
+from app.widgets.job_dialog import JobDialog, JobStatus
 from app.widgets.numbers import Number
 from app.widgets.questions import confirms
 from app.widgets.sizes import (
@@ -38,35 +29,22 @@ from medusa_core.errors import MedusaError
 log = logging.getLogger(__name__)
 
 _SIZE = QSize(620, 520)
-_LOOK_MS = 500
 
 
-class TrainDialog(QDialog):
-    """One run at a time: chosen, begun, watched, paused, gone on with, or given up.
-
-    Closing the window pauses nothing; the end of the program pauses the run.
+class TrainDialog(JobDialog):
+    """One run at a time.
 
     Attributes:
         form: What is wanted.
-        run_view: The run.
+        view: The run.
         run: It; None before one is begun.
-        needs_label: What it would take.
-        room_box: The model that answers gives its memory back first.
         needs_button: Asks what it would take.
-        start_button: Begins.
-        pause_button: Pauses, or goes on.
-        cancel_button: Gives up, and deletes what the run has.
-        again_button: Another run.
 
     Signals:
         made: Heads lie in this folder now.
-        ended: Nothing goes on any more in this run (a `HeadsTraining`), which nobody has paused.
-        room_needed: The model that answers is to give its memory back.
     """
 
     made = Signal(Path)
-    ended = Signal(object)
-    room_needed = Signal()
 
     def __init__(
         self,
@@ -93,29 +71,23 @@ class TrainDialog(QDialog):
         self._query_dir: TemporaryDirectory[str] | None = None
         self.run: HeadsTraining | None = next(iter(own_heads.unfinished()), None)
         self.form = TrainForm(history)
-        self.run_view = TrainRun(appearance)
-        self._about_label = QLabel()
-        self._about_label.setWordWrap(True)
-        self.needs_label = QLabel()
-        self.needs_label.setWordWrap(True)
-        self.needs_label.setTextFormat(Qt.TextFormat.PlainText)
-        self.room_box = QCheckBox(self.tr("Unload the model that answers while heads are trained"))
+        self.view = TrainRun(appearance)
+        self.room_box.setText(self.tr("Unload the model that answers while heads are trained"))
         explain(
             self.room_box,
             self.tr("Chatting loads it again. On a card both rarely fit; training then says so."),
         )
+        self.cancel_button.setText(self.tr("Cancel training…"))
+        self.again_button.setText(self.tr("Train others…"))
         self.needs_button = QPushButton(self.tr("What would it take?"))
-        self.start_button = QPushButton(self.tr("Start"))
-        self.pause_button = QPushButton()
-        self.cancel_button = QPushButton(self.tr("Cancel training…"))
-        self.again_button = QPushButton(self.tr("Train others…"))
-        self._pages = QStackedWidget()
-        self._timer = QTimer(self)
-        self._timer.setInterval(_LOOK_MS)
-        self._build()
-        self._connect()
-        close_by_key(self)
-        appearance.changed.connect(self.run_view.restyle)
+        note = self.tr(
+            "The model answers questions, and heads learn to guess its answers; the model "
+            "itself stays as it is. You can chat meanwhile: both are slower then."
+        )
+        self._build(note, self.form, self.view, [self.needs_button])
+        self.needs_button.clicked.connect(self._ask_needs)
+        self.form.changed.connect(lambda: self._show_message())
+        appearance.changed.connect(self.view.restyle)
         self._show()
 
     def offer(
@@ -135,7 +107,7 @@ class TrainDialog(QDialog):
         if self.run is not None and self.run.progress().stage == "done":
             wish = self.run.wish
             self.run = self.run if wish is not None and wish.model == model else None
-        self.needs_label.clear()
+        self._show_message()
         self._show()
 
     def resume(self) -> None:
@@ -154,48 +126,6 @@ class TrainDialog(QDialog):
         if self.run is not None:
             self.run.pause()
 
-    def _build(self) -> None:
-        note = QLabel(
-            self.tr(
-                "The model answers questions, and heads learn to guess its answers; the model "
-                "itself stays as it is. You can chat meanwhile: both are slower then."
-            )
-        )
-        note.setWordWrap(True)
-        note.setProperty("class", "muted")
-        wanted = QWidget()
-        column = QVBoxLayout(wanted)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.form)
-        column.addWidget(self.room_box)
-        column.addWidget(self.needs_label)
-        column.addStretch(1)
-        self._pages.addWidget(wanted)
-        self._pages.addWidget(self.run_view)
-        buttons = QHBoxLayout()
-        for button in (self.cancel_button, self.again_button):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        for button in (self.needs_button, self.pause_button, self.start_button):
-            buttons.addWidget(button)
-        for button in (self.cancel_button, self.again_button, self.needs_button):
-            button.setAutoDefault(False)  # Enter deletes nothing
-        self.start_button.setDefault(True)
-        outer = QVBoxLayout(self)
-        outer.addWidget(self._about_label)
-        outer.addWidget(note)
-        outer.addWidget(self._pages, 1)
-        outer.addLayout(buttons)
-
-    def _connect(self) -> None:
-        self.needs_button.clicked.connect(self._ask_needs)
-        self.start_button.clicked.connect(self._begin)
-        self.pause_button.clicked.connect(self._pause_or_go_on)
-        self.cancel_button.clicked.connect(self._give_up)
-        self.again_button.clicked.connect(self._forget)
-        self.form.changed.connect(self.needs_label.clear)
-        self._timer.timeout.connect(self._look)
-
     # What is wanted ------------------------------------------------------------------------------
 
     def _ask_needs(self) -> None:
@@ -205,9 +135,9 @@ class TrainDialog(QDialog):
         try:
             self._query = NeedsQuery(wish, Path(self._query_dir.name))
         except MedusaError as error:
-            self.needs_label.setText(error_text(error))
+            self._show_message(error_text(error))
             return
-        self.needs_label.setText(self.tr("Loading the model and trying it: a minute or two…"))
+        self._show_message(self.tr("Loading the model and trying it: a minute or two…"))
         self._timer.start()
         self._show()
 
@@ -224,11 +154,11 @@ class TrainDialog(QDialog):
         try:
             needs = self._query.answer()
         except MedusaError as error:
-            self.needs_label.setText(error_text(error))
+            self._show_message(error_text(error))
         else:
             if needs is None:
                 return
-            self.needs_label.setText(self._needs_shown(needs))
+            self._show_message(self._needs_shown(needs))
         self._end_query()
         self._show()
 
@@ -251,7 +181,7 @@ class TrainDialog(QDialog):
         try:
             self.run = self._own_heads.begin(wish, self._name)
         except MedusaError as error:
-            self.needs_label.setText(error_text(error))
+            self._show_message(error_text(error))
             return
         self._start()
 
@@ -264,7 +194,7 @@ class TrainDialog(QDialog):
         try:
             self.run.start()
         except MedusaError as error:
-            self.needs_label.setText(error_text(error))
+            self._show_message(error_text(error))
             self.run.remove()
             self.run = None
         else:
@@ -305,29 +235,20 @@ class TrainDialog(QDialog):
 
     def _forget(self) -> None:
         self.run = next(iter(self._own_heads.unfinished()), None)
-        self.needs_label.clear()
+        self._show_message()
         self._show()
 
     def _show(self) -> None:
-        run = self.run
+        run, state = self.run, None
+        if run is not None:
+            progress = run.progress()
+            self.view.show_progress(progress, is_pausing=self._is_pausing)
+            is_done = progress.stage == "done"
+            state = JobStatus(run.is_running, progress.is_over, is_done, self._is_pausing)
         self._about_label.setText(self._about())
-        self._pages.setCurrentIndex(0 if run is None else 1)
-        progress = None if run is None else run.progress()
-        is_over = progress is None or progress.is_over
-        is_done = progress is not None and progress.stage == "done"
-        if progress is not None:
-            self.run_view.show_progress(progress, is_pausing=self._is_pausing)
-        for button in (self.needs_button, self.start_button):
-            button.setVisible(run is None)
-            button.setEnabled(bool(self._model))
+        self.needs_button.setVisible(run is None)
         self.needs_button.setEnabled(bool(self._model) and self._query is None)
-        self.pause_button.setVisible(run is not None and not is_done)
-        can_change = run is not None and (run.is_running or is_over)
-        self.pause_button.setEnabled(can_change and not self._is_pausing)
-        self.pause_button.setText(self.tr("Resume") if is_over else self.tr("Pause"))
-        self.pause_button.setDefault(run is not None and not is_done)
-        self.cancel_button.setVisible(run is not None and not is_done)
-        self.again_button.setVisible(is_done)
+        self._show_state(state, can_start=bool(self._model))
 
     def _about(self) -> str:
         if self.run is None:

@@ -48,6 +48,8 @@ main() {
         step "the window of the first start; no removal while it is open" first_start
         step "a failure is shown" show_failure
     fi
+    step "removal with a MEDUSA_HOME that is no whole path" remove_nowhere
+    step "removal of a portable folder" remove_portable
     step "visible installation" install_visibly
     step "removal leaves what was there before" remove
     echo "  pictures: $SHOTS"
@@ -221,6 +223,32 @@ show_failure() {
     xdotool key Return
     wait $!
     [ $? = 1 ] && cp "$PLACE/launch.py" "$PROGRAM/launch.py"
+}
+
+# uninstall HOME: silently, from the folder that a relative HOME would be relative to.
+uninstall() {
+    (cd "$WINEPREFIX/drive_c" && MEDUSA_HOME=$1 win "$PROGRAM/Uninstall.exe" /S "_?=C:${PROGRAM#*drive_c}")
+}
+
+remove_nowhere() {
+    local folder="$WINEPREFIX/drive_c/x/program/cache" home
+    mkdir -p "$folder" "$LOCAL/medusa-chat/medusa-chat/Logs" && touch "$folder/mine" || return
+    for home in x 'C:x' '\x' 'C:\x" "C:\x\program' 'C:\*'; do
+        uninstall "$home" || return
+        if [ ! -e "$folder/mine" ] || [ ! -e "$DATA" ] || [ -e "$PROGRAM/launch.py" ]; then
+            echo "MEDUSA_HOME=$home" && return 1
+        fi
+        win "$SETUP" /S || return
+    done
+    [ -e "$LOCAL/medusa-chat/medusa-chat/Logs" ] && rm -r "$WINEPREFIX/drive_c/x"
+}
+
+remove_portable() {
+    local folder="$WINEPREFIX/drive_c/$PORTABLE 100%"
+    mkdir -p "$folder/program/cache/x" "$folder/program/mine" "$folder/cache/x"
+    uninstall "C:/$PORTABLE 100%/" || return
+    [ ! -e "$folder/program/cache" ] && [ -e "$folder/program/mine" ] && [ -e "$folder/cache/x" ] &&
+        [ -e "$DATA" ] && rm -r "$folder" && win "$SETUP" /S
 }
 
 install_visibly() {

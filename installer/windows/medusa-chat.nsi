@@ -15,6 +15,8 @@ CRCCheck force
 !include WinVer.nsh
 !include FileFunc.nsh
 !include nsDialogs.nsh
+!include LogicLib.nsh
+!include "${__FILEDIR__}\folders.nsh"
 
 !define NAME "Medusa Chat"
 !define UNINSTALL_KEY "Software\Microsoft\Windows\CurrentVersion\Uninstall\MedusaChat"
@@ -51,8 +53,6 @@ UninstPage custom un.AskWhatGoes un.KeepAnswer
 !insertmacro MUI_UNPAGE_INSTFILES
 !insertmacro MUI_LANGUAGE "English"
 
-Var Data ; what the bootstrap made for this user
-Var Own ; conversations, settings
 Var DeleteOwn
 Var Box
 
@@ -155,23 +155,19 @@ Function un.onInit
   Call un.FindFolders
 FunctionEnd
 
-; As installer/bootstrap/folders.py and medusa_core/system/user_folders.py say.
-Function un.FindFolders
-  ReadEnvStr $0 MEDUSA_HOME
-  ${If} $0 == ""
-    StrCpy $Data "$LOCALAPPDATA\medusa-chat-program"
-    StrCpy $Own "$LOCALAPPDATA\medusa-chat"
-  ${Else}
-    StrCpy $Data "$0\program"
-    StrCpy $Own ""
-  ${EndIf}
-FunctionEnd
+!insertmacro FindFolders "un."
 
 Function un.AskWhatGoes
   !insertmacro MUI_HEADER_TEXT "Uninstall ${NAME}" "What is removed, and what stays"
   nsDialogs::Create 1018
   Pop $0
-  ${NSD_CreateLabel} 0 0 100% 36u "Removed: the program, and the packages that it fetched in$\r$\n$Data"
+  ${If} $Data == ""
+    ${NSD_CreateLabel} 0 0 100% 36u "Removed: the program. The packages that it fetched stay: MEDUSA_HOME isn't a whole path, so nobody can say where they lie."
+  ${ElseIf} $Own == ""
+    ${NSD_CreateLabel} 0 0 100% 36u "Removed: the program, and the packages that it fetched in$\r$\n$Data"
+  ${Else}
+    ${NSD_CreateLabel} 0 0 100% 36u "Removed: the program, its caches and logs, and the packages that it fetched in$\r$\n$Data"
+  ${EndIf}
   Pop $0
   ${If} $Own == ""
     ${NSD_CreateLabel} 0 42u 100% 30u "Your conversations and settings stay in the folder that MEDUSA_HOME names."
@@ -194,10 +190,12 @@ Function un.KeepAnswer
 FunctionEnd
 
 ; The folder $0 and all below it. `rd` removes links, not what they lead to, and paths of any length.
+; cmd.exe would replace a %NAME% in a path that it reads, so it gets the path by a variable.
 Function un.RemoveFolder
   IfFileExists "$0\*.*" 0 gone
   DetailPrint "Removing $0"
-  nsExec::Exec '"$SYSDIR\cmd.exe" /d /c rd /s /q "$0"'
+  System::Call 'kernel32::SetEnvironmentVariableW(w "REMOVED_FOLDER", w r0)'
+  nsExec::Exec '"$SYSDIR\cmd.exe" /d /v:on /c rd /s /q "!REMOVED_FOLDER!"'
   Pop $1
   IfFileExists "$0\*.*" 0 gone
   DetailPrint "Something of $0 could not be removed."
@@ -243,6 +241,10 @@ FunctionEnd
 
 ; What bootstrap and launcher make: MEDUSA_HOME may name a folder with a `program` of somebody else.
 Function un.RemoveData
+  ${If} $Data == ""
+    DetailPrint "MEDUSA_HOME isn't a whole path: what the program fetched stays."
+    Return
+  ${EndIf}
   !insertmacro RemovePart versions
   !insertmacro RemovePart wheels
   !insertmacro RemovePart cache
@@ -256,14 +258,30 @@ Function un.RemoveData
   RMDir "$Data"
 FunctionEnd
 
+; As `medusa uninstall`: caches and logs go with the program, where others can't have put anything
+; into them; conversations and settings only if the user says so.
+Function un.RemoveOwn
+  ${If} $Own == ""
+    Return
+  ${EndIf}
+  ${If} $DeleteOwn == 1
+    StrCpy $0 $Own
+    Call un.RemoveFolder
+  ${Else}
+    StrCpy $0 "$Own\Cache"
+    Call un.RemoveFolder
+    StrCpy $0 "$Own\Logs"
+    Call un.RemoveFolder
+    RMDir "$Own"
+  ${EndIf}
+  RMDir "$LOCALAPPDATA\medusa-chat"
+FunctionEnd
+
 Section Uninstall
   Call un.WaitUntilClosed
   Call un.RemoveProgram
   Call un.RemoveData
-  ${If} $DeleteOwn == 1
-    StrCpy $0 $Own
-    Call un.RemoveFolder
-  ${EndIf}
+  Call un.RemoveOwn
   StrCpy $0 remove
   Call un.ChangePath
   RMDir /r "$SMPROGRAMS\${NAME}"

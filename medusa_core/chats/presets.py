@@ -15,6 +15,7 @@ from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.errors import MedusaError, PresetError
 from medusa_core.messages import Advice
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.whole_file import replace_text
 
 log = logging.getLogger(__name__)
 
@@ -306,11 +307,8 @@ def _presets(raw: Mapping[str, Any]) -> list[Preset]:
 
 def _write_json(raw: Mapping[str, Any], path: Path) -> None:
     """Write at once or not at all."""
-    part = path.with_suffix(".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(raw, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        part.replace(path)
+        replace_text(path, json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
     except OSError as error:
         raise PresetError(
             f"{path.name} can't be written: {error.strerror}.",

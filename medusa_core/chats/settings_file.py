@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from medusa_core.chats.presets import Preset, checked_name
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import CheckpointError, PresetError, SettingsFileError
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.whole_file import replace_text
+from medusa_core.system.local_folder import is_local_folder
 from medusa_core.system.resources import resources_dir
 
 NOT_EXPORTED = (
@@ -27,6 +29,7 @@ NOT_EXPORTED = (
 )
 _FORMAT, _VERSION, _SCHEMA = "medusa-chat-settings", 1, "settings-1.json"
 _MOST_BYTES = 8 << 20
+FOLDERS = frozenset({"models_dir", "layers_dir"})  # choices that name one, or none
 _CHOOSE = "Choose a file that was written by “Export settings”."
 
 
@@ -39,12 +42,14 @@ class SettingsFile:
         presets: The user's own.
         new_chats: What new chats begin with; None for the program's choice.
         unknown: Names of what a newer version knows and this one leaves out.
+        absent: Folders that this computer doesn't have, by the choice that names them; left out.
     """
 
     preferences: Mapping[str, Any]
     presets: tuple[Preset, ...] = ()
     new_chats: ChatSettings | None = None
     unknown: tuple[str, ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 def exported_names() -> frozenset[str]:
@@ -80,11 +85,8 @@ def write_settings_file(settings: SettingsFile, path: Path) -> None:
             f"The settings can't be exported: {_problem(error)}.",
             "Start Medusa Chat once: it puts right what makes no sense.",
         ) from error
-    part = path.with_name(f".{path.name}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(raw, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        part.replace(path)
+        replace_text(path, json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
     except OSError as error:
         raise SettingsFileError(
             f"{path} can't be written: {error.strerror or error}.",
@@ -125,12 +127,20 @@ def read_settings_file(path: Path) -> SettingsFile:
     begin = raw["new_chats"]
     if begin is not None:
         unknown |= _check(begin, "the beginning of new chats", path)
+    chosen = {name: value for name, value in raw["preferences"].items() if name in names}
+    absent = {name: folder for name, folder in chosen.items() if _is_absent(name, folder)}
     return SettingsFile(
-        {name: value for name, value in raw["preferences"].items() if name in names},
+        {name: value for name, value in chosen.items() if name not in absent},
         tuple(presets),
         None if begin is None else ChatSettings().with_json(begin),
         tuple(sorted(unknown)),
+        absent,
     )
+
+
+def _is_absent(name: str, value: Any) -> bool:
+    """Whether a choice names a folder that this computer doesn't have."""
+    return name in FOLDERS and value != "" and not is_local_folder(value)
 
 
 def _problem(error: fastjsonschema.JsonSchemaValueException) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import struct
-import tempfile
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,6 +32,7 @@ from medusa_core.messages import (
     Verdict,
     offers_with,
 )
+from medusa_core.system.files.whole_file import replace_file
 from medusa_core.system.resources import resources_dir
 
 _FORMAT = "medusa-chat-trace"
@@ -68,19 +67,9 @@ def write_trace(path: Path, recording: Recording) -> None:
         TraceError: The file can't be written.
     """
     text = _as_text(recording)
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            temporary = Path(file.name)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        replace_file(path, [text.encode()])
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise TraceError(
             f"{path} can't be written: {error.strerror or error}.",
             "Choose another folder, or make space.",

@@ -16,7 +16,9 @@ from medusa_core.chats.settings_file import (
     write_settings_file,
 )
 from medusa_core.errors import MedusaError, SettingsFileError
+from medusa_core.hub.boundary import printable
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.whole_file import replace_text
 from medusa_core.system.running_models import running_models
 from medusa_core.system.user_folders import Places, places, with_home, without_home
 
@@ -48,7 +50,10 @@ def import_settings(args: argparse.Namespace) -> int:
     where = places(args.data_dir)
     found = read_settings_file(args.file)
     if found.unknown:
-        print(f"left out, as this version doesn't know them: {', '.join(found.unknown)}")
+        names = ", ".join(map(printable, found.unknown))
+        print(f"left out, as this version doesn't know them: {names}")
+    for name, folder in found.absent.items():
+        print(f"left out, as this computer has no folder {printable(folder)}: {name}")
     if args.dry_run:
         print(f"{args.file} is sound: {_contents(found)}")
         return 0
@@ -88,11 +93,8 @@ def _preferences_in(where: Places) -> dict[str, Any]:
 
 
 def _write(values: Mapping[str, Any], path: Path) -> None:
-    part = path.with_suffix(".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(without_home(values), indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
+        replace_text(path, json.dumps(without_home(values), indent=1) + "\n")
     except OSError as error:
         raise SettingsFileError(
             f"{path} can't be written: {error.strerror or error}.", "Make room on the disk."

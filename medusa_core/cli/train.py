@@ -9,15 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medusa_core.cli.arguments import check_files
+from medusa_core.cli.bench_arguments import write_file
 from medusa_core.cli.load_arguments import (
     add_model_arguments,
+    model_dirs,
     open_target,
+    options_of,
+    ready,
 )
-from medusa_core.cli.program import log_to_stderr
+from medusa_core.cli.program import check_first, log_to_stderr
 from medusa_core.errors import TrainingError
 from medusa_core.system.resources import demo_model_dir
 
 if TYPE_CHECKING:
+    from medusa_core.loading.target import Target
     from medusa_core.system.jobs.heads_gain import HeadsGain
 
 log = logging.getLogger(__name__)
@@ -70,6 +76,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="say what the run needs; takes a minute or two"
     )
     parser.add_argument("--json", type=Path, help="write what a dry run says to this file")
+    check_first(parser, lambda args: check_files([args.json]))
 
 
 def _add_phrases_arguments(parser: argparse.ArgumentParser) -> None:
@@ -139,7 +146,7 @@ def run_heads(args: argparse.Namespace) -> int:
         plan = plan_heads(args)
         print(plan_text(plan))
         if args.json is not None:
-            args.json.write_text(json.dumps(plan.as_dict()) + "\n", encoding="utf-8")
+            write_file(args.json, json.dumps(plan.as_dict()) + "\n")
         return 0
     finished = train_heads(args)
     print(f"made: {args.out}" if finished else "paused; go on with --resume")
@@ -186,16 +193,21 @@ def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
     heads.add_argument("--limit", type=int, help="most prompts, in turns from each category")
     heads.add_argument("--max-new-tokens", type=int, default=128)
     heads.add_argument("--json", type=Path, help="write all figures to this file")
+    check_first(heads, lambda args: check_files([args.json]))
     heads.set_defaults(run=run_eval_heads)
 
 
 def run_eval_heads(args: argparse.Namespace) -> int:
-    """Measure heads and print what they bring."""
+    """Measure heads and print what they bring; of an adapter also what it changes."""
+    from medusa_core.engine.likelihood import bits_per_byte
     from medusa_core.system.prompts import read_prompts
-    from medusa_core.training.heads_eval import eval_text, evaluate_heads
+    from medusa_core.training.heads_eval import AdapterEffect, eval_text, evaluate_heads
 
     log_to_stderr(_PROGRESS)
     prompts = read_prompts(args.prompts, args.limit)
+    questions = [turn for prompt in prompts for turn in prompt.turns]
+    # One after the other: memory may have no room for both.
+    alone = bits_per_byte(_open_alone(args), questions) if args.adapter else 0.0
     target = open_target(args)
 
     def print_progress(done: int, of: int) -> None:
@@ -203,6 +215,20 @@ def run_eval_heads(args: argparse.Namespace) -> int:
 
     found = evaluate_heads(target, prompts, args.max_new_tokens, print_progress)
     print(eval_text(found))
+    figures = found.as_json()
+    if args.adapter:
+        effect = AdapterEffect(alone, bits_per_byte(target, questions))
+        figures["bits_per_byte"] = {"none": effect.without, "adapter": effect.with_it}
+        print(effect.text)
     if args.json is not None:
-        args.json.write_text(json.dumps(found.as_json(), indent=2) + "\n", encoding="utf-8")
+        write_file(args.json, json.dumps(figures, indent=2) + "\n")
     return 0
+
+
+def _open_alone(args: argparse.Namespace) -> Target:
+    """The model without heads and without the adapter."""
+    from medusa_core.loading.load import load_target
+
+    model_dir, _ = model_dirs(args)
+    options = replace(options_of(args), adapter_dir=None, takes_own_heads=False)
+    return ready(args, load_target(model_dir, None, options))

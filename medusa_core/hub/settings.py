@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from medusa_core.errors import OfflineError
 from medusa_core.hub.bounds import LEAST_BYTES_PER_S, LEAST_RATE_OVER_S
+from medusa_core.system.files.whole_file import replace_text
 from medusa_core.system.user_folders import portable_home
 
 HUB_ENDPOINT = "https://huggingface.co"
@@ -102,12 +102,7 @@ def settings_from(environment: Mapping[str, str], cache_dir: Path | None = None)
 def save_token(token: str, environment: Mapping[str, str]) -> Path:
     """Keep a token where huggingface_hub looks for it, readable by the user alone."""
     path = _token_file(environment)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(token.strip())
-    part.replace(path)
+    replace_text(path, token.strip())
     return path
 
 

@@ -8,7 +8,8 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import torch
@@ -110,29 +111,57 @@ def _keep(kept: Path | None, known: dict[str, float]) -> None:
 
 
 def _read_rate(folder: Path, piece: int) -> float:
-    """Of a file of layers where there is one, else of a file that is written for it."""
+    with reads_of(folder, piece) as read:
+        return max(_rate_of(read) for _ in range(_REPEATS))
+
+
+def _rate_of(read: Callable[[], int]) -> float:
+    size, started = 0, time.perf_counter()
+    for _ in range(_MOST_READS):
+        size += read()
+        if size >= _NBYTES:
+            break
+    return size / (time.perf_counter() - started)
+
+
+@contextmanager
+def reads_of(folder: Path, piece: int) -> Iterator[Callable[[], int]]:
+    """Reads of a disk past the page cache, from the beginning of a file to its end and again.
+
+    Args:
+        folder: On the disk. A file of layers there is read, else one that is written for it.
+        piece: Bytes that are read at once; 0 for many.
+
+    Yields:
+        Reads a piece, and returns how many bytes came.
+
+    Raises:
+        OSError: The folder can't be written or read.
+    """
     stored = [path for path in folder.glob(f"*{SUFFIX}") if path.stat().st_size >= _NBYTES]
-    if stored:
-        return _rate_of(stored[0], piece)
+    with ExitStack() as closing:
+        path = stored[0] if stored else closing.enter_context(_written(folder))
+        file = closing.enter_context(open_direct(path))
+        buffer = page_buffer(piece or PIECE_BYTES).numpy().data
+
+        def read() -> int:
+            count: int = file.readinto(buffer)
+            if count < len(buffer):
+                file.seek(0)
+            return count
+
+        yield read
+
+
+@contextmanager
+def _written(folder: Path) -> Iterator[Path]:
+    """A file to read."""
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".part") as file:
         for _ in range(_NBYTES // _WRITTEN_BYTES):
             file.write(os.urandom(_WRITTEN_BYTES))  # budgets may be small
         file.flush()
         os.fsync(file.fileno())
-        return _rate_of(Path(file.name), piece)
-
-
-def _rate_of(path: Path, piece: int) -> float:
-    buffer = page_buffer(piece or PIECE_BYTES).numpy().data
-    most = min(_NBYTES, _MOST_READS * len(buffer))
-    rates = []
-    for _ in range(_REPEATS):
-        with open_direct(path) as file:
-            size, started = 0, time.perf_counter()
-            while size < most and (count := file.readinto(buffer)):
-                size += count
-            rates.append(size / (time.perf_counter() - started))
-    return max(rates)
+        yield Path(file.name)
 
 
 def _short_read_s(path: Path) -> float:

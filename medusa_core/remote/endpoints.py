@@ -12,6 +12,7 @@ from medusa_core.errors import CheckpointError, StorageError
 from medusa_core.messages import EndpointModel
 from medusa_core.system.files import record_json
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.whole_file import replace_text
 
 log = logging.getLogger(__name__)
 
@@ -97,12 +98,9 @@ def _read_all(path: Path) -> tuple[Endpoint, ...]:
 
 
 def _write_all(path: Path, endpoints: tuple[Endpoint, ...]) -> None:
-    part = path.with_suffix(".part")
     written = json.dumps({_ALL: [record_json.as_json(one) for one in endpoints]}, indent=1)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(f"{written}\n", encoding="utf-8")
-        part.replace(path)
+        replace_text(path, f"{written}\n")
     except OSError as error:
         raise StorageError(
             f"{path} can't be written: {error.strerror or error}.",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import queue
 import threading
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from typing import Protocol, TypeVar
 from medusa_core.errors import CheckpointError, StorageError
 from medusa_core.remote.endpoints import Endpoints
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.whole_file import replace_text
 from medusa_core.system.user_folders import portable_home
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 SERVICE = "Medusa Chat"
 _FILE_NAME = "keys.json"
 _PATIENCE_S = 10.0  # somebody may have to enter a password
-_PRIVATE = 0o600
 _T = TypeVar("_T")
 
 
@@ -144,17 +143,11 @@ class KeyStore:
             return {}
 
     def _write(self, keys: dict[str, str]) -> None:
-        part = self._path.with_suffix(".part")
         try:
-            if not keys:
+            if keys:
+                replace_text(self._path, json.dumps(keys))
+            else:
                 self._path.unlink(missing_ok=True)
-                return
-            part.parent.mkdir(parents=True, exist_ok=True)
-            part.unlink(missing_ok=True)
-            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(keys, file)
-            part.replace(self._path)
         except OSError as error:
             raise StorageError(
                 f"{self._path} can't be written: {error.strerror or error}.",

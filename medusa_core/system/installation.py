@@ -30,17 +30,28 @@ def installation() -> Installation:
     return Installation.CHECKOUT if is_checkout() else Installation.PIP
 
 
-def command_for_extra(extra: str) -> str:
-    """What is typed to install an extra."""
+def command_for_extra(extra: str, system: str = sys.platform) -> str:
+    """What is typed to install an extra.
+
+    Args:
+        extra: Its name.
+        system: `sys.platform`.
+    """
     way = installation()
     if way is Installation.CHECKOUT:
-        return f"pip install -e '.[{extra}]'"
-    wanted = f"'medusa-chat[{extra}]'"
+        return f'pip install -e ".[{extra}]"'
+    wanted = f'"medusa-chat[{extra}]"'  # every shell takes these for quotes, cmd.exe no others
     if way is Installation.PIP:
         return f"pip install {wanted}"
     # Environments that uv made have no pip; uv's program lies beside the launcher.
-    uv = Path(os.environ[BOOTSTRAP_VARIABLE]).with_name("uv")
-    return f"{shlex.quote(str(uv))} pip install --python {shlex.quote(sys.executable)} {wanted}"
+    folder = Path(os.environ[BOOTSTRAP_VARIABLE]).parent
+    if system != "win32":
+        uv = shlex.quote(str(folder / "uv"))
+        return f"{uv} pip install --python {shlex.quote(sys.executable)} {wanted}"
+    # PowerShell takes a line that begins with quotes for a text; `call` is there as cmd.exe drops
+    # the quotes that its line begins with.
+    uv = f'"{folder / "uv.exe"}"'
+    return f'cmd /c call {uv} pip install --python "{sys.executable}" {wanted}'
 
 
 def command_to_mend() -> str:

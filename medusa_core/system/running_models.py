@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from medusa_core.messages import Event, ModelLoaded, Unloaded
+from medusa_core.system.files.whole_file import replace_text
 
 log = logging.getLogger(__name__)
 
@@ -97,11 +98,8 @@ class RunningFile:
         _remove(self._path)
 
     def _write(self) -> None:
-        part = self._path.with_suffix(".part")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(asdict(self._state)), encoding="utf-8")
-            part.replace(self._path)
+            replace_text(self._path, json.dumps(asdict(self._state)))
         except OSError as error:
             log.info("nobody can see what is loaded: %s", error)
 

@@ -47,6 +47,27 @@ class EvalText(NamedTuple):
     answer_ids: tuple[int, ...]
 
 
+class AdapterEffect(NamedTuple):
+    """What an adapter changes in a model: bits per byte of the questions.
+
+    Attributes:
+        without: Of the model alone.
+        with_it: Of the model with the adapter.
+    """
+
+    without: float
+    with_it: float
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        change = self.with_it / self.without - 1
+        return (
+            f"bits per byte of the questions: {self.without:.4f} without the adapter, "
+            f"{self.with_it:.4f} with it ({change:+.2%})"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class HeadsEval:
     """What was measured.

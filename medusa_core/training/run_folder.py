@@ -7,7 +7,6 @@ a line that was cut off at the end of a list is left out.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any, TextIO
 
 from medusa_core.errors import TrainingError
 from medusa_core.system.files import record_json
+from medusa_core.system.files.whole_file import replace_text
 from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.heads_config import HeadsConfig, config_from
 
@@ -176,13 +176,8 @@ class RunFolder:
         self._write(name, json.dumps(value, indent=1) + "\n")
 
     def _write(self, name: str, text: str) -> None:
-        part = self.work / f".{name}.part"
         try:
-            with part.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self.work / name)
+            replace_text(self.work / name, text)
         except OSError as error:
             raise TrainingError(
                 f"{self.work} can't be written: {error.strerror or error}.",

@@ -307,10 +307,6 @@
         <translation>Das Modell, das im Gespräch antwortet, entladen</translation>
     </message>
     <message>
-        <source>Start</source>
-        <translation>Beginnen</translation>
-    </message>
-    <message>
         <source>Cancel batch…</source>
         <translation>Stapel abbrechen…</translation>
     </message>
@@ -329,14 +325,6 @@
     <message>
         <source>Many conversations are answered at once, each as it would be alone. What is answered is never done again, whatever happens.</source>
         <translation>Viele Gespräche werden zugleich beantwortet, jedes so, wie es allein beantwortet würde. Was beantwortet ist, wird nie noch einmal gemacht, was auch geschieht.</translation>
-    </message>
-    <message>
-        <source>Pause</source>
-        <translation>Anhalten</translation>
-    </message>
-    <message>
-        <source>Resume</source>
-        <translation>Fortsetzen</translation>
     </message>
     <message>
         <source>{0} answers a file of prompts.</source>
@@ -3553,6 +3541,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Zahlen in {0} haben nicht die übliche Bytefolge (little-endian).</translation>
     </message>
     <message>
+        <source>The package index can&apos;t be reached.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The pair that Medusa was published with; about 3.6 GB of an 8 GB card in 4 bits.</source>
         <translation>Das Paar, mit dem Medusa veröffentlicht wurde; in 4 Bit etwa 3,6 GB einer Karte mit 8 GB.</translation>
     </message>
@@ -4375,6 +4367,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>keep a part of an answer</source>
         <translation>einen Teil einer Antwort behalten</translation>
+    </message>
+    <message>
+        <source>measuring a layer and the disk at the same time</source>
+        <translation>eine Schicht und die Platte werden zugleich gemessen</translation>
     </message>
     <message>
         <source>min-p is {0}.</source>
@@ -7187,6 +7183,21 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
 </context>
 <context>
+    <name>JobDialog</name>
+    <message>
+        <source>Start</source>
+        <translation>Beginnen</translation>
+    </message>
+    <message>
+        <source>Resume</source>
+        <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Pause</source>
+        <translation>Anhalten</translation>
+    </message>
+</context>
+<context>
     <name>JobNotices</name>
     <message>
         <source>An answer is ready</source>
@@ -9772,20 +9783,12 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Was würde es brauchen?</translation>
     </message>
     <message>
-        <source>Start</source>
-        <translation>Beginnen</translation>
-    </message>
-    <message>
         <source>Cancel training…</source>
         <translation>Training abbrechen…</translation>
     </message>
     <message>
         <source>Cancel the training, and delete what it has?</source>
         <translation>Das Training abbrechen und löschen, was es hat?</translation>
-    </message>
-    <message>
-        <source>Resume</source>
-        <translation>Fortsetzen</translation>
     </message>
     <message>
         <source>Heads for {0}</source>
@@ -9806,10 +9809,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Memory {0} at the worst moment · disk {1}, states and checkpoints together · the model writes {2} tokens/s · about {3} · to expect: {4:.1f} tokens per step</source>
         <translation>Speicher {0} im ungünstigsten Moment · Festplatte {1}, Zustände und Zwischenstände zusammen · das Modell schreibt {2} Token/s · etwa {3} · zu erwarten: {4:.1f} Token je Schritt</translation>
-    </message>
-    <message>
-        <source>Pause</source>
-        <translation>Anhalten</translation>
     </message>
     <message>
         <source>Heads in {0}</source>

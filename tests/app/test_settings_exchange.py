@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.settings import change_words
 from app.settings.exchange import plan_import, settings_of
+from app.settings.kinds import FolderKind
 from app.settings.preferences import DECLARATIONS, FILE_NAME, Preferences, load_preferences
 from app.settings.storage_page import StoragePage
 from app.theme.appearance import Appearance
@@ -25,6 +26,7 @@ from medusa_core.api import (
 )
 from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import ChatSettings
+from medusa_core.chats.settings_file import FOLDERS
 from medusa_core.errors import SettingsFileError
 from tests.app.conftest import Open
 from tests.app.test_accessibility import faults
@@ -57,6 +59,9 @@ SEEN = {name: OTHERS[name] for name in ("theme", "marking", "shortcuts", "shows_
 
 def test_every_choice_is_exported_or_belongs_to_one_computer() -> None:
     assert exported_names() == DECLARATIONS.keys() - STAYS
+    assert {
+        name for name, one in DECLARATIONS.items() if isinstance(one.kind, FolderKind)
+    } == FOLDERS
     for name in exported_names():
         assert DECLARATIONS[name].label or name in change_words._LABELS
     assert places().preferences.name == FILE_NAME
@@ -78,10 +83,11 @@ def test_changes_are_told_in_words_and_what_is_not_for_here_is_left_out(tmp_path
     other = replace(both, values={**both.values, "seed": 9})
     values = {"theme": "dark", "zoom": 1.25, "notifies": False, "unload_minutes": 0}
     found = SettingsFile(
-        values | {"models_dir": str(tmp_path / "gone"), "layers_dir": str(tmp_path)},
+        values | {"layers_dir": str(tmp_path)},
         (same, other, replace(same, name="New")),
         ChatSettings(seed=7),
         ("aura",),
+        {"models_dir": r"\\server\share"},
     )
     plan = plan_import(found, Preferences(), presets)
     assert {change.label: (change.before, change.after) for change in plan.changes} == {
@@ -95,7 +101,7 @@ def test_changes_are_told_in_words_and_what_is_not_for_here_is_left_out(tmp_path
     }
     assert [preset.name for preset in plan.presets] == ["Same", "Mine", "Both", "New"]
     assert plan.left_out == (
-        f"Download location: there is no folder {tmp_path / 'gone'} here.",
+        r"Download location: there is no folder \\server\share here.",
         "This version doesn’t know aura.",
     )
     replaced = plan_import(found, Preferences(), presets, replaces=True)

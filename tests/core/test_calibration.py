@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from torch import Tensor
 
 from medusa_core.loading.load import load_target
@@ -43,6 +44,7 @@ from medusa_core.speculation.tuning.measurements import (
     calibration_key,
     model_key,
 )
+from medusa_core.speculation.tuning.source_costs import SourceTimer
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from tests.core.conftest import Folders, LoadTarget
@@ -119,6 +121,24 @@ def test_heads_are_asked_thrice_even_where_time_is_over(
         assert requested.count(count) == 2 * (
             1 + 3
         )  # once more, to warm up; greedily and by chance
+
+
+@pytest.mark.parametrize(("step_s", "is_taken"), [(0.02, True), (0.2, False)])
+def test_between_askings_the_target_takes_heads_out_of_the_cache(
+    tiny: Target, step_s: float, is_taken: bool
+) -> None:
+    steps: list[float] = []
+
+    def step() -> float:
+        steps.append(step_s)
+        return step_s
+
+    timer = SourceTimer(tiny, "greedy", torch.zeros(1, tiny.config.hidden_size), step)
+    before = len(steps)
+    timer.measure(ends=0.0)
+    timer.close()
+    # Only where a step takes long its heads are larger than the cache anyway.
+    assert len(steps) > before + 3 if is_taken else len(steps) == before == 1
 
 
 def test_a_model_without_heads_is_measured_too(tiny: Target) -> None:

@@ -60,10 +60,30 @@ def test_what_to_type_depends_on_how_the_program_was_installed(
             SERVER_EXTRA.need()
         return caught.value.hint
 
-    assert "pip install -e '.[server]'" in hint()
+    assert 'pip install -e ".[server]"' in hint()
     monkeypatch.setattr(installation, "is_checkout", lambda: False)
-    assert "pip install 'medusa-chat[server]'" in hint()
+    assert 'pip install "medusa-chat[server]"' in hint()
     assert f"--force-reinstall medusa_chat-{__version__}-py3" in installation.command_to_mend()
     monkeypatch.setenv(installation.BOOTSTRAP_VARIABLE, str(tmp_path / "launch.py"))
     assert f"{tmp_path / 'uv'} pip install --python" in hint()
     assert installation.command_to_mend() == "medusa repair"
+
+
+def test_what_to_type_on_windows_is_right_in_each_of_its_shells(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """cmd.exe knows double quotes only; PowerShell doesn't run what a line's first quotes name."""
+    monkeypatch.setattr(sys, "executable", r"C:\Users\Zoë Übel\python.exe")
+    monkeypatch.setattr(installation, "is_checkout", lambda: False)
+    assert installation.command_for_extra("server") == 'pip install "medusa-chat[server]"'
+    launcher = tmp_path / "Medusa Chat" / "launch.py"
+    monkeypatch.setenv(installation.BOOTSTRAP_VARIABLE, str(launcher))
+    line = installation.command_for_extra("server", "win32")
+    assert "'" not in line
+    first, *quoted = line.split('"')[:-1]
+    assert first == "cmd /c call "  # with a quote behind /c it would drop the first and the last
+    assert quoted[::2] == [
+        str(launcher.with_name("uv.exe")),
+        r"C:\Users\Zoë Übel\python.exe",
+        "medusa-chat[server]",
+    ]

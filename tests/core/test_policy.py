@@ -139,6 +139,8 @@ def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
         visit_s=about(1e-5, 1e-3),
         layer_s=((1, first), (32, first * about(1, 3)), (512, first * about(5, 60))),
         head_s=((1, first / 4), (512, first * 3)),
+        computing_beside=draw.uniform(0.3, 1.0),
+        reading_beside=draw.uniform(0.3, 1.0),
     )
     return work, machine
 
@@ -163,11 +165,8 @@ class ByHand:
         self.work, self.block, self.machine = work, block, machine
         self.states, self.attention = states, attention
 
-    def block_s(self, x: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Seconds for numbers of layers [n, 4], and with a tenth of what is done beside.
-
-        Infinite where they have no room.
-        """
+    def block_s(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Seconds for numbers of layers [n, 4]; infinite where they have no room."""
         w, block = self.work, self.block
         n, prompt = block.batch * block.num_batches, w.prompt_tokens
         chunks = math.ceil(prompt / block.at_once)
@@ -189,12 +188,7 @@ class ByHand:
         compute = w.num_layers * each + seconds_at(self.machine.head_s, n)
         behind = n * max(0, prompt + w.new_tokens / 2 - 7.5)
         step = self._pass_s(x, 1, n, compute, behind, n)
-        most, every = (
-            one + (w.new_tokens - 1) * other for one, other in zip(prefill, step, strict=True)
-        )
-        fits = self._fits(x)
-        weighed = most + (every - most) / 10
-        return np.where(fits, most, np.inf), np.where(fits, weighed, np.inf)
+        return np.where(self._fits(x), prefill + (w.new_tokens - 1) * step, np.inf)
 
     def _pass_s(
         self,
@@ -204,7 +198,7 @@ class ByHand:
         compute: float,
         behind: float,
         reads: int,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> NDArray[np.float64]:
         w, m = self.work, self.machine
         w_m, w_k, c_m, c_k = x.T
         weights, fresh, cached = passes * w.layer_bytes, rows * w.row_bytes, behind * w.row_bytes
@@ -215,20 +209,29 @@ class ByHand:
         brought = (c_m + c_k) * cached * (self.attention is Tier.DEVICE)
         in_memory = (c_m + c_k) * cached * (self.attention is Tier.MEMORY)
         below, on_device = (c_m + c_k) * fresh, w.num_layers * cached / m.cache_on_device
-        streams = [
+        moved = [
             ((w_m + w_k) * weights + brought) / m.to_device,
             below / m.from_device,
             (w_k * weights + c_k * cached) / m.from_disk + (w_k * passes + c_k * reads) * m.read_s,
             c_k * cached / m.from_disk + c_k * reads * m.read_s + c_k * cached / m.copied,
             c_k * fresh / m.to_disk,
+        ]
+        computed = (
             compute
             + on_device
             + in_memory / m.cache_in_memory
             + c_k * cached / m.copied / m.num_cores
             + c_k * fresh / m.copied
-            + moving,
-        ]
-        return np.maximum.reduce(streams), np.add.reduce(streams)
+            + moving
+        )
+        read = np.maximum.reduce(moved)
+        # Both at once, each at its slower pace; then the rest of one of them alone.
+        computed_s, read_s = computed / m.computing_beside, read / m.reading_beside
+        return np.where(
+            computed_s < read_s,
+            computed_s + read - computed_s * m.reading_beside,
+            read_s + computed - read_s * m.computing_beside,
+        )
 
     def _fits(self, x: NDArray[np.int64]) -> NDArray[np.bool_]:
         w, block, m = self.work, self.block, self.machine
@@ -256,17 +259,16 @@ class ByHand:
 
 
 def brute_force(work: BatchWork, machine: MachineRates) -> float:
-    """Most tokens a second, with a tenth of what is done beside, of all placements and blocks."""
+    """Most tokens a second of all placements and blocks."""
     x = shares_of_layers(work.num_layers)
-    best = math.inf, math.inf
+    best = math.inf
     for block in blocks(work, Rules()):
         for states, attention in itertools.product(Tier, (Tier.DEVICE, Tier.MEMORY)):
             if attention is Tier.MEMORY and not machine.memory_bytes:
                 continue
-            most, weighed = ByHand(work, block, machine, states, attention).block_s(x)
-            at, rounds = np.argmin(weighed), block.num_rounds(work)
-            best = min(best, (rounds * weighed[at], rounds * most[at]))
-    return work.num_prompts * work.new_tokens / best[1]
+            seconds = ByHand(work, block, machine, states, attention).block_s(x).min()
+            best = min(best, block.num_rounds(work) * float(seconds))
+    return work.num_prompts * work.new_tokens / best
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -418,6 +420,8 @@ def test_states_are_no_cache_of_a_token() -> None:
         {"layer_s": [[1, 0.0]]},
         {"head_s": "fast"},
         {"num_cores": 0},
+        {"computing_beside": 0.0},
+        {"reading_beside": 1.5},
     ],
 )
 def test_a_machine_that_cannot_be_is_refused(
@@ -453,6 +457,7 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     monkeypatch.setattr(bandwidth, "_NBYTES", bandwidth.PIECE_BYTES)
     monkeypatch.setattr(measure, "_MOVED_BYTES", 1 << 20)
     monkeypatch.setattr(measure, "_MEASURED_S", 0.01)
+    monkeypatch.setattr(measure, "_BESIDE_S", 0.01)
     config = replace(shape_config("smollm2-1.7b"), **SMALL)
     device = torch.device("cpu")
     formats = settle_formats(WeightFormats(cache="q4"), "float32", hardware_of(device))
@@ -467,13 +472,13 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
         return machine_for(requested, budget, Below(0, tmp_path / "tiers"), rates)
 
     first = found()
-    assert len(reported) == 2
-    assert replace(found(), disk_bytes=first.disk_bytes) == first  # others write meanwhile
-    assert len(reported) == 2
-    found(DISK)
     assert len(reported) == 3
+    assert replace(found(), disk_bytes=first.disk_bytes) == first  # others write meanwhile
+    assert len(reported) == 3
+    found(DISK)
+    assert len(reported) == 4
     found(*MEASURED)
-    assert len(reported) == 5
+    assert len(reported) == 7
     # A batch that was slower corrects them.
     now = found()
     disk = Below(0, tmp_path / "tiers")
@@ -482,10 +487,12 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     assert found().from_disk == pytest.approx(now.from_disk / 2)
     assert found().layer_s[0][1] == pytest.approx(3 * now.layer_s[0][1])
     assert found().read_s == now.read_s
-    assert len(reported) == 5
+    assert len(reported) == 7
     assert (first.device_bytes, first.memory_bytes) == (64 << 20, 0)
     assert 0 < first.from_disk < 1e12
     assert 0 < first.cache_on_device < 1e13
+    assert 0 < first.computing_beside <= 1
+    assert 0 < first.reading_beside <= 1
     work = work_of(requested)
     assert work.row_bytes * config.num_layers == row_bytes(config, 4, "q4")
     policy = search(work, first)

@@ -2,7 +2,7 @@
 refused as a whole."""
 
 import json
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import pytest
@@ -19,9 +19,11 @@ from medusa_core.chats.settings_file import (
     write_settings_file,
 )
 from medusa_core.errors import PresetError, SettingsFileError
+from medusa_core.hub.boundary import printable
 from medusa_core.hub.settings import save_token
 from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.remote.keys import KeyStore
+from medusa_core.system.local_folder import is_local_path
 from medusa_core.system.running_models import RunningFile
 from medusa_core.system.user_folders import HOME_VARIABLE, places
 
@@ -120,6 +122,36 @@ def test_what_a_newer_version_knows_is_left_out_and_named(path: Path) -> None:
     )
     assert (found.unknown, found.preferences) == (("aura", "warp"), {"theme": "dark"})
     assert found.presets == (Preset("New", {"top_k": 5}),)
+
+
+@pytest.mark.parametrize(
+    "folder", ["gone", "//server/share", r"\\server\share", "/", "/" + "x" * 4095]
+)
+def test_a_folder_that_is_not_here_is_left_out_and_named(
+    path: Path, folder: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = {"theme": "dark", "models_dir": folder, "layers_dir": ""}
+    changed(path, preferences=chosen, presets=[], new_chats=None)
+    absent = {} if folder == "/" else {"models_dir": folder}
+    assert read_settings_file(path).absent == absent
+    assert main(["settings", "import", str(path)]) == 0
+    assert (f"no folder {printable(folder)}: models_dir" in capsys.readouterr().out) is bool(absent)
+    kept = json.loads(places().preferences.read_text())
+    assert (kept["theme"], kept.get("models_dir")) == ("dark", None if absent else folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_local"),
+    [
+        (r"C:\models", True),
+        ("c:/models", True),
+        *((text, False) for text in ("", "models", "C:models", r"\models", "//server/share/x")),
+        *((rf"\\{text}", False) for text in ("server", r"server\share", r"?\C:\x", r"?\UNC\s\x")),
+        *((text, False) for text in (r"\\.\pipe\x", r"\??\UNC\server\x", r"\/server\share")),
+    ],
+)
+def test_no_machine_is_asked_for_a_folder(text: str, is_local: bool) -> None:
+    assert is_local_path(text, PureWindowsPath) is is_local
 
 
 def test_a_choice_that_is_not_known_hides_no_setting_of_its_name(path: Path) -> None:

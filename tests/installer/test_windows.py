@@ -11,7 +11,7 @@ import pytest
 
 from installer.bootstrap.carried import carried_files
 from installer.bootstrap.cli import UNUSABLE_STATUS
-from installer.bootstrap.folders import ProgramData
+from installer.bootstrap.folders import ProgramData, program_data, user_folders
 from installer.errors import CommandError, SetupError
 from installer.layout import this_repository
 from installer.package import launchers, windows
@@ -23,6 +23,7 @@ from tests.installer.fakes import FakeMachine
 
 LAYOUT = this_repository()
 SCRIPT = (LAYOUT.root / windows.SCRIPT).read_text(encoding="utf-8")
+FOLDERS = (LAYOUT.root / windows.SCRIPT).with_name("folders.nsh").read_text(encoding="utf-8")
 SOURCES = LAYOUT.root / launchers.SOURCES
 
 
@@ -74,6 +75,39 @@ def test_the_uninstaller_removes_what_the_bootstrap_makes_and_nothing_beside_it(
     files = set(re.findall(r'Delete "\$Data\\(.+)"', SCRIPT))
     assert folders | files == paths | {"python-mirror.txt"}
     assert "StrCpy $0 $Data\n" not in SCRIPT
+
+
+def test_the_uninstaller_looks_where_the_program_keeps_things() -> None:
+    local = {"LOCALAPPDATA": "LOCAL"}
+    data = program_data(local, "win32").root.as_posix()
+    own = user_folders(local, "win32")
+    named = dict(re.findall(r'StrCpy \$(Data|Own) "\$LOCALAPPDATA\\(.+)"', FOLDERS))
+    assert {name: f"LOCAL/{path}".replace("\\", "/") for name, path in named.items()} == {
+        "Data": data,
+        "Own": own.data.as_posix(),
+    }
+    # As `medusa uninstall --yes`: caches and logs go with the program.
+    goes = re.findall(r'StrCpy \$0 "\$Own\\(\w+)"', SCRIPT)
+    assert goes == [own.cache.name, own.log.name]
+
+
+def test_a_home_that_is_no_whole_path_costs_nothing() -> None:
+    """The trial under wine tries some; here is what keeps it so where no wine is."""
+    body = FOLDERS[FOLDERS.index("StrSpnW") :]
+    forgets = body.index('StrCpy $Data ""')
+    assert (
+        forgets < body.index("Call ${prefix}IsWholePath") < body.index('StrCpy $Data "$0\\program"')
+    )
+    assert 'StrCpy $Own ""' in body
+    remove = SCRIPT[SCRIPT.index("Function un.RemoveData") : SCRIPT.index("RemovePart versions")]
+    assert re.search(r'\$Data == ""\n.+\n +Return', remove)
+    assert "MEDUSA_HOME" not in re.sub(r'"[^"]*"|;.*', "", SCRIPT)
+
+
+def test_no_path_is_read_by_cmd() -> None:
+    """It would replace a %NAME% in it, and quotes would begin another path."""
+    (command,) = re.findall(r"cmd\.exe\" /d (.+)'", SCRIPT)
+    assert command == '/v:on /c rd /s /q "!REMOVED_FOLDER!"'
 
 
 def test_each_key_that_is_written_is_removed() -> None:

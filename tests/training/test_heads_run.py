@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from medusa_core.__main__ import main
+from medusa_core.engine.likelihood import bits_per_byte
 from medusa_core.errors import TrainingError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -36,6 +37,7 @@ from medusa_core.training.heads_run import HeadsRun, RunParts
 from medusa_core.training.order import ShardOrder
 from medusa_core.training.prompts import bundled_training_prompts, read_training_prompts
 from medusa_core.training.run_folder import RunFolder
+from tests.core.adapter_files import lora_for
 from tests.core.clusters import cluster_of
 from tests.core.tight import with_layers_below
 from tests.core.tiny import TinySpec, write_tiny
@@ -277,6 +279,14 @@ def test_heads_are_judged_by_command(model: Path, tmp_path: Path) -> None:
     assert set(found["tau"]) == {"4", "8", "16", "64"}
     assert set(found["tokens_per_s"]) == {"none", "heads"}
     assert set(found["by_category"]) == {"a", "b"}
+    assert "bits_per_byte" not in found
+    lora_for(model, tmp_path / "lora")
+    adapted = (*names, *more, "--adapter", str(tmp_path / "lora"), "--limit", "1")
+    assert main(["eval", "heads", *adapted, "--threads", "1"]) == 0
+    changed = json.loads(reported.read_text(encoding="utf-8"))["bits_per_byte"]
+    assert changed["adapter"] != pytest.approx(changed["none"], rel=1e-3)
+    expected = bits_per_byte(load_target(model, None, LoadOptions(device="cpu")), ["say 0"])
+    assert changed["none"] == pytest.approx(expected, rel=1e-6)
 
 
 def test_every_place_is_read_once_a_round() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import torch
-
+from medusa_core.engine.likelihood import log_probability
 from medusa_core.loading.target import Target
 from medusa_core.runtime.runner.resident import ResidentRunner
 
@@ -16,6 +15,11 @@ class AnsweredPrompt(NamedTuple):
 
     prompt_ids: tuple[int, ...]
     answer_ids: tuple[int, ...]
+
+    def log_probability(self, target: Target) -> float:
+        """Of the answer, by a target's scores."""
+        token_ids = [*self.prompt_ids, *self.answer_ids]
+        return log_probability(target, token_ids, len(self.prompt_ids))
 
 
 class SparseEffect(NamedTuple):
@@ -56,27 +60,8 @@ def sparse_effect(target: Target, answered: Sequence[AnsweredPrompt]) -> SparseE
         return None
     try:
         runner.attend_to(0)
-        full = sum(_log_probability(target, one) for one in answered)
+        full = sum(one.log_probability(target) for one in answered)
     finally:
         runner.attend_to(attended)
-    sparse = sum(_log_probability(target, one) for one in answered)
+    sparse = sum(one.log_probability(target) for one in answered)
     return SparseEffect(attended, sparse / num_tokens, full / num_tokens, num_tokens)
-
-
-@torch.inference_mode()
-def _log_probability(target: Target, answered: AnsweredPrompt) -> float:
-    """The sum over an answer's tokens."""
-    token_ids = [*answered.prompt_ids, *answered.answer_ids]
-    kv, first = target.allocate_cache(len(token_ids) + 1), len(answered.prompt_ids)
-    rows, total = target.chunk_rows, 0.0
-    for start in range(0, len(token_ids) - 1, rows):
-        chunk = token_ids[start : min(start + rows, len(token_ids) - 1)]
-        states = target.runner.extend(chunk, kv)
-        followers = torch.tensor(token_ids[start + 1 : start + 1 + len(chunk)])
-        wanted = torch.arange(start + 1, start + 1 + len(chunk)) >= first
-        if wanted.any():
-            scores = target.runner.logits(states)[wanted.to(states.device)].float().log_softmax(-1)
-            chosen = followers[wanted].to(scores.device).unsqueeze(1)
-            total += float(scores.gather(1, chosen).sum())
-    target.caches.release(kv)
-    return total

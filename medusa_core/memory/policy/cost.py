@@ -2,7 +2,8 @@
 
 Weights come once a pass; cached rows below the device come as often as they are attended to, or
 attention is computed where they lie. All this runs beside computing. Activations below the device
-go and come between two computations. So passes take what the slowest of these streams takes.
+go and come between two computations. So passes take what the slowest of these streams takes, each
+slowed down by what runs beside it.
 
 Source: Sheng et al., "FlexGen" (2023), appendix A.3, for streams that run at the same time.
 """
@@ -21,7 +22,7 @@ from medusa_core.memory.policy.work import BatchWork, Passes
 from medusa_core.messages import Tier
 
 Seconds = NDArray[np.float64]
-COMPUTING = "computing"
+COMPUTING, READING = "computing", "reading from disk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def streams_s(
     return {
         "link to the device": (of.weights + of.rows) / machine.to_device + none,
         "link from the device": of.fresh / machine.from_device + none,
-        "reading from disk": weights_s + rows_s,
+        READING: weights_s + rows_s,
         "bringing cached rows": rows_s + copied,
         "writing to disk": of.fresh_disk / machine.to_disk,
         COMPUTING: computing,
@@ -126,10 +127,32 @@ def computing_s(work: BatchWork, machine: MachineRates, passes: Passes) -> float
     return work.num_layers * (layer + attended + among) + head
 
 
-def total_s(streams: Mapping[str, Seconds], overlaps: bool) -> Seconds:
-    """Seconds of passes: the slowest stream's, or without overlap those of all together."""
-    every = np.stack(list(streams.values()))
-    found: Seconds = every.max(axis=0) if overlaps else every.sum(axis=0)
+def together_s(streams: Mapping[str, Seconds], machine: MachineRates) -> dict[str, Seconds]:
+    """Seconds until each stream has ended where all begin at the same time.
+
+    Computing and what moves beside it share a processor and its memory: both are slower until one
+    of them has ended.
+
+    Args:
+        streams: Seconds of each alone. [n] each
+        machine: Whose rates say how much slower.
+    """
+    computing = streams[COMPUTING]
+    beside = {name: alone for name, alone in streams.items() if name != COMPUTING}
+    moving = np.stack(list(beside.values())).max(axis=0)
+    computing_pace, moving_pace = machine.computing_beside, machine.reading_beside
+    both = np.minimum(computing / computing_pace, moving / moving_pace)
+    longer = 1 + (1 - moving_pace) * both / np.where(moving > 0, moving, 1)
+    found = {name: alone * longer for name, alone in beside.items()}
+    return found | {COMPUTING: computing + (1 - computing_pace) * both}
+
+
+def total_s(streams: Mapping[str, Seconds], machine: MachineRates, overlaps: bool) -> Seconds:
+    """Seconds of passes: until the last stream has ended, or of one after the other."""
+    if not overlaps:
+        alone: Seconds = np.stack(list(streams.values())).sum(axis=0)
+        return alone
+    found: Seconds = np.stack(list(together_s(streams, machine).values())).max(axis=0)
     return found
 
 

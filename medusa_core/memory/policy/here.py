@@ -14,7 +14,12 @@ from typing import Any, NamedTuple
 import torch
 
 from medusa_core.errors import TierError
-from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s, disk_read_s
+from medusa_core.memory.bandwidth import (
+    card_bytes_per_s,
+    disk_bytes_per_s,
+    disk_read_s,
+    reads_of,
+)
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.heap import trim_heap
 from medusa_core.memory.placement import layer_bytes, piece_bytes
@@ -30,9 +35,11 @@ from medusa_core.memory.policy.machine import (
     RateCurve,
 )
 from medusa_core.memory.policy.measure import (
+    Paces,
     copied_bytes_per_s,
     from_card_bytes_per_s,
     model_rates,
+    paces_beside,
     written_bytes_per_s,
 )
 from medusa_core.memory.policy.work import BatchWork
@@ -48,15 +55,17 @@ from medusa_core.system.files.measurement_files import MeasurementFiles
 _LEFT_BYTES = 1 << 30  # that a disk keeps free
 _VISIT_S = 1e-4  # of this program between two computations, on usual processors
 OnMeasure = Callable[[str], None]
-# What is measured: layers and attention, the disk, the way to a card, copies in memory.
-MEASURED = MODEL, DISK, CARD, MEMORY = ("model", "disk", "card", "memory")
+# What is measured: layers and attention, the disk, the way to a card, copies in memory, and what a
+# layer and the disk at the same time take from each other.
+MEASURED = MODEL, DISK, CARD, MEMORY, BESIDE = ("model", "disk", "card", "memory", "beside")
 _NUMBERS = {
     MODEL: ("cache", "prompts", "below"),
     DISK: ("read", "write", "each"),
     CARD: ("to", "from"),
     MEMORY: ("copied",),
+    BESIDE: ("computing", "reading"),
 }
-_CURVES = {MODEL: ("layer_s", "head_s"), DISK: (), CARD: (), MEMORY: ()}
+_CURVES = {MODEL: ("layer_s", "head_s")}
 # Of each what a batch can correct.
 CORRECTED = {MODEL: ("layer_s",), DISK: ("read", "each", "write"), CARD: ("to", "from")}
 
@@ -159,7 +168,7 @@ def _checked_rates(kind: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {name: float(raw[name]) for name in _NUMBERS[kind]}
     if not all(0 <= rate < math.inf for rate in found.values()):
         raise ValueError("a rate is none")
-    curves = {name: _curve(raw[name]) for name in _CURVES[kind]}
+    curves = {name: _curve(raw[name]) for name in _CURVES.get(kind, ())}
     return found | {name: [list(point) for point in curve] for name, curve in curves.items()}
 
 
@@ -227,8 +236,10 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
     model = rates.known(MODEL, keys.model, lambda: _of_model(request, rates))
     memory = rates.known(MEMORY, keys.memory, lambda: {"copied": copied_bytes_per_s()})
     disk: dict[str, Any] = {"read": 1.0, "write": 1.0, "each": 0.0}
+    beside: dict[str, Any] = Paces(1.0, 1.0)._asdict()
     if folder is not None:
         disk = rates.known(DISK, keys.disk, lambda: _of_disk(folder, request, rates))
+        beside = rates.known(BESIDE, keys.beside, lambda: _of_both(folder, request, rates))
     link: dict[str, Any] = {"to": math.inf, "from": math.inf}
     if device.type == "cuda":
         link = rates.known(CARD, keys.card, lambda: _of_card(device, rates))
@@ -249,6 +260,8 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         visit_s=_VISIT_S,
         layer_s=_curve(model["layer_s"]),
         head_s=_curve(model["head_s"]),
+        computing_beside=beside["computing"],
+        reading_beside=beside["reading"],
     )
 
 
@@ -277,6 +290,7 @@ class _Keys(NamedTuple):
     disk: tuple[object, ...]
     card: tuple[object, ...]
     memory: tuple[object, ...]
+    beside: tuple[object, ...]
 
     @classmethod
     def of(cls, request: PolicyRequest, below: Below) -> _Keys:
@@ -287,12 +301,9 @@ class _Keys(NamedTuple):
         heads = (config.num_heads, config.num_kv_heads, config.head_dim, request.mean_tokens)
         facts = (formats.cache_format, formats.attended, torch.__version__, request.threads)
         folder = "" if below.disk is None else str(below.disk.absolute())
-        return cls(
-            (MODEL, sizes, heads, sorted(formats.names.items()), facts, where),
-            (DISK, folder, request.piece_bytes),
-            (CARD, where),
-            (MEMORY,),
-        )
+        model = (MODEL, sizes, heads, sorted(formats.names.items()), facts, where)
+        disk = (DISK, folder, request.piece_bytes)
+        return cls(model, disk, (CARD, where), (MEMORY,), (BESIDE, model, disk))
 
 
 def _of_model(request: PolicyRequest, rates: Rates) -> dict[str, Any]:
@@ -308,6 +319,18 @@ def _of_disk(folder: Path, request: PolicyRequest, rates: Rates) -> dict[str, An
     read = disk_bytes_per_s(folder, None, request.piece_bytes)
     written = written_bytes_per_s(folder)
     return {"read": read, "write": written, "each": disk_read_s(folder)}
+
+
+def _of_both(folder: Path, request: PolicyRequest, rates: Rates) -> dict[str, Any]:
+    rates.on_measure("measuring a layer and the disk at the same time")
+    config, formats, precision = request.config, request.formats, request.precision
+    try:
+        with reads_of(folder, request.piece_bytes) as read:
+            return paces_beside(config, formats, precision, request.threads, read)._asdict()
+    except OSError as error:
+        raise TierError(
+            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
+        ) from error
 
 
 def _of_card(device: torch.device, rates: Rates) -> dict[str, Any]:

@@ -36,6 +36,8 @@ class MachineRates:
         visit_s: What a layer takes for each batch besides. [s]
         layer_s: Times of a layer by rows, rising.
         head_s: Times of the projection to the vocabulary likewise.
+        computing_beside: What computing keeps of its pace while a disk is read beside it, of 1.
+        reading_beside: What reading keeps of its pace while something is computed beside it, of 1.
     """
 
     device_bytes: int
@@ -54,6 +56,8 @@ class MachineRates:
     visit_s: float
     layer_s: RateCurve
     head_s: RateCurve
+    computing_beside: float = 1.0
+    reading_beside: float = 1.0
 
     def room(self, tier: Tier) -> int:
         """Bytes of a tier."""
@@ -85,6 +89,8 @@ def checked_machine(machine: MachineRates) -> MachineRates:
                 raise ValueError(f"{field.name} are no times by rising rows")
         elif not (value > 0 or (value == 0 and field.name in may_be_nothing)):
             raise ValueError(f"{field.name} is {value}")
+    if max(machine.computing_beside, machine.reading_beside) > 1:
+        raise ValueError("nothing becomes faster while something else runs beside it")
     return machine
 
 

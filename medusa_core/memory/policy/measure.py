@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,9 @@ _PROMPT_ROWS = 32  # that attend at once
 _CHUNK_ROWS = 64  # one of `ROWS`
 _LONG_TOKENS = 1024
 _MOST_RATE = 4e12  # of any memory
+_BATCH_ROWS = ROWS[2]
+_BESIDE_S = 0.3
+_LEAST_PACE = 0.1
 
 
 class ModelRates(NamedTuple):
@@ -95,6 +99,58 @@ def model_rates(
         return found._replace(below=_cache_rates(config, there, tokens, itemsize)[0])
 
 
+class Paces(NamedTuple):
+    """What computing and reading keep of their pace while the other one runs beside it, of 1.
+
+    Attributes:
+        computing: Of computing.
+        reading: Of reading.
+    """
+
+    computing: float
+    reading: float
+
+
+def paces_beside(
+    config: ModelConfig,
+    formats: PartFormats,
+    precision: Precision,
+    num_threads: int,
+    read: Callable[[], int],
+) -> Paces:
+    """How much computing a layer and reading a disk slow each other down.
+
+    Args:
+        config: Sizes of the model; its first layer stands for all.
+        formats: Format of every part.
+        precision: What it computes in, and where.
+        num_threads: That compute on a processor.
+        read: Reads a piece of the disk; see `reads_of`.
+    """
+    with on_threads(num_threads), ThreadPoolExecutor(1) as beside:
+        compute = _work_of_layer(config, formats, precision, num_threads)
+        paces = []
+        for _ in range(_LEAST_TURNS):
+            alone = _per_s(compute), _per_s(read)
+            reading = beside.submit(_per_s, read)
+            both = _per_s(compute), reading.result()
+            paces.append([now / before for now, before in zip(both, alone, strict=True)])
+        computing, reading_pace = np.median(paces, axis=0).clip(_LEAST_PACE, 1.0)
+        return Paces(float(computing), float(reading_pace))
+
+
+def _work_of_layer(
+    config: ModelConfig, formats: PartFormats, precision: Precision, num_threads: int
+) -> Callable[[], None]:
+    """A layer of a batch's step: by the model's runner, or of unusual families their products."""
+    if config.is_ours and config.traits.is_usual:
+        work = _OneLayer(config, formats, precision, num_threads).step(_BATCH_ROWS, ROUND_ROWS)
+    else:
+        layers = _random_layers(config, formats, precision)
+        work = _products(layers, _BATCH_ROWS, precision)
+    return _whole(work, precision)
+
+
 class _OneLayer:
     """A model's first layer and its projection, with random weights, in the runner of the model."""
 
@@ -124,14 +180,17 @@ class _OneLayer:
             _CHUNK_ROWS * nbytes / max(_CHUNK_ROWS * nbytes / _MOST_RATE, chunk_s),
         )
 
-    def _step_s(self, count: int, length: int) -> float:
-        """Of so many sequences of this length, a row each."""
+    def step(self, count: int, length: int) -> Callable[[], object]:
+        """A step of so many sequences of this length, a row each."""
         root = TokenTree(TreeShape.root_only(), (0,))
         caches = [self._runner.new_cache(length + ROUND_ROWS) for _ in range(count)]
         for kv in caches:
             kv.fill(length)
         placed = [PlacedTree(root, kv) for kv in caches]
-        return _usual_s(lambda: self._runner.verify(*placed), self._precision)
+        return lambda: self._runner.verify(*placed)
+
+    def _step_s(self, count: int, length: int) -> float:
+        return _usual_s(self.step(count, length), self._precision)
 
     def _chunk_s(self, rows: int, behind: int) -> float:
         """Of so many rows of a prompt."""
@@ -188,15 +247,22 @@ def _layer_curves(
         formats: Format of every part.
         precision: What it computes in, and where.
     """
+    last = lm_head_part(config)
+    spec = formats.fitting(formats.lm_head, last.rows, last.columns)
+    head = [(last.columns, _random(last, spec, precision, _workers()))]
+    layers = _random_layers(config, formats, precision)
+    return _curve(layers, precision), _curve(head, precision)
+
+
+def _random_layers(
+    config: ModelConfig, formats: PartFormats, precision: Precision
+) -> list[tuple[int, QuantLinear]]:
+    """The linear parts of the first block, each with its columns."""
     workers = _workers()
-    layers = [
+    return [
         (part.columns, _random(part, part.fitting(formats.linears, formats), precision, workers))
         for part in block_parts(config, 0).linears
     ]
-    last = lm_head_part(config)
-    spec = formats.fitting(formats.lm_head, last.rows, last.columns)
-    head = [(last.columns, _random(last, spec, precision, workers))]
-    return _curve(layers, precision), _curve(head, precision)
 
 
 def _cache_rates(
@@ -316,29 +382,49 @@ def _random(
 
 
 def _curve(layers: Sequence[tuple[int, QuantLinear]], precision: Precision) -> RateCurve:
-    points = []
-    for rows in ROWS:
-        inputs = [
-            (layer, torch.randn(rows, columns).to(precision.device, precision.compute))
-            for columns, layer in layers
-        ]
-
-        def compute(inputs: Sequence[tuple[QuantLinear, torch.Tensor]] = inputs) -> None:
-            for layer, x in inputs:
-                layer(x)
-
-        points.append((rows, _usual_s(compute, precision)))
-    return tuple(points)
+    return tuple((rows, _usual_s(_products(layers, rows, precision), precision)) for rows in ROWS)
 
 
-@torch.inference_mode()
-def _usual_s(work: Callable[[], object], precision: Precision) -> float:
+def _products(
+    layers: Sequence[tuple[int, QuantLinear]], rows: int, precision: Precision
+) -> Callable[[], None]:
+    """Products of so many rows with each part."""
+    inputs = [
+        (layer, torch.randn(rows, columns).to(precision.device, precision.compute))
+        for columns, layer in layers
+    ]
+
+    def compute() -> None:
+        for layer, x in inputs:
+            layer(x)
+
+    return compute
+
+
+def _whole(work: Callable[[], object], precision: Precision) -> Callable[[], None]:
+    """Work to the end of what a card was given."""
+
     def whole() -> None:
-        work()
+        with torch.inference_mode():
+            work()
         cuda.wait(precision.device)
 
+    return whole
+
+
+def _usual_s(work: Callable[[], object], precision: Precision) -> float:
+    whole = _whole(work, precision)
     whole()
     return _usual(whole)
+
+
+def _per_s(work: Callable[[], object]) -> float:
+    """How often a second."""
+    count, started, took = 0, time.perf_counter(), 0.0
+    while took < _BESIDE_S:
+        work()
+        count, took = count + 1, time.perf_counter() - started
+    return count / took
 
 
 def _usual(work: Callable[[], None]) -> float:

@@ -15,11 +15,13 @@ import numpy as np
 
 from medusa_core.memory.policy.cost import (
     COMPUTING,
+    READING,
     Seconds,
     Sides,
     disk_s,
     moved,
     streams_s,
+    together_s,
     total_s,
 )
 from medusa_core.memory.policy.found import BatchForecast, FoundPolicy
@@ -38,7 +40,6 @@ from medusa_core.memory.policy.work import BatchBlock, BatchWork, prompt_passes,
 from medusa_core.messages import PARTS, BlockBytes, Policy, Shares, Tier
 
 _SLOWEST = 0.999  # of the slowest stream's time, and a stream binds as well
-_BESIDE = 0.1  # of the time of what runs beside the slowest stream: they share a processor
 _NEARER = 1e-6  # of the time, for each layer that lies below without need
 _ROOM = {
     Tier.DEVICE: "room on the device",
@@ -55,14 +56,12 @@ class _Choice(NamedTuple):
         sides: Where activations lie, and attention is computed.
         where: One layout.
         block_s: Seconds of a block.
-        weighed_s: They, and a little for what is done beside: by which it is chosen.
     """
 
     block: BatchBlock
     sides: Sides
     where: Layouts
     block_s: float
-    weighed_s: float
 
 
 def search(
@@ -115,7 +114,7 @@ def every(
         for count in cache_below:
             for choice in _choices(work, block, machine, rules, count):
                 key = (block.batch, block.num_batches, count)
-                if key not in found or choice.weighed_s < found[key].weighed_s:
+                if key not in found or choice.block_s < found[key].block_s:
                     found[key] = choice
     policies = [
         FoundPolicy(_policy(work, choice), _forecast(work, machine, choice, rules.overlaps, ()))
@@ -148,9 +147,9 @@ def expected(
     roomy = [block for block in tried if have_room(work, block, machine, sides.states, where).all()]
     choices = []
     for block in roomy or tried[-1:]:
-        (seconds,), (weighed,) = _block_s(work, block, machine, where, sides, overlaps)
-        choices.append(_Choice(block, sides, where, float(seconds), float(weighed)))
-    best = min(choices, key=lambda choice: choice.weighed_s)
+        (seconds,) = _block_s(work, block, machine, where, sides, overlaps)
+        choices.append(_Choice(block, sides, where, float(seconds)))
+    best = min(choices, key=lambda choice: choice.block_s)
     return _forecast(work, machine, best, overlaps, ())
 
 
@@ -185,7 +184,7 @@ def _best(
 ) -> FoundPolicy | None:
     best: tuple[float, _Choice] | None = None
     for choice in (one for block in tried for one in _choices(work, block, machine, rules)):
-        seconds = choice.weighed_s * choice.block.num_rounds(work)
+        seconds = choice.block_s * choice.block.num_rounds(work)
         if best is None or seconds < best[0] * (1 - 1e-9):
             best = seconds, choice
     if best is None:
@@ -210,12 +209,12 @@ def _choices(
             where = where.only(where.cache_below == cache_below)
         if not len(where):
             continue
-        seconds, weighed = _block_s(work, block, machine, where, sides, rules.overlaps)
+        seconds = _block_s(work, block, machine, where, sides, rules.overlaps)
         # Of layouts that take the same time, that in which more lies on the device.
         below = where.weights_below + where.cache_below + where.weights_disk + where.cache_disk
-        best = int(np.argmin(weighed * (1 + _NEARER * below)))
+        best = int(np.argmin(seconds * (1 + _NEARER * below)))
         one = where.only(np.arange(len(where)) == best)
-        yield _Choice(block, sides, one, float(seconds[best]), float(weighed[best]))
+        yield _Choice(block, sides, one, float(seconds[best]))
 
 
 def _sides(machine: MachineRates, rules: Rules) -> Iterator[Sides]:
@@ -235,14 +234,12 @@ def _block_s(
     where: Layouts,
     sides: Sides,
     overlaps: bool,
-) -> tuple[Seconds, Seconds]:
-    """Seconds for a block's prompts and answers, and the same weighed; see `_Choice`. [n], [n]"""
+) -> Seconds:
+    """Seconds for a block's prompts and answers. [n]"""
     prompts = streams_s(work, machine, where, sides, prompt_passes(work, block))
     steps = streams_s(work, machine, where, sides, step(work, block))
     num_steps = work.new_tokens - 1
-    most = total_s(prompts, overlaps) + num_steps * total_s(steps, overlaps)
-    every = total_s(prompts, overlaps=False) + num_steps * total_s(steps, overlaps=False)
-    return most, most + _BESIDE * (every - most)
+    return total_s(prompts, machine, overlaps) + num_steps * total_s(steps, machine, overlaps)
 
 
 def _binding_rooms(
@@ -254,8 +251,8 @@ def _binding_rooms(
         if not machine.room(tier):
             continue
         roomy = machine.with_room(tier)
-        least = min(one.weighed_s for one in _choices(work, choice.block, roomy, rules))
-        if least < choice.weighed_s * (1 - 1e-6):
+        least = min(one.block_s for one in _choices(work, choice.block, roomy, rules))
+        if least < choice.block_s * (1 - 1e-6):
             found.append(label)
     return tuple(found)
 
@@ -287,14 +284,10 @@ def _forecast(
 ) -> BatchForecast:
     block, where, sides = choice.block, choice.where, choice.sides
     kinds = (prompt_passes(work, block), step(work, block))
-    streams = [
-        {
-            name: float(seconds[0])
-            for name, seconds in streams_s(work, machine, where, sides, passes).items()
-        }
-        for passes in kinds
-    ]
-    prefill_s, step_s = (max(each.values()) if overlaps else sum(each.values()) for each in streams)
+    alone = [streams_s(work, machine, where, sides, passes) for passes in kinds]
+    prefill_s, step_s = (float(total_s(each, machine, overlaps)[0]) for each in alone)
+    ended = [together_s(each, machine) if overlaps else each for each in alone]
+    streams = [{name: float(seconds[0]) for name, seconds in each.items()} for each in ended]
     block_s = prefill_s + (work.new_tokens - 1) * step_s
     slowest = _SLOWEST * max(streams[1].values())
     binds = [name for name, seconds in streams[1].items() if seconds >= slowest]
@@ -326,6 +319,9 @@ def _rates(
     of = moved(work, where, sides, one)
     weights, rows = float(of.weights[0]), float(of.rows[0])
     weights_s, rows_s = (float(seconds[0]) for seconds in disk_s(of, machine))
+    if weights_s + rows_s:  # slower, as computing runs beside
+        longer = streams[1][READING] / (weights_s + rows_s)
+        weights_s, rows_s = longer * weights_s, longer * rows_s
     # Both are read from the same disk: of each comes half as much while the other is read.
     shared_s = min(weights_s, rows_s)
     rates = {}

@@ -23,7 +23,7 @@ from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.native.binding import native_library
 
-_VERSION = 11
+_VERSION = 12
 _LEAST_DISTURBED_S = 0.25
 
 log = logging.getLogger(__name__)

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 _DRAFTS_IN_A_TURN = 8
 _LEAST_DRAFTS = 3
-_A_LONG_STEP_S = 0.005
+_A_LONG_STEP_S = 0.05  # its heads are larger than any cache of a processor
 _LEAST_S = 1e-7  # what noise leaves of a difference
 _MOST_LEVELS = 8
 _READ = 8  # tokens of a text that nobody wrote
@@ -139,8 +139,8 @@ class SourceTimer:
 
     def _source_s(self, timed: _Timed, num_paths: int) -> list[float]:
         # As in decoding nothing is as it was a moment before: the processor can't have learned
-        # which way the work goes, and the target takes what heads read out of its cache. (A target
-        # of long steps has heads that are larger than that, too.)
+        # which way the work goes, and the target takes what heads read out of its cache: askings
+        # one after the other take a half to a third of that.
         states = torch.randn(self._like.shape, generator=self._dice).to(self._like)
         root_id = int(torch.randint(self._target.config.vocab_size, (1,), generator=self._dice))
         final, deep = self._apart(states)

@@ -13,6 +13,7 @@ from app.batch.batch_dialog import BatchDialog
 from app.batch.results_model import ResultsModel
 from app.theme.appearance import Appearance
 from medusa_core.api import BatchProgress, BatchRow, OwnBatches
+from medusa_core.errors import BatchError
 from medusa_core.loading.choice import (
     ModelChoice,
     demo_choice,
@@ -165,6 +166,32 @@ def test_a_problem_is_told_with_what_to_do(
     label = started.view.problem_label
     qtbot.waitUntil(lambda: label.text() == "The disk is full. Make room.")
     assert started.pause_button.text() == "Resume"
+
+
+def test_a_batch_that_can_not_begin_says_why_beside_the_form(
+    dialog: BatchDialog, own: OwnBatches, prompts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise BatchError("The disk is full.", "Make room.")
+
+    monkeypatch.setattr(OwnBatches, "begin", fail)
+    dialog.form.use_prompts(prompts)
+    assert not dialog.message_label.isVisible()
+    dialog.start_button.click()
+    assert dialog.message_label.isVisible()
+    assert "The disk is full." in dialog.message_label.text()
+    assert dialog.start_button.isEnabled()
+
+
+def test_enter_pauses_and_gives_nothing_up(
+    qtbot: QtBot, started: BatchDialog, commands: list[FakeCommand], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions: list[object] = []
+    monkeypatch.setattr(batch_dialog, "confirms", lambda *asked: questions.append(asked))
+    started.cancel_button.setFocus()
+    qtbot.keyClick(started, Qt.Key.Key_Return)
+    assert commands[0].was_stopped
+    assert questions == []
 
 
 def test_giving_up_is_asked_and_keeps_the_answers(

@@ -124,7 +124,7 @@ def test_a_run_shows_how_far_it_is_pauses_and_goes_on(
     qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
 ) -> None:
     dialog.start_button.click()
-    run, view = dialog.run, dialog.run_view
+    run, view = dialog.run, dialog.view
     assert run is not None
     tell(run, stage="answers", done=1, of=4, tokens_per_s=21.0)
     qtbot.waitUntil(lambda: "21 tokens/s" in view.stage_label.text())
@@ -158,7 +158,7 @@ def test_a_problem_is_told_with_what_to_do(
 ) -> None:
     dialog.start_button.click()
     commands[0].words, commands[0].code = "error: The disk is full.\n  Make room.", 1
-    label = dialog.run_view.problem_label
+    label = dialog.view.problem_label
     qtbot.waitUntil(lambda: label.text() == "The disk is full. Make room.")
     assert label.isVisible()
     assert dialog.pause_button.text() == "Resume"
@@ -207,13 +207,13 @@ def test_needs_are_asked_before(
     needs = HeadsNeeds(4_900_000_000, 6, 7.0, 1.5, 40, 2.1)
     (folder / "needs.json").write_text(json.dumps(asdict(needs)))
     commands[0].code = 0
-    qtbot.waitUntil(lambda: "about 1.5 h" in dialog.needs_label.text())
+    qtbot.waitUntil(lambda: "about 1.5 h" in dialog.message_label.text())
     assert not folder.exists()
     dialog.form.heads_box.setValue(3)
-    assert dialog.needs_label.text() == "", "that was for other heads"
+    assert dialog.message_label.text() == "", "that was for other heads"
     dialog.needs_button.click()
     commands[1].words, commands[1].code = "error: Too large.\n  Take less.", 1
-    qtbot.waitUntil(lambda: "Too large" in dialog.needs_label.text())
+    qtbot.waitUntil(lambda: "Too large" in dialog.message_label.text())
 
 
 def test_the_model_that_answers_makes_room_if_wanted(
@@ -278,7 +278,7 @@ def test_heads_that_gain_nothing_say_so(
 
 
 def _stage(dialog: TrainDialog) -> str:
-    return dialog.run_view.stage_label.text()
+    return dialog.view.stage_label.text()
 
 
 def test_heads_that_were_found_to_lose_are_not_preselected(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from enum import Enum
@@ -24,6 +22,7 @@ from medusa_core.chats.history.exchange.our_json import (
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import ConversationInfo
 from medusa_core.errors import ConversationFileError
+from medusa_core.system.files.whole_file import replace_file
 
 
 class FileKind(str, Enum):
@@ -111,22 +110,13 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
     Raises:
         ConversationFileError: It can't be written.
     """
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".export-", delete=False) as file:
-            temporary = Path(file.name)
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        replace_file(path, pieces)
     except OSError as error:
         raise ConversationFileError(
             f"{path} can't be written: {error.strerror or error}.",
             "Choose another folder, or make space.",
         ) from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
 
 
 async def export_gently(

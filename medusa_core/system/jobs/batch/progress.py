@@ -12,6 +12,7 @@ from pathlib import Path
 from medusa_core.errors import BatchError
 from medusa_core.messages import BlockBytes, PartRate, Policy
 from medusa_core.system.files import record_json
+from medusa_core.system.files.whole_file import replace_text
 
 _WINDOW_S = 120.0  # over which a rate is taken
 _REPORTED_S = 1.0
@@ -144,10 +145,8 @@ def write_progress(path: Path, progress: BatchProgress) -> None:
     Raises:
         BatchError: The disk is full or gone.
     """
-    part = path.with_name(f".{path.name}.part")
     try:
-        part.write_text(json.dumps(record_json.as_json(progress)) + "\n", encoding="utf-8")
-        part.replace(path)
+        replace_text(path, json.dumps(record_json.as_json(progress)) + "\n")
     except OSError as error:
         raise BatchError(
             f"{path} can't be written: {error.strerror or error}.",
