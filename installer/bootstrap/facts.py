@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.installation import Wanted
-from installer.bootstrap.sources import find_sources
+from installer.bootstrap.sources import find_sources, shown_address
 from installer.bootstrap.space import free_bytes, needed_size, shown_bytes
 from installer.errors import SetupError
 from installer.torch_choice import TorchBuild
@@ -59,4 +59,4 @@ def _described_sources(wanted: Wanted) -> str:
     try:
         return find_sources(wanted.settings.mirror).described
     except SetupError:  # the mirror was a disk that isn't plugged in now, for example
-        return f"{wanted.settings.mirror} (not there now)"
+        return f"{shown_address(wanted.settings.mirror)} (not there now)"

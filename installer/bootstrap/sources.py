@@ -7,8 +7,8 @@ out.
 import os
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
@@ -41,32 +41,52 @@ class Sources:
     """Where uv looks for packages.
 
     Attributes:
-        options: for uv's command line.
-        env: variables for uv.
+        places: as uv's options.
+        others: further variables for uv.
         described: in a few words.
         is_folder: nothing but a folder is looked at.
     """
 
-    options: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    places: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(default_factory=dict)
     described: str = "the public package index"
     is_folder: bool = False
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """For uv's command line, which each user of a computer may read: without passwords."""
+        words: list[str] = []
+        for name, values in self._values().items():
+            if name == "--no-index":
+                words.append(name)
+            elif not any(map(_has_password, values)):
+                words += (word for value in values for word in (name, value))
+        return tuple(words)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Variables for uv beside these options."""
+        hidden = {
+            name: values
+            for name, values in self._values().items()
+            if any(map(_has_password, values))
+        }
+        return {**self.others, **_as_variables(hidden)}
+
     def variables(self) -> dict[str, str]:
-        """The same for a uv that somebody else calls."""
-        given = iter(self.options)
-        found: dict[str, list[str]] = {}
-        for option in given:
-            value = "1" if option == "--no-index" else next(given)
-            found.setdefault(_VARIABLES[option], []).append(value)
-        between = {"UV_FIND_LINKS": ","}
-        joined = {name: between.get(name, " ").join(values) for name, values in found.items()}
-        return {**self.env, **joined}
+        """All of it for a uv that somebody else calls."""
+        return {**self.others, **_as_variables(self._values())}
 
     def with_folder(self, folder: Path) -> "Sources":
         """The same, and a folder of wheels beside them."""
-        options = (*self.options, "--find-links", str(folder))
-        return Sources(options, self.env, self.described, self.is_folder)
+        return replace(self, places=(*self.places, "--find-links", str(folder)))
+
+    def _values(self) -> dict[str, list[str]]:
+        """The values of each option."""
+        words, found = iter(self.places), dict[str, list[str]]()
+        for name in words:
+            found.setdefault(name, []).append("1" if name == "--no-index" else next(words))
+        return found
 
 
 def find_sources(
@@ -123,6 +143,17 @@ def shown_address(address: str) -> str:
         return urlunsplit((parts.scheme, host, parts.path, "", ""))
     except ValueError:
         return address
+
+
+def _as_variables(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """What uv's options say, as variables."""
+    between = {"--find-links": ","}
+    return {_VARIABLES[name]: between.get(name, " ").join(each) for name, each in values.items()}
+
+
+def _has_password(value: str) -> bool:
+    """Whether a name, a password or a token is in an address."""
+    return value != shown_address(value)
 
 
 def _of_address(address: str) -> Sources:

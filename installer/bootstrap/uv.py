@@ -103,8 +103,8 @@ class Uv:
 
     def _run(self, *words: str) -> None:
         command = [str(self._program), *words]
-        # A password in an address doesn't belong into a log.
-        self._say("> uv " + " ".join(map(shown_address, words)))
+        # A password in an address doesn't belong into a log; where one is, no option names it.
+        self._say(f"> uv {' '.join(map(shown_address, words))} ({self.sources.described})")
         output = self._commands.follow(command, self._env(), self._say, self._is_cancelled)
         if output.status != 0:
             raise explain_uv(output.text)

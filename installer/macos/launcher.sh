@@ -6,25 +6,8 @@ python_version=PYTHON_VERSION
 name=$(basename "$0")
 program=$(cd "$(dirname "$0")/../Resources" && pwd -P) || exit 1
 
-# As installer/bootstrap/folders.py says.
-data_folder() {
-    home=${MEDUSA_HOME:-}
-    case $home in
-    *[![:space:]]*) ;;
-    *)
-        echo "$HOME/Library/Application Support/medusa-chat-program"
-        return
-        ;;
-    esac
-    # shellcheck disable=SC2088  # the text ~/, which no shell has replaced
-    case $home in
-    "~") home=$HOME ;;
-    "~/"*) home=$HOME/${home#??} ;;
-    /*) ;;
-    *) home=$PWD/$home ;;
-    esac
-    echo "${home%/}/program"
-}
+# shellcheck source-path=SCRIPTDIR source=folders.sh
+. "$program/folders.sh"
 
 # The newest complete Python of ours: 3.13.9 comes before 3.13.10. Empty where there is none.
 find_python() {
@@ -117,7 +100,8 @@ $data/python"
         if [ -n "$mirror" ]; then
             UV_PYTHON_INSTALL_MIRROR=$(as_address "$mirror")
             export UV_PYTHON_INSTALL_MIRROR
-            printf '%s\n' "$mirror" >"$data/python-mirror.txt"
+            # A password may be in it.
+            (umask 077 && printf '%s\n' "$mirror" >"$data/python-mirror.txt")
         fi
         # shellcheck disable=SC2015  # the status of both decides
         "$program/uv" python install --no-bin --no-progress \

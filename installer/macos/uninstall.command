@@ -6,8 +6,9 @@ command="$HOME/.local/bin/medusa"
 
 if [ -x "$app/Contents/MacOS/medusa" ]; then
     "$app/Contents/MacOS/medusa" uninstall "$@"
-    data="${MEDUSA_HOME:+$MEDUSA_HOME/program}"
-    data="${data:-$HOME/Library/Application Support/medusa-chat-program}"
+    # shellcheck source-path=SCRIPTDIR source=folders.sh
+    . "$app/Contents/Resources/folders.sh"
+    data=$(data_folder)
     if [ -d "$data/versions" ]; then
         echo "Medusa Chat stays, as you wished."
         exit 0

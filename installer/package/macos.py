@@ -22,6 +22,7 @@ OLDEST_SYSTEM = "14.0"  # of PyTorch's packages
 PROGRAMS = ("medusa-chat", "medusa")
 COMMANDS = ("install.command", "uninstall.command")
 ICON = "medusa-chat.icns"
+FOLDERS = "folders.sh"
 EXECUTABLE, PLAIN = 0o755, 0o644
 # The first day that ZIP knows: nobody asks how old these files are.
 TIME = (1980, 1, 1, 0, 0, 0)
@@ -61,6 +62,9 @@ def write_bundle(sources: Path, contents: Path, version: str) -> None:
             encoding="utf-8",
         )
         program.chmod(EXECUTABLE)
+    resources = contents / "Resources"
+    resources.mkdir(exist_ok=True)
+    shutil.copyfile(sources / FOLDERS, resources / FOLDERS)
     (contents / "Info.plist").write_bytes(plistlib.dumps(information(version)))
     (contents / "PkgInfo").write_text("APPL????", encoding="ascii")
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from medusa_core.chats.setting import (
     Setting,
@@ -10,7 +13,7 @@ from medusa_core.chats.setting import (
     When,
 )
 from medusa_core.chats.settings import SETTINGS
-from medusa_core.cli.program import subject
+from medusa_core.cli.program import check_first, subject
 from medusa_core.errors import RequestError
 from medusa_core.messages import AUTO_GROWTH, GenerateSettings, Overflow
 
@@ -28,17 +31,63 @@ _GROWTH_HELP = "the form of drafts: chain, tree, or auto for what pays in each s
 
 def add_drafter_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments that choose how tokens are guessed."""
-    group = subject(parser, "drafting")
-    group.add_argument("--drafter", default="", help=DRAFTER_HELP)
-    group.add_argument(
+    add_drafter_argument(parser)
+    subject(parser, "drafting").add_argument(
         "--no-learned",
         action="store_true",
         help="draft without what the model said in earlier conversations",
     )
 
 
+def add_drafter_argument(parser: argparse.ArgumentParser) -> None:
+    """The argument that names a drafter; another machine chooses for itself."""
+    subject(parser, "drafting").add_argument("--drafter", default="", help=DRAFTER_HELP)
+    parser.set_defaults(endpoint="")
+    check_first(parser, lambda args: None if args.endpoint else check_drafters([args.drafter]))
+
+
+def check_drafters(names: Sequence[str]) -> None:
+    """Refuse drafters that aren't there; empty names are none.
+
+    Raises:
+        RequestError: No model has one of them.
+    """
+    if any(names):
+        from medusa_core.speculation.drafters.lineup import drafter_registry
+
+        for name in filter(None, names):
+            drafter_registry().get(name)
+
+
+def check_rule(name: str) -> None:
+    """Refuse a rule that isn't there.
+
+    Raises:
+        RequestError: Nothing is registered under the name.
+    """
+    from medusa_core.speculation.rules.rule import rule_registry
+
+    rule_registry().get(name)
+
+
+def check_files(paths: Sequence[Path | None]) -> None:
+    """Say before long work that what it is to be written to can't be.
+
+    Raises:
+        RequestError: A file has no folder, or is one itself.
+    """
+    for path in paths:
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            raise RequestError(
+                f"{path} can't be written: there is no such folder, or it is one itself.",
+                "Name another file.",
+            )
+
+
 def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments for the rule and all that it reads; shared with the benchmark."""
+    parser.set_defaults(endpoint="")
+    check_first(parser, _check_settings)
     defaults = GenerateSettings()
     groups = {
         SettingGroup.SAMPLING: subject(parser, "sampling"),
@@ -115,6 +164,24 @@ def settings_of(
         overflow=Overflow(args.overflow),
         thinks=_THINKS[args.thinking],
     )
+
+
+def _check_settings(args: argparse.Namespace) -> None:
+    """Refuse settings that no model can answer with.
+
+    Raises:
+        RequestError: One is out of range, or nothing is registered under a name.
+    """
+    from medusa_core.engine.admission import admit_settings
+
+    settings = settings_of(args, "", args.tree_rows)
+    for growth in args.growth.split(","):  # a benchmark may compare several
+        admit_settings(replace(settings, growth=growth.strip()))
+    if not args.endpoint:  # there torch isn't needed, which takes seconds to import
+        from medusa_core.speculation.rules.rule import rule_registry, settled
+
+        settings = settled(settings)
+        rule_registry().get(settings.rule).build(settings)
 
 
 def rule_of(args: argparse.Namespace) -> str:

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medusa_core.cli.arguments import DRAFTER_HELP, add_rule_arguments
+from medusa_core.cli.arguments import add_drafter_argument, add_rule_arguments
 from medusa_core.cli.load_arguments import add_model_arguments
-from medusa_core.cli.program import subject
 from medusa_core.engine.batch.answers_file import AnswersFile
 from medusa_core.engine.batch.lines import read_lines
 from medusa_core.errors import RequestError
@@ -74,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--watched", action="store_true", help="pause when standard input ends, for other programs"
     )
     add_model_arguments(parser)
-    subject(parser, "drafting").add_argument("--drafter", default="", help=DRAFTER_HELP)
+    add_drafter_argument(parser)
     add_rule_arguments(parser)
 
 

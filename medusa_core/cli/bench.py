@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 
 from medusa_core.cli.arguments import (
     add_rule_arguments,
+    check_drafters,
+    check_files,
     rule_of,
     settings_of,
 )
 from medusa_core.cli.bench_arguments import listed_names, show_progress, write_file
-from medusa_core.cli.bench_drafters import add_race_arguments, check_drafters, race
+from medusa_core.cli.bench_drafters import add_race_arguments, check_race, race
 from medusa_core.cli.grammar_arguments import add_grammar_arguments, read_grammar
 from medusa_core.cli.load_arguments import (
     add_model_arguments,
@@ -32,7 +34,7 @@ from medusa_core.cli.load_arguments import (
     options_of,
     ready,
 )
-from medusa_core.errors import PromptFileError, RequestError
+from medusa_core.errors import RequestError
 from medusa_core.system.resources import demo_model_dir, prompts_dir
 
 if TYPE_CHECKING:
@@ -123,9 +125,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark and print its tables."""
-    check_drafters(args)
+    check_race(args)
     _check_counts(args)
-    _check_files(args)
+    check_files([args.json, args.markdown, args.plot])
+    _check_modes(args)
     report = _report(args)
     if args.json is not None:
         write_file(args.json, json.dumps(report, indent=2) + "\n")
@@ -366,17 +369,7 @@ def _race(
     modes, peers = _modes(args, target), listed_names(args.peers)
     chosen = _drafters(args, target, modes)
     peer_specs = {name: peer_registry().get(name) for name in peers}
-    rule = rule_of(args)
-    if peers and rule != "greedy":
-        raise RequestError(
-            f"Peers decode greedily: under {rule} there is nothing to compare.",
-            "Leave out --peers, --rule and --temperature.",
-        )
-    if peers and args.adapter:
-        raise RequestError(
-            "Peers load no adapters: they would run another model.", "Leave out one."
-        )
-    rows = args.tree_rows
+    rule, rows = rule_of(args), args.tree_rows
     tuner = open_tuner(args, target)
     # Each mode learns for itself.
     contestants: dict[str, Contestant] = {
@@ -450,13 +443,24 @@ def _epsilons(text: str) -> tuple[float, ...]:
         ) from error
 
 
-def _check_files(args: argparse.Namespace) -> None:
-    """Say before a long measurement that what it is to be written to can't be."""
-    for path in (args.json, args.markdown):
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise PromptFileError(
-                f"{path} can't be written: there is no such folder, or it is one itself.",
-                "Name another file.",
+def _check_modes(args: argparse.Namespace) -> None:
+    """Refuse what can't be compared before a model is loaded for it."""
+    check_drafters([name for name in listed_names(args.modes) if name != AUTO])
+    _epsilons(args.epsilons)
+    if peers := listed_names(args.peers):
+        from medusa_core.bench.peer import peer_registry
+
+        for name in peers:
+            peer_registry().get(name)
+        rule = rule_of(args)
+        if rule != "greedy":
+            raise RequestError(
+                f"Peers decode greedily: under {rule} there is nothing to compare.",
+                "Leave out --peers, --rule and --temperature.",
+            )
+        if args.adapter:
+            raise RequestError(
+                "Peers load no adapters: they would run another model.", "Leave out one."
             )
 
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from medusa_core.cli.arguments import check_drafters
 from medusa_core.cli.bench_arguments import listed_names, show_progress, whole_numbers, write_file
 from medusa_core.cli.load_arguments import known_of
 from medusa_core.errors import RequestError
@@ -36,7 +37,7 @@ def add_race_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_drafters(args: argparse.Namespace) -> None:
+def check_race(args: argparse.Namespace) -> None:
     """Refuse what no race can be of, before a model is loaded.
 
     Raises:
@@ -50,6 +51,7 @@ def check_drafters(args: argparse.Namespace) -> None:
         raise RequestError(
             f"--drafters {args.drafters} names no drafter.", "Write all, or some as suffix,medusa."
         )
+    check_drafters([one for one in listed_names(args.drafters or "") if one != "all"])
     if args.rows:
         whole_numbers(args.rows, "--rows")
     if args.synthetic is not None:

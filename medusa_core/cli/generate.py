@@ -16,14 +16,19 @@ from medusa_core.chats.trace_file import (
     Recording,
     write_trace,
 )
-from medusa_core.cli.arguments import add_drafter_arguments, add_rule_arguments, settings_of
+from medusa_core.cli.arguments import (
+    add_drafter_arguments,
+    add_rule_arguments,
+    check_files,
+    settings_of,
+)
 from medusa_core.cli.grammar_arguments import add_grammar_arguments, read_grammar
 from medusa_core.cli.load_arguments import (
     add_endpoint_argument,
     add_model_arguments,
     load_command,
 )
-from medusa_core.cli.program import subject
+from medusa_core.cli.program import check_first, subject
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
@@ -71,6 +76,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     add_endpoint_argument(subject(parser, "model"))
     add_drafter_arguments(parser)
     add_rule_arguments(parser)
+    check_first(parser, lambda args: check_files([args.trace]))
 
 
 def run_generate(args: argparse.Namespace) -> int:
@@ -78,23 +84,10 @@ def run_generate(args: argparse.Namespace) -> int:
     return asyncio.run(_generate(args))
 
 
-def _check_drafter(args: argparse.Namespace) -> None:
-    """Refuse a drafter that isn't there before a model is loaded for it.
-
-    Raises:
-        RequestError: No model has it.
-    """
-    from medusa_core.speculation.drafters.lineup import drafter_registry
-
-    if args.drafter and not args.endpoint:
-        drafter_registry().get(args.drafter)
-
-
 async def _generate(args: argparse.Namespace) -> int:
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     messages, grammar = (ChatMessage(Role.USER, prompt),), read_grammar(args)
     printer = None if args.json else _Printer(sys.stdout)
-    _check_drafter(args)
     traces: list[StepTrace] = []
     async with Client() as client:
         loaded = await client.load(load_command(args, "generate"))

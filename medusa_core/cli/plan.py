@@ -7,6 +7,7 @@ import json
 import os
 from pathlib import Path
 
+from medusa_core.cli.bench_arguments import write_file
 from medusa_core.cli.load_arguments import (
     add_format_arguments,
     add_tier_arguments,
@@ -126,7 +127,7 @@ def _print_json(args: argparse.Namespace, fields: dict[str, object]) -> None:
     if args.json == "-":
         print(json.dumps(fields))
     elif args.json:
-        Path(args.json).write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
+        write_file(Path(args.json), json.dumps(fields, indent=1) + "\n")
 
 
 def as_json(choice: Recommendation) -> dict[str, object]:

@@ -85,6 +85,8 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
             handler.addFilter(_without_traceback)
     try:
         prepare_home()
+        for check in args.checks:
+            check(args)
         code: int = args.run(args)
         sys.stdout.flush()
     except MedusaError as error:
@@ -116,7 +118,20 @@ def log_to_stderr(*packages: str) -> None:
         logging.getLogger(package).setLevel(logging.INFO)
 
 
+def check_first(
+    parser: argparse.ArgumentParser, check: Callable[[argparse.Namespace], object]
+) -> None:
+    """Let arguments be checked before a command does anything, such as loading a model.
+
+    Args:
+        parser: Of the command.
+        check: Raises a `MedusaError` where something of them makes no sense.
+    """
+    parser.set_defaults(checks=(*(parser.get_default("checks") or ()), check))
+
+
 def _add_verbose(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(checks=())
     parser.add_argument("--verbose", action="store_true", help="log what is done")
 
 

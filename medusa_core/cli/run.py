@@ -15,6 +15,7 @@ from pathlib import Path
 from medusa_core.chats.history.history import open_history
 from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import ChatSettings
+from medusa_core.cli.arguments import check_drafters, check_rule
 from medusa_core.cli.load_arguments import (
     NO_HEADS,
     add_endpoint_argument,
@@ -22,6 +23,7 @@ from medusa_core.cli.load_arguments import (
     load_command,
     model_key_of,
 )
+from medusa_core.cli.program import check_first
 from medusa_core.client import Client
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.hub.first_model import is_first_model_offered
@@ -78,6 +80,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add_endpoint_argument(model)
     add_loading_arguments(parser, model)
     parser.set_defaults(raw=False)
+    check_first(parser, _check_set)
 
 
 def run_chat(args: argparse.Namespace) -> int:
@@ -215,6 +218,20 @@ def _settings(args: argparse.Namespace, loaded: ModelLoaded) -> ChatSettings:
     for name, value in args.set:
         settings = with_typed(settings, name, value, loaded)
     return settings
+
+
+def _check_set(args: argparse.Namespace) -> None:
+    """Refuse settings that no model has, before one is loaded.
+
+    Raises:
+        RequestError: There is no such setting or value.
+    """
+    settings = ChatSettings()
+    for name, value in args.set:
+        settings = with_typed(settings, name, value, None)
+    if args.set and not args.endpoint:
+        check_drafters([settings.drafter])
+        check_rule(settings.rule)
 
 
 def _record(args: argparse.Namespace, screen: Screen) -> ChatRecord:

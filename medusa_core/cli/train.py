@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medusa_core.cli.arguments import check_files
+from medusa_core.cli.bench_arguments import write_file
 from medusa_core.cli.load_arguments import (
     add_model_arguments,
     model_dirs,
@@ -16,7 +18,7 @@ from medusa_core.cli.load_arguments import (
     options_of,
     ready,
 )
-from medusa_core.cli.program import log_to_stderr
+from medusa_core.cli.program import check_first, log_to_stderr
 from medusa_core.errors import TrainingError
 from medusa_core.system.resources import demo_model_dir
 
@@ -74,6 +76,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="say what the run needs; takes a minute or two"
     )
     parser.add_argument("--json", type=Path, help="write what a dry run says to this file")
+    check_first(parser, lambda args: check_files([args.json]))
 
 
 def _add_phrases_arguments(parser: argparse.ArgumentParser) -> None:
@@ -143,7 +146,7 @@ def run_heads(args: argparse.Namespace) -> int:
         plan = plan_heads(args)
         print(plan_text(plan))
         if args.json is not None:
-            args.json.write_text(json.dumps(plan.as_dict()) + "\n", encoding="utf-8")
+            write_file(args.json, json.dumps(plan.as_dict()) + "\n")
         return 0
     finished = train_heads(args)
     print(f"made: {args.out}" if finished else "paused; go on with --resume")
@@ -190,6 +193,7 @@ def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
     heads.add_argument("--limit", type=int, help="most prompts, in turns from each category")
     heads.add_argument("--max-new-tokens", type=int, default=128)
     heads.add_argument("--json", type=Path, help="write all figures to this file")
+    check_first(heads, lambda args: check_files([args.json]))
     heads.set_defaults(run=run_eval_heads)
 
 
@@ -217,7 +221,7 @@ def run_eval_heads(args: argparse.Namespace) -> int:
         figures["bits_per_byte"] = {"none": effect.without, "adapter": effect.with_it}
         print(effect.text)
     if args.json is not None:
-        args.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        write_file(args.json, json.dumps(figures, indent=2) + "\n")
     return 0
 
 

@@ -47,8 +47,9 @@ def test_a_chat_streams_marks_keeps_names_and_goes_on(
     chat = start_chat()
     assert "context 1,024 · /help" in chat.wait_for(READY)
     assert "There is no answer yet" in chat.ask("/stats")
-    chat.ask("/set tree_rows 8")  # on a busy machine the engine might choose to guess nothing,
-    chat.ask("/set growth tree")  # or find that guesses don't pay
+    # No measurement chooses: on a busy machine no drafter, no row and no form might pay.
+    for name, value in (("drafter", "composite"), ("tree_rows", "8"), ("growth", "tree")):
+        assert re.search(rf"{name} = {value}\b", chat.ask(f"/set {name} {value}"))
     answer = chat.ask("Tell me a story about a dog.")
     assert UNDERLINED.search(chat.seen), "no accepted token is marked"
     story = answer.split("dog.", 1)[1].split("\n\n>")[0].strip()

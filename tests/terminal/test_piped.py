@@ -85,7 +85,7 @@ def test_a_system_prompt_changes_the_answer(
     [
         ("  \n", (), "There is no prompt."),
         ("hi", ("--set", "heat", "3"), "There is no setting heat."),
-        ("hi", ("--set", "drafter", "magic"), "has no drafter magic."),
+        ("hi", ("--set", "drafter", "mtp"), "has no drafter mtp."),
     ],
 )
 def test_what_cant_be_answered_ends_with_a_message(

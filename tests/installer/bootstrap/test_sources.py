@@ -135,3 +135,30 @@ def test_a_broken_file_of_pip_is_as_none(tmp_path: Path, text: str) -> None:
 def test_an_address_is_shown_without_its_password() -> None:
     assert shown_address("https://me:secret@a.invalid:8/x?y") == "https://a.invalid:8/x"
     assert shown_address("torch==1.0") == "torch==1.0"
+
+
+def test_no_password_is_on_a_command_line(tmp_path: Path) -> None:
+    """Each user of a computer sees the command lines of all."""
+    mirror = find_sources("https://me:secret@a.invalid/simple")
+    assert mirror.options == ()
+    assert mirror.env == mirror.variables()
+    assert mirror.env == {"UV_DEFAULT_INDEX": "https://me:secret@a.invalid/simple"}
+    env = pip_conf(
+        tmp_path,
+        "[global]\nindex-url = https://a.invalid/simple\nextra-index-url =\n"
+        "    https://b.invalid/simple\n    https://token@c.invalid/simple\n"
+        "find-links = https://d.invalid/wheels?key=secret\n",
+    )
+    sources = find_sources("", env, "linux").with_folder(tmp_path)
+    assert sources.options == (
+        *("--default-index", "https://a.invalid/simple"),
+        *("--index-strategy", "unsafe-best-match"),
+    )
+    # What this machine's own configuration names beside it is of no matter.
+    assert (
+        sources.env.items()
+        >= {
+            "UV_INDEX": "https://b.invalid/simple https://token@c.invalid/simple",
+            "UV_FIND_LINKS": f"https://d.invalid/wheels?key=secret,{tmp_path}",
+        }.items()
+    )
