@@ -12,6 +12,8 @@ from torch import Tensor
 from medusa_core.system.native.lanes import LANES
 from medusa_core.system.native.structs import AdapterStruct, UpStruct
 
+_DOWN_TILE = 8  # of adapter.h
+
 
 class Up(NamedTuple):
     """What brings a few numbers up to some of a layer's outputs.
@@ -33,20 +35,21 @@ class NativeAdapter:
     Attributes:
         inner: Numbers behind A.
         nbytes: Bytes that it holds.
-        tensors: A, then every B as `up_weights` lays it out.
+        tensors: A, then every B, as the library wants them.
         struct: What the library is given; it lives as long as the adapter.
     """
 
-    def __init__(self, down: Tensor, weights: Sequence[Tensor], ups: Sequence[UpStruct]) -> None:
+    def __init__(self, tensors: Sequence[Tensor], inputs: int, ups: Sequence[UpStruct]) -> None:
         """Take them.
 
         Args:
-            down: A of all pieces, one below the other; float32 or bfloat16. [inner, inputs]
-            weights: Every B, of the same dtype. [flat]
-            ups: Where each stands; their addresses are set here.
+            tensors: A, then every B; float32 or bfloat16. [flat]
+            inputs: Columns of A.
+            ups: Where each B stands; their addresses are set here.
         """
+        down, *weights = tensors
         self.tensors = (down, *weights)
-        self.inner = len(down)
+        self.inner = down.numel() // inputs
         self.nbytes = sum(tensor.nbytes for tensor in self.tensors)
         self._ups = (UpStruct * len(ups))(*ups)
         for up, weight in zip(self._ups, weights, strict=True):
@@ -55,7 +58,7 @@ class NativeAdapter:
             down=down.data_ptr(),
             ups=addressof(self._ups),
             num_ups=len(ups),
-            inputs=down.shape[1],
+            inputs=inputs,
             inner=self.inner,
             is_half=down.dtype == torch.bfloat16,
         )
@@ -64,11 +67,11 @@ class NativeAdapter:
     def kind(self) -> str:
         """Names everything but the numbers."""
         places = [(up.first, up.outputs, up.start, up.rank) for up in self._ups]
-        return f"{self.inner}x{self.tensors[0].shape[1]} {places}"
+        return f"{self.inner}x{self.struct.inputs} {places}"
 
     def again(self, tensors: Sequence[Tensor]) -> NativeAdapter:
         """An equal one of such tensors elsewhere."""
-        return NativeAdapter(tensors[0], tensors[1:], list(self._ups))
+        return NativeAdapter(tensors, self.struct.inputs, list(self._ups))
 
 
 def native_adapter(down: Tensor, ups: Sequence[Up]) -> NativeAdapter:
@@ -83,12 +86,33 @@ def native_adapter(down: Tensor, ups: Sequence[Up]) -> NativeAdapter:
         UpStruct(first=first, outputs=len(matrix), start=start, rank=matrix.shape[1])
         for matrix, start, first in ups
     ]
-    return NativeAdapter(down.contiguous(), [up_weights(up.matrix) for up in ups], structs)
+    weights = (_up_weights(up.matrix) for up in ups)
+    return NativeAdapter([_down_weights(down), *weights], down.shape[1], structs)
 
 
-def up_weights(matrix: Tensor) -> Tensor:
-    """Tiles of 16 outputs one after the other, as `Up` of adapter.h has it. [out, rank] → [flat]"""
+def _down_weights(matrix: Tensor) -> Tensor:
+    """[inner, inputs] → [flat], as `Adapter` of adapter.h has it."""
+    whole = len(matrix) // _DOWN_TILE * _DOWN_TILE
+    parts = (matrix[:whole].split(_DOWN_TILE), matrix[whole:].split(_DOWN_TILE))
+    tiles = [torch.stack(part).unflatten(2, (-1, LANES)) for part in parts if len(part[0])]
+    return torch.cat([_in_pairs(some) for some in tiles])
+
+
+def _up_weights(matrix: Tensor) -> Tensor:
+    """[out, rank] → [flat], as `Up` of adapter.h has it."""
     outputs, rank = matrix.shape
     whole = outputs // LANES * LANES
-    tiles = matrix[:whole].view(-1, LANES, rank).transpose(1, 2)
-    return torch.cat([tiles.flatten(), matrix[whole:].t().flatten()])
+    tiles = matrix[:whole].view(-1, LANES, rank).transpose(1, 2).unsqueeze(1)
+    return torch.cat([_in_pairs(tiles), matrix[whole:].t().flatten()])
+
+
+def _in_pairs(tiles: Tensor) -> Tensor:
+    """Vectors of each row of tiles two by two. [tiles, rows, n, 16] → [flat]"""
+    num, rows, count, _ = tiles.shape
+    whole = count // 2 * 2
+    pairs = tiles[:, :, :whole].reshape(num, rows, whole // 2, 2, LANES)
+    if tiles.dtype == torch.bfloat16:
+        pairs = pairs.transpose(3, 4)
+    return torch.cat(
+        [pairs.transpose(1, 2).flatten(1), tiles[:, :, whole:].flatten(1)], 1
+    ).flatten()

@@ -10,7 +10,8 @@ enum { ROWS = 4, ALONE = 8, BESIDE = 4 };
 enum { ROWS = 2, ALONE = 4, BESIDE = 2 };
 #endif
 enum { MOST_SUMS = ALONE > ROWS * BESIDE ? ALONE : ROWS * BESIDE };
-enum { DOWN_GROUP = 8, UP_GROUP = 8 }; /* A's rows, and tiles of outputs, of a piece */
+enum { PAIR = 2 * LANES };
+enum { UP_GROUP = 8 }; /* tiles of outputs of a piece */
 
 typedef struct {
     const Adapter *adapter;
@@ -25,19 +26,38 @@ INLINE Lanes load_weights(const void *from, int64_t at, int is_half) {
     return is_half ? load_halves((const uint16_t *)from + at) : load((const float *)from + at);
 }
 
-/* Products of some rows with some of A's; the counts are known when this is compiled. */
+INLINE void load_pair(const void *from, int64_t at, Lanes to[2], int is_half) {
+    if (!is_half) {
+        to[0] = load((const float *)from + at);
+        to[1] = load((const float *)from + at + LANES);
+        return;
+    }
+    Words both = *(const Words *)((const uint16_t *)from + at);
+    to[0] = (Lanes)(both << 16);
+    to[1] = (Lanes)(both & 0xffff0000u);
+}
+
+/* Products of some rows with some of a tile of A's; the counts are known when this is compiled. */
 INLINE void dots(const Job *job, int32_t row, int32_t first, int rows, int count, int is_half) {
     const Adapter *adapter = job->adapter;
-    int64_t inputs = adapter->inputs;
+    int64_t inputs = adapter->inputs, place = first % DOWN_TILE, left = adapter->inner - (first - place);
+    int64_t height = left < DOWN_TILE ? left : DOWN_TILE, begin = (first - place) * inputs, i = 0;
+    const float *x = job->x + row * inputs;
     Lanes total[MOST_SUMS];
-    for (int i = 0; i < rows * count; i++) total[i] = (Lanes){0};
-    for (int64_t i = 0; i < inputs; i += LANES) {
-        Lanes x[ROWS];
-        for (int r = 0; r < rows; r++) x[r] = load(job->x + (row + r) * inputs + i);
+    for (int t = 0; t < rows * count; t++) total[t] = (Lanes){0};
+    for (; i + PAIR <= inputs; i += PAIR)
         for (int c = 0; c < count; c++) {
-            Lanes weights = load_weights(adapter->down, (first + c) * inputs + i, is_half);
-            for (int r = 0; r < rows; r++) total[c * rows + r] = fma(x[r], weights, total[c * rows + r]);
+            Lanes weights[2];
+            load_pair(adapter->down, begin + i * height + (place + c) * PAIR, weights, is_half);
+            for (int r = 0; r < rows; r++)
+                for (int v = 0; v < 2; v++)
+                    total[c * rows + r] =
+                        fma(load(x + r * inputs + i + v * LANES), weights[v], total[c * rows + r]);
         }
+    for (int c = 0; c < count && i < inputs; c++) {
+        Lanes weights = load_weights(adapter->down, begin + i * height + (place + c) * LANES, is_half);
+        for (int r = 0; r < rows; r++)
+            total[c * rows + r] = fma(load(x + r * inputs + i), weights, total[c * rows + r]);
     }
     for (int c = 0; c < count; c++)
         for (int r = 0; r < rows; r++)
@@ -56,7 +76,15 @@ INLINE void lift(const Job *job, const Up *up, int32_t row, int32_t tile, int ro
     const float *made = job->made + row * inner + up->start;
     Lanes total[ROWS];
     for (int r = 0; r < rows; r++) total[r] = (Lanes){0};
-    for (int32_t k = 0; k < up->rank; k++, at += LANES) {
+    int32_t k = 0;
+    for (; k + 2 <= up->rank; k += 2, at += PAIR) {
+        Lanes weights[2];
+        load_pair(up->weight, at, weights, is_half);
+        for (int r = 0; r < rows; r++)
+            for (int v = 0; v < 2; v++)
+                total[r] = fma(all(made[r * inner + k + v]), weights[v], total[r]);
+    }
+    if (k < up->rank) {
         Lanes weights = load_weights(up->weight, at, is_half);
         for (int r = 0; r < rows; r++) total[r] = fma(all(made[r * inner + k]), weights, total[r]);
     }
@@ -99,7 +127,7 @@ static void lift_narrow(const Job *job, const Up *up, int32_t tile) {
 
 static void down_piece(void *context, int32_t index, int32_t worker) {
     const Job *job = context;
-    int32_t first = index * DOWN_GROUP, end = first + DOWN_GROUP;
+    int32_t first = index * DOWN_TILE, end = first + DOWN_TILE;
     (void)worker;
     if (end > job->adapter->inner) end = job->adapter->inner;
     for (int32_t row = 0; row < job->rows; row += ROWS)
@@ -135,6 +163,6 @@ void add_adapter(Pool *pool, const Adapter *adapter, const float *x, float *made
     Job job = {adapter, x, made, rows, y, stride};
     int32_t count = 0;
     for (int32_t u = 0; u < adapter->num_ups; u++) count += pieces(adapter->ups + u);
-    share(pool, down_piece, &job, (adapter->inner + DOWN_GROUP - 1) / DOWN_GROUP);
+    share(pool, down_piece, &job, (adapter->inner + DOWN_TILE - 1) / DOWN_TILE);
     share(pool, up_piece, &job, count);
 }

@@ -7,17 +7,22 @@
 
 #include "pool.h"
 
-/* B of some of the layer's outputs, its scale in it. Weights lie in tiles of 16 outputs, the last one
-   maybe narrower; within a tile numbers in between follow each other, each with its 16 weights. */
+/* Weights are floats, or bfloat16 that become floats: rows are never rounded. They lie in vectors of
+   sixteen, two by two: those of a pair one behind the other, or of bfloat16 side by side as words, the
+   first in the lower halves. Where their number is odd, the last vector lies alone. */
+enum { DOWN_TILE = 8 }; /* rows of A that are read side by side */
+
+/* B of some of the layer's outputs, its scale in it. Sixteen outputs are a tile, in which numbers behind
+   A follow each other, each with a vector. A narrower last tile has no pairs: a vector is as wide as it. */
 typedef struct {
     const void *weight;
     int32_t first, outputs; /* to which of the layer's outputs it adds */
     int32_t start, rank;    /* which of the numbers behind A it reads */
 } Up;
 
-/* Weights are floats, or bfloat16 that become floats: rows are never rounded. */
 typedef struct {
-    const void *down; /* A of all pieces, one below the other. [inner, inputs] */
+    const void *down; /* A of all pieces, one below the other, in tiles of rows, the last one maybe
+                         lower; in a tile a pair of each row, then the next of each. [inner, inputs] */
     const Up *ups;
     int32_t num_ups;
     int32_t inputs; /* a multiple of the lanes */
