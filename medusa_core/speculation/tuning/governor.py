@@ -10,6 +10,7 @@ import math
 import statistics
 
 WORTHWHILE = 1.05
+FIRST_PROBE = 8  # plain steps that are measured before drafts are tried for the first time
 _WINDOW = 96  # steps that are judged together: more than one hard answer's
 _LOOKS = (6, 12, 24, 48)  # steps after which a clear loss is seen
 _ERRORS = 2.0  # standard ones that it is clear by
@@ -23,33 +24,42 @@ _TRIAL = 48  # steps of a new try
 class Governor:
     """Watches the answers of one kind, one after the other.
 
-    A step takes longer while other programs are busy, plain ones too. So where drafts seem not to
-    pay, a few plain steps are measured right then, and only that comparison counts.
+    A step takes longer while other programs are busy, plain ones too. So where nothing is known
+    yet, and where drafts seem not to pay, a few plain steps are measured right then, and only that
+    comparison counts.
 
     Attributes:
         num_rested: Steps decoded plainly, in all answers.
         speed_up: The last judged net speed-up, or None.
-        plain_step_s: Seconds of a step of plain decoding; what is measured corrects it.
+        expected_s: Seconds of a step of plain decoding as measured beforehand, behind as many
+            tokens as the answer has.
     """
 
-    def __init__(self, plain_step_s: float, pace: float = 1.0) -> None:
+    def __init__(self, expected_s: float, pace: float | None = None) -> None:
         """Begin.
 
         Args:
-            plain_step_s: Seconds of a step of plain decoding.
-            pace: The net speed-up of the last time, as far as it is known.
+            expected_s: Seconds of a step of plain decoding.
+            pace: The net speed-up of the last time; None where it isn't known.
         """
         self.num_rested = 0
         self.speed_up: float | None = None
-        self.plain_step_s = plain_step_s
+        self.expected_s = expected_s
+        self._slowness = 1.0  # of plain steps now, over what is expected
         self._steps: list[tuple[int, float]] = []
         self._plain: list[float] = []
         self._needed = _WINDOW
         self._rest = _FIRST_REST
-        self._left = 0
-        if pace < _DOUBTED:
-            self._left, self._needed = _FIRST_REST, _TRIAL
-            self._plain = [plain_step_s] * _PROBE
+        self._left = self._wanted = 0
+        if pace is None:
+            self._left = self._wanted = FIRST_PROBE
+        elif pace < _DOUBTED:
+            self._left, self._wanted, self._needed = _FIRST_REST, FIRST_PROBE, _TRIAL
+
+    @property
+    def plain_step_s(self) -> float:
+        """Seconds of a step of plain decoding, as the last ones that were measured took."""
+        return self._slowness * self.expected_s
 
     @property
     def drafts(self) -> bool:
@@ -72,9 +82,9 @@ class Governor:
             return
         self._left -= 1
         self.num_rested += 1
-        if len(self._plain) < _PROBE:
+        if len(self._plain) < self._wanted:
             self._plain.append(step_s)
-            if len(self._plain) == _PROBE:
+            if len(self._plain) == self._wanted:
                 self._compare()
 
     def _judge(self) -> None:
@@ -96,11 +106,13 @@ class Governor:
 
     def _rest_a_while(self) -> None:
         self._plain.clear()
-        self._left = _PROBE
+        self._left = self._wanted = _PROBE
 
     def _compare(self) -> None:
         """Judge again, by plain steps of now."""
-        self.plain_step_s = statistics.median(self._plain)
+        self._slowness = statistics.median(self._plain) / self.expected_s
+        if not self._steps:
+            return
         is_early = len(self._steps) < self._needed
         if self._pays() or (is_early and not self._loses_clearly()):
             self._needed, self._rest = _WINDOW, _FIRST_REST

@@ -286,8 +286,7 @@ class Tuner:
             return None
         pace = self._yields_of(settings).pace
         governor = self._governors.setdefault(_kind(settings), Governor(plain_step_s, pace))
-        if governor.num_rested == 0:
-            governor.plain_step_s = plain_step_s  # for this length
+        governor.expected_s = plain_step_s
         return governor
 
     def judge(
