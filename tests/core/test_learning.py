@@ -146,6 +146,17 @@ def test_who_lost_the_last_time_is_tried_after_a_rest() -> None:
     assert Governor(1.0, pace=1.1).drafts
 
 
+def test_long_steps_count_though_most_steps_are_short() -> None:
+    # Asked, mostly nothing is found; what is found takes twice what it brings.
+    kinds = ((1, 1.1), (1, 1.1), (2, 4.0))
+    governor = Governor(1.0, pace=1.0)
+    drafted = 0
+    for step in range(60):
+        drafted += governor.drafts
+        governor.add(*(kinds[step % 3] if governor.drafts else (1, 1.0)))
+    assert drafted == 12
+
+
 def test_before_drafts_are_tried_for_the_first_time_plain_steps_are_measured() -> None:
     # What was measured beforehand says 2; so slow a plain step would hide that drafts lose.
     governor = Governor(2.0)

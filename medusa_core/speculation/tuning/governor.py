@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 
 WORTHWHILE = 1.05
 FIRST_PROBE = 8  # plain steps that are measured before drafts are tried for the first time
@@ -19,6 +20,9 @@ _PROBE = 16  # plain steps that are measured before drafts are let go
 _FIRST_REST = 32  # plain steps before drafts are tried again; ever more, most after clear losses
 _LONGEST_REST = 512  # so that answers of another kind aren't missed for long
 _TRIAL = 48  # steps of a new try
+_A_PAUSE = 5.0  # times as long as other steps
+
+_Step = tuple[int, float]  # tokens that it gave, and seconds
 
 
 class Governor:
@@ -46,7 +50,7 @@ class Governor:
         self.speed_up: float | None = None
         self.expected_s = expected_s
         self._slowness = 1.0  # of plain steps now, over what is expected
-        self._steps: list[tuple[int, float]] = []
+        self._steps: list[_Step] = []
         self._plain: list[float] = []
         self._needed = _WINDOW
         self._rest = _FIRST_REST
@@ -97,12 +101,13 @@ class Governor:
 
     def _loses_clearly(self) -> bool:
         """Even if luck was against the drafts, they take longer than they bring."""
-        tokens, seconds = zip(*self._steps, strict=True)
-        count, mean = len(tokens), statistics.mean(tokens)
-        squares = sum((num_tokens - mean) ** 2 for num_tokens in tokens)
-        error = math.sqrt((squares + 1) / count / count)  # as if one had differed by a token
-        with_luck_s = (mean + _ERRORS * error) * self.plain_step_s
-        return bool(with_luck_s < statistics.median(seconds))
+        steps = _without_pauses(self._steps)
+        won_s = [num_tokens * self.plain_step_s - step_s for num_tokens, step_s in steps]
+        count, mean = len(won_s), statistics.mean(won_s)
+        squares = sum((each - mean) ** 2 for each in won_s)
+        # As if one had differed by a token: a few equal steps aren't certain.
+        error = math.sqrt(squares + self.plain_step_s**2) / count
+        return mean + _ERRORS * error < 0
 
     def _rest_a_while(self) -> None:
         self._plain.clear()
@@ -110,6 +115,7 @@ class Governor:
 
     def _compare(self) -> None:
         """Judge again, by plain steps of now."""
+        # Plain steps are alike, but for the first one behind a prompt.
         self._slowness = statistics.median(self._plain) / self.expected_s
         if not self._steps:
             return
@@ -123,7 +129,13 @@ class Governor:
         self._steps.clear()
 
     def _pays(self) -> bool:
-        tokens, seconds = zip(*self._steps, strict=True)
-        # Medians on both sides: one pause of the machine says nothing of either.
-        self.speed_up = statistics.mean(tokens) * self.plain_step_s / statistics.median(seconds)
+        # The mean: steps of many rows are long, and bring most.
+        tokens, seconds = zip(*_without_pauses(self._steps), strict=True)
+        self.speed_up = sum(tokens) * self.plain_step_s / sum(seconds)
         return self.speed_up >= WORTHWHILE
+
+
+def _without_pauses(steps: Sequence[_Step]) -> Sequence[_Step]:
+    """Steps in which the machine was about this work: a pause of it says nothing of drafts."""
+    longest_s = _A_PAUSE * statistics.median(step_s for _, step_s in steps)
+    return [step for step in steps if step[1] <= longest_s]
