@@ -99,25 +99,23 @@ def plan_memory(
     both = [(config, formats)] if draft_model is None else [(config, formats), draft_model]
     ram = sum(_ram_bytes(*model) for model in both)
     weights, *drafts = (_on_device_bytes(*model) for model in both)
-    in_adapter = adapter_bytes(config, adapter, formats)
-    weights += in_adapter
+    weights += adapter_bytes(config, adapter, formats)
     in_heads = heads_bytes(config, heads, formats) + sum(drafts)
     fixed = weights + in_heads + budget.runtime_bytes + budget.other_bytes
 
     def caches(tokens: int) -> int:
         own = heads.cache_row * whole_rows(tokens) * _ITEMSIZE[formats.cache]
-        for number, (of, its) in enumerate(both):
-            is_alone = number > 0 or not in_adapter
-            own += kv_bytes(of, its, min(tokens, of.context_tokens), is_alone)
+        for of, its in both:
+            own += kv_bytes(of, its, min(tokens, of.context_tokens))
         return own
 
-    states = sum(
-        states_bytes(of, its, context, number > 0 or not in_adapter)
-        for number, (of, its) in enumerate(both)
-    )
+    states = sum(states_bytes(*model, context) for model in both)
+
+    in_adapter = adapter_scratch_bytes(config, adapter, formats)
 
     def scratch(tokens: int) -> int:
-        return sum(scratch_bytes(*model, min(tokens, model[0].context_tokens)) for model in both)
+        of_models = (scratch_bytes(*model, min(tokens, model[0].context_tokens)) for model in both)
+        return in_adapter + sum(of_models)
 
     def needs(tokens: int) -> int:
         return sessions * caches(tokens) + scratch(tokens)
@@ -206,10 +204,15 @@ def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartForma
     numbers = 0
     for part in beside_parts(config, adapter):
         pairs = [(piece, adapter.pairs.get(piece.name)) for piece in part.pieces]
-        ranks = {piece.name: pair.rank for piece, pair in pairs if pair is not None}
-        numbers += part.columns * sum(ranks.values())
+        numbers += part.columns * adapter.inner(part)
         numbers += sum(piece.rows * pair.rank for piece, pair in pairs if pair is not None)
     return numbers * _ITEMSIZE[formats.compute]
+
+
+def adapter_scratch_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:
+    """Bytes of the numbers between the two matrices of an adapter, of the widest part."""
+    inner = max((adapter.inner(part) for part in beside_parts(config, adapter)), default=0)
+    return chunk_rows(formats.device) * inner * max(4, _ITEMSIZE[formats.compute])
 
 
 def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
@@ -291,9 +294,7 @@ def session_states_bytes(config: ModelConfig, formats: PartFormats) -> int:
     return state_bytes(config, _ITEMSIZE[formats.compute])
 
 
-def kv_bytes(
-    config: ModelConfig, formats: PartFormats, context_tokens: int, is_alone: bool = True
-) -> int:
+def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:
     """Bytes of the cache for a whole context.
 
     On a CPU torch's operations take keys and values of 32 bits at least, the compiled step those of
@@ -303,22 +304,17 @@ def kv_bytes(
         config: Of the target.
         formats: Of its parts.
         context_tokens: Longest prompt plus answer.
-        is_alone: No adapter lies beside its weights; the compiled step knows none.
     """
-    row, states = _cache_bytes(config, formats, context_tokens, is_alone)
+    row, states = _cache_bytes(config, formats, context_tokens)
     return row * whole_rows(context_tokens) + states
 
 
-def states_bytes(
-    config: ModelConfig, formats: PartFormats, context_tokens: int, is_alone: bool = True
-) -> int:
+def states_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:
     """Those of `kv_bytes` that states of recurrent layers take."""
-    return _cache_bytes(config, formats, context_tokens, is_alone)[1]
+    return _cache_bytes(config, formats, context_tokens)[1]
 
 
-def _cache_bytes(
-    config: ModelConfig, formats: PartFormats, context_tokens: int, is_alone: bool
-) -> tuple[int, int]:
+def _cache_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> tuple[int, int]:
     """Bytes of a token's keys and values, and of all states beside them."""
     if not config.is_ours:
         sizes, itemsize = _sizes_of(config), _ITEMSIZE[formats.compute]
@@ -326,15 +322,15 @@ def _cache_bytes(
         # They lie outside the pool, which lends no more of them.
         num = num_states(0, whole_rows(context_tokens), context_tokens)
         return numbers * itemsize, num * sizes.state_bytes
-    row = row_bytes(config, cache_itemsize(config, formats, is_alone), formats.cache_format)
+    row = row_bytes(config, cache_itemsize(config, formats), formats.cache_format)
     of_session = row * state_rows(config, _ITEMSIZE[formats.compute], row)
     num = num_states(of_session, whole_rows(context_tokens), context_tokens)
     return row, num * of_session
 
 
-def cache_itemsize(config: ModelConfig, formats: PartFormats, is_alone: bool = True) -> int:
-    """Bytes of a number of keys and values; `is_alone` as in `kv_bytes`."""
-    compiles = is_alone and formats.compiles and is_compiled(config)
+def cache_itemsize(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of a number of keys and values."""
+    compiles = formats.compiles and is_compiled(config)
     compiles = compiles and (not config.quantization or formats.keeps_blocks)
     return _ITEMSIZE[formats.compute if compiles else formats.cache]
 

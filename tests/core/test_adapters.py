@@ -30,7 +30,9 @@ from medusa_core.models.quant.linear import DenseLinear
 from medusa_core.models.quant.nf4_tensors import quantize
 from medusa_core.models.quantized_cache.folder import QuantizedModels
 from medusa_core.models.rope import interleave_rows
+from medusa_core.runtime.runner import compiled_decoder
 from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import (
     RuleSpec,
@@ -223,7 +225,7 @@ def test_the_plan_counts_what_lies_beside_to_the_byte(
     target = load_target(packed, options=LoadOptions(dtype, "cpu", adapter_dir=lora))
     more = target.weights_bytes - plain.weights_bytes
     assert more == target.plan.weights_bytes - plain.plan.weights_bytes > 0
-    assert not isinstance(target.runner, NativeRunner)
+    assert isinstance(target.runner, NativeRunner)
     assert target.caches.nbytes <= target.plan.kv_bytes <= 1.05 * target.caches.nbytes
 
 
@@ -260,7 +262,9 @@ def test_laws_1_to_3_hold_with_an_adapter_merged(
     check_laws(target, exactly(rule, drafter if drafter != "oracle" else "composite"), drafter)
 
 
-def check_laws(target: Target, settings: GenerateSettings, drafter: str) -> None:
+def check_laws(
+    target: Target, settings: GenerateSettings, drafter: str, tolerance: float = 1e-12
+) -> None:
     longer = replace(plainly(settings), max_new_tokens=48)
     truth = decode(target, longer, MESSAGES)
     oracle = oracle_spec([*truth.prompt_ids, *truth.token_ids])
@@ -270,7 +274,7 @@ def check_laws(target: Target, settings: GenerateSettings, drafter: str) -> None
         settings,
         MESSAGES,
         drafter=spec,
-        after_step=lambda session: check_cache(session, target, 1e-12),
+        after_step=lambda session: check_cache(session, target, tolerance),
     )
     plain = decode(target, plainly(settings), MESSAGES)
     check_same_tokens(plain, run)
@@ -281,18 +285,32 @@ def check_laws(target: Target, settings: GenerateSettings, drafter: str) -> None
 @pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
 @pytest.mark.parametrize("drafter", ["medusa", "oracle"])
 @pytest.mark.parametrize("way", WAYS)
-def test_laws_1_to_3_hold_with_an_adapter_beside(
-    way: str,
-    drafter: str,
-    rule: RuleSpec,
-    packed_pair: PackedPair,
-    tmp_path: Path,
-    report_ties: Callable[[list[Tie]], None],
+def test_laws_1_to_3_hold_to_the_bit_with_an_adapter_beside(
+    way: str, drafter: str, rule: RuleSpec, packed_pair: PackedPair, tmp_path: Path
 ) -> None:
-    packed, lora, summed = packed_pair(way)
+    packed, lora, _ = packed_pair(way)
     heads = write_heads(tmp_path / "heads", random_heads(SPEC), ACCURACIES)
     target = load_target(packed, heads, LoadOptions("float32", "cpu", adapter_dir=lora))
+    assert isinstance(target.runner, NativeRunner)
+    check_laws(target, exactly(rule, "medusa"), drafter, tolerance=0.0)
+
+
+@pytest.mark.parametrize("drafter", ["medusa", "oracle"])
+def test_torch_alone_decodes_with_an_adapter_beside_as_well(
+    drafter: str,
+    packed_pair: PackedPair,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    report_ties: Callable[[list[Tie]], None],
+) -> None:
+    """Of a family that the compiled step doesn't know."""
+    packed, lora, summed = packed_pair("gguf")
+    monkeypatch.setattr(compiled_decoder, "is_compiled", lambda config: False)
+    heads = write_heads(tmp_path / "heads", random_heads(SPEC), ACCURACIES)
+    target = load_target(packed, heads, LoadOptions("float32", "cpu", adapter_dir=lora))
+    assert isinstance(target.runner, ResidentRunner)
     exact = load_target(summed, options=LoadOptions("float64", "cpu"))
+    rule = rule_registry().get("greedy")
     settings = exactly(rule, "medusa")
     plain = decode(target, replace(plainly(settings), max_new_tokens=48), MESSAGES)
     oracle = oracle_spec([*plain.prompt_ids, *plain.token_ids])

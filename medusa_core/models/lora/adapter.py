@@ -21,12 +21,9 @@ from medusa_core.models.lora.adapter_shape import (
 )
 from medusa_core.models.parts import LinearPart, in_tiles
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.beside_linear import (
-    BesideLinear,
-    Up,
-)
+from medusa_core.models.quant.beside_linear import adapted_linear
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.linear import make_linear
+from medusa_core.models.quant.native_adapter import Up
 
 _ROWS_AT_ONCE = 512  # of weights that are 64 bits wide meanwhile
 
@@ -108,25 +105,23 @@ class Adapter:
         if part.tiled is not None:
             factors = {name: (in_tiles(a, part.tiled), b) for name, (a, b) in factors.items()}
 
-        def here(matrix: Tensor) -> QuantLinear:
-            return make_linear(matrix.to(precision.device, precision.compute).contiguous())
+        def here(matrix: Tensor) -> Tensor:
+            return matrix.to(precision.device, precision.compute).contiguous()
 
         ups, first_row, starts = [], 0, _starts({n: len(a) for n, (a, _) in factors.items()})
         for piece in part.pieces:
             if piece.name in factors:
                 rows = piece.take(factors[piece.name][1])
                 rows = piece.in_pairs(rows, self._heads)
-                start, end = starts[piece.name]
-                ups.append(Up(here(rows), slice(start, end), first_row, piece.rows))
+                ups.append(Up(here(rows), starts[piece.name], first_row))
             first_row += piece.rows
-        down = here(torch.cat([factors[name][0] for name in names]))
-        return BesideLinear(base, down, ups)
+        return adapted_linear(base, here(torch.cat([factors[name][0] for name in names])), ups)
 
 
-def _starts(ranks: dict[str, int]) -> dict[str, tuple[int, int]]:
-    """Where each layer's numbers lie among those of all."""
+def _starts(ranks: dict[str, int]) -> dict[str, int]:
+    """Where each layer's numbers begin among those of all."""
     found, start = {}, 0
     for name, rank in ranks.items():
-        found[name] = (start, start + rank)
+        found[name] = start
         start += rank
     return found

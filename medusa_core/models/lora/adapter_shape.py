@@ -69,6 +69,11 @@ class AdapterShape:
         """Whether it changes a part."""
         return any(piece.name in self.pairs for piece in part.pieces)
 
+    def inner(self, part: LinearPart) -> int:
+        """Numbers behind the matrices A of a part: the sum of its layers' ranks."""
+        names = {piece.name for piece in part.pieces}
+        return sum(self.pairs[name].rank for name in names if name in self.pairs)
+
 
 def read_adapter_shape(folder: Path, config: ModelConfig) -> AdapterShape:
     """The sizes of a LoRA, checked against the model that it is to change.

@@ -8,9 +8,13 @@ from typing import NamedTuple
 from torch import Tensor
 
 from medusa_core.models.quant.layout import LinearLayout, QuantLinear
+from medusa_core.models.quant.linear import make_linear
+from medusa_core.models.quant.native_adapter import Up, native_adapter
+from medusa_core.models.quant.native_linear import DTYPES, NativeLinear
+from medusa_core.system.native.lanes import fits_lanes
 
 
-class Up(NamedTuple):
+class UpLinear(NamedTuple):
     """What brings a few numbers up to some of a layer's outputs.
 
     Attributes:
@@ -34,7 +38,7 @@ class BesideLinear:
         layers: All layers that it is made of.
     """
 
-    def __init__(self, base: QuantLinear, down: QuantLinear, ups: Sequence[Up]) -> None:
+    def __init__(self, base: QuantLinear, down: QuantLinear, ups: Sequence[UpLinear]) -> None:
         """Take them.
 
         Args:
@@ -64,7 +68,7 @@ class BesideLinear:
                 start += count
             base, down, *ups = layers
             pairs = zip(ups, places, strict=True)
-            return BesideLinear(base, down, [Up(linear, *place) for linear, place in pairs])
+            return BesideLinear(base, down, [UpLinear(linear, *place) for linear, place in pairs])
 
         kind = f"beside {[part.kind for part in parts]} {places}"
         return LinearLayout(kind, tuple(tensor for part in parts for tensor in part.tensors), again)
@@ -75,3 +79,26 @@ class BesideLinear:
             outputs = y[:, up.first : up.first + up.rows]
             outputs.add_(up.linear(inner[:, up.inner].contiguous()))
         return y
+
+
+def adapted_linear(base: QuantLinear, down: Tensor, ups: Sequence[Up]) -> QuantLinear:
+    """A layer and what is added to its outputs; compiled where the layer is.
+
+    Args:
+        base: The layer.
+        down: A of all pieces, one below the other. [inner, in]
+        ups: Of each piece its B, of the same dtype.
+    """
+    is_known = down.dtype in DTYPES and fits_lanes(down.shape[1])
+    if isinstance(base, NativeLinear) and is_known:
+        return base.with_adapter(native_adapter(down, ups))
+    linears = [
+        UpLinear(
+            make_linear(up.matrix),
+            slice(up.start, up.start + up.matrix.shape[1]),
+            up.first,
+            len(up.matrix),
+        )
+        for up in ups
+    ]
+    return BesideLinear(base, make_linear(down), linears)

@@ -17,6 +17,7 @@ from medusa_core.models.quant.layout import (
     QuantLinear,
     with_bias,
 )
+from medusa_core.models.quant.native_adapter import NativeAdapter
 from medusa_core.models.quant.tiles import lay_out
 from medusa_core.system.native.binding import (
     PANEL,
@@ -57,18 +58,23 @@ class NativeWeights:
 
 
 class NativeLinear:
-    """y = x Wᵀ + b; a row's result doesn't depend on the rows beside it.
+    """y = x Wᵀ + b, and what an adapter adds; a row's result doesn't depend on the rows beside it.
 
     Attributes:
         nbytes: Bytes that the layer holds.
         num_outputs: Numbers that come out.
         num_inputs: Numbers that go in.
+        packed_width: Floats that the library needs for each row meanwhile.
         parts: Its weights, one below the other.
         struct: What the library is given; it lives as long as the layer.
     """
 
     def __init__(
-        self, library: ctypes.CDLL, parts: Sequence[NativeWeights], bias: Tensor | None
+        self,
+        library: ctypes.CDLL,
+        parts: Sequence[NativeWeights],
+        bias: Tensor | None,
+        adapter: NativeAdapter | None = None,
     ) -> None:
         """Take weights.
 
@@ -76,14 +82,18 @@ class NativeLinear:
             library: What computes.
             parts: Weights of the same inputs, one below the other.
             bias: [outputs], or None.
+            adapter: What is added to the outputs, or None.
         """
         self._library = library
+        self._adapter = adapter
         self.parts = tuple(parts)
         self._bias = None if bias is None else bias.float().contiguous()
         self.num_outputs = sum(part.outputs for part in parts)
         self.num_inputs = parts[0].inputs
         self.nbytes = sum(part.nbytes for part in parts)
         self.nbytes += 0 if self._bias is None else self._bias.nbytes
+        self.nbytes += 0 if adapter is None else adapter.nbytes
+        self.packed_width = max(self.num_inputs, 0 if adapter is None else adapter.inner)
         self._workers: Workers | None = None
         self._structs: list[LinearStruct] = []
         end = self.num_outputs
@@ -91,6 +101,7 @@ class NativeLinear:
             end -= part.outputs
             self._structs.insert(0, self._struct(part, end))
         self.struct = self._structs[0]
+        self.struct.adapter = None if adapter is None else addressof(adapter.struct)
 
     def _struct(self, part: NativeWeights, first: int) -> LinearStruct:
         return LinearStruct(
@@ -107,6 +118,10 @@ class NativeLinear:
         """Let these threads compute calls, too."""
         self._workers = workers
 
+    def with_adapter(self, adapter: NativeAdapter) -> NativeLinear:
+        """A layer over the same memory to which an adapter adds."""
+        return NativeLinear(self._library, self.parts, self._bias, adapter)
+
     def first(self, count: int) -> NativeLinear | None:
         """A layer of the first outputs, over the same memory and by the same threads.
 
@@ -114,9 +129,10 @@ class NativeLinear:
             count: A multiple of `PANEL`.
 
         Returns:
-            None where its weights are several, so that the first ones may hold less.
+            None where its weights are several, so that the first ones may hold less, or where an
+            adapter adds to all of them.
         """
-        if len(self.parts) > 1:
+        if len(self.parts) > 1 or self._adapter is not None:
             return None
         bias = None if self._bias is None else self._bias[:count]
         cut = NativeLinear(self._library, [replace(self.parts[0], outputs=count)], bias)
@@ -130,7 +146,7 @@ class NativeLinear:
     def run(self, rows: Tensor, pool: Pool | None = None) -> Tensor:
         """[n, in] → [n, out], both float32 and contiguous; the workers of `pool` help."""
         count = len(rows)
-        packed = torch.empty(count, self.num_inputs)
+        packed = torch.empty(count, self.packed_width)
         y = torch.empty(count, self.num_outputs)
         self._library.linear(
             None if pool is None else pool.awake(),
@@ -160,13 +176,22 @@ class NativeLinear:
         ]
         named = " ".join(f"{part.kind}:{part.outputs}x{part.inputs}" for part in self.parts)
         again = partial(_again, self._library, sizes)
-        return LinearLayout(f"native {named}", with_bias(tensors, self._bias), again)
+        whole, adapter = with_bias(tensors, self._bias), self._adapter
+        if adapter is None:
+            return LinearLayout(f"native {named}", whole, again)
+
+        def with_it(tensors: Sequence[Tensor]) -> NativeLinear:
+            its = adapter.again(tensors[len(whole) :])
+            return again(tensors[: len(whole)]).with_adapter(its)
+
+        kind = f"native {named} beside {adapter.kind}"
+        return LinearLayout(kind, (*whole, *adapter.tensors), with_it)
 
 
 def _again(
     library: ctypes.CDLL, sizes: Sequence[NativeWeights], tensors: Sequence[Tensor]
 ) -> NativeLinear:
-    """A layer of these sizes over the tensors of `NativeLinear.layout`."""
+    """A layer of these sizes over its weights and its bias; see `NativeLinear.layout`."""
     left = list(tensors)
     parts = []
     for part in sizes:

@@ -211,6 +211,9 @@ class NativeDecoder:
         struct.gate_ups, struct.downs = addressof(gate_ups), addressof(downs)
         struct.count, struct.chosen, struct.inner = traits.count, traits.chosen, traits.width
         struct.normalises, struct.chooses_first = traits.normalises, traits.chooses_first
+        linears = (experts.router, *(linear for mlp in experts.mlps for linear in mlp.linears))
+        widths = (one.packed_width for one in linears if isinstance(one, NativeLinear))
+        struct.packed_width = max(widths, default=0)  # from disk they come without adapters
         self._arrays += (gate_ups, downs)
         self._experts.append(struct)
         return struct

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 13
+ABI_VERSION = 14
 
 
 class PoolStruct(Structure):
@@ -33,6 +33,32 @@ class LinearStruct(Structure):
         ("kind", c_int32),
         ("reserved", c_int32),
         ("more", c_void_p),
+        ("adapter", c_void_p),
+    )
+
+
+class UpStruct(Structure):
+    """`Up` of adapter.h."""
+
+    _fields_ = (
+        ("weight", c_void_p),
+        ("first", c_int32),
+        ("outputs", c_int32),
+        ("start", c_int32),
+        ("rank", c_int32),
+    )
+
+
+class AdapterStruct(Structure):
+    """`Adapter` of adapter.h."""
+
+    _fields_ = (
+        ("down", c_void_p),
+        ("ups", c_void_p),
+        ("num_ups", c_int32),
+        ("inputs", c_int32),
+        ("inner", c_int32),
+        ("is_half", c_int32),
     )
 
 
@@ -87,7 +113,7 @@ class ExpertsStruct(Structure):
         ("inner", c_int32),
         ("normalises", c_int32),
         ("chooses_first", c_int32),
-        ("reserved", c_int32),
+        ("packed_width", c_int32),
     )
 
 
@@ -381,6 +407,8 @@ class GrowthStruct(Structure):
 STRUCTS: tuple[type[Structure], ...] = (
     PoolStruct,
     LinearStruct,
+    UpStruct,
+    AdapterStruct,
     PositionsStruct,
     ExpertsStruct,
     StatesStruct,

@@ -7,10 +7,10 @@
 #include "heads.h"
 #include "phrases.h"
 
-enum { ABI_VERSION = 13 }; /* as in structs.py */
+enum { ABI_VERSION = 14 }; /* as in structs.py */
 
 int32_t abi(int32_t *sizes, int32_t count) {
-    const int32_t known[] = {sizeof(Pool),      sizeof(Linear),     sizeof(Positions), sizeof(Experts),
+    const int32_t known[] = {sizeof(Pool),      sizeof(Linear),     sizeof(Up),         sizeof(Adapter),   sizeof(Positions), sizeof(Experts),
                              sizeof(States),    sizeof(Recurrence), sizeof(Block),     sizeof(Decoder),
                              sizeof(LayerRows), sizeof(Cache),  sizeof(Sequence), sizeof(Pass),    sizeof(Heads), sizeof(Phrases),
                              sizeof(Node),   sizeof(Candidates), sizeof(Growth)};

@@ -14,12 +14,22 @@ typedef struct {
 
 static int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* Numbers of a row that the widest of a block's layers needs room for. */
+static int64_t widest_of(const Block *b) {
+    const Linear *layers[] = {&b->qkv,  &b->output, &b->gate_up, &b->down,
+                              &b->gates, &b->token_gate, &b->token_projection};
+    int64_t widest = 0;
+    for (int i = 0; i < 7; i++) widest = larger_of(widest, packed_width(layers[i]));
+    return widest;
+}
+
 static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *buffers) {
-    int64_t qkv = 0, mixed = 0, gates = 0, beside = 0, inner = 0, experts = 0;
+    int64_t qkv = 0, mixed = 0, gates = 0, beside = 0, inner = 0, experts = 0, widest = 0;
     for (int32_t l = 0; l < d->layers; l++)
         for (const Block *b = d->blocks + l; b != NULL; b = b->beside) {
             qkv = larger_of(qkv, b->width);
             mixed = larger_of(mixed, b->mixed);
+            widest = larger_of(widest, widest_of(b));
             inner = larger_of(inner, larger_of(b->inner, b->token_width));
             if (b->recurrence != NULL && b->recurrence->steps_apart)
                 gates = larger_of(gates, b->recurrence->steps_width);
@@ -27,7 +37,7 @@ static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *
             if (b->experts != NULL)
                 experts = larger_of(experts, experts_scratch(b->experts, d->hidden, (int32_t)rows));
         }
-    int64_t widest = larger_of(larger_of(d->hidden, inner), mixed);
+    widest = larger_of(widest, larger_of(larger_of(d->hidden, inner), mixed));
     int64_t brought = 0;
     for (const Linear *part = d->token_projection; part != NULL; part = part->more)
         brought += part->outputs;

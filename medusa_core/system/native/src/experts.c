@@ -13,6 +13,7 @@ typedef struct {
 
 static int64_t set_out(const Experts *e, int64_t hidden, int64_t rows, float *scratch, Rooms *rooms) {
     int64_t inner = e->inner, widest = hidden > inner ? hidden : inner;
+    if (e->packed_width > widest) widest = e->packed_width;
     int64_t widths[] = {e->count, e->chosen, e->chosen, hidden, 2 * inner, inner, hidden, widest};
     float **places[] = {&rooms->scores, &rooms->shares,  (float **)&rooms->chosen, &rooms->read,
                         &rooms->gate_up, &rooms->active, &rooms->made, (float **)&rooms->packed};

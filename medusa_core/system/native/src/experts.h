@@ -15,7 +15,7 @@ typedef struct {
     int32_t count, chosen, inner;
     int32_t normalises;    /* the shares of those chosen add up to one */
     int32_t chooses_first; /* shares are those among the chosen ones, not among all */
-    int32_t reserved;
+    int32_t packed_width; /* numbers of a row that the widest of its layers needs room for */
 } Experts;
 
 /* Floats that `run_experts` needs. */

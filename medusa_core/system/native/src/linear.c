@@ -329,8 +329,10 @@ void linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, i
     for (int32_t first = 0; first < rows; first += AT_ONCE) {
         int32_t some = rows - first < AT_ONCE ? rows - first : AT_ONCE;
         int64_t before = (int64_t)first * stride;
-        some_rows(pool, layer, x + (int64_t)first * layer->inputs, packed, some,
-                  plus == NULL ? NULL : plus + before, y + before, stride);
+        const float *from = x + (int64_t)first * layer->inputs;
+        some_rows(pool, layer, from, packed, some, plus == NULL ? NULL : plus + before, y + before, stride);
+        if (layer->adapter != NULL) /* the packed rows have been read */
+            add_adapter(pool, layer->adapter, from, (float *)packed, some, y + before, stride);
     }
 }
 
