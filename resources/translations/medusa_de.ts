@@ -3542,7 +3542,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>The package index can&apos;t be reached.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Paketindex ist nicht erreichbar.</translation>
     </message>
     <message>
         <source>The pair that Medusa was published with; about 3.6 GB of an 8 GB card in 4 bits.</source>

@@ -35,6 +35,7 @@ from medusa_core.speculation.drafters.source import Candidates, Paths
 from medusa_core.speculation.tuning.chance_trust import ChanceTrust
 from medusa_core.speculation.tuning.costs import SourceCost, StepCosts
 from medusa_core.speculation.tuning.forms import form_name
+from medusa_core.speculation.tuning.governor import FIRST_PROBE
 from medusa_core.speculation.tuning.learning import StepYield
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.prompts import BenchPrompt
@@ -176,7 +177,7 @@ def test_chain_tree_or_nothing_is_chosen_by_what_rows_cost(
     clock.costs = costs_of(curve)
     spec = synthetic_spec(read_rates(rates), texts)
     generate(tiny, MESSAGES, SETTINGS, tuner=Tuner(tiny, clock.costs), drafter=spec)
-    assert clock.share(form) > 0.8, clock.forms
+    assert clock.share(form, FIRST_PROBE) > 0.8, clock.forms
 
 
 class Boasting(SyntheticSource):
@@ -222,8 +223,8 @@ def test_other_costs_are_another_question(
     tuner.costs = clock.costs = costs_of(FLAT)
     clock.forms.clear()
     done = generate(tiny, MESSAGES, SETTINGS, tuner=tuner, drafter=spec)
-    assert done.num_rested == 0
-    assert clock.share("tree") > 0.8, clock.forms
+    assert done.num_rested == FIRST_PROBE
+    assert clock.share("tree", FIRST_PROBE) > 0.8, clock.forms
 
 
 def test_a_level_and_a_path_cost_what_asking_takes(load: Callable[[str, str], Target]) -> None:

@@ -66,7 +66,7 @@ def test_chance_is_kept_apart_by_temperature() -> None:
 
 
 def test_drafts_that_pay_go_on() -> None:
-    governor = Governor(1.0)
+    governor = Governor(1.0, pace=1.0)
     for _ in range(500):
         assert governor.drafts
         governor.add(2, 1.5)
@@ -75,7 +75,7 @@ def test_drafts_that_pay_go_on() -> None:
 
 
 def test_a_pause_of_the_machine_says_nothing_of_drafts() -> None:
-    governor = Governor(1.0)
+    governor = Governor(1.0, pace=1.0)
     for step in range(500):
         assert governor.drafts
         governor.add(2, 90.0 if step % 20 == 7 else 1.5)
@@ -83,7 +83,7 @@ def test_a_pause_of_the_machine_says_nothing_of_drafts() -> None:
 
 
 def test_drafts_that_do_not_pay_rest_and_are_tried_again_ever_more_rarely() -> None:
-    governor = Governor(1.0)
+    governor = Governor(1.0, pace=1.0)
     drafted = []
     for _ in range(2000):
         drafted.append(governor.drafts)
@@ -100,7 +100,7 @@ def test_drafts_that_do_not_pay_rest_and_are_tried_again_ever_more_rarely() -> N
 
 
 def test_a_clear_loss_is_seen_soon_and_does_not_stop_the_next_answer_for_long() -> None:
-    governor = Governor(1.0)
+    governor = Governor(1.0, pace=1.0)
     drafted: dict[int, list[bool]] = {1: [], 3: []}
     for num_tokens, num_steps in ((1, 40), (3, 80)):
         for _ in range(num_steps):
@@ -112,7 +112,7 @@ def test_a_clear_loss_is_seen_soon_and_does_not_stop_the_next_answer_for_long() 
 
 
 def test_who_loses_clearly_is_soon_tried_hardly_ever() -> None:
-    governor = Governor(1.0)
+    governor = Governor(1.0, pace=1.0)
     for _ in range(2000):
         governor.add(*((1, 1.5) if governor.drafts else (1, 1.0)))
     assert governor.num_rested > 1950
@@ -120,7 +120,7 @@ def test_who_loses_clearly_is_soon_tried_hardly_ever() -> None:
 
 def test_who_finds_nothing_goes_on_where_looking_takes_no_time() -> None:
     for step_s, goes_on in ((1.01, True), (1.05, False)):
-        governor = Governor(1.0)
+        governor = Governor(1.0, pace=1.0)
         for _ in range(50):
             governor.add(1, step_s if governor.drafts else 1.0)
         assert governor.drafts is goes_on
@@ -128,7 +128,7 @@ def test_who_finds_nothing_goes_on_where_looking_takes_no_time() -> None:
 
 def test_a_loss_is_clear_where_luck_does_not_explain_it() -> None:
     for tokens, num_drafted in (((2,), 6), ((1, 5, 1, 1), 48)):  # two a step, and three would pay
-        governor = Governor(1.0)
+        governor = Governor(1.0, pace=1.0)
         drafted = 0
         for step in range(54):
             drafted += governor.drafts
@@ -146,8 +146,40 @@ def test_who_lost_the_last_time_is_tried_after_a_rest() -> None:
     assert Governor(1.0, pace=1.1).drafts
 
 
+def test_long_steps_count_though_most_steps_are_short() -> None:
+    # Asked, mostly nothing is found; what is found takes twice what it brings.
+    kinds = ((1, 1.1), (1, 1.1), (2, 4.0))
+    governor = Governor(1.0, pace=1.0)
+    drafted = 0
+    for step in range(60):
+        drafted += governor.drafts
+        governor.add(*(kinds[step % 3] if governor.drafts else (1, 1.0)))
+    assert drafted == 12
+
+
+def test_before_drafts_are_tried_for_the_first_time_plain_steps_are_measured() -> None:
+    # What was measured beforehand says 2; so slow a plain step would hide that drafts lose.
+    governor = Governor(2.0)
+    drafted = []
+    for _ in range(60):
+        drafted.append(governor.drafts)
+        governor.add(*((1, 1.5) if governor.drafts else (1, 1.0)))
+    assert governor.plain_step_s == 1.0
+    assert drafted[:8] == [False] * 8
+    assert drafted[8:14] == [True] * 6
+    assert not any(drafted[14:])
+
+
+def test_a_longer_cache_makes_plain_steps_slower_by_as_much_as_was_measured() -> None:
+    governor = Governor(1.0)
+    for _ in range(8):
+        governor.add(1, 1.2)
+    governor.expected_s = 3.0
+    assert governor.plain_step_s == pytest.approx(3.6)
+
+
 def test_while_the_machine_is_busy_plain_steps_are_slow_too() -> None:
-    governor = Governor(1.0)  # as measured while nothing else ran
+    governor = Governor(1.0, pace=1.0)  # as measured while nothing else ran
     drafted = []
     for _ in range(500):
         drafted.append(governor.drafts)
@@ -166,7 +198,7 @@ class Dear(Tuner):
         return 8 if settings.drafter != "none" else 1
 
     def governor(self, settings: GenerateSettings, length: int) -> Governor:
-        return Governor(1e-9)
+        return Governor(1e-9, pace=1.0)
 
 
 @pytest.mark.parametrize("drafter", ["medusa", "composite"])

@@ -222,6 +222,7 @@ class ByHand:
             + in_memory / m.cache_in_memory
             + c_k * cached / m.copied / m.num_cores
             + c_k * fresh / m.copied
+            + c_k * reads * m.visit_s
             + moving
         )
         read = np.maximum.reduce(moved)

@@ -99,6 +99,7 @@ def streams_s(
     computing = none + computing_s(work, machine, passes)
     computing += of.attended_below / machine.cache_in_memory
     computing += copied / machine.num_cores + of.fresh_disk / machine.copied + states_s
+    computing += of.rows_reads * machine.visit_s  # entering and leaving them
     return {
         "link to the device": (of.weights + of.rows) / machine.to_device + none,
         "link from the device": of.fresh / machine.from_device + none,

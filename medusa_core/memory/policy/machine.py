@@ -33,7 +33,8 @@ class MachineRates:
         cache_on_device: At which attention reads a cache on the device. [bytes/s]
         cache_of_prompts: Likewise where rows of a prompt attend to each other, for each of them.
         cache_in_memory: At which the processor reads one in memory. [bytes/s]
-        visit_s: What a layer takes for each batch besides. [s]
+        visit_s: What a layer takes besides for each batch, and for each sequence whose cached rows
+            come from the disk. [s]
         layer_s: Times of a layer by rows, rising.
         head_s: Times of the projection to the vocabulary likewise.
         computing_beside: What computing keeps of its pace while a disk is read beside it, of 1.

@@ -136,7 +136,8 @@ class Yields:
 
     def __init__(self) -> None:
         self._promised = self._kept = 0.0
-        self._usual_pace = self._pace = 1.0
+        self._usual_pace = 1.0
+        self._pace: float | None = None
         self._tokens = self._seconds = 0.0
         self._rows, self._asked = _Line(), _Line()
         self._tried, self._passed = [0.0] * _LEVELS, [0.0] * _LEVELS
@@ -180,7 +181,7 @@ class Yields:
         return {
             "promised": self._promised,
             "kept": self._kept,
-            "pace": self._pace,
+            "pace": self._pace or 1.0,
             "tried": self._tried,
             "passed": self._passed,
         }
@@ -204,13 +205,13 @@ class Yields:
         self._usual_pace = self._pace = pace
 
     @property
-    def pace(self) -> float:
-        """Tokens in the time of a plain step; 1 before anything is known."""
+    def pace(self) -> float | None:
+        """Tokens in the time of a plain step; None before anything is known."""
         return self._pace
 
     def forget_times(self) -> None:
         """Begin to measure anew: steps take another time from now on."""
-        self._usual_pace = self._pace = 1.0
+        self._usual_pace, self._pace = 1.0, None
         self._tokens = self._seconds = 0.0
         self._rows, self._asked = _Line(), _Line()
 

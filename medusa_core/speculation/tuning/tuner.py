@@ -161,9 +161,11 @@ class Tuner:
         """How many promised tokens a second is worth."""
         assert self.costs is not None  # by the caller
         yields = self._yields_of(settings)
+        plain_s = self.costs.plain_s(length)
         # Where half of what is promised comes true, rows must promise twice their price; where more
         # does, it is what is likely anyway, and the last rows bring no more than they promise.
-        return yields.tokens_per_s(self.costs.plain_s(length)) / min(1.0, yields.share)
+        # Plain decoding's pace is always to be had: slow drafts don't make time cheaper.
+        return max(1 / plain_s, yields.tokens_per_s(plain_s)) / min(1.0, yields.share)
 
     def _asking(
         self, settings: GenerateSettings, sources: Sequence[str], rate: float
@@ -286,8 +288,7 @@ class Tuner:
             return None
         pace = self._yields_of(settings).pace
         governor = self._governors.setdefault(_kind(settings), Governor(plain_step_s, pace))
-        if governor.num_rested == 0:
-            governor.plain_step_s = plain_step_s  # for this length
+        governor.expected_s = plain_step_s
         return governor
 
     def judge(
