@@ -92,10 +92,12 @@ def native_adapter(down: Tensor, ups: Sequence[Up]) -> NativeAdapter:
 
 def _down_weights(matrix: Tensor) -> Tensor:
     """[inner, inputs] → [flat], as `Adapter` of adapter.h has it."""
-    whole = len(matrix) // _DOWN_TILE * _DOWN_TILE
-    parts = (matrix[:whole].split(_DOWN_TILE), matrix[whole:].split(_DOWN_TILE))
-    tiles = [torch.stack(part).unflatten(2, (-1, LANES)) for part in parts if len(part[0])]
-    return torch.cat([_in_pairs(some) for some in tiles])
+    count, inputs = matrix.shape
+    num_tiles, num_vectors = count // _DOWN_TILE, inputs // LANES
+    vectors = matrix.reshape(count, num_vectors, LANES)
+    whole = num_tiles * _DOWN_TILE
+    tiles = vectors[:whole].view(num_tiles, _DOWN_TILE, num_vectors, LANES)
+    return torch.cat([_in_pairs(tiles), _in_pairs(vectors[whole:].unsqueeze(0))])
 
 
 def _up_weights(matrix: Tensor) -> Tensor:
