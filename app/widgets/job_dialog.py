@@ -67,7 +67,7 @@ class JobDialog(QDialog):
         self.message_label.hide()
         self.room_box = QCheckBox()
         self.start_button = QPushButton(self.tr("Start"))
-        self.pause_button = QPushButton()
+        self.pause_button = QPushButton(self.tr("Pause"))
         self.cancel_button = QPushButton()
         self.again_button = QPushButton()
         self._about_label = QLabel()

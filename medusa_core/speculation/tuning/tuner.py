@@ -161,11 +161,9 @@ class Tuner:
         """How many promised tokens a second is worth."""
         assert self.costs is not None  # by the caller
         yields = self._yields_of(settings)
-        plain_s = self.costs.plain_s(length)
         # Where half of what is promised comes true, rows must promise twice their price; where more
         # does, it is what is likely anyway, and the last rows bring no more than they promise.
-        # Plain decoding's pace is always to be had: slow drafts don't make time cheaper.
-        return max(1 / plain_s, yields.tokens_per_s(plain_s)) / min(1.0, yields.share)
+        return yields.tokens_per_s(self.costs.plain_s(length)) / min(1.0, yields.share)
 
     def _asking(
         self, settings: GenerateSettings, sources: Sequence[str], rate: float
