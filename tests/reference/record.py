@@ -49,6 +49,13 @@ RULES = (("greedy", 0), ("sample", 1), ("sample", 2), ("typical", 1))
 _NUM_TOKENS = 32
 
 
+class Unjudged(Tuner):
+    """Never asks whether drafts pay, which is a question of the clock."""
+
+    def governor(self, settings: GenerateSettings, length: int) -> None:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One answer: a prompt, a drafter, a rule and a seed."""
@@ -97,7 +104,7 @@ def decode(case: Case, loaded: Target) -> Decoded:
         digest.update(repr((trace.parents, trace.token_ids, trace.path)).encode())
 
     messages = [ChatMessage(Role.USER, case.prompt)]
-    done = generate(loaded, messages, settings, on_trace=note, tuner=Tuner(loaded, COSTS))
+    done = generate(loaded, messages, settings, on_trace=note, tuner=Unjudged(loaded, COSTS))
     return Decoded(list(done.token_ids), digest.hexdigest()[:16])
 
 
@@ -122,7 +129,9 @@ def trace(rule: str, loaded: Target) -> str:
     settings = replace(settings, drafter="composite", seed=1, growth=TREE)
     steps: list[StepTrace] = []
     messages = [ChatMessage(Role.USER, PROMPTS[0])]
-    done = generate(loaded, messages, settings, on_trace=steps.append, tuner=Tuner(loaded, COSTS))
+    done = generate(
+        loaded, messages, settings, on_trace=steps.append, tuner=Unjudged(loaded, COSTS)
+    )
     # Rounding decides which of the least likely offers are told.
     steps = [step._replace(offers=b"") for step in steps]
     with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 
 WORTHWHILE = 1.05
-FIRST_PROBE = 8  # plain steps that are measured before drafts are tried for the first time
+FIRST_PROBE = 5  # plain steps that are measured before drafts are tried for the first time
 _WINDOW = 96  # steps that are judged together: more than one hard answer's
 _LOOKS = (6, 12, 24, 48)  # steps after which a clear loss is seen
 _ERRORS = 2.0  # standard ones that it is clear by
