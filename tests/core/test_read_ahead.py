@@ -16,10 +16,12 @@ class Shelf:
     def __init__(self) -> None:
         self.ring = [""] * 3
         self.errors: list[Exception] = []
+        self.began = threading.Event()
         self.gate = threading.Event()
         self.gate.set()
 
     def read(self, piece: str, place: int) -> None:
+        self.began.set()
         self.gate.wait()
         if self.errors:
             raise self.errors.pop()
@@ -70,7 +72,8 @@ def test_what_is_in_use_is_not_read_over(ahead: ReadAhead[str], shelf: Shelf) ->
 def test_what_an_older_order_reads_is_void(ahead: ReadAhead[str], shelf: Shelf) -> None:
     shelf.gate.clear()
     ahead.begin("abc")
-    ahead.begin("xyz")  # while a is under way, or before
+    assert shelf.began.wait(10)
+    ahead.begin("xyz")  # while a is under way
     shelf.gate.set()
     assert entered(ahead, shelf, 3) == list("xyz")
 
