@@ -45,14 +45,10 @@ def disk_bytes_per_s(folder: Path, kept: Path | None, piece: int = 0) -> float:
     Raises:
         TierError: The folder can't be written or read.
     """
-    try:
+    with measuring(folder):
         folder.mkdir(parents=True, exist_ok=True)
         name = f"disk {folder.stat().st_dev}"
         return _once(name, kept, lambda: _read_rate(folder, piece))
-    except OSError as error:
-        raise TierError(
-            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
-        ) from error
 
 
 def disk_read_s(folder: Path) -> float:
@@ -61,22 +57,32 @@ def disk_read_s(folder: Path) -> float:
     Raises:
         TierError: The folder can't be written or read.
     """
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=".part") as file:
-            for _ in range(_SHORT_READS):
-                file.write(os.urandom(_APART_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-            return _short_read_s(Path(file.name))
-    except OSError as error:
-        raise TierError(
-            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
-        ) from error
+    with measuring(folder), tempfile.NamedTemporaryFile(dir=folder, suffix=".part") as file:
+        for _ in range(_SHORT_READS):
+            file.write(os.urandom(_APART_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+        return _short_read_s(Path(file.name))
 
 
 def card_bytes_per_s(device: torch.device, kept: Path | None) -> float:
     """Bytes a second that a card takes from pinned memory; `kept` as in `disk_bytes_per_s`."""
     return _once(f"card {cuda.name(device)}", kept, lambda: _copy_rate(device))
+
+
+@contextmanager
+def measuring(folder: Path) -> Iterator[None]:
+    """What is done with a disk to measure it.
+
+    Raises:
+        TierError: The folder can't be written or read.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise TierError(
+            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
+        ) from error
 
 
 def _once(name: str, kept: Path | None, measure: Callable[[], float]) -> float:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from medusa_core.errors import TierError
 from medusa_core.memory.bandwidth import (
     card_bytes_per_s,
     disk_bytes_per_s,
     disk_read_s,
+    measuring,
     reads_of,
 )
 from medusa_core.memory.budget import Budget
@@ -324,13 +324,8 @@ def _of_disk(folder: Path, request: PolicyRequest, rates: Rates) -> dict[str, An
 def _of_both(folder: Path, request: PolicyRequest, rates: Rates) -> dict[str, Any]:
     rates.on_measure("measuring a layer and the disk at the same time")
     config, formats, precision = request.config, request.formats, request.precision
-    try:
-        with reads_of(folder, request.piece_bytes) as read:
-            return paces_beside(config, formats, precision, request.threads, read)._asdict()
-    except OSError as error:
-        raise TierError(
-            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
-        ) from error
+    with measuring(folder), reads_of(folder, request.piece_bytes) as read:
+        return paces_beside(config, formats, precision, request.threads, read)._asdict()
 
 
 def _of_card(device: torch.device, rates: Rates) -> dict[str, Any]:
@@ -341,13 +336,9 @@ def _of_card(device: torch.device, rates: Rates) -> dict[str, Any]:
 
 def _free_bytes(folder: Path) -> int:
     """Of the disk of a folder, which is made."""
-    try:
+    with measuring(folder):
         folder.mkdir(parents=True, exist_ok=True)
         return shutil.disk_usage(folder).free
-    except OSError as error:
-        raise TierError(
-            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
-        ) from error
 
 
 def _curve(raw: Sequence[Sequence[float]]) -> RateCurve:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from medusa_core.errors import TierError
+from medusa_core.memory.bandwidth import measuring
 from medusa_core.memory.plan import cache_itemsize
 from medusa_core.memory.policy.machine import RateCurve
 from medusa_core.models.attention import choose_attention
@@ -341,18 +341,13 @@ def written_bytes_per_s(folder: Path) -> float:
         TierError: Nothing can be written to the folder.
     """
     block = os.urandom(min(_MOVED_BYTES, _BLOCK_BYTES))  # budgets may be small
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            started = time.perf_counter()
-            for _ in range(_MOVED_BYTES // len(block)):
-                file.write(block)
-            file.flush()
-            os.fsync(file.fileno())
-            return _MOVED_BYTES / (time.perf_counter() - started)
-    except OSError as error:
-        raise TierError(
-            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
-        ) from error
+    with measuring(folder), tempfile.TemporaryFile(dir=folder) as file:
+        started = time.perf_counter()
+        for _ in range(_MOVED_BYTES // len(block)):
+            file.write(block)
+        file.flush()
+        os.fsync(file.fileno())
+        return _MOVED_BYTES / (time.perf_counter() - started)
 
 
 def _workers() -> Workers | None:
