@@ -6,6 +6,7 @@ import math
 import random
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from medusa_core.cli.plan import shape_config
 from medusa_core.errors import RequestError
 from medusa_core.memory import bandwidth
 from medusa_core.memory.budget import Budget
-from medusa_core.memory.policy import measure
+from medusa_core.memory.policy import here, measure
 from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.here import (
     DISK,
@@ -32,6 +33,7 @@ from medusa_core.memory.policy.machine import (
     MachineRates,
     seconds_at,
 )
+from medusa_core.memory.policy.measure import Paces, paces_beside
 from medusa_core.memory.policy.policy_file import found_as_json, read_policy
 from medusa_core.memory.policy.rules import Rules, check_policy, rules_of
 from medusa_core.memory.policy.search import (
@@ -320,6 +322,18 @@ def test_a_slow_disk_binds_and_a_larger_block_shares_what_is_read() -> None:
     assert found.forecast.tokens_per_s > 3 * one.forecast.tokens_per_s
 
 
+def test_what_is_read_beside_computing_comes_slower() -> None:
+    alone = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=3e8)
+    beside = replace(alone, reading_beside=0.5)
+    found = search(WORK, alone, Rules(cache_below=False))
+    assert found is not None
+    first, later = (expected(WORK, machine, found.policy) for machine in (alone, beside))
+    assert later.step_s > first.step_s
+    # The disk binds: what a step needs comes in its time.
+    brought = [forecast.rates["weights read"] * forecast.step_s for forecast in (first, later)]
+    assert brought[1] == pytest.approx(brought[0])
+
+
 def test_a_cache_without_room_goes_below_where_that_lets_more_prompts_share_a_layer() -> None:
     tight = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0)
     first, found = search(WORK, tight, Rules(cache_below=False)), search(WORK, tight)
@@ -467,6 +481,13 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     budget = Budget("a small device", Hardware("cpu"), 64 << 20, 0, 0, is_live=True)
     reported: list[str] = []
     kept = MeasurementFiles(tmp_path / "kept")
+    measured: list[Paces] = []
+
+    def slower(*wanted: Any) -> Paces:
+        measured.append(paces_beside(*wanted))
+        return Paces(measured[-1].computing / 2, measured[-1].reading / 3)
+
+    monkeypatch.setattr(here, "paces_beside", slower)
 
     def found(*anew: str) -> MachineRates:
         rates = Rates(kept, reported.append, anew)
@@ -492,8 +513,8 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     assert (first.device_bytes, first.memory_bytes) == (64 << 20, 0)
     assert 0 < first.from_disk < 1e12
     assert 0 < first.cache_on_device < 1e13
-    assert 0 < first.computing_beside <= 1
-    assert 0 < first.reading_beside <= 1
+    assert 0 < first.computing_beside == measured[0].computing / 2 <= 1 / 2
+    assert 0 < first.reading_beside == measured[0].reading / 3 <= 1 / 3
     work = work_of(requested)
     assert work.row_bytes * config.num_layers == row_bytes(config, 4, "q4")
     policy = search(work, first)
