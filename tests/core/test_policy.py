@@ -323,7 +323,8 @@ def test_a_slow_disk_binds_and_a_larger_block_shares_what_is_read() -> None:
 
 
 def test_what_is_read_beside_computing_comes_slower() -> None:
-    alone = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=3e8)
+    slow = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=3e8)
+    alone = replace(slow, to_device=math.inf, from_device=math.inf)
     beside = replace(alone, reading_beside=0.5)
     found = search(WORK, alone, Rules(cache_below=False))
     assert found is not None
