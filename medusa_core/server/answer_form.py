@@ -8,13 +8,13 @@ from typing import NamedTuple
 from medusa_core.chats.thinking import CLOSE, OPEN
 from medusa_core.messages import ChatMessage, GenerateSettings, ModelLoaded
 from medusa_core.models.text.grammar_limits import MOST_CHARS
+from medusa_core.models.text.tool_calls.tool_format import ToolFormat, find_tool_format
+from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
 from medusa_core.models.text.turns import without_tools
 from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
 from medusa_core.server.api_error import bad_request
 from medusa_core.server.chat import ChatRequest, ToolMode
 from medusa_core.server.limits import Limits
-from medusa_core.server.tool_calls.tool_format import ToolFormat, find_tool_format
-from medusa_core.server.tool_calls.tool_prompt import with_described_tools
 
 _MOST_TOKEN_CHARS = 16  # on average; prose has 4
 

@@ -9,9 +9,9 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from medusa_core.chats.thinking import CLOSE, OPEN
+from medusa_core.models.text.tool_calls.call_shape import CallShape
 from medusa_core.server.chat import ToolChoice, ToolMode
 from medusa_core.server.json_schema import arguments_rule, json_rule
-from medusa_core.server.tool_calls.call_shape import CallShape
 
 _ANY = r"/(.|\n)*/"
 _GAP = r"GAP: /[ \n]{0,4}/"

@@ -14,14 +14,16 @@ from medusa_core.messages import (
     StopReason,
     TokenLogprob,
 )
+from medusa_core.models.text.tool_calls.events import ContentDelta, ToolCallEvent
+from medusa_core.models.text.tool_calls.parser import ToolCallParser
 from medusa_core.server.chat import (
+    AnswerDelta,
     AnswerEnd,
     Finish,
     ScoredToken,
     TextDelta,
 )
 from medusa_core.server.thought_splitter import ThoughtSplitter
-from medusa_core.server.tool_calls.call_reader import CallPart, CallReader
 
 _FINISHES = {
     StopReason.EOS: Finish.STOP,
@@ -55,7 +57,7 @@ class AnswerReader:
         end_ids: frozenset[int],
         stop: tuple[str, ...],
         is_scored: bool,
-        calls: CallReader | None = None,
+        calls: ToolCallParser | None = None,
         marks: Mapping[int, str] = NO_MARKS,
     ) -> None:
         """Read an answer.
@@ -79,7 +81,7 @@ class AnswerReader:
         self._num_thought_tokens = 0
         self._num_drafted = self._num_drafts_accepted = 0
 
-    def step(self, step: StepDone) -> Iterator[CallPart]:
+    def step(self, step: StepDone) -> Iterator[AnswerDelta]:
         """A step is done.
 
         Yields:
@@ -93,7 +95,7 @@ class AnswerReader:
             return
         yield from self._read(step, None)
 
-    def logprobs(self, scores: StepLogprobs) -> Iterator[CallPart]:
+    def logprobs(self, scores: StepLogprobs) -> Iterator[AnswerDelta]:
         """The probabilities of the last step's tokens.
 
         Yields:
@@ -103,7 +105,7 @@ class AnswerReader:
         if step is not None and step.step == scores.step:
             yield from self._read(step, scores)
 
-    def finish(self, done: GenerationDone) -> Iterator[CallPart | AnswerEnd]:
+    def finish(self, done: GenerationDone) -> Iterator[AnswerDelta | AnswerEnd]:
         """The answer is complete.
 
         Yields:
@@ -121,7 +123,7 @@ class AnswerReader:
             yield from self._with_scores(self._calls.finish())
         yield self._end(done, hidden[len(rest) :])
 
-    def _read(self, step: StepDone, scores: StepLogprobs | None) -> Iterator[CallPart]:
+    def _read(self, step: StepDone, scores: StepLogprobs | None) -> Iterator[AnswerDelta]:
         """Take a step's tokens; given ones are known to whoever asked."""
         num_given = sum(source == GIVEN for source in step.sources)
         given = sum(map(len, step.pieces[:num_given]))
@@ -154,7 +156,7 @@ class AnswerReader:
             deltas = [TextDelta("", self._splitter.is_thinking, tokens)]
         return iter(deltas)
 
-    def _with_calls(self, deltas: Iterable[TextDelta]) -> Iterator[CallPart]:
+    def _with_calls(self, deltas: Iterable[TextDelta]) -> Iterator[AnswerDelta]:
         """Calls apart from text."""
         for delta in deltas:
             if self._calls is None or delta.is_thought:
@@ -163,11 +165,11 @@ class AnswerReader:
             self._waiting += delta.tokens
             yield from self._with_scores(self._calls.push(delta.text))
 
-    def _with_scores(self, parts: Iterable[CallPart]) -> Iterator[CallPart]:
+    def _with_scores(self, parts: Iterable[ToolCallEvent]) -> Iterator[AnswerDelta]:
         """Text takes the tokens that have waited; those of a call aren't shown."""
         for part in parts:
-            if isinstance(part, TextDelta):
-                yield part._replace(tokens=self._waiting)
+            if isinstance(part, ContentDelta):
+                yield TextDelta(part.text, tokens=self._waiting)
             else:
                 yield part
             self._waiting = ()

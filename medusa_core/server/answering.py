@@ -24,6 +24,8 @@ from medusa_core.messages import (
     StopReason,
     ToolCall,
 )
+from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
+from medusa_core.models.text.tool_calls.parser import ToolCallParser
 from medusa_core.server.answer_form import AnswerForm, answer_form, check_text_length
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answer_reader import AnswerReader
@@ -31,14 +33,11 @@ from medusa_core.server.api_error import ApiError, api_error_of
 from medusa_core.server.chat import (
     AnswerEnd,
     AnswerPart,
-    CallDelta,
-    CallStarted,
     ChatRequest,
 )
 from medusa_core.server.limits import Limits
 from medusa_core.server.served_models import ServedModels
 from medusa_core.server.session_pool import Lease, SessionPool
-from medusa_core.server.tool_calls.call_reader import CallReader
 
 _USUAL = Advice(temperature=0.7, top_p=0.95)  # as the window draws where makers advise nothing
 
@@ -161,7 +160,7 @@ def _reader(
     request: ChatRequest, settings: GenerateSettings, form: AnswerForm, facts: ModelLoaded
 ) -> AnswerReader:
     names = [json.loads(tool)["name"] for tool in request.tools]
-    calls = None if form.tool_format is None else CallReader(form.tool_format.shape, names)
+    calls = None if form.tool_format is None else ToolCallParser(form.tool_format.shape, names)
     is_scored = request.num_logprobs >= 0
     return AnswerReader(
         form.begins_inside, facts.end_ids, settings.stop, is_scored, calls, form.marks

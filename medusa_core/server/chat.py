@@ -7,6 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, TokenLogprob
+from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
 
 
 class ToolMode(str, Enum):
@@ -85,32 +86,6 @@ class TextDelta(NamedTuple):
     tokens: tuple[ScoredToken, ...] = ()
 
 
-class CallStarted(NamedTuple):
-    """The model begins to call a function.
-
-    Attributes:
-        place: Which call of the answer, from 0.
-        call_id: Names it.
-        name: Of the function.
-    """
-
-    place: int
-    call_id: str
-    name: str
-
-
-class CallDelta(NamedTuple):
-    """More of a call's arguments.
-
-    Attributes:
-        place: Which call.
-        text: What is new of the JSON object.
-    """
-
-    place: int
-    text: str
-
-
 class Finish(str, Enum):
     """Why an answer ended."""
 
@@ -146,4 +121,5 @@ class AnswerEnd(NamedTuple):
     done: GenerationDone
 
 
-AnswerPart = TextDelta | CallStarted | CallDelta | AnswerEnd
+AnswerDelta = TextDelta | CallStarted | CallDelta
+AnswerPart = AnswerDelta | AnswerEnd

@@ -20,6 +20,7 @@ from medusa_core.messages import (
     Tokenize,
     Tokenized,
 )
+from medusa_core.models.text.tool_calls.tool_format import find_tool_format
 from medusa_core.server.answer_form import check_text_length, read_turns
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answering import Answering
@@ -29,7 +30,6 @@ from medusa_core.server.limits import Limits
 from medusa_core.server.metrics import Metrics
 from medusa_core.server.request_log import tally_of
 from medusa_core.server.served_models import ServedModels
-from medusa_core.server.tool_calls.tool_format import find_tool_format
 
 _SESSION = "server"
 _T = TypeVar("_T")

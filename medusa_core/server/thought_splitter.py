@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 
+from medusa_core.chats.partial_match import partial_match_length
 from medusa_core.chats.thinking import CLOSE, OPEN
 
 
@@ -81,18 +82,10 @@ class ThoughtSplitter:
             if thought:
                 yield thought, True
             return
-        num_settled = len(self._held) - num_begun(self._held, CLOSE)
+        num_settled = len(self._held) - partial_match_length(self._held, CLOSE)
         if num_settled:
             yield self._take(num_settled), True
 
     def _take(self, length: int) -> str:
         taken, self._held = self._held[:length], self._held[length:]
         return taken
-
-
-def num_begun(text: str, mark: str) -> int:
-    """How many characters at a text's end may be the beginning of a mark."""
-    for length in range(min(len(mark) - 1, len(text)), 0, -1):
-        if mark.startswith(text[-length:]):
-            return length
-    return 0

@@ -13,22 +13,21 @@ from hypothesis import strategies as st
 from medusa_core.errors import GrammarError
 from medusa_core.messages import ChatMessage, Role, StopReason, ToolCall
 from medusa_core.models.text.grammar_process import GrammarProcess
+from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
+from medusa_core.models.text.tool_calls.parser import ToolCallParser, new_call_id
+from medusa_core.models.text.tool_calls.python_calls import python_calls
+from medusa_core.models.text.tool_calls.tool_format import find_tool_format, tool_format_registry
+from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
 from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
 from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.chat import (
     AnswerEnd,
-    CallDelta,
-    CallStarted,
     Finish,
     TextDelta,
     ToolChoice,
     ToolMode,
 )
 from medusa_core.server.session_pool import SessionPool
-from medusa_core.server.tool_calls.call_reader import CallReader, new_call_id
-from medusa_core.server.tool_calls.python_calls import python_calls
-from medusa_core.server.tool_calls.tool_format import find_tool_format, tool_format_registry
-from medusa_core.server.tool_calls.tool_prompt import with_described_tools
 from medusa_core.system.resources import demo_model_dir, resources_dir
 from tests.server.grammar_checks import MARK_IDS, matches
 from tests.server.test_answer_parts import END_ID, done, step
@@ -118,7 +117,7 @@ READ: list[tuple[str, str, Found]] = [
 def collected(parts: Iterable[object]) -> Found:
     text, calls = "", []
     for part in parts:
-        if isinstance(part, TextDelta):
+        if isinstance(part, ContentDelta | TextDelta):
             text += part.text
         elif isinstance(part, CallStarted):
             assert part.place == len(calls)
@@ -129,7 +128,7 @@ def collected(parts: Iterable[object]) -> Found:
 
 
 def read(name: str, text: str, cuts: list[int]) -> Found:
-    reader = CallReader(FORMATS[name].shape, NAMES)
+    reader = ToolCallParser(FORMATS[name].shape, NAMES)
     places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     parts = [part for begin, end in pairwise(places) for part in reader.push(text[begin:end])]
     return collected([*parts, *reader.finish()])
@@ -169,7 +168,7 @@ def test_an_answer_without_calls_is_its_text(name: str, text: str) -> None:
 
 
 def test_arguments_come_while_they_are_written() -> None:
-    reader = CallReader(FORMATS["hermes"].shape, NAMES, lambda: "id")
+    reader = ToolCallParser(FORMATS["hermes"].shape, NAMES, lambda: "id")
     assert list(reader.push('<tool_call>{"name": "weather", "arguments"')) == []
     assert list(reader.push(': {"ci')) == [CallStarted(0, "id", "weather"), CallDelta(0, '{"ci')]
     assert list(reader.push('ty": "')) == [CallDelta(0, 'ty": "')]
@@ -177,7 +176,7 @@ def test_arguments_come_while_they_are_written() -> None:
 
 def test_an_object_that_is_no_call_comes_while_it_is_written() -> None:
     for text in ('{"name": "Bob", "age', '{"city": "Ulm"'):
-        reader = CallReader(FORMATS["json"].shape, NAMES)
+        reader = ToolCallParser(FORMATS["json"].shape, NAMES)
         assert collected(reader.push(text)) == (text, [])
 
 
@@ -305,14 +304,19 @@ def test_odd_names_of_functions_are_written_as_json() -> None:
     rules = AnswerRules(FORMATS["json"].shape, (tool,), ToolChoice(), "", Thoughts.NONE, {})
     call = json.dumps({"name": name, "arguments": {}}, ensure_ascii=False)
     assert matches(answer_grammar(rules), call)
-    assert collected(CallReader(FORMATS["json"].shape, [name]).push(call)) == ("", [(name, "{}")])
+    assert collected(ToolCallParser(FORMATS["json"].shape, [name]).push(call)) == (
+        "",
+        [(name, "{}")],
+    )
 
 
 def answered(texts: list[tuple[int, bytes]], shown: str, name: str) -> list[object]:
     """The parts of an answer that comes in one step."""
     shape = FORMATS[name].shape
     marks = {number: mark for mark, number in MARK_IDS.items()}
-    reader = AnswerReader(False, frozenset({END_ID}), (), False, CallReader(shape, NAMES), marks)
+    reader = AnswerReader(
+        False, frozenset({END_ID}), (), False, ToolCallParser(shape, NAMES), marks
+    )
     first = step(0, tuple(text for _, text in texts), len(shown))
     first = first._replace(token_ids=tuple(token_id for token_id, _ in texts))
     return [*reader.step(first), *reader.finish(done(shown))]
@@ -328,7 +332,9 @@ def test_tokens_without_text_mark_calls() -> None:
 
 
 def test_an_answer_that_is_cut_within_a_call_has_reached_its_length() -> None:
-    reader = AnswerReader(False, frozenset(), (), False, CallReader(FORMATS["json"].shape, NAMES))
+    reader = AnswerReader(
+        False, frozenset(), (), False, ToolCallParser(FORMATS["json"].shape, NAMES)
+    )
     text = '{"name": "weather", "arguments": {"ci'
     parts = [*reader.step(step(0, (text.encode(),), len(text)))]
     *_, end = reader.finish(done(text, StopReason.MAX_TOKENS))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from medusa_core.server.tool_calls import formats
-from medusa_core.server.tool_calls.call_shape import CallShape
+from medusa_core.models.text.tool_calls import formats
+from medusa_core.models.text.tool_calls.call_shape import CallShape
 from medusa_core.system.registry import Registry
 
 USUAL = "json"

@@ -6,8 +6,8 @@ calling with Gemma, which gives both forms.
 
 from __future__ import annotations
 
-from medusa_core.server.tool_calls.call_shape import CallShape
-from medusa_core.server.tool_calls.tool_format import ToolFormat
+from medusa_core.models.text.tool_calls.call_shape import CallShape
+from medusa_core.models.text.tool_calls.tool_format import ToolFormat
 
 _SHAPE = CallShape(between="\n", arguments_key="parameters", reads_python=True)
 

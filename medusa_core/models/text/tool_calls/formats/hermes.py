@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from medusa_core.server.tool_calls.call_shape import CallShape
-from medusa_core.server.tool_calls.tool_format import ToolFormat
+from medusa_core.models.text.tool_calls.call_shape import CallShape
+from medusa_core.models.text.tool_calls.tool_format import ToolFormat
 
 _SHAPE = CallShape(mark="<tool_call>", before="\n", behind="\n", close="</tool_call>", gap="\n")
 # Marks of templates with the same tags around something else than JSON.

@@ -5,8 +5,8 @@ Source: the models' chat templates.
 
 from __future__ import annotations
 
-from medusa_core.server.tool_calls.call_shape import CallShape
-from medusa_core.server.tool_calls.tool_format import ToolFormat
+from medusa_core.models.text.tool_calls.call_shape import CallShape
+from medusa_core.models.text.tool_calls.tool_format import ToolFormat
 
 _SHAPE = CallShape(mark="[TOOL_CALLS]", arguments_mark="[ARGS]")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from medusa_core.messages import ChatMessage, Role
+from medusa_core.models.text.tool_calls.call_shape import CallShape
 from medusa_core.models.text.turns import without_tools
-from medusa_core.server.tool_calls.call_shape import CallShape
 
 _FORM = '{{"name": "<name of the function>", "{key}": {{<its arguments>}}}}'
 _SEVERAL = "For several calls write one such object per line. "

@@ -10,13 +10,16 @@ from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from typing import Any
 
-from medusa_core.server.chat import CallDelta, CallStarted, TextDelta
-from medusa_core.server.thought_splitter import num_begun
-from medusa_core.server.tool_calls.call_shape import CallShape
-from medusa_core.server.tool_calls.json_end import JsonEnd
-from medusa_core.server.tool_calls.python_calls import begins_python_call, python_calls
-
-CallPart = TextDelta | CallStarted | CallDelta
+from medusa_core.chats.partial_match import partial_match_length
+from medusa_core.models.text.tool_calls.call_shape import CallShape
+from medusa_core.models.text.tool_calls.events import (
+    CallDelta,
+    CallStarted,
+    ContentDelta,
+    ToolCallEvent,
+)
+from medusa_core.models.text.tool_calls.json_end import JsonEnd
+from medusa_core.models.text.tool_calls.python_calls import begins_python_call, python_calls
 
 _ARGUMENTS = ("arguments", "parameters")
 _OPENING = re.compile(r"\s*(\[?)\s*")
@@ -47,7 +50,7 @@ def new_call_id() -> str:
     return "".join(secrets.choice(_ID_LETTERS) for _ in range(9))
 
 
-class CallReader:
+class ToolCallParser:
     """Takes an answer in pieces; what may become a call with the next one is held back.
 
     A call begins once its name and the first bracket of its arguments are there; then the
@@ -79,7 +82,7 @@ class CallReader:
         self._space = ""  # at the end of the text so far
         self._is_list = self._is_fenced = self._is_marked = self._in_object = False
         self._end = JsonEnd()
-        self._steps: dict[_Place, Callable[[], Iterator[CallPart]]] = {
+        self._steps: dict[_Place, Callable[[], Iterator[ToolCallEvent]]] = {
             _Place.LEAD: self._lead,
             _Place.TEXT: self._text,
             _Place.CALL: self._call,
@@ -89,7 +92,7 @@ class CallReader:
             _Place.BEHIND: self._behind,
         }
 
-    def push(self, text: str) -> Iterator[CallPart]:
+    def push(self, text: str) -> Iterator[ToolCallEvent]:
         """More of the answer.
 
         Yields:
@@ -101,7 +104,7 @@ class CallReader:
             before = self._place, len(self._held)
             yield from self._steps[self._place]()
 
-    def finish(self) -> Iterator[CallPart]:
+    def finish(self) -> Iterator[ToolCallEvent]:
         """The answer is complete.
 
         Yields:
@@ -117,9 +120,9 @@ class CallReader:
             rest, self._held = self._opening + self._held, ""
             yield from self._say(rest)
         if self._space and not self.num_calls:
-            yield TextDelta(self._space)
+            yield ContentDelta(self._space)
 
-    def _lead(self) -> Iterator[CallPart]:
+    def _lead(self) -> Iterator[ToolCallEvent]:
         """The beginning of an answer that may be nothing but calls."""
         begin, mark = self._held.lstrip(), self._shape.optional_mark
         if not begin or (mark and begin != mark and mark.startswith(begin)):
@@ -135,7 +138,7 @@ class CallReader:
             self._place = _Place.TEXT
         yield from ()
 
-    def _text(self) -> Iterator[CallPart]:
+    def _text(self) -> Iterator[ToolCallEvent]:
         mark = self._shape.mark
         if not mark:
             yield from self._say(self._take(len(self._held)))
@@ -147,7 +150,7 @@ class CallReader:
             self._is_marked = True
             self._open(mark)
         else:
-            yield from self._say(self._take(len(text) - num_begun(text, mark)))
+            yield from self._say(self._take(len(text) - partial_match_length(text, mark)))
 
     def _open(self, opening: str) -> None:
         """A call may stand behind this, with which the text goes on."""
@@ -155,7 +158,7 @@ class CallReader:
         self._opening = before + opening
         self._place = _Place.CALL
 
-    def _call(self) -> Iterator[CallPart]:
+    def _call(self) -> Iterator[ToolCallEvent]:
         """Where a call may begin."""
         opening = _OPENING.match(self._held)
         assert opening is not None  # it matches anything
@@ -179,7 +182,7 @@ class CallReader:
         calls = (f"{name}(" for name in self._names)
         return self._shape.reads_python and any(call.startswith(text) for call in calls)
 
-    def _bare_call(self, rest: str) -> Iterator[CallPart]:
+    def _bare_call(self, rest: str) -> Iterator[ToolCallEvent]:
         """A name, a mark, arguments."""
         mark = self._shape.arguments_mark
         name, found, behind = rest.partition(mark)
@@ -193,7 +196,7 @@ class CallReader:
         elif found or not any(f"{one}{mark}".startswith(rest) for one in self._names):
             yield from self._give_up()
 
-    def _object_call(self, rest: str) -> Iterator[CallPart]:
+    def _object_call(self, rest: str) -> Iterator[ToolCallEvent]:
         """An object of name and arguments."""
         head = _HEAD.match(rest)
         name = "" if head is None else _string(head.group(1))
@@ -222,7 +225,7 @@ class CallReader:
             return _string(named.group(1)) not in self._names
         return first is not None and first.group(1) not in ("name", *_ARGUMENTS)
 
-    def _arguments(self) -> Iterator[CallPart]:
+    def _arguments(self) -> Iterator[ToolCallEvent]:
         end = self._end.find(self._held)
         text = self._take(len(self._held) if end < 0 else end)
         if text:
@@ -230,7 +233,7 @@ class CallReader:
         if end >= 0:
             self._place = _Place.OBJECT if self._in_object else _Place.BEHIND
 
-    def _object(self) -> Iterator[CallPart]:
+    def _object(self) -> Iterator[ToolCallEvent]:
         """Other keys behind the arguments, such as an id, are of no use."""
         rest = self._held.lstrip()
         if not rest:
@@ -243,7 +246,7 @@ class CallReader:
             self._held, self._place = rest[end:], _Place.BEHIND
         yield from ()
 
-    def _behind(self) -> Iterator[CallPart]:
+    def _behind(self) -> Iterator[ToolCallEvent]:
         """What stands between calls and behind the last one."""
         rest, close = self._held.lstrip(), self._shape.close
         if not rest:
@@ -278,24 +281,24 @@ class CallReader:
         self.num_calls += 1
         return CallStarted(self.num_calls - 1, self._make_id(), name)
 
-    def _whole_call(self, name: str, arguments: str) -> Iterator[CallPart]:
+    def _whole_call(self, name: str, arguments: str) -> Iterator[ToolCallEvent]:
         yield self._begin(name)
         yield CallDelta(self.num_calls - 1, arguments)
 
-    def _give_up(self) -> Iterator[CallPart]:
+    def _give_up(self) -> Iterator[ToolCallEvent]:
         """There is no call here: what looked like one is text."""
         opening, self._opening = self._opening, ""
         self._is_list = False
         self._place = _Place.TEXT
         yield from self._say(opening)
 
-    def _say(self, text: str) -> Iterator[CallPart]:
+    def _say(self, text: str) -> Iterator[ToolCallEvent]:
         """Text; space at its end waits, since none is wanted before a call."""
         text = self._space + text
         shown = text.rstrip()
         self._space = text[len(shown) :]
         if shown:
-            yield TextDelta(shown)
+            yield ContentDelta(shown)
 
     def _take(self, length: int) -> str:
         taken, self._held = self._held[:length], self._held[length:]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from medusa_core.server.tool_calls.call_shape import CallShape
-from medusa_core.server.tool_calls.tool_format import ToolFormat
+from medusa_core.models.text.tool_calls.call_shape import CallShape
+from medusa_core.models.text.tool_calls.tool_format import ToolFormat
 
 _SHAPE = CallShape(arguments_key="parameters", optional_mark="<|python_tag|>")
 

@@ -1,1 +1,0 @@
-"""Calls of functions in answers: how models write them, how they are read and enforced."""
