@@ -10,7 +10,6 @@ from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.legend import Legend
 from medusa_core.chats.conversation import Turn
-from medusa_core.chats.repetition import repeats
 from medusa_core.messages import GenerationDone, StopReason
 
 CONTEXT = QT_TRANSLATE_NOOP(
@@ -18,10 +17,11 @@ CONTEXT = QT_TRANSLATE_NOOP(
     "The answer ends here because the model's context is full. Continue goes on with it; the "
     "oldest messages are then left out, unless you chose otherwise under Context.",
 )
-LOOP = QT_TRANSLATE_NOOP(
+REPETITION = QT_TRANSLATE_NOOP(
     "Chat",
-    "The answer repeats itself, as small models do that always take the likeliest token. Choose "
-    "{0} under Settings of this chat (Ctrl+Shift+P), and regenerate.",
+    "The model repeats itself, so the answer was ended. Continue goes on with it. Regenerate gets "
+    "another answer; a repetition penalty of 1.1 helps small models (Settings of this chat, "
+    "Ctrl+Shift+P).",
 )
 SAME = QT_TRANSLATE_NOOP(
     "Chat",
@@ -40,12 +40,12 @@ def remarks_on(turn: Turn, done: GenerationDone, legend: Legend) -> Iterator[str
     """
     if done.stop_reason is StopReason.CONTEXT:
         yield QCoreApplication.translate("Chat", CONTEXT)
+    if done.stop_reason is StopReason.REPETITION:
+        yield QCoreApplication.translate("Chat", REPETITION)
     rule = legend.rule(done.settings.rule)
     if rule.draws:
         return
     drawing = next((setting_text(other.label) for other in legend.rules if other.draws), "")
     others = (answer for answer in turn.prompt.answers if answer is not turn.answer)
-    if repeats(done.token_ids):
-        yield QCoreApplication.translate("Chat", LOOP).format(drawing)
-    elif turn.answer.given is None and any(one.text == done.text for one in others):
+    if turn.answer.given is None and any(one.text == done.text for one in others):
         yield QCoreApplication.translate("Chat", SAME).format(setting_text(rule.label), drawing)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import (
+    QCheckBox,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -117,6 +118,7 @@ class ChatSettingsPanel(QFrame):
         race: How fast each of them was here, drawn.
         speeds: The same in words.
         growth_box: Which form guesses take.
+        repetition_box: Whether an answer that only repeats itself ends.
         thinks_box: Whether the model thinks first; seen where it can be told.
         policy_box: What is done with a conversation that is too long.
         numbers: All settings that are numbers.
@@ -163,6 +165,7 @@ class ChatSettingsPanel(QFrame):
         self.stop_edit = TextBox(
             self.tr("Stop strings"), self.tr("Stop strings, one in a line"), 2, appearance
         )
+        self.repetition_box = QCheckBox(self.tr("Stop when the answer repeats itself"))
         self.template = TemplatePreview(appearance)
         self._rows: list[SettingRow] = []
         self.groups: dict[str, Group] = {}
@@ -298,6 +301,7 @@ class ChatSettingsPanel(QFrame):
         self.thinks_box.activated.connect(
             lambda: self._change(thinks=self.thinks_box.currentData())
         )
+        self.repetition_box.clicked.connect(lambda is_on: self._change(stop_on_repetition=is_on))
         self.seed_box.chosen.connect(lambda: self._change(seed=self.seed_box.seed))
         self.numbers.chosen.connect(self.choose_number)
 
@@ -322,6 +326,7 @@ class ChatSettingsPanel(QFrame):
         if stops_of(self.stop_edit.toPlainText()) != settings.stop:
             self.stop_edit.show_text(text_of(settings.stop))
         self.seed_box.show_seed(settings.seed)
+        self.repetition_box.setChecked(settings.stop_on_repetition)
         for box, choice in ((self.rule_box, self.rule), (self.drafter_box, self.drafter)):
             blocker = QSignalBlocker(box)
             box.setCurrentIndex(-1 if choice is None else box.findData(choice.name))
@@ -389,11 +394,19 @@ class ChatSettingsPanel(QFrame):
         explain(self.system_edit, system)
         stop = self.tr("An answer ends where it reaches one of these; \\n is a new line.")
         explain(self.stop_edit, stop)
+        explain(
+            self.repetition_box,
+            self.tr(
+                "Small models may say the same sentence until the context is full. Continue goes "
+                "on with such an answer."
+            ),
+        )
         number_rows = self.numbers.of
         self._add_group(SYSTEM, (self.system_edit, self.thinks_box))
         sampling = (self.rule_box, *number_rows(Kind.SAMPLING), self._seed_row)
         self._add_group(Kind.SAMPLING.value, sampling)
-        self._add_group(Kind.LENGTH.value, (*number_rows(Kind.LENGTH), self.stop_edit))
+        length = (*number_rows(Kind.LENGTH), self.stop_edit, self.repetition_box)
+        self._add_group(Kind.LENGTH.value, length)
         speed_up = (self.drafter_box, self.race, self.growth_box, *number_rows(Kind.SPEED_UP))
         self._add_group(Kind.SPEED_UP.value, speed_up)
         self._add_group(CONTEXT, (self.policy_box,))

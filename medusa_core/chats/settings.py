@@ -42,6 +42,7 @@ class ChatSettings:
         rule: Name of the rule.
         seed: Key of the noise of rules that draw; None for a new one with each answer.
         stop: Strings that end an answer.
+        stop_on_repetition: Whether an answer that only repeats itself ends.
         overflow: What is done with a conversation that is too long.
         thinks: Whether a model that may think before it answers does; None for its usual.
         growth: One of `GROWTHS`: the form of drafts.
@@ -116,6 +117,7 @@ class ChatSettings:
         )
     )  # fmt: skip
     stop: tuple[str, ...] = ()
+    stop_on_repetition: bool = True
     epsilon: float = declared(
         Setting(
             "Threshold ε", SettingGroup.SPEED_UP, 0.01, 0.99, 0.01, 0.09,
@@ -231,6 +233,12 @@ def _choice(value: Any) -> bool | None:
     return value
 
 
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither yes nor no")
+    return value
+
+
 def _growth(value: Any) -> str:
     if value not in GROWTHS:
         raise ValueError(f"{value!r} is none of {', '.join(GROWTHS)}")
@@ -259,6 +267,7 @@ _READERS: dict[str, ReadValue] = {
     "rule": _text,
     "seed": _seed,
     "stop": _stops,
+    "stop_on_repetition": _flag,
     "overflow": Overflow,
     "thinks": _choice,
     "growth": _growth,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from medusa_core.chats.repetition import CHECK_EVERY, is_repetitive
 from medusa_core.messages import StopReason
 from medusa_core.models.text.detokenizer import Detokenizer
 
@@ -22,7 +23,7 @@ class AppendedRun(NamedTuple):
 
 
 class AnswerBuffer:
-    """Collects tokens until EOS, a stop string or the token budget ends them.
+    """Collects tokens until EOS, a stop string, repetition or the token budget ends them.
 
     Attributes:
         token_ids: Tokens so far, EOS included.
@@ -37,12 +38,15 @@ class AnswerBuffer:
         stop: Sequence[str],
         max_tokens: int,
         limit_reason: StopReason,
+        stops_on_repetition: bool = False,
     ) -> None:
         self._detokenizer = detokenizer
         self._eos = eos_token_ids
         self._stop = tuple(text.encode() for text in stop if text)
         self._max_tokens = max_tokens
         self._limit_reason = limit_reason
+        self._stops_on_repetition = stops_on_repetition
+        self._num_given = 0
         self._text = bytearray()
         self.token_ids: list[int] = []
         self.num_visible_bytes = 0
@@ -67,13 +71,15 @@ class AnswerBuffer:
         self._text += text
         self.token_ids.extend(token_ids)
         self._max_tokens += len(token_ids)
+        self._num_given = len(self.token_ids)
         self.num_visible_bytes = len(self._text) - self._num_held_back()
         return pieces
 
     def take(self, token_ids: Sequence[int]) -> AppendedRun:
         """Add a run of tokens, up to the one that ends the answer."""
         length = len(self.token_ids) + len(token_ids)
-        if length < self._max_tokens and not self._stop and self._eos.isdisjoint(token_ids):
+        may_end = length >= self._max_tokens or self._stop or not self._eos.isdisjoint(token_ids)
+        if not may_end and not self._crosses_check(len(self.token_ids), length):
             return self._take_all(token_ids)
         pieces: list[bytes] = []
         reason = None
@@ -114,7 +120,21 @@ class AnswerBuffer:
         if is_last:
             self.finish()
             return piece, StopReason.EOS if ends else self._limit_reason
+        length = len(self.token_ids)
+        if self._crosses_check(length - 1, length) and is_repetitive(
+            self.token_ids[self._num_given :]
+        ):
+            self.finish()
+            return piece, StopReason.REPETITION
         return piece, None
+
+    def _crosses_check(self, before: int, after: int) -> bool:
+        """Return whether a check for repetition is due between two lengths of the answer.
+
+        Checks are due at fixed lengths, so that an answer ends at the same token however many
+        tokens a step brings.
+        """
+        return self._stops_on_repetition and after // CHECK_EVERY > before // CHECK_EVERY
 
     def _find_stop(self, before: int) -> int | None:
         """Where the earliest stop string begins that ends behind `before`."""

@@ -289,4 +289,5 @@ def _answer(settings: GenerateSettings, target: Target, room: int) -> AnswerBuff
         settings.stop,
         room if runs_out else wanted,
         StopReason.CONTEXT if runs_out else StopReason.MAX_TOKENS,
+        settings.stop_on_repetition,
     )

@@ -73,6 +73,7 @@ class StopReason(str, Enum):
     STOP_STRING = "stop_string"
     MAX_TOKENS = "max_tokens"
     CONTEXT = "context"
+    REPETITION = "repetition"
     CANCELLED = "cancelled"
 
 
@@ -304,6 +305,7 @@ class GenerateSettings:
         seed: Key of the sampling noise; the same seed repeats the same text.
         max_new_tokens: Token budget of the answer, EOS included; 0 for what the context leaves.
         stop: Strings that end the answer; they are not part of it.
+        stop_on_repetition: End an answer that only repeats itself; see `chats.repetition`.
         tree_rows: Most rows of a verified tree, root included; 0 lets the engine choose.
         growth: One of `GROWTHS`: drafts are a `chain` without branches, or a `tree`; `auto` lets
             the engine choose in each step, nothing included.
@@ -334,6 +336,7 @@ class GenerateSettings:
     seed: int = 0
     max_new_tokens: int = 512
     stop: tuple[str, ...] = ()
+    stop_on_repetition: bool = False
     tree_rows: int = 0
     growth: str = AUTO_GROWTH
     lookahead_window: int = Lookahead().window

@@ -30,6 +30,7 @@ _FINISHES = {
     StopReason.STOP_STRING: Finish.STOP_STRING,
     StopReason.MAX_TOKENS: Finish.LENGTH,
     StopReason.CONTEXT: Finish.LENGTH,
+    StopReason.REPETITION: Finish.LENGTH,
 }
 NO_MARKS: Mapping[int, str] = {}
 

@@ -468,8 +468,8 @@
         <translation>Die Antwort endet hier, weil der Kontext des Modells voll ist. „Fortsetzen“ führt sie weiter; dann fallen die ältesten Nachrichten weg, wenn Sie unter Kontext nichts anderes gewählt haben.</translation>
     </message>
     <message>
-        <source>The answer repeats itself, as small models do that always take the likeliest token. Choose {0} under Settings of this chat (Ctrl+Shift+P), and regenerate.</source>
-        <translation>Die Antwort wiederholt sich, wie es kleine Modelle tun, die immer das wahrscheinlichste Token nehmen. Wählen Sie „{0}“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P), und lassen Sie neu antworten.</translation>
+        <source>The model repeats itself, so the answer was ended. Continue goes on with it. Regenerate gets another answer; a repetition penalty of 1.1 helps small models (Settings of this chat, Ctrl+Shift+P).</source>
+        <translation>Das Modell wiederholt sich, deshalb wurde die Antwort beendet. „Fortsetzen“ schreibt sie weiter. „Neu antworten“ gibt eine andere Antwort; kleinen Modellen hilft eine Wiederholungsstrafe von 1,1 (Einstellungen dieses Chats, Strg+Umschalt+P).</translation>
     </message>
     <message>
         <source>The same text again: {0} always takes the likeliest token. For another answer choose {1} under Settings of this chat (Ctrl+Shift+P).</source>
@@ -727,6 +727,10 @@
         <translation>Endtexte, einer je Zeile</translation>
     </message>
     <message>
+        <source>Stop when the answer repeats itself</source>
+        <translation>Beenden, wenn sich die Antwort wiederholt</translation>
+    </message>
+    <message>
         <source>{0} draws nothing, so it needs no seed.</source>
         <translation>{0} lost nichts aus und braucht keinen Startwert.</translation>
     </message>
@@ -757,6 +761,10 @@
     <message>
         <source>An answer ends where it reaches one of these; \n is a new line.</source>
         <translation>Eine Antwort endet, wo sie einen davon erreicht; \n ist ein Zeilenumbruch.</translation>
+    </message>
+    <message>
+        <source>Small models may say the same sentence until the context is full. Continue goes on with such an answer.</source>
+        <translation>Kleine Modelle sagen manchmal denselben Satz, bis der Kontext voll ist. „Fortsetzen“ schreibt eine solche Antwort weiter.</translation>
     </message>
     <message>
         <source>Use for new chats</source>
@@ -5879,6 +5887,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Kontext voll</translation>
     </message>
     <message>
+        <source>repeats itself</source>
+        <translation>wiederholt sich</translation>
+    </message>
+    <message>
         <source>stopped</source>
         <translation>angehalten</translation>
     </message>
@@ -5897,6 +5909,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Conversation and answer fill the model&apos;s context.</source>
         <translation>Gespräch und Antwort füllen den Kontext des Modells.</translation>
+    </message>
+    <message>
+        <source>The answer only repeated itself, so it was ended.</source>
+        <translation>Die Antwort wiederholte sich nur noch, deshalb wurde sie beendet.</translation>
     </message>
     <message>
         <source>You stopped the answer.</source>

@@ -19,7 +19,7 @@ from app.chat.messages.text_view import (
     TextView,
     plain_document,
 )
-from app.chat.remarks import LOOP, remarks_on
+from app.chat.remarks import REPETITION, remarks_on
 from app.markdown.formats import Marking
 from app.theme.tokens import DARK, LIGHT
 from app.window.main_window import MainWindow
@@ -327,10 +327,20 @@ def test_an_answer_that_repeats_itself_is_told(qtbot: QtBot, open_fake: Open) ->
     done = ask(qtbot, window, "Hello").done
     assert done is not None
     turn = window.chat.conversation.turns[0]
-    looping = replace(done, token_ids=(7, 8) * 40)
-    assert list(remarks_on(turn, looping, LEGEND)) == [LOOP.format("Sample")]
-    drawn = replace(looping, settings=replace(done.settings, rule="sample"))
-    assert list(remarks_on(turn, drawn, LEGEND)) == []
+    looping = replace(done, stop_reason=StopReason.REPETITION)
+    assert list(remarks_on(turn, looping, LEGEND)) == [REPETITION]
+
+
+def test_a_chat_stops_answers_that_repeat_themselves_unless_told_otherwise(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    window.page.settings_panel.repetition_box.click()
+    ask(qtbot, window, "Again")
+    asked = [one for one in engine.of_kind(Generate) if isinstance(one, Generate)]
+    assert [one.settings.stop_on_repetition for one in asked[-2:]] == [True, False]
 
 
 def notices(window: MainWindow) -> list[str]:

@@ -82,6 +82,32 @@ def test_any_chunking_ends_where_one_token_at_a_time_does(
     assert visible == sorted(visible)
 
 
+@given(sizes=chunkings, start=st.integers(0, 40))
+def test_repetition_ends_an_answer_at_the_same_token_for_any_chunking(
+    sizes: list[int], start: int
+) -> None:
+    token_ids = byte_ids("ab€" * (start // 3) + "ab\n" * 200)
+    reasons, lengths = [], []
+    for run_lengths in ([1], [size + 7 for size in sizes] * 20):
+        buffer = AnswerBuffer(
+            Detokenizer(TOKENIZER), frozenset({EOS_ID}), (), 1000, StopReason.MAX_TOKENS, True
+        )
+        _, _, reason = take_all(buffer, token_ids, run_lengths)
+        reasons.append(reason)
+        lengths.append(len(buffer.token_ids))
+    assert reasons == [StopReason.REPETITION] * 2
+    assert lengths[0] == lengths[1] <= 384
+
+
+def test_an_answer_that_goes_on_counts_repetition_anew() -> None:
+    buffer = AnswerBuffer(
+        Detokenizer(TOKENIZER), frozenset({EOS_ID}), (), 1000, StopReason.MAX_TOKENS, True
+    )
+    buffer.resume(byte_ids("ab" * 200))
+    _, _, reason = take_all(buffer, byte_ids("ab" * 100), [1])
+    assert reason is None
+
+
 @given(text=texts, stop=st.lists(st.text(alphabet="ab€", min_size=1, max_size=4), max_size=3))
 def test_the_text_is_cut_at_the_first_stop_string_to_be_complete(
     text: str, stop: list[str]

@@ -1,24 +1,32 @@
 """Answers that repeat themselves."""
 
+import random
+
 import pytest
 
-from medusa_core.chats.repetition import repeats
+from medusa_core.chats.repetition import is_repetitive
 
 WORDS = tuple(range(1000))
 
 
 @pytest.mark.parametrize("period", [1, 3, 17, 64])
-def test_a_text_that_ends_with_a_piece_over_and_over_repeats_itself(period: int) -> None:
-    piece = WORDS[:period]
-    times = max(4, -(-48 // period))
-    assert repeats(WORDS + piece * times)
-    assert repeats(piece * times + piece[: period // 2]), "in the middle of a piece, too"
-    assert not repeats((*piece * times, 2000)), "it has found a way out"
-    assert not repeats(WORDS + piece * (times - 1) if period > 1 else WORDS + piece * 40)
+def test_a_passage_over_and_over_is_repetitive(period: int) -> None:
+    passage = WORDS[:period]
+    assert is_repetitive(WORDS + passage * -(-320 // period))
+    assert is_repetitive((passage * 400)[: 320 + period // 2]), "in the middle of a passage, too"
 
 
-def test_short_and_varied_texts_do_not() -> None:
-    assert not repeats(())
-    assert not repeats((5,) * 20), "a line of dashes is no loop"
-    assert not repeats(WORDS)
-    assert not repeats(WORDS[:65] * 9), "a stanza may be that long"
+def test_a_loop_that_varies_from_round_to_round_is_repetitive() -> None:
+    draw = random.Random(7)
+    rounds = [[*range(20), draw.choice((500, 501, 502)), *range(30, 40)] for _ in range(12)]
+    assert is_repetitive([token for passage in rounds for token in passage])
+
+
+def test_what_was_asked_for_is_not_repetitive() -> None:
+    assert not is_repetitive(())
+    assert not is_repetitive((5,) * 100), "a rule of dashes"
+    assert not is_repetitive(WORDS)
+    assert not is_repetitive(WORDS + WORDS[:12] * 10), "a line, ten times"
+    assert not is_repetitive(WORDS[:200] * 3), "a chorus"
+    numbered = [token for line in range(60) for token in (*WORDS[:7], 900 + line % 10, line)]
+    assert not is_repetitive(numbered), "a numbered list of like lines"

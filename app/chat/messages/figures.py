@@ -24,6 +24,7 @@ STOP_WORDS = {
     StopReason.STOP_STRING: QT_TRANSLATE_NOOP("Figures", "stop string"),
     StopReason.MAX_TOKENS: QT_TRANSLATE_NOOP("Figures", "token limit"),
     StopReason.CONTEXT: QT_TRANSLATE_NOOP("Figures", "context full"),
+    StopReason.REPETITION: QT_TRANSLATE_NOOP("Figures", "repeats itself"),
     StopReason.CANCELLED: QT_TRANSLATE_NOOP("Figures", "stopped"),
 }
 
@@ -37,6 +38,9 @@ STOP_MEANINGS = {
     ),
     StopReason.CONTEXT: QT_TRANSLATE_NOOP(
         "Figures", "Conversation and answer fill the model's context."
+    ),
+    StopReason.REPETITION: QT_TRANSLATE_NOOP(
+        "Figures", "The answer only repeated itself, so it was ended."
     ),
     StopReason.CANCELLED: QT_TRANSLATE_NOOP("Figures", "You stopped the answer."),
 }
