@@ -11,6 +11,7 @@ from medusa_core.engine.failures import Failures
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.measurements import Measurements
 from medusa_core.engine.model_slot import ModelSlot
+from medusa_core.engine.open_requests import OpenRequests
 from medusa_core.engine.scheduler import Scheduler, StepResult
 from medusa_core.engine.session import Session
 from medusa_core.engine.sessions import Sessions
@@ -42,7 +43,8 @@ log = logging.getLogger(__name__)
 class Executor:
     """Owns the model, the sessions, and the answers under way.
 
-    An answer for which the cache has no room waits until another one ends.
+    An answer for which the cache has no room waits until another one ends. Every request gets
+    exactly one last event, whatever fails.
 
     Attributes:
         has_work: An answer is under way, or something waits for the last of them.
@@ -59,11 +61,12 @@ class Executor:
             on_event: Called with every event.
             is_cancelled: Has a Cancel for this command come in that waits to be handled?
         """
-        self._send = on_event
+        self._requests = OpenRequests(on_event)
+        self._send = self._requests.send
         self._is_cancelled = is_cancelled
-        self._failures = Failures(on_event)
-        self._model = ModelSlot(on_event, is_cancelled, self._evict)
-        self._measurements = Measurements(self._model, on_event, self._fail)
+        self._failures = Failures(self._send)
+        self._model = ModelSlot(self._send, is_cancelled, self._evict)
+        self._measurements = Measurements(self._model, self._send, self._fail)
         self._sessions = Sessions()
         self._scheduler = Scheduler()
         self._running: list[Generation] = []
@@ -76,6 +79,7 @@ class Executor:
 
     def handle(self, command: Command) -> None:
         """Carry out a command; whatever fails becomes a `Failed` event."""
+        self._requests.begin(command)
         if self._failures.is_lost:
             self._failures.report_lost(command)
             return
@@ -86,6 +90,13 @@ class Executor:
 
     def work(self) -> None:
         """Let answers take a step; after the last answer, measure."""
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - the thread must outlive any step
+            for generation in tuple(self._running):
+                self._fail_in(generation, error)
+
+    def _work(self) -> None:
         if self._ended:
             self._ended = False
             self._begin_waiting()
@@ -95,6 +106,8 @@ class Executor:
         results = self._scheduler.step(self._running)
         # Who failed comes last: where the device is lost by it, nobody is told more.
         for result in sorted(results, key=lambda result: result.error is not None):
+            if not self._requests.is_open(result.generation.request):
+                continue  # the device was lost by another one, and this one's asker knows
             try:
                 self._take(result)
             except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
@@ -148,7 +161,12 @@ class Executor:
                 return
             self._free()
             if before is not None:
-                self._model.open(before)
+                try:
+                    self._model.open(before)
+                except BaseException as again:  # noqa: BLE001 - the first error has been reported
+                    self._fail(command, again)
+                    if not self._failures.is_lost:
+                        self._free()
 
     def _calibrate(self, command: Calibrate) -> None:
         if self._running:
@@ -178,16 +196,16 @@ class Executor:
     def _begin_waiting(self) -> None:
         """Begin what waited, in its order, as far as there is room."""
         while self._waiting:
-            command = self._waiting[0]
+            command = self._waiting.pop(0)
             try:
                 self._begin(command)
             except OutOfMemoryError as error:
                 if self._running:
+                    self._waiting.insert(0, command)
                     return
                 self._fail(command, error)
             except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
                 self._fail(command, error)
-            del self._waiting[0]
 
     def _begin(self, command: Generate) -> None:
         target, tuner = self._model.target, self._model.tuner
@@ -204,10 +222,11 @@ class Executor:
         known = self._sessions.pop(command.session_id)  # else it could evict itself
         try:
             session = known or Session(target)
-            self._running.append(Generation(command, target, session, tuner))
+            generation = Generation(command, target, session, tuner)
             assert self._model.loaded is not None  # as there is a target
             load_id = self._model.loaded.request_id
             self._send(AnswerStarted(command.session_id, command.request_id, load_id))
+            self._running.append(generation)
             known = session
         finally:
             if known is not None:
@@ -241,10 +260,7 @@ class Executor:
         for generation in self._running:
             request = generation.request
             if (request.session_id, request.request_id) == ids:
-                self._running.remove(generation)
-                self._ended = True
-                self._send_all(generation.cancel())
-                generation.update_datastore()
+                self._end(generation)
                 return
 
     def _close_session(self, command: CloseSession) -> None:
@@ -255,20 +271,33 @@ class Executor:
                 self._fail(waiting, Cancelled("This conversation was closed."))
         for generation in list(self._running):
             if generation.request.session_id == command.session_id:
-                self._running.remove(generation)
-                self._send_all(generation.cancel())
+                self._end(generation, learns=False)
         self._sessions.close(command.session_id)
         if self._model.loaded is not None and self._model.target.learned is not None:
             self._model.target.learned.refresh()
         trim_heap()
 
     def _cancel_all(self) -> None:
-        for waiting in self._waiting:
-            self._fail(waiting, Cancelled("This was stopped before it began."))
-        self._waiting.clear()
-        for generation in self._running:
+        while self._waiting:
+            self._fail(self._waiting.pop(0), Cancelled("This was stopped before it began."))
+        while self._running:  # a device that is lost by one of them ends them all
+            self._end(self._running[0], learns=False)
+
+    def _end(self, generation: Generation, learns: bool = True) -> None:
+        """End an answer as it is.
+
+        Args:
+            generation: The answer, which is under way.
+            learns: Drafts learn from it, if its request wants that.
+        """
+        self._running.remove(generation)
+        self._ended = True
+        try:
             self._send_all(generation.cancel())
-        self._running.clear()
+            if learns:
+                generation.update_datastore()
+        except BaseException as error:  # noqa: BLE001 - the others must be ended, too
+            self._fail_in(generation, error)
 
     def _send_all(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -289,17 +318,22 @@ class Executor:
         if generation in self._running:
             self._running.remove(generation)
         self._ended = True
-        self._sessions.close(generation.request.session_id)
+        try:
+            self._sessions.close(generation.request.session_id)
+        except BaseException:
+            log.exception("a session can't be closed")
         self._fail(generation.request, error)
 
     def _fail(self, command: Message, error: BaseException) -> None:
         """Report an error; a lost device ends all answers."""
         self._failures.report(command, error)
         if self._failures.is_lost:
-            for request in (*(one.request for one in self._running), *self._waiting):
-                self._failures.report_lost(request)
+            lost = (*(one.request for one in self._running), *self._waiting)
             self._running.clear()
             self._waiting.clear()
+            for request in lost:
+                self._failures.report_lost(request)
+            self._measurements.clear()
 
 
 def _busy() -> RequestError:

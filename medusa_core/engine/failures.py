@@ -57,11 +57,13 @@ class Failures:
             self.report_lost(command)
             return
         reported = _as_medusa_error(error)
+        if isinstance(reported, OutOfMemoryError) and self._free_memory():
+            self.is_lost = True
+            self.report_lost(command)
+            return
         _log(command, reported, error)
         ids = (command.session_id, command.request_id)
         self._send(Failed(*ids, type(reported).__name__, reported.message, reported.hint))
-        if isinstance(reported, OutOfMemoryError):
-            self._free_memory(command)
 
     def report_lost(self, command: Message) -> None:
         """Say that the device is lost."""
@@ -75,16 +77,17 @@ class Failures:
             )
         )
 
-    def _free_memory(self, command: Message) -> None:
-        """Give back what can be; a card that was lost shows here, too."""
+    @staticmethod
+    def _free_memory() -> bool:
+        """Give back what can be; returns whether the device turns out to be lost."""
         try:
             gc.collect()
             cuda.release_memory()
             trim_heap()
-        except RuntimeError as error:
+        except BaseException as error:
             log.exception("nothing could be given back")
-            if poisons_device(error):
-                self.report(command, error)
+            return poisons_device(error)
+        return False
 
 
 def poisons_device(error: BaseException | None) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from medusa_core.engine.drafter_race import DrafterRace, usual_race
 from medusa_core.engine.model_slot import ModelSlot
-from medusa_core.errors import RequestError
+from medusa_core.errors import Cancelled, RequestError
 from medusa_core.messages import (
     Calibrate,
     Calibrated,
@@ -68,8 +68,8 @@ class Measurements:
 
     def calibrate(self, command: Calibrate) -> None:
         """Measure what steps cost, if that isn't known, and say so."""
-        self._calibrated = command
         costs = self._model.measure()
+        self._calibrated = command
         step_s = tuple(zip(costs.rows, costs.seconds[0], strict=True))
         ids = (command.session_id, command.request_id)
         self._send(Calibrated(*ids, step_s, costs.plain_s(costs.lengths[0])))
@@ -92,6 +92,7 @@ class Measurements:
             return
         if costs is None:
             raise RequestError("What a step costs is not known.", "Calibrate the model first.")
+        self._end_race()
         self._race = (command, usual_race(target, costs))
 
     def pause(self) -> None:
@@ -107,9 +108,11 @@ class Measurements:
         return True
 
     def clear(self) -> None:
-        """Measure nothing any more: the model goes."""
-        self._waiting.clear()
+        """Measure nothing any more: the model goes, and who waits is told."""
+        waiting, self._waiting = self._waiting, []
         self._calibrated = None
+        for command in waiting:
+            self._fail(command, _stopped())
         self._end_race()
 
     def _race_on(self) -> None:
@@ -122,8 +125,11 @@ class Measurements:
             self._send_speeds(command)
 
     def _end_race(self) -> None:
-        self.pause()
-        self._race = None
+        if self._race is not None:
+            command, race = self._race
+            self._race = None
+            self._fail(command, _stopped())
+            race.pause()
 
     def _send_speeds(self, command: Race) -> None:
         specs = self._model.drafters
@@ -131,3 +137,7 @@ class Measurements:
         speeds = tuple(by_name[spec.name] for spec in specs if spec.name in by_name)
         choices = tuple(spec.choice for spec in specs)
         self._send(Raced(command.session_id, command.request_id, choices, speeds))
+
+
+def _stopped() -> Cancelled:
+    return Cancelled("This was stopped before it was measured.")

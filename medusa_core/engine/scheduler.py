@@ -68,14 +68,16 @@ class Scheduler:
         Returns:
             What became of those who took part; nobody does where all wait for their grammars.
         """
-        if len(running) == 1:
-            running[0].wait_for_grammar(_SOON_S)
-        able = [generation for generation in running if not generation.is_held]
-        if not able:
-            running[0].wait_for_grammar(_CANCEL_S)
-            return []
         errors: GenerationErrors = {}
-        batch = self._schedule(able, errors)
+        first = running[0]
+        with Catch(errors, first):
+            if len(running) == 1:
+                first.wait_for_grammar(_SOON_S)
+            if all(generation.is_held for generation in running):
+                first.wait_for_grammar(_CANCEL_S)
+                return []
+        able = [generation for generation in running if not generation.is_held]
+        batch = [first] if first in errors else self._schedule(able, errors)
         _run(batch, errors)
         results = [_report(generation, errors) for generation in batch]
         took_part = set(batch)
@@ -101,10 +103,14 @@ class Scheduler:
                 return batch
             last = holding.pop()
             if not holding:
-                last.end_for_want_of_room()
+                with Catch(errors, last):
+                    last.end_for_want_of_room()
                 return [last]
             log.info("an answer gives its rows to others, and goes on later")
-            last.preempt()
+            with Catch(errors, last):
+                last.preempt()
+            if last in errors:
+                return [last]
 
     def _fill(self, running: Sequence[Generation], errors: GenerationErrors) -> list[Generation]:
         """The first, and who shares its pass; those that read, if rows are left."""

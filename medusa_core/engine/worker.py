@@ -70,6 +70,13 @@ class Worker:
         if executor is not None:
             executor.close()
 
+    def _notify(self, event: Event) -> None:
+        """Hand an event over; a receiver that fails loses it, and the thread goes on."""
+        try:
+            self._on_event(event)
+        except BaseException:
+            log.exception("whoever receives the engine's events fails at one")
+
     def _is_cancelled(self, command: Message) -> bool:
         return self._closing.is_set() or (command.session_id, command.request_id) in self._cancelled
 
@@ -85,7 +92,7 @@ class Worker:
             return self._open_executor(first)
         except BaseException as error:
             log.exception("the engine can't start")
-            self._on_event(
+            self._notify(
                 Failed(
                     first.session_id,
                     first.request_id,
@@ -97,7 +104,7 @@ class Worker:
             return None
 
     def _open_executor(self, first: Command) -> Executor:
-        self._on_event(
+        self._notify(
             Progress(first.session_id, first.request_id, "import", 0.0, "Starting the engine")
         )
         preload_torch_libraries()
@@ -111,4 +118,4 @@ class Worker:
             gc.freeze()
             if collects:
                 gc.enable()
-        return Executor(self._on_event, self._is_cancelled)
+        return Executor(self._notify, self._is_cancelled)

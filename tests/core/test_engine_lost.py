@@ -165,6 +165,14 @@ def test_poison_shows_through_errors_that_were_made_of_it() -> None:
     assert poisons_device(later)
 
 
+def out_of_memory(*_: object) -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def poisoned(*_: object) -> None:
+    raise POISON[0]
+
+
 def test_a_card_that_is_lost_while_memory_is_given_back_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -174,9 +182,13 @@ def test_a_card_that_is_lost_while_memory_is_given_back_is_lost(
     reported: list[Event] = []
     executor = Executor(reported.append, lambda _: False)
     monkeypatch.setattr("medusa_core.system.cuda.release_memory", lose)
-    executor._fail(Calibrate("s", "first"), torch.OutOfMemoryError("CUDA out of memory"))
+    monkeypatch.setattr(ModelSlot, "measure", out_of_memory)
+    executor.handle(Calibrate("s", "first"))
     executor.handle(Calibrate("s", "second"))
-    assert [type(event) for event in reported] == [Failed, EngineLost, EngineLost]
+    assert [(type(event), event.request_id) for event in reported] == [
+        (EngineLost, "first"),
+        (EngineLost, "second"),
+    ]
 
 
 def test_an_error_behind_an_answers_last_step_is_survived(
@@ -216,10 +228,11 @@ def test_other_errors_are_no_poison() -> None:
     assert poisons_device(torch.AcceleratorError("CUDA error: misaligned address"))
 
 
-def test_nothing_is_asked_of_a_lost_device_at_the_end() -> None:
+def test_nothing_is_asked_of_a_lost_device_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[Event] = []
     executor = Executor(reported.append, lambda _: False)
-    executor._fail(Calibrate("s", "r"), POISON[0])
+    monkeypatch.setattr(ModelSlot, "measure", poisoned)
+    executor.handle(Calibrate("s", "r"))
     executor.close()
     assert [type(event) for event in reported] == [EngineLost]
 
