@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from medusa_core.cli.installed import PACKAGED, is_packaged, run_by_package
-from medusa_core.cli.program import CommandEntry, program_of_commands, run
+from medusa_core.cli.program import CommandEntry, print_any_text, program_of_commands, run
 
 _DOES = "Language models on this computer, made fast by Medusa decoding."
 
@@ -18,6 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status; see `run`.
     """
+    print_any_text()
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]

@@ -20,6 +20,7 @@ from app.markdown.model import (
     ThematicBreak,
 )
 from app.markdown.source_map import one_to_one_runs
+from app.widgets.qt_text import with_visible_controls
 
 
 @dataclass(slots=True)
@@ -133,7 +134,8 @@ class Flattener:
         origins = self._to_source(token.meta[ORIGINS])
         lines: list[Runs] = []
         first = 0
-        for line in token.content.removesuffix("\n").split("\n"):
+        code = with_visible_controls(token.content.removesuffix("\n"))
+        for line in code.split("\n"):
             end = first + len(line)
             lines.append(tuple(one_to_one_runs(line, origins[first:end])))
             first = end + 1

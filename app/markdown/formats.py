@@ -46,6 +46,8 @@ _ALIGNMENTS = {
 }
 
 
+_SCRIPTS = TextStyle.SUBSCRIPT | TextStyle.SUPERSCRIPT
+_Vertical = QTextCharFormat.VerticalAlignment
 _Lines = QTextCharFormat.UnderlineStyle
 _UNDERLINES = {
     "dash": _Lines.DashUnderline,
@@ -115,6 +117,11 @@ class Formats:
             fmt.setBackground(QColor(self._style.code_background))
         if style & TextStyle.STRIKE:
             fmt.setFontStrikeOut(True)
+        if style & _SCRIPTS:
+            is_sub = style & TextStyle.SUBSCRIPT
+            fmt.setVerticalAlignment(
+                _Vertical.AlignSubScript if is_sub else _Vertical.AlignSuperScript
+            )
         if href:
             fmt.setAnchor(True)
             fmt.setAnchorHref(href)

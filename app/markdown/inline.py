@@ -14,17 +14,27 @@ from typing import Literal
 from markdown_it import MarkdownIt
 from markdown_it.parser_inline import ParserInline
 from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline.state_inline import Scanned
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
 from app.markdown.bounds import INLINE_BRACKET_WORK, INLINE_CHARS, INLINE_OPENERS
+from app.markdown.flanking import scan_delimiters
 from app.markdown.formula_rule import FORMULA
+from app.markdown.html_rule import HTML_BREAK
 from app.markdown.model import LINE_BREAK, Run, Runs, TextStyle
 from app.markdown.source_map import on_one_line, one_to_one_runs
+from app.widgets.qt_text import with_visible_controls
 
 AT = "at"
 
-_STYLES = {"strong": TextStyle.STRONG, "em": TextStyle.EMPHASIS, "s": TextStyle.STRIKE}
+_STYLES = {
+    "strong": TextStyle.STRONG,
+    "em": TextStyle.EMPHASIS,
+    "s": TextStyle.STRIKE,
+    "sub": TextStyle.SUBSCRIPT,
+    "sup": TextStyle.SUPERSCRIPT,
+}
 _OPENERS = "*_~`<&$\\\n"
 _LINKABLE = ("http://", "https://")
 
@@ -35,6 +45,11 @@ class WatchedInlineState(StateInline):
     def __init__(self, src: str, md: MarkdownIt, env: EnvType, outTokens: list[Token]) -> None:
         super().__init__(src, md, env, outTokens)
         self._pending_at = 0
+
+    def scanDelims(self, start: int, canSplitWord: bool) -> Scanned:
+        if not canSplitWord:
+            return super().scanDelims(start, canSplitWord)
+        return scan_delimiters(self.src, start, self.posMax)
 
     def append_pending(self, text: str) -> None:
         if not self.pending:
@@ -142,6 +157,8 @@ class _Collector:
             elif token.type in ("softbreak", "hardbreak"):
                 # Poems, scripts and dialogues of chat models rely on single line ends.
                 self._collapsed(LINE_BREAK, at, at + (1 if self._src[at] == "\n" else 2))
+            elif token.type == HTML_BREAK:
+                self._collapsed(LINE_BREAK, at, at + len(token.markup))
             elif token.type == FORMULA:
                 self._formula(token, at)
             elif token.type == "image":
@@ -161,6 +178,8 @@ class _Collector:
     def _text(self, text: str, at: int) -> None:
         if not text:
             return
+        if self._style & TextStyle.CODE or self._href:
+            text = with_visible_controls(text)
         origins = self._origins[at : at + len(text)]
         for run in one_to_one_runs(text, origins, self._style, self._href):
             self._add(run)

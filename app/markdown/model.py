@@ -23,6 +23,8 @@ class TextStyle(IntFlag):
     CODE = 8
     IMAGE = 16
     MATH = 32
+    SUBSCRIPT = 64
+    SUPERSCRIPT = 128
 
 
 class Run(NamedTuple):

@@ -12,6 +12,7 @@ from markdown_it.utils import EnvType
 from app.markdown.block import LINE_STARTS, WatchedBlockParser
 from app.markdown.flatten import Flattener
 from app.markdown.formula_rule import FORMULA, formula_block_rule, formula_rule
+from app.markdown.html_rule import HTML_BREAK, html_rule
 from app.markdown.inline import WatchedInlineParser
 from app.markdown.model import CodeBlock, MarkdownBlock
 from app.markdown.source_map import clean
@@ -23,8 +24,8 @@ _MAX_LIST_NUMBER = 999_999_999
 class WatchedMarkdown(MarkdownIt):
     """CommonMark with tables and strikethrough; its tokens know where they come from.
 
-    HTML is text. Link reference definitions are text too: a definition at the end of an answer
-    would change paragraphs far above it.
+    HTML is text, but for line breaks, subscripts and superscripts. Link reference definitions are
+    text too: a definition at the end of an answer would change paragraphs far above it.
     """
 
     def __init__(self) -> None:
@@ -36,6 +37,7 @@ class WatchedMarkdown(MarkdownIt):
         # Joining fragments would lose where all but the last of them came from.
         self.disable(["html_block", "html_inline", "reference", "fragments_join"])
         self.inline.ruler.before("escape", FORMULA, formula_rule)
+        self.inline.ruler.before("autolink", HTML_BREAK, html_rule)
         self.block.ruler.before("table", FORMULA, formula_block_rule, {"alt": ["paragraph"]})
         # While a table or a quotation grows, only its last text is new.
         self.inline_tokens = lru_cache(maxsize=128)(self._inline_tokens)

@@ -8,6 +8,7 @@ from itertools import islice
 from app.markdown.bounds import PIECE_CHARS, PIECE_LINES
 from app.markdown.model import LINE_BREAK, Paragraph, Place
 from app.markdown.source_map import clean, one_to_one_runs
+from app.widgets.qt_text import with_visible_controls
 
 _LINE_END = re.compile("\r\n?|\n")
 
@@ -53,5 +54,6 @@ def _cut(text: str, start: int, end: int) -> int:
 def _piece(text: str, start: int) -> Paragraph:
     source = clean(text, start)
     # The end of the paragraph stands for its last line end.
-    shown = source.text.removesuffix("\n").replace("\n", LINE_BREAK)
+    # It may be code.
+    shown = with_visible_controls(source.text).removesuffix("\n").replace("\n", LINE_BREAK)
     return Paragraph(Place(), tuple(one_to_one_runs(shown, source.origins)), goes_on=True)

@@ -5,17 +5,25 @@ from __future__ import annotations
 import re
 
 _REPLACEMENT = "\ufffd"
-# Qt ends blocks and frames at some, takes others for objects or the order of bytes, and has no
-# text for halves of characters. Controls of direction would show a text in another order than it
-# has. Each becomes one other character, so that positions stay.
-_UNSHOWABLE = re.compile(
-    "[\0\ufdd0\ufdd1\ufffc\ufeff\ufffe\ud800-\udfff\u202a-\u202e\u2066-\u2069]"
-)
+# Qt ends blocks and frames at some, takes others for objects, and has no text for halves of
+# characters. Overrides would show letters in another order than they have. Each becomes one other
+# character, so that positions stay.
+_UNSHOWABLE = re.compile("[\0\ufdd0\ufdd1\ufffc\ufffe\ud800-\udfff\u202d\u202e]")
+# Isolates and embeddings belong to the prose of right-to-left languages. In code they would let
+# it seem to be other code than the compiler reads.
+_BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+# Qt would take the byte order mark for one; a word joiner is as invisible.
+_INVISIBLE = str.maketrans({"\ufeff": "\u2060", "\u2029": "\u2028"})
 
 
 def showable(text: str) -> str:
     """A text of the same length that a document shows as it is; line ends stay."""
-    return _UNSHOWABLE.sub(_REPLACEMENT, text).replace("\u2029", "\u2028")
+    return _UNSHOWABLE.sub(_REPLACEMENT, text).translate(_INVISIBLE)
+
+
+def with_visible_controls(text: str) -> str:
+    """Replace every control of direction by a visible sign, as in code; the length stays."""
+    return _BIDI_CONTROLS.sub(_REPLACEMENT, text)
 
 
 def passed_on(text: str) -> str:

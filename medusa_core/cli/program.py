@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import io
 import logging
 import os
 import shutil
@@ -66,6 +67,16 @@ def program_of_commands(
         if command_name in chosen:
             entry.add_arguments(command)
     return parser
+
+
+def print_any_text() -> None:
+    """Let names and answers be printed that the output's encoding lacks: `?` stands for each.
+
+    Pipes on Windows, and terminals of a POSIX locale, aren't UTF-8.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:

@@ -106,5 +106,6 @@ def wild_documents() -> st.SearchStrategy[str]:
         "\n\n", "\n- ", "\n  ", "\n    ", "\n> ", "\n1. ", "\n```", "\n|-|-|\n", "| a | b |", "---",
         "===", "**", "&lt;", "\r\n", "😀", "e\u0301", "שלום", "\ufdd0", "\u2029", "\0", "<http://a>",
         "[x](y)", "![x](y)", "\ufeff", "\ufffe", "&#xFEFF;", "&#13;",
+        "<br>", "<sub>", "</sub>", "\u2067", "\u202e", "（", "。", "中",
     )  # fmt: skip
     return st.lists(st.sampled_from(fragments), max_size=40).map("".join)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QKeySequence
+from PySide6.QtGui import QInputMethodEvent, QKeySequence
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.empty_state import SUGGESTIONS
@@ -278,3 +279,22 @@ def test_the_scripted_engine_ends_its_thread(qtbot: QtBot) -> None:
     engine.start(lambda _event: None)
     engine.close()
     assert engine.is_closed
+
+
+def test_enter_that_chooses_a_word_of_an_input_method_sends_nothing(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    edit = window.page.composer.edit
+    QApplication.sendEvent(edit, QInputMethodEvent("ni", []))
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    QTest.keyClick(edit, Qt.Key.Key_Enter)
+    assert edit.textCursor().block().layout().preeditAreaText() == "ni"
+    assert not engine.of_kind(Generate)
+    chosen = QInputMethodEvent()
+    chosen.setCommitString("你")
+    QApplication.sendEvent(edit, chosen)
+    assert edit.toPlainText() == "你"
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 1)

@@ -24,7 +24,9 @@ from app.markdown.parser import MarkdownParser
 from app.theme.text_style import Ink
 from tests.app.markdown_samples import filled_documents, is_unique_char, wild_documents
 
-REPLACED = dict.fromkeys("\0\ufdd0\ufdd1\ufffc\ufeff\ufffe", "\ufffd")
+REPLACED = dict.fromkeys("\0\ufdd0\ufdd1\ufffc\ufffe\u202e", "\ufffd") | {"\ufeff": "\u2060"}
+# Shown as a sign in code and links, and invisible elsewhere.
+ISOLATES = "\u2066\u2067\u2068\u2069"
 LINE_ENDS = "\n\r\u2029"
 
 
@@ -44,6 +46,8 @@ def is_faithful(shown: str, source: str) -> bool:
     """Whether a character may be shown for a source character."""
     if shown == source or REPLACED.get(source) == shown:
         return True
+    if source in ISOLATES and shown == "\ufffd":
+        return True
     # A line end is shown as a break, and in code spans as a space.
     return source in LINE_ENDS and shown in "\u2028 "
 
@@ -57,7 +61,7 @@ def check_runs(text: str, blocks: tuple[MarkdownBlock, ...]) -> None:
         else:
             is_entity = source.startswith("&") and source.endswith(";")
             is_tab = source == "\t" and run.text.strip(" ") == ""
-            is_break = run.text == "\u2028" and source[0] == "\\"
+            is_break = run.text == "\u2028" and (source[0] == "\\" or source.lower() == "<br>")
             assert is_entity or is_tab or is_break, (run, source)
 
 
@@ -92,6 +96,15 @@ def check_order(blocks: tuple[MarkdownBlock, ...]) -> None:
         ("-\t\tb", [("  ", "\t"), ("b", "b")]),
         ("a\r\nb", [("a", "a"), ("\u2028b", "\nb")]),
         ("😀**é**", [("😀", "😀"), ("é", "é")]),
+        (
+            "a<br>b<BR />c",
+            [("a", "a"), ("\u2028", "<br>"), ("b", "b"), ("\u2028", "<BR />"), ("c", "c")],
+        ),
+        ("H<sub>2</sub>O", [("H", "H"), ("2", "2"), ("O", "O")]),
+        (
+            "`a<br>b` <sub> <sup></sup>",
+            [("a<br>b", "a<br>b"), (" <sub> <sup></sup>", " <sub> <sup></sup>")],
+        ),
     ],
 )
 def test_a_rendered_character_knows_its_source(text: str, expected: list[tuple[str, str]]) -> None:
@@ -121,6 +134,55 @@ def test_nested_styles_end_where_their_own_markup_ends() -> None:
     styles = {run.text.strip(): run.style for run in runs}
     assert styles["c"] == TextStyle.STRONG
     assert styles["d"] == TextStyle.PLAIN
+
+
+def test_raised_and_lowered_texts_keep_their_other_styles() -> None:
+    runs = all_runs(parse("**mc<sup>2</sup>** x<SUB>*i*</SUB>"))
+    styles = {run.text.strip(): run.style for run in runs}
+    assert styles["2"] == TextStyle.STRONG | TextStyle.SUPERSCRIPT
+    assert styles["i"] == TextStyle.EMPHASIS | TextStyle.SUBSCRIPT
+    assert styles["x"] == TextStyle.PLAIN
+
+
+def test_a_break_in_a_cell_is_a_line_of_that_cell() -> None:
+    (table,) = parse("| a | b |\n|---|---|\n| x<br>y | H<sub>2</sub>O |\n")
+    assert isinstance(table, Table)
+    assert ["".join(run.text for run in cell) for cell in table.rows[1]] == ["x\u2028y", "H2O"]
+
+
+@pytest.mark.parametrize(
+    ("text", "stressed"),
+    [
+        ("**「中文」**后面", "「中文」"),
+        ("**中文：**后面", "中文："),
+        ("前面**“中文”**后面", "“中文”"),
+        ("**Markdown（マークダウン）**は軽量です", "Markdown（マークダウン）"),
+        ("**不变。**源码", "不变。"),
+        ("*「강조」*입니다", "「강조」"),
+        ("**안녕(hello)**하세요", "안녕(hello)"),
+        ("~~削除。~~後", "削除。"),
+        ("**葛󠄀（**城", "葛󠄀（"),
+        ("**สำคัญ:**ข้อความ", "สำคัญ:"),
+        ("**重要！**😀", "重要！"),
+    ],
+)
+def test_emphasis_stands_beside_scripts_without_spaces(text: str, stressed: str) -> None:
+    assert [run.text for run in all_runs(parse(text)) if run.style] == [stressed]
+
+
+@pytest.mark.parametrize(
+    "text", ['a**"b"**c', "2 ** 3 ** 4", "_「中文」_后面", "中文** 后面 **中文", "a**.b**"]
+)
+def test_stars_that_enclose_nothing_stay(text: str) -> None:
+    assert not any(run.style for run in all_runs(parse(text)))
+
+
+def test_isolates_are_invisible_in_prose_and_signs_in_code() -> None:
+    text = "a\u2067b\u2069 `c\u2067d` \u202ee\n\n```\nf\u2066g\n```"
+    shown = "".join(run.text for run in all_runs(parse(text)))
+    assert shown == "a\u2067b\u2069 c\ufffdd \ufffdef\ufffdg"
+    (link,) = [run for run in all_runs(parse("[a\u2067b](http://c)")) if run.href]
+    assert link.text == "a\ufffdb"
 
 
 def test_items_know_their_number_and_depth() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QFocusEvent, QKeyEvent
+from PySide6.QtGui import QDragEnterEvent, QFocusEvent, QInputMethodEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -28,6 +28,8 @@ from medusa_core.api import Attachment
 MAX_LINES = 9
 # Longer pasted texts become a file of the message: the editor would have to lay all of it out.
 LONG_TEXT_CHARS = 8_000
+# What an input method takes while it composes a word: they choose one, or turn a page of choices.
+_COMPOSING_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
 class PromptEdit(QTextEdit):
@@ -49,6 +51,7 @@ class PromptEdit(QTextEdit):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._is_composing = False
         self.setAcceptRichText(False)
         self.setTabChangesFocus(True)
         self.setAccessibleName(self.tr("Message"))
@@ -70,7 +73,13 @@ class PromptEdit(QTextEdit):
             else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         )
 
+    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
+        self._is_composing = bool(event.preeditString())
+        super().inputMethodEvent(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        if self._is_composing and event.key() in _COMPOSING_KEYS:
+            return  # the key is for the input method; some platforms hand it on as well
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if is_enter and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
             self.submitted.emit()
