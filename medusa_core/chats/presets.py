@@ -75,7 +75,7 @@ BUILTIN = (_EXACT, _BALANCED, _CREATIVE)
 RECOMMENDED = Preset(
     "Recommended",
     {**_SAMPLING, "rule": "sample"},
-    "As the makers of this model advise to sample from it.",
+    "As advised for this model, by its makers or after trials with it.",
 )
 
 

@@ -110,7 +110,7 @@ class ChatSettings:
     seed: int | None = None
     max_new_tokens: int = declared(
         Setting(
-            "Longest answer", SettingGroup.LENGTH, 0, 1_000_000, 64, 0,
+            "Longest answer", SettingGroup.LENGTH, 0, 1_000_000, 64, 4096,
             "Ends an answer after this many tokens; without a limit it may fill the context.",
             "Drafting does not depend on it.",
             off=0, off_text="no limit",

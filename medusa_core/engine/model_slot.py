@@ -25,6 +25,7 @@ from medusa_core.messages import (
     ModelLoaded,
     Progress,
 )
+from medusa_core.models.advice import tried_sampling
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.forced_text import GRAMMAR, source_infos
 from medusa_core.speculation.drafters.lineup import drafters_for
@@ -237,7 +238,7 @@ def _describe(
         runner_note=target.runner_note,
         end_ids=target.eos_token_ids,
         special_tokens=target.tokenizer.special_tokens,
-        advice=target.config.advice,
+        advice=target.config.advice or tried_sampling(target.name),
         thinking=target.template.thinking,
         chat_template=target.template.source,
         continues_text=target.template.continues_text,

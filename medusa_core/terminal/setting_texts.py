@@ -13,6 +13,7 @@ from medusa_core.messages import GROWTHS, ModelLoaded, Overflow
 
 _SYSTEM = "system_prompt"  # it has a command of its own
 _THINKS = {"usual": None, "on": True, "off": False}
+_SWITCH = {"on": True, "off": False}
 _NONE = ("off", "none", "random", "")
 _MEANINGS = {
     "drafter": "How tokens are guessed; auto for the model's default.",
@@ -21,6 +22,7 @@ _MEANINGS = {
     "stop": "A string, or a JSON list of them, that ends an answer; off for none.",
     "overflow": "Of a chat that is too long: stop, rolling or middle.",
     "thinks": "Whether a model that may think first does: usual, on or off.",
+    "stop_on_repetition": "Whether an answer that only repeats itself ends: on or off.",
     "growth": "The form of guesses: chain, tree, or auto for what pays in each step.",
 }
 NAMES = tuple(one.name for one in fields(ChatSettings) if one.name != _SYSTEM)
@@ -73,6 +75,8 @@ def typed_values(name: str, loaded: ModelLoaded) -> tuple[str, ...]:
             return tuple(_THINKS)
         case "growth":
             return GROWTHS
+        case "stop_on_repetition":
+            return tuple(_SWITCH)
     return ()
 
 
@@ -101,6 +105,8 @@ def setting_value_text(settings: ChatSettings, name: str) -> str:
     match name:
         case "thinks":
             return next(word for word, thinks in _THINKS.items() if thinks is value)
+        case "stop_on_repetition":
+            return next(word for word, is_on in _SWITCH.items() if is_on is value)
         case "seed":
             return "random" if value is None else str(value)
         case "stop":
@@ -150,6 +156,10 @@ def _value(name: str, text: str) -> Any:
             if text.lower() not in _THINKS:
                 raise ValueError("it is usual, on or off")
             return _THINKS[text.lower()]
+        case "stop_on_repetition":
+            if text.lower() not in _SWITCH:
+                raise ValueError("it is on or off")
+            return _SWITCH[text.lower()]
         case "stop":
             if text.lower() in _NONE:
                 return []

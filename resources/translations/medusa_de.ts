@@ -8485,10 +8485,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Empfohlen</translation>
     </message>
     <message>
-        <source>As the makers of this model advise to sample from it.</source>
-        <translation>Wie die Hersteller dieses Modells empfehlen, daraus zu ziehen.</translation>
-    </message>
-    <message>
         <source>DFlash</source>
         <translation>DFlash</translation>
     </message>
@@ -8747,6 +8743,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>None (plain)</source>
         <translation>Keine</translation>
+    </message>
+    <message>
+        <source>As advised for this model, by its makers or after trials with it.</source>
+        <translation>Wie für dieses Modell empfohlen, von seinen Entwicklern oder nach Versuchen damit.</translation>
     </message>
     <message>
         <source>No guesses: one token per step.</source>

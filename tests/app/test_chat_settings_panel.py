@@ -144,7 +144,7 @@ def test_a_number_that_does_nothing_is_shown_as_a_word_and_can_be_typed_over(
     window, _ = ready
     window.page.show_panel(True)
     box = window.page.settings_panel.numbers.boxes["max_new_tokens"]
-    assert box.text() == "no limit"
+    assert box.text() == "4096"
     box.setFocus()
     box.selectAll()
     QTest.keyClicks(box, "128")
@@ -170,7 +170,7 @@ def test_the_system_prompt_and_stop_strings_go_with_the_question(
     assert command.settings.stop == ("END", "\n\n")
     assert command.settings.seed == 42
     assert command.settings.overflow is Overflow.ROLLING
-    assert command.settings.max_new_tokens == 0
+    assert command.settings.max_new_tokens == 4096
 
 
 def test_settings_belong_to_the_chat_and_new_ones_begin_with_the_default(

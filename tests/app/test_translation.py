@@ -173,6 +173,7 @@ def test_the_side_panel_is_german(german: None, qtbot: QtBot, open_fake: Open) -
     settings_panel = window.page.settings_panel
     box = settings_panel.numbers.boxes["max_new_tokens"]
     assert box.accessibleName() == "Längste Antwort"
+    box.setValue(0)
     assert (box.text(), box.valueFromText("ohne")) == ("ohne", 0)
     assert settings_panel.presets.box.currentText() == "Exakt"
     assert "auszulosen" in settings_panel.groups["Sampling"].note

@@ -12,7 +12,7 @@ from medusa_core.chats.presets import (
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import PresetError
 from medusa_core.messages import Advice
-from medusa_core.models.advice import read_advice
+from medusa_core.models.advice import read_advice, tried_sampling
 
 QWEN3 = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95}
 
@@ -82,3 +82,11 @@ def test_the_advice_is_no_name_for_a_preset_of_ones_own(tmp_path: Path) -> None:
         presets.save("recommended", ChatSettings())
     assert presets.duplicate(recommended(Advice())).name == "Recommended 2"
     assert presets.all[: len(BUILTIN)] == BUILTIN
+
+
+@pytest.mark.parametrize("name", ["SmolLM2-135M-Instruct.Q4_1", "Smollm2 135M 8k Lc100K Mix1 Ep2"])
+def test_a_model_without_advice_gets_what_was_tried_with_it(name: str) -> None:
+    tried = tried_sampling(name)
+    assert tried is not None
+    assert (tried.temperature, tried.repetition_penalty) == (0.4, 1.1)
+    assert tried_sampling("SmolLM2-1.7B-Instruct") is None

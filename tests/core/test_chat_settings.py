@@ -139,7 +139,7 @@ def test_settings_survive_json_and_a_senseless_one_falls_back_alone() -> None:
 def test_a_new_seed_counts_only_where_none_is_set() -> None:
     assert ChatSettings().generate_settings(5).seed == 5
     assert OTHER.generate_settings(5).seed == 7
-    assert ChatSettings().generate_settings(0).max_new_tokens == 0
+    assert ChatSettings().generate_settings(0).max_new_tokens == 4096
 
 
 def test_the_system_prompt_stands_before_the_conversation() -> None:
