@@ -92,7 +92,11 @@ def _links(opener: OpenerDirector, page: str) -> dict[str, str]:
     parser = _Links()
     parser.feed(text)
     wheels = {}
-    for address in (urljoin(base, one) for one in parser.found):
+    for link in parser.found:
+        try:
+            address = urljoin(base, link)
+        except ValueError:  # it is no address
+            continue
         name = unquote(urlsplit(address).path).rpartition("/")[2]
         is_web = urlsplit(address).scheme in ("http", "https")
         if is_web and wheel_version(Path(name)) is not None:
@@ -104,10 +108,11 @@ def _download(opener: OpenerDirector, address: str, target: Path) -> None:
     """Download a file and compare it with the hash that the index names.
 
     Raises:
-        SetupError: it is another file, or too large.
+        SetupError: it is another file, too large, or promised by a hash that can't be checked.
     """
     bare, fragment = urldefrag(address)
-    digest, size = hashlib.sha256(), 0
+    kind, _, promised = fragment.partition("=")
+    digest, size = _hash(kind, fragment, target.name), 0
     with opener.open(bare, timeout=TIMEOUT_S) as answer, target.open("wb") as file:
         while block := answer.read(BLOCK_BYTES):
             digest.update(block)
@@ -115,6 +120,23 @@ def _download(opener: OpenerDirector, address: str, target: Path) -> None:
             size += len(block)
             if size > MAX_WHEEL_BYTES:
                 raise SetupError(f"{target.name} is larger than a wheel of Medusa Chat can be.")
-    kind, _, promised = fragment.partition("=")
-    if kind == "sha256" and promised != digest.hexdigest():
+    if fragment and promised.lower() != digest.hexdigest():
         raise SetupError(f"{target.name} has other bytes than the index says.", "Try again.")
+
+
+def _hash(kind: str, fragment: str, name: str) -> "hashlib._Hash":
+    """What computes the hash that a link names; any where it names none.
+
+    Raises:
+        SetupError: it is unknown here.
+    """
+    try:
+        digest = hashlib.new(kind.lower() if fragment else "sha256")
+    except ValueError:
+        digest = None
+    if digest is None or not digest.digest_size:
+        raise SetupError(
+            f"The index promises {name} by a hash that can't be checked here: {fragment[:40]}.",
+            "Publish it with #sha256=…",
+        )
+    return digest

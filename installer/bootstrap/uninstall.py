@@ -1,19 +1,23 @@
 """`medusa uninstall`: names the folders of this user with their sizes, and asks what goes."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
+from installer.bootstrap.current import Current
 from installer.bootstrap.environment import discard_environment
 from installer.bootstrap.files import folder_bytes, remove_folder
 from installer.bootstrap.folders import ProgramData, portable_home, user_folders
 from installer.bootstrap.in_use import is_in_use
 from installer.bootstrap.program import Program
+from installer.bootstrap.settings import Settings
 from installer.bootstrap.space import shown_bytes
 from installer.bootstrap.terminal import ask, is_conversation
+from installer.bootstrap.version import version_key
 from installer.console import say
 from installer.errors import SetupError
 from installer.lock import installation_lock
@@ -62,8 +66,12 @@ def run(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
         _check_nothing_runs(data)
     for one in wanted:
         links = [(folder, folder.resolve()) for folder in one.folders if folder.is_symlink()]
-        _remove(data, one)
+        unmarked = _unmarked(data) if one.folders == (data.root,) else ()
+        is_all_ours = not unmarked or _agrees_to_all(data, unmarked, options)
+        _remove(data, one, is_all_ours)
         say(f"Removed: {one.what.lower()}.")
+        for folder in () if is_all_ours else unmarked:
+            say(f"Kept: {folder}, since it may be another program's. Remove it yourself if not.")
         for link, named in links:
             say(f"{link} is a link; what is left of the folder that it names is in {named}.")
     for one in found:
@@ -76,9 +84,11 @@ def run(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
 def belongings(data: ProgramData) -> Iterator[Belongings]:
     """What there is of this user, the program first."""
     own = user_folders()
-    # In a folder that the user has named, `cache` and `log` may be those of others, too.
+    # In a folder that the user has named or linked, `cache` and `log` may be those of others, too.
     portable = portable_home(os.environ)
-    is_shared = portable is not None
+    linked = [one for one in (own.config, own.data, own.state) if one.is_symlink()]
+    within = [one for one in linked if one in (*own.cache.parents, *own.log.parents)]
+    is_shared = portable is not None or bool(within)
     hub = () if portable is None else (portable / "huggingface",)
     groups = (
         Belongings("The program for this user", (data.root,), is_data=False),
@@ -110,10 +120,26 @@ def _lower(text: str) -> str:
     return text[0].lower() + text[1:]
 
 
-def _remove(data: ProgramData, one: Belongings) -> None:
+def _unmarked(data: ProgramData) -> tuple[Path, ...]:
+    """Folders in a linked root that have our names, but may have been there before."""
+    if not data.root.is_symlink():
+        return ()
+    ours = (data.wheels, data.cache, data.models, data.log, data.pythons)
+    return tuple(folder for folder in ours if folder.is_dir())
+
+
+def _agrees_to_all(
+    data: ProgramData, unmarked: Sequence[Path], options: argparse.Namespace
+) -> bool:
+    names = ", ".join(folder.name for folder in unmarked)
+    say(f"{data.root} is a link to {data.root.resolve()}.")
+    return not options.yes and ask(f"Delete {names} there, too?", default=False)
+
+
+def _remove(data: ProgramData, one: Belongings, is_all_ours: bool) -> None:
     try:
         if one.folders == (data.root,):
-            _remove_program(data)
+            _remove_program(data, is_all_ours)
         else:
             for folder in one.folders:
                 remove_folder(folder)
@@ -125,8 +151,12 @@ def _remove(data: ProgramData, one: Belongings) -> None:
         ) from error
 
 
-def _remove_program(data: ProgramData) -> None:
+def _remove_program(data: ProgramData, is_all_ours: bool) -> None:
     """Remove what the bootstrap made, and nothing else that lies there.
+
+    Args:
+        data: the folder of the program.
+        is_all_ours: remove folders by their names; else only what holds a mark of ours.
 
     Raises:
         SetupError: a version runs.
@@ -138,15 +168,39 @@ def _remove_program(data: ProgramData) -> None:
             version
         ) in data.complete_versions():  # before the rest, so that no half of one can be started
             discard_environment(data.environment(version))
-        for path in (data.current, data.settings):
-            path.unlink(missing_ok=True)
-        for folder in (data.versions, data.wheels, data.cache, data.models, data.log):
-            remove_folder(folder)
-        if not _runs_from(data.pythons):
-            remove_folder(data.pythons)
-    data.lock.unlink(missing_ok=True)
+        for path, kind in ((data.current, Current), (data.settings, Settings)):
+            if is_all_ours or _is_record(path, kind):
+                path.unlink(missing_ok=True)
+        if is_all_ours:
+            for folder in (data.versions, data.wheels, data.cache, data.models, data.log):
+                remove_folder(folder)
+            if not _runs_from(data.pythons):
+                remove_folder(data.pythons)
+        else:
+            _remove_marks(data)
+    if is_all_ours or not data.lock.stat().st_size:  # ours is empty
+        data.lock.unlink(missing_ok=True)
     if not data.root.is_symlink() and not any(data.root.iterdir()):
         data.root.rmdir()
+
+
+def _remove_marks(data: ProgramData) -> None:
+    """Remove what is beside the versions, and their folder if nothing else is in it."""
+    beside = (*data.half_made(), *data.versions.glob(".*.in-use"))
+    for path in beside:
+        if version_key(path.stem.removeprefix(".")) is not None:
+            remove_folder(path)
+    if data.versions.is_dir() and not any(data.versions.iterdir()):
+        data.versions.rmdir()
+
+
+def _is_record(path: Path, kind: type[Current | Settings]) -> bool:
+    """Whether a file is a record of the bootstrap."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and set(found) == {field.name for field in fields(kind)}
 
 
 def _check_nothing_runs(data: ProgramData) -> None:

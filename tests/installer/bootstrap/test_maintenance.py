@@ -180,11 +180,11 @@ def index(tmp_path: Path) -> Iterator[tuple[Path, str]]:
         server.shutdown()
 
 
-def publish(folder: Path, version: str, digest: str = "") -> Path:
+def publish(folder: Path, version: str, fragment: str = "") -> Path:
     wheel = make_wheel(folder, "medusa-chat", version, OURS)
-    digest = digest or hashlib.sha256(wheel.read_bytes()).hexdigest()
+    fragment = fragment or f"#sha256={hashlib.sha256(wheel.read_bytes()).hexdigest()}"
     with (folder / "index.html").open("a", encoding="utf-8") as page:
-        page.write(f'<a href="{wheel.name}#sha256={digest}">{wheel.name}</a>\n')
+        page.write(f'<a href="{wheel.name}{fragment}">{wheel.name}</a>\n')
         page.write('<a href="file:///etc/medusa_chat-9-py3-none-any.whl">x</a><a>y</a>\n')
     return wheel
 
@@ -218,12 +218,48 @@ def test_a_name_and_a_password_in_an_address_are_sent_and_not_shown(
     assert "cret" not in caught.value.message + capsys.readouterr().out
 
 
+ZEROS = ("sha256", "SHA256", "sha512", "md5", "sha3_256", "blake2b")
+
+
+@pytest.mark.parametrize("kind", ZEROS)
 def test_a_wheel_with_another_hash_than_promised_is_refused(
-    data: ProgramData, program: Program, index: tuple[Path, str]
+    kind: str, data: ProgramData, program: Program, index: tuple[Path, str]
 ) -> None:
-    publish(index[0], "1.9", "0" * 64)
+    publish(index[0], "1.9", f"#{kind}={'0' * 64}")
     with pytest.raises(SetupError, match="other bytes"):
         find_update(data, program, index[1], agrees=True)
+
+
+@pytest.mark.parametrize("kind", ZEROS)
+@pytest.mark.parametrize("is_upper", [False, True])
+def test_a_wheel_with_the_hash_that_is_promised_is_fetched(
+    kind: str, is_upper: bool, data: ProgramData, program: Program, index: tuple[Path, str]
+) -> None:
+    wheel = make_wheel(index[0], "medusa-chat", "1.9", OURS)
+    digest = hashlib.new(kind, wheel.read_bytes()).hexdigest()
+    publish(index[0], "1.9", f"#{kind}={digest.upper() if is_upper else digest}")
+    assert find_update(data, program, index[1], agrees=True).version == "1.9"
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#crc=0", "#shake_128=00", "#sha256%3D00", "#egg=x&md5=00", "#=", "#?"]
+)
+def test_a_wheel_with_a_promise_that_cannot_be_checked_is_refused(
+    fragment: str, data: ProgramData, program: Program, index: tuple[Path, str]
+) -> None:
+    publish(index[0], "1.9", fragment)
+    with pytest.raises(SetupError, match="hash"):
+        find_update(data, program, index[1], agrees=True)
+
+
+@pytest.mark.parametrize("fragment", ["", "#"])
+def test_a_link_that_is_no_address_or_promises_nothing_hides_no_wheel(
+    fragment: str, data: ProgramData, program: Program, index: tuple[Path, str]
+) -> None:
+    wheel = make_wheel(index[0], "medusa-chat", "1.9", OURS)
+    page = f'<a href="http://[::1/">x</a><a href="{wheel.name}{fragment}">y</a>'
+    (index[0] / "index.html").write_text(page, encoding="utf-8")
+    assert find_update(data, program, index[1], agrees=True).version == "1.9"
 
 
 def test_an_index_without_it_or_without_an_answer_is_said(
@@ -384,3 +420,75 @@ def test_a_package_without_its_wheel_is_said(data: ProgramData, tmp_path: Path) 
     program.wheel().unlink()
     with pytest.raises(SetupError, match="holds no wheel"):
         update.run(data, program, ["--yes"])
+
+
+FOREIGN = ("cache/a", "log/a", "models/a", "python/a", "wheels/a", "versions/a/b", "lock")
+FOREIGN += ("settings.json", "current.json", "versions/.a.old/b", "versions/.a.in-use")
+
+
+@pytest.mark.parametrize("options", [["--yes"], ["--yes", "--delete-data"], []])
+def test_what_was_in_a_linked_folder_before_stays(
+    options: list[str],
+    data: ProgramData,
+    program: Program,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(uninstall, "is_conversation", lambda: True)
+    monkeypatch.setattr(uninstall, "ask", lambda question, *, default: default)
+    foreign = [tmp_path / "disk" / name for name in FOREIGN]
+    for path in foreign:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}", encoding="utf-8")
+    data.root.parent.mkdir(parents=True, exist_ok=True)
+    data.root.symlink_to(tmp_path / "disk")
+    installed(data, "1.0")
+    (data.environment("1.1").new.root).mkdir()
+    assert uninstall.run(data, program, options) == 0
+    assert [path for path in foreign if not path.exists()] == []
+    assert not data.environment("1.0").root.exists()
+    assert not data.environment("1.1").new.root.exists()
+    assert f"Kept: {data.cache}" in capsys.readouterr().out
+
+
+def test_of_a_linked_folder_all_goes_where_the_user_says_so(
+    data: ProgramData, program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uninstall, "is_conversation", lambda: True)
+    monkeypatch.setattr(uninstall, "ask", lambda question, *, default: True)
+    installed(data, "1.0")
+    (data.cache / "uv").mkdir(parents=True)
+    data.root.rename(tmp_path / "disk")
+    data.root.symlink_to(tmp_path / "disk")
+    assert uninstall.run(data, program, []) == 0
+    assert list((tmp_path / "disk").iterdir()) == []
+
+
+@pytest.mark.parametrize("part", ["versions", "wheels", "cache", "models", "log", "python"])
+def test_a_folder_of_the_program_that_is_a_link_keeps_what_it_names(
+    part: str, data: ProgramData, program: Program, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "disk" / "file"
+    foreign.parent.mkdir()
+    foreign.touch()
+    data.root.mkdir(parents=True)
+    (data.root / part).symlink_to(foreign.parent)
+    assert uninstall.run(data, program, ["--yes", "--delete-data"]) == 0
+    assert foreign.exists()
+    assert not (data.root / part).is_symlink()
+
+
+def test_a_log_in_a_linked_folder_of_state_stays_unasked(
+    data: ProgramData, program: Program, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "disk" / "log" / "file"
+    foreign.parent.mkdir(parents=True)
+    foreign.touch()
+    state = user_folders().state
+    state.parent.mkdir(parents=True, exist_ok=True)
+    state.symlink_to(tmp_path / "disk")
+    installed(data, "1.0")
+    assert uninstall.run(data, program, ["--yes"]) == 0
+    assert foreign.exists()
+    assert not data.root.exists()
