@@ -17,6 +17,7 @@ which collects what comes between two frames.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -55,6 +56,8 @@ from medusa_core.messages import (
     Verified,
     Verify,
 )
+
+log = logging.getLogger(__name__)
 
 Listener = Callable[[Event], None]
 StartEngine = Callable[[EventSink], Engine]
@@ -282,7 +285,10 @@ class Client:
             self._wake_is_posted = False
         for event in arrived:
             for listener in tuple(self._listeners):
-                listener(event)
+                try:
+                    listener(event)
+                except Exception:
+                    log.exception("a listener fails at an event, which the others still get")
             waiting = self._requests.get((event.session_id, event.request_id))
             if waiting is not None:
                 waiting.put_nowait(event)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from medusa_core import __version__
 from medusa_core.errors import MedusaError
-from medusa_core.system.user_folders import prepare_home
+from medusa_core.system.user_folders import close_folders, prepare_home
 
 _EXIT_STATUSES = "Exit status: 0 done, 1 failed, 2 wrong arguments, 3 batch paused, 130 stopped."
 _METAVARS: dict[object, str] = {int: "N", float: "X", Path: "PATH"}
@@ -96,6 +96,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
             handler.addFilter(_without_traceback)
     try:
         prepare_home()
+        close_folders()
         for check in args.checks:
             check(args)
         code: int = args.run(args)

@@ -24,6 +24,7 @@ from medusa_core.runtime.offload.layer_file import (
 from medusa_core.runtime.offload.memory import page_buffer
 from medusa_core.system import cuda
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.own_folder import make_own_folder
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ def disk_bytes_per_s(folder: Path, kept: Path | None, piece: int = 0) -> float:
         TierError: The folder can't be written or read.
     """
     with measuring(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder)
         name = f"disk {folder.stat().st_dev}"
         return _once(name, kept, lambda: _read_rate(folder, piece))
 
@@ -108,7 +109,7 @@ def _keep(kept: Path | None, known: dict[str, float]) -> None:
     if kept is None:
         return
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
+        make_own_folder(kept.parent)
         part = kept.with_suffix(".part")
         part.write_text(json.dumps(known), encoding="utf-8")
         part.replace(kept)

@@ -55,7 +55,7 @@ def refusal_of(
     if found := quoted(_reason_in(body), key):
         reason = found
     if _REDIRECTS <= status < _WRONG:
-        target = urlsplit(urljoin(url, headers.get("location", ""))).netloc
+        target = _host_of(headers.get("location", ""), url)
         return EndpointUnreachableError(
             f"{place} sends requests on to {quoted(target, key) or 'another address'}.",
             "Nothing was sent there. Connect that address itself if you trust it.",
@@ -138,6 +138,14 @@ def message_in(error: object) -> str:
     if isinstance(error, dict):
         error = error.get("message", "")
     return error if isinstance(error, str) else ""
+
+
+def _host_of(location: str, url: str) -> str:
+    """Where a redirect leads; empty where it is no address."""
+    try:
+        return urlsplit(urljoin(url, location)).netloc
+    except ValueError:
+        return ""
 
 
 def _key_error(place: str, *, has_key: bool) -> EndpointKeyError:

@@ -17,10 +17,10 @@ from typing import Any
 import platformdirs
 
 from medusa_core.errors import StorageError
+from medusa_core.system.files.own_folder import OWN, make_own_folder
 
 APP_NAME = "medusa-chat"
 HOME_VARIABLE = "MEDUSA_HOME"
-_OWN = 0o700
 _MARK = f"${{{HOME_VARIABLE}}}"
 
 
@@ -77,8 +77,8 @@ class Places:
         """
         for folder in (self.config, self.data, self.state, self.log):
             with suppress(OSError):
-                folder.mkdir(parents=True, exist_ok=True)
-                folder.chmod(_OWN)
+                make_own_folder(folder)
+                folder.chmod(OWN)
 
 
 def places(data_dir: Path | None = None) -> Places:
@@ -97,6 +97,15 @@ def places(data_dir: Path | None = None) -> Places:
             Path(platformdirs.user_log_path(APP_NAME)),
         )
     return Places(root / "config", root / "data", root / "state", root / "log")
+
+
+def close_folders() -> None:
+    """Take others' rights to the folders away, which earlier versions left them."""
+    own = places()
+    for folder in (own.config, own.data, own.state, own.log):
+        with suppress(OSError):
+            if folder.is_dir():
+                folder.chmod(OWN)
 
 
 def cache_dir() -> Path:

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from medusa_core.errors import TrainingError
+from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.files.sync import sync_folder
 from medusa_core.training.optimizer import Optimizers
 
@@ -38,7 +39,7 @@ def save(path: Path, module: nn.Module, optimizers: Optimizers, step: int) -> No
     partial = path.with_suffix(".partial")
     state = {"step": step, "module": module.state_dict(), "optimizers": optimizers.state_dict()}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_own_folder(path.parent)
         with partial.open("wb") as file:
             torch.save(state, file)
             file.flush()

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from medusa_core.errors import TrainingError
 from medusa_core.system.files import record_json
+from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.files.whole_file import replace_text
 from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.heads_config import HeadsConfig, config_from
@@ -83,7 +84,7 @@ class RunFolder:
                 "Go on with what was begun there by --resume, or name another folder.",
             )
         taken = answers_taken(config) if config.answers_of else []
-        self.work.mkdir(parents=True, exist_ok=True)
+        make_own_folder(self.work)
         self._write(_ANSWERS, "".join(map(answer_line, taken)))
         self.write_settled({"slices": [len(taken)]} if taken else {})
         self._replace(_RUN, {"config": record_json.as_json(config)})

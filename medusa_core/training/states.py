@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.training.documents import EncodedDocument
 
 Shard = dict[str, Tensor]
@@ -56,7 +57,7 @@ class States:
             shard: The shard, where it is there already; None where it lies on the disk, or has to
                 be computed.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(self._folder)
         self._groups.append(documents)
         index = len(self._groups) - 1
         shard = self._shard(index) if shard is None else self._keep(index, shard)

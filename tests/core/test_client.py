@@ -214,6 +214,23 @@ def test_listeners_hear_everything_until_they_stop(folders: Folders) -> None:
     run(work())
 
 
+@pytest.mark.expects_errors
+def test_a_listener_that_raises_loses_nobody_an_event(folders: Folders) -> None:
+    def fail(_: Event) -> None:
+        raise MemoryError
+
+    async def work() -> None:
+        async with Client() as client:
+            received: list[Event] = []
+            client.listen(fail)
+            client.listen(received.append)
+            loaded = await client.load(load_command(folders))
+            done = await answered(client, "chat", "one")
+            assert [event for event in received if event in (loaded, done)] == [loaded, done]
+
+    run(work())
+
+
 def test_commands_go_to_the_engine_as_they_are_asked() -> None:
     class Silent:
         """An engine that never answers."""

@@ -2,19 +2,27 @@
 
 import signal
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from medusa_core.__main__ import main
+from medusa_core.chats.history.history import open_history
 from medusa_core.chats.presets import Preset, Presets
 from medusa_core.chats.settings_file import SettingsFile, write_settings_file
 from medusa_core.errors import MedusaError
 from medusa_core.hub.settings import save_token
 from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.remote.keys import KeyStore
+from medusa_core.system.files.measurement_files import MeasurementFiles
+from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.files.whole_file import replace_text
+from medusa_core.system.jobs.batch.job import BatchWish, OwnBatches
 from medusa_core.system.jobs.batch.progress import BatchProgress, write_progress
+from medusa_core.system.running_models import RunningFile
+from medusa_core.system.user_folders import places
 
 resource = pytest.importorskip("resource")
 LONG = "x" * 100
@@ -49,6 +57,48 @@ def test_nothing_is_left_on_a_full_disk(writer: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     if isinstance(caught.value, MedusaError):
         assert "room" in caught.value.hint
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_no_measurement_is_left_on_a_full_disk(tmp_path: Path) -> None:
+    for _ in range(3):
+        MeasurementFiles(tmp_path).save("model", "costs", {"rows": LONG})
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_measurement_is_left_of_what_is_no_json(tmp_path: Path) -> None:
+    with pytest.raises(TypeError):
+        MeasurementFiles(tmp_path).save("model", "costs", {"rows": object()})
+    assert not list(tmp_path.iterdir())
+
+
+MAKERS: dict[str, Callable[[Path], object]] = {
+    "folder": lambda folder: make_own_folder(folder),
+    "text": lambda folder: replace_text(folder / "file", LONG),
+    "measurements": lambda folder: MeasurementFiles(folder).save("model", "costs", {}),
+    "batch": lambda folder: OwnBatches(folder).begin(BatchWish("prompts.jsonl", "answers.jsonl")),
+    "history": lambda folder: open_history(folder / "history.db").close(),
+    "running": lambda folder: RunningFile(folder, "serve"),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no modes there")
+@pytest.mark.parametrize("maker", MAKERS)
+def test_folders_that_are_made_are_their_users_alone(maker: str, tmp_path: Path) -> None:
+    MAKERS[maker](tmp_path / "state" / "deep")
+    for folder in (tmp_path / "state", tmp_path / "state" / "deep"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no modes there")
+def test_a_command_closes_the_folders_of_earlier_versions() -> None:
+    own = places()
+    for folder in (own.config, own.data, own.state, own.log):
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)
+    assert main(["list"]) == 0
+    for folder in (own.config, own.data, own.state, own.log):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_a_file_takes_the_place_of_another_and_is_its_users_alone(tmp_path: Path) -> None:

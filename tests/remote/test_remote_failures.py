@@ -210,6 +210,13 @@ def test_the_way_to_another_host_isnt_taken(endpoint: FakeEndpoint) -> None:
         assert other.asked == []
 
 
+@pytest.mark.parametrize("location", ["http://[::1/", "//[", "http://[v1.x]:y/", "", "\t"])
+def test_a_redirect_to_no_address_is_said(location: str, endpoint: FakeEndpoint) -> None:
+    endpoint.models = Reply((), 301, {"location": location})
+    error = load_fails(endpoint, EndpointUnreachableError, key=KEY)
+    assert "sends requests on to" in error.message
+
+
 def test_a_slow_list_of_models_is_given_up(endpoint: FakeEndpoint) -> None:
     endpoint.models = Reply((*(b" ", 0.1) * 50,), headers={"content-type": "application/json"})
     began_s = time.monotonic()

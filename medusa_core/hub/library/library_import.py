@@ -17,6 +17,7 @@ from medusa_core.hub.library.library_folder import (
     check_folder,
 )
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.user_folders import with_home, without_home
 
 _FLOOR_BYTES = 2 << 30
@@ -92,7 +93,7 @@ class FolderList:
         listed = without_home([str(folder) for folder in folders])
         text = json.dumps({"folders": listed}, indent=2) + "\n"
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_own_folder(self._path.parent)
             with part.open("w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()

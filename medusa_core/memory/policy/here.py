@@ -51,6 +51,7 @@ from medusa_core.runtime.kv.size import ROUND_ROWS, whole_rows
 from medusa_core.runtime.offload.layer_file import PIECE_BYTES
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
+from medusa_core.system.files.own_folder import make_own_folder
 
 _LEFT_BYTES = 1 << 30  # that a disk keeps free
 _VISIT_S = 1e-4  # of this program between two computations, on usual processors
@@ -337,7 +338,7 @@ def _of_card(device: torch.device, rates: Rates) -> dict[str, Any]:
 def _free_bytes(folder: Path) -> int:
     """Of the disk of a folder, which is made."""
     with measuring(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder)
         return shutil.disk_usage(folder).free
 
 

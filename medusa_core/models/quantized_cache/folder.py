@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import CheckpointError
+from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.files.safetensors_header import read_header
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class QuantizedModels:
         from medusa_core.models.quantized_cache.writer import QuantizedWriter
 
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_own_folder(self._folder)
             _remove_strays(self._folder)
             if not self._make_room(nbytes):
                 return None

@@ -18,6 +18,7 @@ from types import ModuleType
 from medusa_core.errors import ClusterError
 from medusa_core.runtime.cluster.address import split_address
 from medusa_core.system.extras import CLUSTER_EXTRA
+from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.resources import is_checkout, program_root
 from medusa_core.system.user_folders import places
 
@@ -39,7 +40,7 @@ def make_token() -> Path:
         Its file, which only this user can read.
     """
     path = token_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_own_folder(path.parent)
     if path.exists() and not path.stat().st_size:
         path.unlink()  # of a program that was ended before it had written one
     if not path.exists():

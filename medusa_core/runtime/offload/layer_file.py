@@ -35,6 +35,7 @@ from medusa_core.runtime.offload.layer_entries import (
     place_tensors,
     rounded_up,
 )
+from medusa_core.system.files.own_folder import make_own_folder
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class LayerFileWriter:
         self._start = self._end = ROUND_BYTES
         self._crc = 0
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_own_folder(path.parent)
             _remove_strays(path.parent)
             check_room(path.parent, num_bytes, _WHAT)
             own = f"{os.getpid()}-"

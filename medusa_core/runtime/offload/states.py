@@ -20,6 +20,7 @@ from torch import Tensor
 
 from medusa_core.errors import TierError
 from medusa_core.messages import Tier
+from medusa_core.system.files.own_folder import make_own_folder
 
 
 class BatchStates:
@@ -106,7 +107,7 @@ class BatchStates:
         """The file, which nobody else sees."""
         if self._file is None:
             assert self._folder is not None  # of that tier
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_own_folder(self._folder)
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
             weakref.finalize(self, self._file.close)
         return self._file

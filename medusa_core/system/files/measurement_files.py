@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from medusa_core.errors import CheckpointError
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.own_folder import make_own_folder
+from medusa_core.system.files.whole_file import replace_file
 
 log = logging.getLogger(__name__)
 
@@ -41,13 +41,15 @@ class MeasurementFiles:
             return None
 
     def save(self, key: str, what: str, value: dict[str, Any]) -> None:
-        """Keep a JSON object; where that fails it is made again next time."""
+        """Keep a JSON object; where the disk refuses it, it is made again next time.
+
+        Raises:
+            TypeError, ValueError: It is no JSON.
+        """
+        content = json.dumps(value).encode()
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._folder)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(value, file)
-            Path(name).replace(self._path(key, what))
+            make_own_folder(self._folder)
+            replace_file(self._path(key, what), [content], is_durable=False)
         except OSError as error:
             log.warning("the %s of a model can't be kept: %s", what, error)
 

@@ -7,8 +7,10 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from medusa_core.system.files.own_folder import make_own_folder
 
-def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
+
+def replace_file(path: Path, pieces: Iterable[bytes], is_durable: bool = True) -> None:
     """Write a file that only this user reads; it is complete, or as it was before.
 
     A full disk leaves nothing of it behind, and a power cut doesn't leave half of it.
@@ -16,6 +18,8 @@ def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
     Args:
         path: The file, in a folder that is there.
         pieces: What it is to hold.
+        is_durable: It must outlive a power cut; False for what can be made again, since waiting for
+            the disk takes milliseconds.
 
     Raises:
         OSError: It can't be written.
@@ -25,8 +29,9 @@ def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
+            if is_durable:
+                file.flush()
+                os.fsync(file.fileno())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
@@ -38,5 +43,5 @@ def replace_text(path: Path, text: str) -> None:
     Raises:
         OSError: It can't be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_own_folder(path.parent)
     replace_file(path, [text.encode()])

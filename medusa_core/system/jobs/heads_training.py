@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import TrainingError
+from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.jobs.heads_gain import (
     HeadsGain,
     read_gain,
@@ -229,7 +230,7 @@ class OwnHeads:
             number += 1
             out = self._root / f"{name}-{wish.kind}-{number}"
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
+            make_own_folder(self._root)
             text = json.dumps(asdict(wish), indent=1)
             out.with_name(f"{out.name}.json").write_text(text + "\n", encoding="utf-8")
         except OSError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import RequestError, StorageError
+from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.storage.database_backup import back_up, backup_of, beside, is_due
 from medusa_core.system.storage.database_copy import (
     create,
@@ -271,7 +272,7 @@ def open_database(
         return notice
 
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_own_folder(path.parent)
         lock = SharedLock(_lock_of(path))
         try:
             notice = _share_prepared(lock, path, prepare)

@@ -20,6 +20,7 @@ from medusa_core.errors import TierError
 from medusa_core.runtime.kv.size import PAGE_BYTES
 from medusa_core.runtime.offload.disk_room import check_room, write_error
 from medusa_core.runtime.offload.layer_file import UNDONE, open_direct
+from medusa_core.system.files.own_folder import make_own_folder
 
 DIRECT_BYTES = 1 << 20  # pieces from this on are written past the page cache
 _WHAT = "The cached rows"
@@ -42,7 +43,7 @@ class RowFile:
         self._num_bytes = num_bytes
         self._reading = threading.Lock()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_own_folder(folder)
             check_room(folder, num_bytes, _WHAT)
             self._writer, self._direct_writer, self._reader = _open_nameless(folder)
             for file in (self._writer, self._direct_writer, self._reader):

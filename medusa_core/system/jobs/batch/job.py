@@ -13,6 +13,7 @@ from pathlib import Path
 from medusa_core.errors import BatchError
 from medusa_core.messages import LoadOptions
 from medusa_core.system.files import record_json
+from medusa_core.system.files.own_folder import OWN, make_own_folder
 from medusa_core.system.jobs.batch.progress import (
     BatchProgress,
     read_progress,
@@ -195,7 +196,8 @@ class OwnBatches:
         name = re.sub(r"[^\w.-]+", "-", Path(wish.prompts).stem).strip("-.") or "batch"
         try:
             folder = self._free(name)
-            folder.mkdir(parents=True)
+            make_own_folder(self._root)
+            folder.mkdir(mode=OWN)
             text = json.dumps(record_json.as_json(wish), indent=1) + "\n"
             (folder / _WISH).write_text(text, encoding="utf-8")
         except OSError as error:
