@@ -26,6 +26,7 @@ from medusa_core.messages import (
     Progress,
 )
 from medusa_core.models.advice import tried_sampling
+from medusa_core.models.text.reasoning_formats import with_token_ids
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.forced_text import GRAMMAR, source_infos
 from medusa_core.speculation.drafters.lineup import drafters_for
@@ -240,6 +241,7 @@ def _describe(
         special_tokens=target.tokenizer.special_tokens,
         advice=target.config.advice or tried_sampling(target.name),
         thinking=target.template.thinking,
+        reasoning=with_token_ids(target.template.reasoning, target.tokenizer),
         chat_template=target.template.source,
         continues_text=target.template.continues_text,
         head_source=_head_source(target),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from medusa_core.messages.records import (
     NO_SWITCH,
+    THINK_TAGS,
     Advice,
     Cut,
     DrafterChoice,
@@ -16,6 +17,7 @@ from medusa_core.messages.records import (
     MemoryPlan,
     Message,
     Move,
+    ReasoningFormat,
     RuleChoice,
     SourceInfo,
     StepTimes,
@@ -68,6 +70,7 @@ class ModelLoaded(Message):
         special_tokens: Ids and names of the tokens that have no text.
         advice: How its makers advise to sample; None where they don't.
         thinking: What its template does about thoughts before the answer.
+        reasoning: How it sets them apart from the answer.
         head_source: Which source its heads are; empty without heads.
         speeds: How fast its drafters are, the default first; empty where that isn't known yet.
         machines: Others that have its layers, in the order of these; empty where none has.
@@ -97,6 +100,7 @@ class ModelLoaded(Message):
     special_tokens: tuple[tuple[int, str], ...] = ()
     advice: Advice | None = None
     thinking: ThinkingSwitch = NO_SWITCH
+    reasoning: ReasoningFormat = THINK_TAGS
     head_source: str = ""
     speeds: tuple[DrafterSpeed, ...] = ()
     machines: tuple[Machine, ...] = ()

@@ -166,6 +166,8 @@ class TokenSource(NamedTuple):
 
 TARGET = TokenSource("target", 0)
 GIVEN = TokenSource("given", 0)
+# Text that another machine sent as reasoning, apart from the answer.
+REASONING = TokenSource("reasoning", 0)
 
 
 class DrafterChoice(NamedTuple):
@@ -370,6 +372,37 @@ class ThinkingSwitch(NamedTuple):
 
 
 NO_SWITCH = ThinkingSwitch()
+
+
+class ReasoningFormat(NamedTuple):
+    """Tags by which a model sets its reasoning apart from the answer.
+
+    Attributes:
+        start: Tag before the reasoning.
+        end: Tag after it.
+        header: Beginning of each further message where one answer is several messages, such as
+            `<|start|>assistant` of GPT-OSS; empty for others.
+        responses: Tags that may stand before the answer itself; they aren't part of it.
+        response_ends: Tags that may stand after it.
+        tokens: Pairs (id, text) of the parts of these tags that are single tokens of the
+            vocabulary. Such a part is recognised by its id alone: spelled out, it is text.
+    """
+
+    start: str = "<think>"
+    end: str = "</think>"
+    header: str = ""
+    responses: tuple[str, ...] = ()
+    response_ends: tuple[str, ...] = ()
+    tokens: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """All tags."""
+        found = (self.start, self.end, self.header, *self.responses, *self.response_ends)
+        return tuple(tag for tag in found if tag)
+
+
+THINK_TAGS = ReasoningFormat()
 
 
 class Advice(NamedTuple):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from medusa_core.chats.thinking import CLOSE, OPEN
-from medusa_core.messages import ChatMessage, GenerateSettings, ModelLoaded
+from medusa_core.messages import THINK_TAGS, ChatMessage, GenerateSettings, ModelLoaded
 from medusa_core.models.text.grammar_limits import MOST_CHARS
 from medusa_core.models.text.tool_calls.tool_format import ToolFormat, find_tool_format
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
@@ -26,7 +25,7 @@ class AnswerForm(NamedTuple):
         turns: The conversation; where the template knows no functions, it describes them.
         tools: Functions that the template is to describe.
         grammar: What the answer must match; empty for anything.
-        marks: Names of tokens without text that thoughts and calls are known by.
+        marks: Names of tokens without text that calls are known by.
         begins_inside: The answer begins within a thought.
         tool_format: How calls are written; None where there are none.
     """
@@ -59,7 +58,7 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
     tool_format = find_tool_format(template) if has_tools(request) else None
     marks = _marks(facts, tool_format)
     begins_inside = not request.prompt_ids and facts.thinking.opens(settings.thinks)
-    may_think = OPEN in template and settings.thinks is not False
+    may_think = _may_think(facts, settings)
     rules = AnswerRules(
         shape=None if tool_format is None else tool_format.shape,
         tools=request.tools,
@@ -70,6 +69,7 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
         else Thoughts.POSSIBLE
         if may_think
         else Thoughts.NONE,
+        reasoning=facts.reasoning,
         mark_ids={name: token_id for token_id, name in marks.items()},
     )
     turns, tools = request.messages, request.tools if tool_format is not None else ()
@@ -135,6 +135,15 @@ def has_tools(request: ChatRequest) -> bool:
     return bool(request.tools) and is_allowed and not request.prompt_ids
 
 
+def _may_think(facts: ModelLoaded, settings: GenerateSettings) -> bool:
+    """Whether an answer may begin with reasoning that the prompt hasn't opened."""
+    # Models of a template that shows no reasoning are taken to write <think> where they write any;
+    # a grammar expects that of those alone that name it.
+    start = facts.reasoning.start
+    is_known = start != THINK_TAGS.start or start in facts.chat_template
+    return is_known and not (settings.thinks is False and facts.thinking.can_switch)
+
+
 def _marks(facts: ModelLoaded, tool_format: ToolFormat | None) -> Mapping[int, str]:
-    wanted = {OPEN, CLOSE} | (set() if tool_format is None else set(tool_format.shape.marks))
+    wanted = set() if tool_format is None else set(tool_format.shape.marks)
     return {token_id: name for token_id, name in facts.special_tokens if name in wanted}

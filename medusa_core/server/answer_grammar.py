@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from medusa_core.chats.thinking import CLOSE, OPEN
+from medusa_core.messages import THINK_TAGS, ReasoningFormat
 from medusa_core.models.text.tool_calls.call_shape import CallShape
 from medusa_core.server.chat import ToolChoice, ToolMode
 from medusa_core.server.json_schema import arguments_rule, json_rule
@@ -35,6 +35,7 @@ class AnswerRules(NamedTuple):
         schema: Of the answer, where it is no call; empty for any text.
         thoughts: Before it.
         mark_ids: Tokens without text that are marks, by their names.
+        reasoning: How thoughts are set apart.
     """
 
     shape: CallShape | None
@@ -43,6 +44,7 @@ class AnswerRules(NamedTuple):
     schema: str
     thoughts: Thoughts
     mark_ids: Mapping[str, int]
+    reasoning: ReasoningFormat = THINK_TAGS
 
 
 def answer_grammar(rules: AnswerRules) -> str:
@@ -82,7 +84,8 @@ class _Body:
             yield f"body: {self._calls(rules.shape)} | free"
         if rules.shape is not None:
             yield from self._call(rules.shape)
-        yield f"free: {json_rule(rules.schema) if rules.schema else 'TEXT'}"
+        before, behind = _around_answer(rules)
+        yield f"free: {before}{json_rule(rules.schema) if rules.schema else 'TEXT'}{behind}"
         if not rules.schema:
             yield f"TEXT: {_ANY}{self._exclusions(rules.shape)}"
 
@@ -128,8 +131,10 @@ class _Body:
     def _exclusions(self, shape: CallShape | None) -> str:
         """How free text may not begin, since it would be something else."""
         beginnings = []
-        if self._rules.thoughts is Thoughts.POSSIBLE:
-            beginnings.append(_pattern(OPEN))
+        start, reasoning = self._rules.reasoning.start, self._rules.reasoning
+        is_spelled = all(number is None for _, number in _tag_parts(start, reasoning))
+        if self._rules.thoughts is Thoughts.POSSIBLE and is_spelled:
+            beginnings.append(_pattern(start))
         if shape is not None and self._may_be_bare(shape):
             beginnings += [_pattern(f'{{"name": {_quoted(one["name"])}') for one in self._functions]
         alternatives = "|".join(beginnings)
@@ -145,18 +150,60 @@ class _Body:
 
 def _thought(rules: AnswerRules) -> Sequence[str]:
     """A thought up to its end, and the space behind it."""
-    ids = rules.mark_ids
+    reasoning = rules.reasoning
     is_begun = rules.thoughts is Thoughts.BEGUN
-    if CLOSE in ids:
-        begin = "" if is_begun else f"{_mark_rule(OPEN, ids)} "
-        return [f"thought: {begin}THOUGHT {_mark_rule(CLOSE, ids)} GAP", f"THOUGHT: {_ANY}", _GAP]
-    begin = "" if is_begun else rf"\s*{_pattern(OPEN)}"
+    end = _tag_parts(reasoning.end, reasoning)
+    after = f"{_tag_rule(reasoning.header, reasoning)} GAP" if reasoning.header else "GAP"
+    place = next((place for place, (_, number) in enumerate(end) if number is not None), None)
+    start = _tag_parts(reasoning.start, reasoning)
+    has_token = any(number is not None for _, number in start)
+    if place is None and not has_token:
+        begin = "" if is_begun else rf"\s*{_pattern(reasoning.start)}"
+        lines = ["thought: thinking GAP"]
+    else:
+        begin = ""
+        lead = "" if is_begun else f"{_parts_rule(start)} "
+        if place is not None:
+            # Text before the first token can't be told from the thought's own.
+            closing = _parts_rule(end[place:])
+            return [f"thought: {lead}THOUGHT {closing} {after}", f"THOUGHT: {_ANY}", _GAP]
+        lines = [f"thought: {lead}thinking {after}"]
     return [
-        "thought: thinking GAP",
+        *lines,
         "thinking[lazy]: THINKING",
-        rf"THINKING: /{begin}(.|\n)*{_pattern(CLOSE)}/",
+        rf"THINKING: /{begin}(.|\n)*{_pattern(reasoning.end)}/",
         _GAP,
     ]
+
+
+def _around_answer(rules: AnswerRules) -> tuple[str, str]:
+    """Tags that a model may write before an answer that isn't a call, and after it."""
+    reasoning = rules.reasoning
+    if rules.thoughts is Thoughts.NONE:
+        return "", ""
+    responses = " | ".join(_tag_rule(tag, reasoning) for tag in reasoning.responses)
+    # Each message of an answer needs one.
+    before = f"({responses}){'' if reasoning.header else '?'} " if responses else ""
+    ends = " | ".join(_tag_rule(tag, reasoning) for tag in reasoning.response_ends)
+    return before, f" ({ends})?" if ends else ""
+
+
+def _tag_rule(tag: str, reasoning: ReasoningFormat) -> str:
+    return _parts_rule(_tag_parts(tag, reasoning))
+
+
+def _tag_parts(tag: str, reasoning: ReasoningFormat) -> list[tuple[str, int | None]]:
+    """The parts of a tag: each a token of the vocabulary, or text."""
+    ids = {name: number for number, name in reasoning.tokens}
+    names = sorted(ids, key=len, reverse=True)
+    if not names:
+        return [(tag, None)]
+    parts = re.split(f"({'|'.join(map(re.escape, names))})", tag)
+    return [(part, ids.get(part)) for part in parts if part]
+
+
+def _parts_rule(parts: Sequence[tuple[str, int | None]]) -> str:
+    return " ".join(_literal(text) if number is None else f"<[{number}]>" for text, number in parts)
 
 
 def _mark_rule(mark: str, ids: Mapping[str, int]) -> str:

@@ -6,9 +6,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from medusa_core.chats.reasoning import NO_TOKEN_ID, Part, ReasoningParser
 from medusa_core.messages import (
     GIVEN,
     GenerationDone,
+    ReasoningFormat,
     StepDone,
     StepLogprobs,
     StopReason,
@@ -23,7 +25,6 @@ from medusa_core.server.chat import (
     ScoredToken,
     TextDelta,
 )
-from medusa_core.server.thought_splitter import ThoughtSplitter
 
 _FINISHES = {
     StopReason.EOS: Finish.STOP,
@@ -40,11 +41,13 @@ class _Piece(NamedTuple):
 
     Attributes:
         text: Its bytes; of a mark, its name.
+        token_id: The token.
         end: Where its text ends in the answer, in which marks have none.
         scored: It with its probability, where that is asked for.
     """
 
     text: bytes
+    token_id: int
     end: int
     scored: ScoredToken | None
 
@@ -54,6 +57,7 @@ class AnswerReader:
 
     def __init__(
         self,
+        reasoning: ReasoningFormat,
         begins_inside: bool,
         end_ids: frozenset[int],
         stop: tuple[str, ...],
@@ -64,14 +68,16 @@ class AnswerReader:
         """Read an answer.
 
         Args:
+            reasoning: How the model sets reasoning apart.
             begins_inside: It begins within a thought.
             end_ids: Tokens that end it, which are no part of its text.
             stop: The strings that may end it.
             is_scored: A `StepLogprobs` follows every step.
             calls: Finds calls of functions, where the answer may hold some.
-            marks: Names of tokens without text that thoughts and calls are known by.
+            marks: Names of tokens without text that calls are known by.
         """
-        self._splitter = ThoughtSplitter(begins_inside)
+        self._reasoning = ReasoningParser(reasoning, begins_inside)
+        self._num_given_chars = 0  # of the given text, those that are still held back
         self._calls, self._marks = calls, marks
         self._waiting: tuple[ScoredToken, ...] = ()  # of text that may become a call
         self._end_ids, self._stop, self._is_scored = end_ids, stop, is_scored
@@ -118,7 +124,7 @@ class AnswerReader:
         deltas = [*self._visible(len(shown))]
         rest, hidden = shown[self._num_shown :], b"".join(piece.text for piece in self._pieces)
         deltas += self._split(rest.decode("utf-8", "replace"), ())
-        deltas += [TextDelta(text, is_thought) for text, is_thought in self._splitter.finish()]
+        deltas += self._deltas(self._reasoning.finish())
         yield from self._with_calls(_joined(deltas))
         if self._calls is not None:
             yield from self._with_scores(self._calls.finish())
@@ -130,13 +136,16 @@ class AnswerReader:
         given = sum(map(len, step.pieces[:num_given]))
         self._num_bytes += given
         self._num_shown += given
+        for token_id, text in zip(step.token_ids[:num_given], step.pieces, strict=False):
+            self._give(token_id, text.decode("utf-8", "replace"))
         scored = iter(()) if scores is None else _scored(scores)
         for token_id, text in zip(step.token_ids[num_given:], step.pieces[num_given:], strict=True):
             self._num_bytes += len(text)
             score = next(scored, None)
             is_end = token_id in self._end_ids
             text = text or self._marks.get(token_id, "").encode()
-            self._pieces.append(_Piece(text, self._num_bytes, None if is_end else score))
+            shown = None if is_end else score
+            self._pieces.append(_Piece(text, token_id, self._num_bytes, shown))
         yield from self._with_calls(_joined(self._visible(step.num_visible_bytes)))
 
     def _visible(self, num_bytes: int) -> Iterator[TextDelta]:
@@ -145,17 +154,35 @@ class AnswerReader:
             piece = self._pieces.popleft()
             self._num_shown = piece.end
             tokens = () if piece.scored is None else (piece.scored,)
-            yield from self._split(piece.text.decode("utf-8", "replace"), tokens)
+            text = piece.text.decode("utf-8", "replace")
+            yield from self._split(text, tokens, piece.token_id)
 
-    def _split(self, text: str, tokens: tuple[ScoredToken, ...]) -> Iterator[TextDelta]:
-        deltas = [TextDelta(*part) for part in self._splitter.push(text)]
-        if self._splitter.is_thinking:
+    def _split(
+        self, text: str, tokens: tuple[ScoredToken, ...], token_id: int = NO_TOKEN_ID
+    ) -> Iterator[TextDelta]:
+        deltas = self._deltas(self._reasoning.push(text, token_id))
+        if self._reasoning.is_reasoning:
             self._num_thought_tokens += 1
         if deltas:
             deltas[-1] = deltas[-1]._replace(tokens=tokens)
         elif tokens:
-            deltas = [TextDelta("", self._splitter.is_thinking, tokens)]
+            deltas = [TextDelta("", self._reasoning.is_reasoning, tokens)]
         return iter(deltas)
+
+    def _give(self, token_id: int, text: str) -> None:
+        """Take what is known to whoever asked: it decides whether reasoning goes on."""
+        self._num_given_chars += len(text)
+        self._deltas(self._reasoning.push(text, token_id))
+
+    def _deltas(self, parts: Iterable[tuple[str, Part]]) -> list[TextDelta]:
+        """What is to be sent of the text."""
+        deltas = []
+        for text, part in parts:
+            new = text[self._num_given_chars :]
+            self._num_given_chars = max(0, self._num_given_chars - len(text))
+            if new and part is not Part.TAG:
+                deltas.append(TextDelta(new, part is Part.REASONING))
+        return deltas
 
     def _with_calls(self, deltas: Iterable[TextDelta]) -> Iterator[AnswerDelta]:
         """Calls apart from text."""

@@ -163,7 +163,13 @@ def _reader(
     calls = None if form.tool_format is None else ToolCallParser(form.tool_format.shape, names)
     is_scored = request.num_logprobs >= 0
     return AnswerReader(
-        form.begins_inside, facts.end_ids, settings.stop, is_scored, calls, form.marks
+        facts.reasoning,
+        form.begins_inside,
+        facts.end_ids,
+        settings.stop,
+        is_scored,
+        calls,
+        form.marks,
     )
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
-
-from medusa_core.messages import StepDone, TokenSource
-from medusa_core.server.thought_splitter import ThoughtSplitter
+from medusa_core.chats.reasoning import Part, ReasoningParser, VisiblePiece, VisiblePieces
+from medusa_core.messages import ReasoningFormat, StepDone
 from medusa_core.terminal.screen import Screen, harmless
 from medusa_core.terminal.word_wrap import WordWrap
 
@@ -16,18 +14,17 @@ class AnswerWriter:
     Who isn't a person gets the answer alone, without thoughts.
     """
 
-    def __init__(self, screen: Screen, begins_inside: bool) -> None:
+    def __init__(self, screen: Screen, reasoning: ReasoningFormat, begins_inside: bool) -> None:
         """Begin.
 
         Args:
             screen: Where to.
+            reasoning: How the model sets thoughts apart.
             begins_inside: The prompt ended with the mark of a thought.
         """
         self._screen = screen
-        self._splitter = ThoughtSplitter(begins_inside)
-        self._decoder = getincrementaldecoder("utf-8")("replace")
-        self._waiting: list[tuple[bytes, TokenSource]] = []
-        self._num_shown = 0
+        self._reasoning = ReasoningParser(reasoning, begins_inside)
+        self._pieces = VisiblePieces()
         self._was_thinking = False
         self._last = ""
         columns = screen.columns
@@ -35,31 +32,29 @@ class AnswerWriter:
 
     def add(self, step: StepDone) -> None:
         """Write what has become visible."""
-        self._waiting.extend(zip(step.pieces, step.sources, strict=True))
-        while self._waiting and self._num_shown < step.num_visible_bytes:
-            piece, source = self._waiting.pop(0)
-            room = step.num_visible_bytes - self._num_shown
-            if len(piece) > room:
-                self._waiting.insert(0, (piece[room:], source))
-            self._write(piece[:room], source)
+        for piece in self._pieces.add(step):
+            self._write(piece)
         self._screen.flush()
 
     def finish(self) -> None:
         """Write what was held back, and end the line."""
-        for text, is_thought in self._splitter.finish():
-            self._show(text, is_thought, "")
+        for piece in self._pieces.finish():
+            self._write(piece)
+        for text, part in self._reasoning.finish():
+            self._show(text, part, "")
         if not self._last.endswith("\n"):
             self._screen.write("\n")
         self._screen.flush()
 
-    def _write(self, piece: bytes, source: TokenSource) -> None:
-        self._num_shown += len(piece)
-        style = self._screen.source_style(source)
-        for text, is_thought in self._splitter.push(self._decoder.decode(piece)):
-            self._show(text, is_thought, style)
+    def _write(self, piece: VisiblePiece) -> None:
+        style = self._screen.source_style(piece.source)
+        parts = self._reasoning.push(piece.text, piece.token_id, is_reasoning=piece.is_reasoning)
+        for text, part in parts:
+            self._show(text, part, style)
 
-    def _show(self, text: str, is_thought: bool, style: str) -> None:
-        if is_thought and not self._screen.is_terminal:
+    def _show(self, text: str, part: Part, style: str) -> None:
+        is_thought = part is Part.REASONING
+        if part is Part.TAG or (is_thought and not self._screen.is_terminal):
             return
         if self._was_thinking and not is_thought:
             self._put("\n\n", "")

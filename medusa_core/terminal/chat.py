@@ -160,7 +160,8 @@ class TerminalChat:
 
     async def _receive(self, request: Generate, turn: Turn) -> None:
         """Show and keep an answer's events."""
-        writer = AnswerWriter(self._screen, turn.answer.begins_inside)
+        reasoning = self.model.loaded.reasoning
+        writer = AnswerWriter(self._screen, reasoning, turn.answer.begins_inside)
         num_kept, kept_at_s = 0, time.monotonic()
         try:
             async with aclosing(self._client.generate(request)) as events:

@@ -7,7 +7,17 @@ from functools import cache
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
 _MARKS = ("[TOOL_CALLS]", "[ARGS]", "<tool_call>", "</tool_call>", "<|python_tag|>", "</think>")
-MARK_IDS = {mark: 257 + place for place, mark in enumerate(_MARKS)}
+_REASONING = (
+    "<|channel|>",
+    "<|message|>",
+    "<|start|>",
+    "<|end|>",
+    "<|A|>",
+    "<|/A|>",
+    "<|R|>",
+    "<|/R|>",
+)
+MARK_IDS = {mark: 257 + place for place, mark in enumerate((*_MARKS, *_REASONING))}
 
 
 class _Bytes:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from medusa_core.chats.thinking import find_thinking
 from medusa_core.messages import (
     GIVEN,
     TARGET,
+    THINK_TAGS,
     Advice,
     GenerateSettings,
     GenerationDone,
@@ -29,7 +26,6 @@ from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.answering import decoding_settings
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import AnswerEnd, ChatRequest, Finish, TextDelta
-from medusa_core.server.thought_splitter import ThoughtSplitter
 from tests.core.test_messages import EXAMPLES
 
 END_ID = 0
@@ -57,50 +53,11 @@ def done(text: str, reason: StopReason = StopReason.EOS, num_given: int = 0) -> 
 def reader(
     stop: tuple[str, ...] = (), *, inside: bool = False, scored: bool = False
 ) -> AnswerReader:
-    return AnswerReader(inside, frozenset({END_ID}), stop, scored)
+    return AnswerReader(THINK_TAGS, inside, frozenset({END_ID}), stop, scored)
 
 
 def texts(deltas: object) -> list[str]:
     return [delta.text for delta in deltas if isinstance(delta, TextDelta)]
-
-
-def split(text: str, cuts: list[int], inside: bool) -> tuple[str, str]:
-    """Thought and answer, where the text comes in pieces."""
-    splitter, thought, said = ThoughtSplitter(inside), "", ""
-    places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    pieces = [text[begin:end] for begin, end in pairwise(places)]
-    parts = [part for piece in pieces for part in splitter.push(piece)]
-    for part, is_thought in [*parts, *splitter.finish()]:
-        assert part
-        thought, said = (thought + part, said) if is_thought else (thought, said + part)
-    return thought, said
-
-
-TEXTS = st.lists(
-    st.sampled_from(["<think>", "</think>", "<thi", "</", "<", " ", "\n", "word", "ü", "nk>"])
-).map("".join)
-
-
-@given(TEXTS, st.lists(st.integers(0, 60)), st.booleans())
-def test_thoughts_are_found_however_the_text_is_cut(
-    text: str, cuts: list[int], inside: bool
-) -> None:
-    assert split(text, cuts, inside) == split(text, [], inside)
-
-
-@given(TEXTS, st.booleans())
-def test_thoughts_are_those_that_the_window_finds(text: str, inside: bool) -> None:
-    found = find_thinking(text, inside)
-    if found.is_open or found.end == 0 or (found.start == 0 and not inside):
-        return  # open ones have no answer; late ones are found only where all is there
-    thought, said = split(text, [], inside)
-    assert thought == text[found.start : found.end]
-    assert said == text[found.answer_start :]
-
-
-def test_a_text_without_thoughts_stays_as_it_is() -> None:
-    assert split("2 < 3 and <think", [3, 5], inside=False) == ("", "2 < 3 and <think")
-    assert split("  <b>bold</b>", [1], inside=False) == ("", "  <b>bold</b>")
 
 
 def test_what_is_held_back_for_a_stop_string_isnt_shown() -> None:

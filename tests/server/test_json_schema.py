@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from medusa_core.messages import THINK_TAGS, ReasoningFormat
 from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import ToolChoice
@@ -20,6 +22,7 @@ PERSON = {
     "additionalProperties": False,
     "$defs": {"friend": {"oneOf": [{"type": "null"}, {"type": "string", "maxLength": 5}]}},
 }
+Matches = Callable[[str], bool]
 CLOSE_ID = {"</think>": MARK_IDS["</think>"]}
 
 
@@ -57,7 +60,8 @@ def test_schemas_within_bounds_pass() -> None:
 
 
 def grammar(schema: str, thoughts: Thoughts = Thoughts.NONE, **marks: int) -> str:
-    return answer_grammar(AnswerRules(None, (), ToolChoice(), schema, thoughts, marks))
+    tags = THINK_TAGS._replace(tokens=tuple((number, mark) for mark, number in marks.items()))
+    return answer_grammar(AnswerRules(None, (), ToolChoice(), schema, thoughts, {}, tags))
 
 
 def test_an_answer_matches_its_schema() -> None:
@@ -93,3 +97,45 @@ def test_a_thought_before_an_answer_is_free(marks: dict[str, int]) -> None:
     assert matches(possible, "<think>so</think>5", marks)
     assert matches(possible, "5", marks)
     assert not matches(possible, "so</think>5", marks)
+
+
+def reasoned(tags: ReasoningFormat, thoughts: Thoughts, *, with_tokens: bool) -> Matches:
+    """Whether an answer of a number after reasoning in a format is allowed."""
+    ids = {
+        mark: number
+        for mark, number in MARK_IDS.items()
+        if with_tokens and mark in "".join(tags.tags)
+    }
+    tags = tags._replace(tokens=tuple((number, mark) for mark, number in ids.items()))
+    schema = '{"type": "integer"}'
+    found = answer_grammar(AnswerRules(None, (), ToolChoice(), schema, thoughts, {}, tags))
+    return lambda text: matches(found, text, ids)
+
+
+@pytest.mark.parametrize("with_tokens", [False, True], ids=["text", "tokens"])
+def test_tags_around_an_answer_are_allowed(with_tokens: bool) -> None:
+    tags = ReasoningFormat("<|A|>", "<|/A|>", responses=("<|R|>",), response_ends=("<|/R|>",))
+    is_allowed = reasoned(tags, Thoughts.POSSIBLE, with_tokens=with_tokens)
+    for text in ("<|A|>so</|A|>", "<|A|>so"):
+        assert not is_allowed(text)
+    for text in ("5", "<|R|>5<|/R|>", "<|A|>so<|/A|>\n5", "<|A|>so<|/A|><|R|>5<|/R|>"):
+        assert is_allowed(text), text
+    is_allowed = reasoned(tags, Thoughts.BEGUN, with_tokens=with_tokens)
+    assert is_allowed("so<|/A|><|R|>5<|/R|>")
+    assert not is_allowed("<|R|>5<|/R|>")
+    assert not is_allowed("so<|/A|><|R|>five")
+
+
+def test_reasoning_may_be_a_message_of_its_own() -> None:
+    tags = ReasoningFormat(
+        "<|channel|>analysis<|message|>",
+        "<|end|>",
+        "<|start|>assistant",
+        ("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
+    )
+    is_allowed = reasoned(tags, Thoughts.POSSIBLE, with_tokens=True)
+    thought = "<|channel|>analysis<|message|>so<|end|><|start|>assistant"
+    assert is_allowed(f"{thought}<|channel|>final<|message|>5")
+    assert is_allowed("<|channel|>final<|message|>5")
+    for text in ("5", thought, f"{thought}5", f"{thought}<|channel|>final<|message|>five"):
+        assert not is_allowed(text), text

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medusa_core.errors import GrammarError
-from medusa_core.messages import ChatMessage, Role, StopReason, ToolCall
+from medusa_core.messages import THINK_TAGS, ChatMessage, Role, StopReason, ToolCall
 from medusa_core.models.text.grammar_process import GrammarProcess
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
 from medusa_core.models.text.tool_calls.parser import ToolCallParser, new_call_id
@@ -315,7 +315,7 @@ def answered(texts: list[tuple[int, bytes]], shown: str, name: str) -> list[obje
     shape = FORMATS[name].shape
     marks = {number: mark for mark, number in MARK_IDS.items()}
     reader = AnswerReader(
-        False, frozenset({END_ID}), (), False, ToolCallParser(shape, NAMES), marks
+        THINK_TAGS, False, frozenset({END_ID}), (), False, ToolCallParser(shape, NAMES), marks
     )
     first = step(0, tuple(text for _, text in texts), len(shown))
     first = first._replace(token_ids=tuple(token_id for token_id, _ in texts))
@@ -333,7 +333,7 @@ def test_tokens_without_text_mark_calls() -> None:
 
 def test_an_answer_that_is_cut_within_a_call_has_reached_its_length() -> None:
     reader = AnswerReader(
-        False, frozenset(), (), False, ToolCallParser(FORMATS["json"].shape, NAMES)
+        THINK_TAGS, False, frozenset(), (), False, ToolCallParser(FORMATS["json"].shape, NAMES)
     )
     text = '{"name": "weather", "arguments": {"ci'
     parts = [*reader.step(step(0, (text.encode(),), len(text)))]

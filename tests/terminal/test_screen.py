@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from medusa_core.messages import TARGET, SourceInfo, StepDone, StepTimes, TokenSource
+from medusa_core.messages import TARGET, THINK_TAGS, SourceInfo, StepDone, StepTimes, TokenSource
 from medusa_core.terminal.answer_writer import AnswerWriter
 from medusa_core.terminal.line_editor import is_open, without_marks
 from medusa_core.terminal.screen import Screen, harmless, takes_colour
@@ -38,7 +38,7 @@ def written(
     stream = FakeTerminal() if stream is None else stream
     screen = Screen(stream, io.StringIO(), {"TERM": "xterm"})
     screen.use_sources(SOURCES)
-    writer = AnswerWriter(screen, begins_inside)
+    writer = AnswerWriter(screen, THINK_TAGS, begins_inside)
     for one in steps:
         writer.add(one)
     writer.finish()

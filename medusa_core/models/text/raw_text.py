@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medusa_core.messages import NO_SWITCH, ChatMessage
+from medusa_core.messages import NO_SWITCH, THINK_TAGS, ChatMessage
 
 
 class RawText:
@@ -16,6 +16,7 @@ class RawText:
         takes_tools: Such a model knows no functions.
         source: There is no template.
         thinking: Such a model isn't told whether to think.
+        reasoning: As most models write it.
     """
 
     continues_text = True
@@ -23,6 +24,7 @@ class RawText:
     takes_tools = False
     source = ""
     thinking = NO_SWITCH
+    reasoning = THINK_TAGS
 
     def render(
         self,

@@ -6,11 +6,11 @@ import datetime
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 
-from medusa_core.chats.thinking import OPEN
 from medusa_core.errors import TemplateError
-from medusa_core.messages import ChatMessage, Role, ThinkingSwitch
+from medusa_core.messages import ChatMessage, ReasoningFormat, Role, ThinkingSwitch
 from medusa_core.models.text.known_templates import is_shipped
 from medusa_core.models.text.raw_text import RawText
+from medusa_core.models.text.reasoning_formats import learn_reasoning
 from medusa_core.models.text.rendering import Rendering
 from medusa_core.models.text.template_process import TemplateProcess
 from medusa_core.models.text.turns import TemplateTurn, tool_as_json, turn_as_json, turns_of
@@ -38,6 +38,7 @@ class ChatTemplate:
         """
         kind = Rendering if is_shipped(source) else TemplateProcess
         rendering = kind(source, special_tokens)
+        self._rendering = rendering
         self._can_switch = bool(rendering.switch)
         self.source = source
         self.takes_tools = rendering.takes_tools
@@ -66,13 +67,19 @@ class ChatTemplate:
         return True
 
     @cached_property
+    def reasoning(self) -> ReasoningFormat:
+        """How it sets reasoning apart from the answer, without the ids of tokens."""
+        return learn_reasoning(self._rendering.render, self.source)
+
+    @cached_property
     def thinking(self) -> ThinkingSwitch:
         """What it does about thoughts before the answer."""
         opening = (ChatMessage(Role.USER, "a"),)
 
         def opens(thinks: bool | None) -> bool:
             try:
-                return self.render(opening, thinks=thinks).rstrip().endswith(OPEN)
+                prompt = self.render(opening, thinks=thinks).rstrip()
+                return prompt.endswith(self.reasoning.start)
             except TemplateError:  # which the first message will tell
                 return False
 

@@ -95,8 +95,13 @@ class Tokenizer:
 
     def knows(self, text: str) -> bool:
         """Is this text one token?"""
+        return self.token_id(text) is not None
+
+    def token_id(self, text: str) -> int | None:
+        """The token that is this text; None where there is none."""
         with tokenizer_errors("The tokenizer can't look a token up"):
-            return self._tokenizer.token_to_id(text) is not None
+            found: int | None = self._tokenizer.token_to_id(text)
+            return found
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text on its own; special tokens written in it become themselves.

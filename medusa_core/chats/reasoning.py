@@ -1,0 +1,386 @@
+"""Reasoning apart from the answer, in any model's format, while it streams and afterwards."""
+
+from __future__ import annotations
+
+from codecs import getincrementaldecoder
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from medusa_core.chats.partial_match import partial_match_length
+from medusa_core.messages import (
+    REASONING,
+    THINK_TAGS,
+    ReasoningFormat,
+    StepDone,
+    TokenSource,
+)
+
+NO_TOKEN_ID = -1
+# Decoded UTF-8 never holds half a surrogate pair, so text can't be taken for a token.
+_FIRST_SYMBOL = 0xD800
+
+
+class Part(Enum):
+    """What a piece of an answer belongs to."""
+
+    REASONING = 0
+    ANSWER = 1
+    TAG = 2  # around them, and the space between; not shown
+
+
+class AnswerSpan(NamedTuple):
+    """Characters of an answer that belong together; what lies between two spans are tags.
+
+    Attributes:
+        start: First character.
+        end: After the last one.
+        is_reasoning: They are reasoning; else the answer itself.
+    """
+
+    start: int
+    end: int
+    is_reasoning: bool
+
+
+Spans = tuple[AnswerSpan, ...]
+
+
+class _State(Enum):
+    """Where in an answer the parser is."""
+
+    LEAD = 0  # before the first tag
+    MESSAGE = 1  # after a header, where reasoning may begin again
+    REASONING = 2
+    GAP = 3  # after the end of the reasoning
+    SPACE = 4  # after a response tag
+    ANSWER = 5
+
+
+class ReasoningParser:
+    """Splits an answer that comes in pieces; text that may become a tag is held back.
+
+    Reasoning opens at the beginning of an answer only, and once it has ended nothing opens it
+    again, unless the format divides an answer into messages. Tags that are tokens of the
+    vocabulary are recognised by their ids.
+
+    Attributes:
+        is_reasoning: What comes next is reasoning, as far as that is known.
+    """
+
+    def __init__(self, tags: ReasoningFormat, begins_inside: bool) -> None:
+        """Parse one answer.
+
+        Args:
+            tags: The model's format.
+            begins_inside: The prompt ended with the start tag.
+        """
+        self._begins_inside = begins_inside
+        names = sorted({name for _, name in tags.tokens}, key=len, reverse=True)
+        symbols = {name: chr(_FIRST_SYMBOL + place) for place, name in enumerate(names)}
+        self._symbols = {token_id: symbols[name] for token_id, name in tags.tokens}
+        self._shown: dict[int, str] = {ord(symbol): "" for symbol in symbols.values()}
+
+        def encoded(tag: str) -> str:
+            for name in names:
+                tag = tag.replace(name, symbols[name])
+            return tag
+
+        self._start, self._end = encoded(tags.start), encoded(tags.end)
+        self._header = encoded(tags.header)
+        self._responses = tuple(map(encoded, tags.responses))
+        ends = tuple(map(encoded, tags.response_ends))
+        # Between messages, and after the answer. Spelled out, they count at its end alone.
+        breaks = (self._end,) if self._header and self._end != tags.end else ()
+        spelled = set(ends).intersection(tags.response_ends)
+        self._breaks = tuple(tag for tag in (*breaks, *ends) if tag not in spelled)
+        self._last_tags = tuple(spelled)
+        self._state = _State.LEAD
+        self._held = ""
+
+    @property
+    def is_reasoning(self) -> bool:
+        is_inside = self._state is _State.LEAD and self._begins_inside
+        return is_inside or self._state is _State.REASONING
+
+    def push(
+        self, text: str, token_id: int = NO_TOKEN_ID, *, is_reasoning: bool = False
+    ) -> Iterator[tuple[str, Part]]:
+        """Take more of the answer.
+
+        Args:
+            text: The piece's text; of a token that is part of a tag, what is shown where it turns
+                out to be none.
+            token_id: The token that the piece is.
+            is_reasoning: It is known to be reasoning, whatever it reads like.
+
+        Yields:
+            Text whose part is decided; never empty.
+        """
+        if is_reasoning:
+            yield from self._release(len(self._held), Part.REASONING)
+            self._state = _State.REASONING
+            if text:
+                yield text, Part.REASONING
+            return
+        symbol = self._symbols.get(token_id)
+        if symbol is None:
+            self._held += text
+        else:
+            self._shown[ord(symbol)] = text
+            self._held += symbol
+        yield from self._advance()
+
+    def finish(self) -> Iterator[tuple[str, Part]]:
+        """End the answer.
+
+        Yields:
+            As `push`.
+        """
+        if self.is_reasoning:
+            yield from self._release(len(self._held), Part.REASONING)
+        if self._state in (_State.GAP, _State.SPACE):
+            yield from self._release(self._num_spaces(), Part.TAG)
+        text = self._held.rstrip()
+        last = next((tag for tag in self._last_tags if text.endswith(tag)), "")
+        if last and self._state is _State.ANSWER:
+            yield from self._release(len(text) - len(last), Part.ANSWER)
+            yield from self._release(len(self._held), Part.TAG)
+        yield from self._release(len(self._held), Part.ANSWER)
+
+    def _advance(self) -> Iterator[tuple[str, Part]]:
+        """Decide as much of the held text as can be."""
+        before = None
+        while self._held and before != (self._state, len(self._held)):
+            before = self._state, len(self._held)
+            match self._state:
+                case _State.LEAD | _State.MESSAGE:
+                    yield from self._open()
+                case _State.REASONING:
+                    yield from self._reason()
+                case _State.GAP:
+                    yield from self._close()
+                case _State.SPACE:
+                    yield from self._release(self._num_spaces(), Part.TAG)
+                    self._state = _State.ANSWER if self._held else _State.SPACE
+                case _State.ANSWER:
+                    yield from self._say()
+
+    def _open(self) -> Iterator[tuple[str, Part]]:
+        """What an answer, or a message of it, begins with."""
+        is_inside = self._begins_inside and self._state is _State.LEAD
+        nexts = {self._start: _State.REASONING}
+        if not is_inside:
+            nexts |= dict.fromkeys(self._responses, _State.SPACE)
+        other = _State.REASONING if is_inside else _State.ANSWER
+        yield from self._take_tag(nexts, other, hides_space=False)
+
+    def _close(self) -> Iterator[tuple[str, Part]]:
+        """What follows the reasoning."""
+        if self._header:
+            nexts = {self._header: _State.MESSAGE}
+        else:
+            nexts = dict.fromkeys(self._responses, _State.SPACE)
+        yield from self._take_tag(nexts, _State.ANSWER, hides_space=True)
+
+    def _take_tag(
+        self, nexts: dict[str, _State], other: _State, hides_space: bool
+    ) -> Iterator[tuple[str, Part]]:
+        """Read one of several tags, if it is there.
+
+        Args:
+            nexts: The tags, and the state after each.
+            other: The state where none is there.
+            hides_space: Space that no tag follows isn't shown.
+        """
+        num_spaces = self._num_spaces()
+        begin = self._held[num_spaces:]
+        tag = max((tag for tag in nexts if begin.startswith(tag)), key=len, default="")
+        if tag:
+            yield from self._release(num_spaces + len(tag), Part.TAG)
+            self._state = nexts[tag]
+        elif begin and not any(tag.startswith(begin) for tag in nexts):
+            yield from self._release(num_spaces if hides_space else 0, Part.TAG)
+            self._state = other
+
+    def _reason(self) -> Iterator[tuple[str, Part]]:
+        end = self._held.find(self._end)
+        if end >= 0:
+            yield from self._release(end, Part.REASONING)
+            yield from self._release(len(self._end), Part.TAG)
+            self._state = _State.GAP
+        else:
+            num_begun = partial_match_length(self._held, self._end)
+            yield from self._release(len(self._held) - num_begun, Part.REASONING)
+
+    def _say(self) -> Iterator[tuple[str, Part]]:
+        places = ((self._held.find(tag), tag) for tag in self._breaks)
+        at, tag = min(((at, tag) for at, tag in places if at >= 0), default=(-1, ""))
+        if at >= 0:
+            yield from self._release(at, Part.ANSWER)
+            yield from self._release(len(tag), Part.TAG)
+            if tag == self._end:
+                self._state = _State.GAP
+            return
+        num_begun = max((partial_match_length(self._held, tag) for tag in self._breaks), default=0)
+        text = self._held.rstrip()
+        for tag in self._last_tags:
+            whole = len(self._held) - len(text) + len(tag) if text.endswith(tag) else 0
+            num_begun = max(num_begun, whole, partial_match_length(self._held, tag))
+        yield from self._release(len(self._held) - num_begun, Part.ANSWER)
+
+    def _num_spaces(self) -> int:
+        return len(self._held) - len(self._held.lstrip())
+
+    def _release(self, length: int, part: Part) -> Iterator[tuple[str, Part]]:
+        taken, self._held = self._held[:length], self._held[length:]
+        if text := taken.translate(self._shown):
+            yield text, part
+
+
+class VisiblePiece(NamedTuple):
+    """A token's text.
+
+    Attributes:
+        text: The text.
+        token_id: The token; `NO_TOKEN_ID` where it isn't known.
+        source: Where it came from.
+    """
+
+    text: str
+    token_id: int
+    source: TokenSource
+
+    @property
+    def is_reasoning(self) -> bool:
+        """Another machine sent it as reasoning."""
+        return self.source == REASONING
+
+
+class VisiblePieces:
+    """Pieces of an answer's steps, whole tokens of which all may be shown."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[bytes, int, TokenSource]] = deque()
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._num_bytes = self._num_visible = 0
+
+    def add(self, step: StepDone) -> Iterator[VisiblePiece]:
+        """Take a step, and yield the pieces that are visible now."""
+        unknown = (NO_TOKEN_ID,) * len(step.pieces)
+        self._waiting.extend(zip(step.pieces, step.token_ids or unknown, step.sources, strict=True))
+        return self.release(step.num_visible_bytes)
+
+    def release(self, num_visible: int) -> Iterator[VisiblePiece]:
+        """Yield the pieces up to a number of bytes, counted from the answer's beginning."""
+        self._num_visible = max(self._num_visible, num_visible)
+        while self._waiting and self._num_bytes + len(self._waiting[0][0]) <= self._num_visible:
+            piece, token_id, source = self._waiting.popleft()
+            self._num_bytes += len(piece)
+            yield VisiblePiece(self._decoder.decode(piece), token_id, source)
+
+    def finish(self) -> Iterator[VisiblePiece]:
+        """Yield the visible part of a token in which a stop string begins."""
+        num_left = self._num_visible - self._num_bytes
+        if self._waiting and num_left > 0:
+            piece, _, source = self._waiting.popleft()
+            self._num_bytes = self._num_visible
+            yield VisiblePiece(self._decoder.decode(piece[:num_left]), NO_TOKEN_ID, source)
+
+
+class SpanReader:
+    """Finds the spans of an answer while it streams.
+
+    Attributes:
+        text: The visible text so far.
+        spans: What is decided of it; spans are only added at the end, and only the last one grows.
+    """
+
+    def __init__(self, tags: ReasoningFormat = THINK_TAGS, begins_inside: bool = False) -> None:
+        """Read one answer; see `ReasoningParser`."""
+        self._parser = ReasoningParser(tags, begins_inside)
+        self._num_decided = 0
+        self._is_finished = False
+        self.text = ""
+        self.spans: list[AnswerSpan] = []
+
+    @property
+    def is_reasoning(self) -> bool:
+        """What comes next is reasoning."""
+        return not self._is_finished and self._parser.is_reasoning
+
+    def add(self, piece: VisiblePiece) -> None:
+        """Take the next piece."""
+        self.text += piece.text
+        parts = self._parser.push(piece.text, piece.token_id, is_reasoning=piece.is_reasoning)
+        self._extend(parts)
+
+    def add_text(self, text: str) -> None:
+        """Take text whose tokens aren't known."""
+        self.text += text
+        self._extend(self._parser.push(text))
+
+    def finish(self) -> None:
+        """The answer is complete."""
+        self._extend(self._parser.finish())
+        self._is_finished = True
+
+    def _extend(self, parts: Iterable[tuple[str, Part]]) -> None:
+        for text, part in parts:
+            start, self._num_decided = self._num_decided, self._num_decided + len(text)
+            if part is Part.TAG:
+                continue
+            is_reasoning = part is Part.REASONING
+            last = self.spans[-1] if self.spans else None
+            if last is not None and (last.end, last.is_reasoning) == (start, is_reasoning):
+                self.spans[-1] = last._replace(end=self._num_decided)
+            else:
+                self.spans.append(AnswerSpan(start, self._num_decided, is_reasoning))
+
+
+def find_spans(
+    steps: Iterable[StepDone],
+    text: str,
+    tags: ReasoningFormat = THINK_TAGS,
+    begins_inside: bool = False,
+) -> Spans:
+    """The spans of an answer that is complete, or as complete as it will be.
+
+    Args:
+        steps: Its steps, as far as they are known.
+        text: All of its text.
+        tags: The model's format.
+        begins_inside: The prompt ended with the start tag.
+    """
+    reader, pieces = SpanReader(tags, begins_inside), VisiblePieces()
+    for step in steps:
+        for piece in pieces.add(step):
+            reader.add(piece)
+    for piece in pieces.release(len(text.encode("utf-8", "surrogatepass"))):
+        reader.add(piece)
+    if not text.startswith(reader.text):  # its steps are damaged
+        reader = SpanReader(tags._replace(tokens=()), begins_inside)
+    reader.add_text(text[len(reader.text) :])
+    reader.finish()
+    return tuple(reader.spans)
+
+
+def text_spans(text: str) -> Spans:
+    """The spans of a text of which nothing else is known: reasoning is what `<think>` opens."""
+    return find_spans((), text)
+
+
+def answer_text(text: str, spans: Sequence[AnswerSpan]) -> str:
+    """The answer itself; empty if all of the text is reasoning."""
+    return _joined(text, spans, is_reasoning=False)
+
+
+def reasoning_text(text: str, spans: Sequence[AnswerSpan]) -> str:
+    """The reasoning; empty if there is none."""
+    return _joined(text, spans, is_reasoning=True)
+
+
+def _joined(text: str, spans: Sequence[AnswerSpan], is_reasoning: bool) -> str:
+    parts = (text[one.start : one.end] for one in spans if one.is_reasoning is is_reasoning)
+    return "\n\n".join(parts)

@@ -1,0 +1,214 @@
+"""How a chat template sets reasoning apart, learned by rendering synthetic conversations."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from medusa_core.errors import TemplateError
+from medusa_core.messages import THINK_TAGS, ReasoningFormat
+from medusa_core.models.text.tokenizer import Tokenizer
+
+RenderTurns = Callable[[Sequence[Mapping[str, Any]], bool, bool | None], str]
+
+_MOST_S = 2.0
+_QUESTION, _REASONING, _ANSWER = "zqquestion", "zqreasoning", "zqanswer"
+_TAG = re.compile(r"<[^<>\s][^<>\n]{0,40}>|\[/?[A-Z][A-Z_ ]{1,40}\]")
+_NAMED_TAG = re.compile(r"<(\w[\w:.-]{1,40})>")
+_MOST_TAG_CHARS = 100
+_USER = {"role": "user", "content": _QUESTION}
+_FIELDS = dict.fromkeys(("reasoning_content", "reasoning", "thinking", "thought"), _REASONING)
+_CALL = {
+    "id": "call00000",
+    "type": "function",
+    "function": {"name": _ANSWER, "arguments": {"a": "b"}},
+}
+# An assistant's turn with reasoning, in the forms in which templates take it.
+_TURNS: tuple[dict[str, Any], ...] = (
+    {"content": _ANSWER, **_FIELDS},
+    {
+        "content": [
+            {"type": "thinking", "thinking": _REASONING},
+            {"type": "text", "text": _ANSWER},
+        ]
+    },
+    {
+        "content": {
+            "blocks": [
+                {"type": "thoughts", "text": _REASONING},
+                {"type": "response", "text": _ANSWER},
+            ]
+        }
+    },
+    {"content": "", "tool_calls": [_CALL], **_FIELDS},
+)
+# What rendering doesn't show: texts of the template, and the format of its models.
+_KNOWN: tuple[tuple[tuple[str, ...], ReasoningFormat], ...] = (
+    (
+        ("<|channel|>", "analysis", "<|message|>"),
+        ReasoningFormat(
+            "<|channel|>analysis<|message|>",
+            "<|end|>",
+            "<|start|>assistant",
+            ("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
+        ),
+    ),
+    (
+        ("<|START_THINKING|>",),
+        ReasoningFormat(
+            "<|START_THINKING|>",
+            "<|END_THINKING|>",
+            responses=("<|START_RESPONSE|>", "<|START_TEXT|>"),
+            response_ends=("<|END_RESPONSE|>", "<|END_TEXT|>"),
+        ),
+    ),
+    (
+        ("[BEGIN FINAL RESPONSE]",),
+        ReasoningFormat(
+            "Here are my reasoning steps:",
+            "[BEGIN FINAL RESPONSE]",
+            response_ends=("[END FINAL RESPONSE]",),
+        ),
+    ),
+    (
+        ("Here is my thought process:", "Here is my response:"),
+        ReasoningFormat("Here is my thought process:", "Here is my response:"),
+    ),
+    (
+        ("between <think></think>", "between <response></response>"),
+        ReasoningFormat(responses=("<response>",), response_ends=("</response>",)),
+    ),
+    (("[THINK]", "[/THINK]"), ReasoningFormat("[THINK]", "[/THINK]")),
+    (("<|inner_prefix|>",), ReasoningFormat("<|inner_prefix|>", "<|inner_suffix|>")),
+    (("<|channel>thought", "<channel|>"), ReasoningFormat("<|channel>thought", "<channel|>")),
+    (
+        ("<|open|>", "<|close|>", "<|sep|>", "think", "response"),
+        ReasoningFormat(
+            "<|open|>think<|sep|>",
+            "<|close|>think<|sep|>",
+            responses=("<|open|>response<|sep|>",),
+            response_ends=("<|close|>response<|sep|>", "<|close|>message<|sep|>"),
+        ),
+    ),
+)
+
+
+def learn_reasoning(render: RenderTurns, source: str) -> ReasoningFormat:
+    """Learn the format of a template; `<think>` where it shows none, as most models write that.
+
+    Args:
+        render: Renders messages, with or without the generation prompt, thinking or not; raises
+            `TemplateError` where the template refuses.
+        source: The template.
+    """
+    for texts, known in _KNOWN:
+        if all(text in source for text in texts):
+            return known
+    prompts = _Prompts(render)
+    openings = [prompts.after_question([_USER], True, thinks) for thinks in (None, True, False)]
+    found = [opening for opening in openings if opening]
+    for turn in _TURNS:
+        for thinks in (None, True):
+            written = prompts.after_question([_USER, {"role": "assistant", **turn}], False, thinks)
+            learned = _format_of(written, found)
+            if learned is not None:
+                return learned
+    return next(_named_formats(found, source), THINK_TAGS)
+
+
+def with_token_ids(tags: ReasoningFormat, tokenizer: Tokenizer) -> ReasoningFormat:
+    """The format with the ids of those parts of its tags that are tokens of a vocabulary."""
+    names = {part for tag in tags.tags for part in (tag, *_TAG.findall(tag))}
+    ids = ((tokenizer.token_id(name), name) for name in sorted(names))
+    return tags._replace(tokens=tuple((number, name) for number, name in ids if number is not None))
+
+
+class _Prompts:
+    """Renders for a limited time: what a template refuses, or has no time left for, is empty."""
+
+    def __init__(self, render: RenderTurns) -> None:
+        self._render = render
+        self._end_s = time.monotonic() + _MOST_S
+
+    def after_question(
+        self, turns: Sequence[Mapping[str, Any]], opens_answer: bool, thinks: bool | None
+    ) -> str:
+        """What is written after the question."""
+        if time.monotonic() > self._end_s:
+            return ""
+        try:
+            text = self._render(turns, opens_answer, thinks)
+        except TemplateError:
+            return ""
+        return text.rpartition(_QUESTION)[2]
+
+
+def _format_of(written: str, openings: Sequence[str]) -> ReasoningFormat | None:
+    """The format of a rendered turn; None where it doesn't show the reasoning before the answer.
+
+    Args:
+        written: The turn, after the question.
+        openings: Generation prompts, with reasoning opened in them or not.
+    """
+    before, found, rest = written.partition(_REASONING)
+    between, answers, behind = rest.partition(_ANSWER)
+    if not found or not answers or not between.strip():
+        return None
+    start = _start_of(before, openings)
+    end, header, response = _split_between(between.strip(), openings)
+    first = _TAG.match(behind.strip())
+    ends = (first.group(),) if response and first is not None else ()
+    learned = ReasoningFormat(start, end, header, (response,) if response else (), ends)
+    is_sound = start and end and start != end
+    return learned if is_sound and all(map(_is_tag, learned.tags)) else None
+
+
+def _start_of(before: str, openings: Sequence[str]) -> str:
+    """The start tag: what the reasoning has before it and a generation prompt lacks.
+
+    Where every prompt opens the reasoning, it is the last tag, which must tell those from others.
+    """
+    bare = [one.rstrip() for one in openings if before.startswith(one.rstrip())]
+    longer = [before[len(one) :].strip() for one in bare]
+    if shortest := min(filter(None, longer), key=len, default=""):
+        return shortest
+    text = before.rstrip()
+    others = [one.rstrip() for one in openings if one.rstrip() != text]
+    for place in sorted((tag.start() for tag in _TAG.finditer(text)), reverse=True):
+        start = text[place:]
+        if not any(one.endswith(start) for one in others):
+            return start
+    return ""
+
+
+def _split_between(between: str, openings: Sequence[str]) -> tuple[str, str, str]:
+    """End tag, header of a further message, and response tag of what is written in between."""
+    bare = min(openings, key=len, default="").rstrip()
+    for tag in _TAG.finditer(bare):
+        header = bare[tag.start() :]
+        end, found, response = between.partition(header)
+        if found and end.strip():
+            return end.strip(), header, response.strip()
+    first = _TAG.match(between)
+    if first is None:
+        return "", "", ""
+    rest = between[first.end() :].strip()
+    is_tag = _TAG.fullmatch(rest) is not None and rest != f"<{_ANSWER}>"
+    return first.group(), "", rest if is_tag else ""
+
+
+def _named_formats(openings: Sequence[str], source: str) -> Iterator[ReasoningFormat]:
+    """Formats of pairs such as `<reason>` and `</reason>`, of which a prompt ends with one."""
+    for opening in openings:
+        for name in _NAMED_TAG.findall(opening)[-1:]:
+            start, end = f"<{name}>", f"</{name}>"
+            is_last = opening.rstrip().endswith((start, end))
+            if is_last and start in source and end in source:
+                yield ReasoningFormat(start, end)
+
+
+def _is_tag(text: str) -> bool:
+    sentinels = (_QUESTION, _REASONING, _ANSWER)
+    return len(text) <= _MOST_TAG_CHARS and not any(one in text for one in sentinels)

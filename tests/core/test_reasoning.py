@@ -1,0 +1,333 @@
+"""Reasoning apart from the answer, however the text comes, in every format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medusa_core.chats.reasoning import (
+    NO_TOKEN_ID,
+    AnswerSpan,
+    Part,
+    ReasoningParser,
+    SpanReader,
+    VisiblePiece,
+    answer_text,
+    find_spans,
+    reasoning_text,
+    text_spans,
+)
+from medusa_core.messages import (
+    REASONING,
+    TARGET,
+    THINK_TAGS,
+    ReasoningFormat,
+    StepDone,
+    StepTimes,
+)
+
+GPT_OSS = ReasoningFormat(
+    "<|channel|>analysis<|message|>",
+    "<|end|>",
+    "<|start|>assistant",
+    ("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
+)
+APRIEL = ReasoningFormat(
+    "Here are my reasoning steps:",
+    "[BEGIN FINAL RESPONSE]",
+    response_ends=("[END FINAL RESPONSE]",),
+)
+GRANITE = ReasoningFormat(responses=("<response>",), response_ends=("</response>",))
+COHERE = ReasoningFormat(
+    "<|START_THINKING|>",
+    "<|END_THINKING|>",
+    responses=("<|START_RESPONSE|>", "<|START_TEXT|>"),
+    response_ends=("<|END_RESPONSE|>", "<|END_TEXT|>"),
+)
+TWO_MESSAGES = ReasoningFormat(
+    "to=self<|message|>", "<|eom|>", "<|start|>assistant", ("to=user<|message|>",), ("<|eot|>",)
+)
+PLAIN_PAIRS = {
+    "think": THINK_TAGS,
+    "mistral": ReasoningFormat("[THINK]", "[/THINK]"),
+    "apertus": ReasoningFormat("<|inner_prefix|>", "<|inner_suffix|>"),
+    "gemma 4": ReasoningFormat("<|channel>thought", "<channel|>"),
+    "seed": ReasoningFormat("<seed:think>", "</seed:think>"),
+    "minimax": ReasoningFormat("<mm:think>", "</mm:think>"),
+    "hunyuan": ReasoningFormat("<think:opensource>", "</think:opensource>"),
+}
+# A format, what its model writes, and the reasoning and the answer in that.
+CASES: dict[str, tuple[ReasoningFormat, str, str, str]] = {
+    **{
+        name: (tags, f"\n{tags.start}Hm, <b>so</b>.{tags.end}\n\nFour.", "Hm, <b>so</b>.", "Four.")
+        for name, tags in PLAIN_PAIRS.items()
+    },
+    **{
+        f"{name}, none": (tags, "  <b>bold</b> [T] <|", "", "  <b>bold</b> [T] <|")
+        for name, tags in PLAIN_PAIRS.items()
+    },
+    "gpt-oss": (
+        GPT_OSS,
+        (
+            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+            "<|channel|>final<|message|>Four."
+        ),
+        "Hm.",
+        "Four.",
+    ),
+    "gpt-oss, final alone": (GPT_OSS, "<|channel|>final<|message|>Four.", "", "Four."),
+    "gpt-oss, twice": (
+        GPT_OSS,
+        (
+            "<|channel|>analysis<|message|>One.<|end|><|start|>assistant"
+            "<|channel|>commentary<|message|>Wait.<|end|><|start|>assistant"
+            "<|channel|>analysis<|message|>Two.<|end|><|start|>assistant"
+            "<|channel|>final<|message|>Four."
+        ),
+        "One.\n\nTwo.",
+        "Wait.\n\nFour.",
+    ),
+    "gpt-oss, a call": (
+        GPT_OSS,
+        (
+            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+            "<|channel|>commentary to=functions.clock <|constrain|>json<|message|>{}"
+        ),
+        "Hm.",
+        "<|channel|>commentary to=functions.clock <|constrain|>json<|message|>{}",
+    ),
+    "apriel": (
+        APRIEL,
+        (
+            "Here are my reasoning steps:\nHm. [BEGIN\n[BEGIN FINAL RESPONSE]\nFour.\n"
+            "[END FINAL RESPONSE]\n"
+        ),
+        "\nHm. [BEGIN\n",
+        "Four.\n",
+    ),
+    "granite": (
+        GRANITE,
+        "<think>Hm.</think>\n<response>\nA <response> of four.</response>",
+        "Hm.",
+        "A <response> of four.",
+    ),
+    "granite, response alone": (GRANITE, "<response>Four.</response>", "", "Four."),
+    "cohere": (
+        COHERE,
+        "<|START_THINKING|>Hm.<|END_THINKING|><|START_RESPONSE|>Four.<|END_RESPONSE|>",
+        "Hm.",
+        "Four.",
+    ),
+    "two messages": (
+        TWO_MESSAGES,
+        " to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>Four.<|eot|>",
+        "Hm.",
+        "Four.",
+    ),
+    "never ends": (THINK_TAGS, "<think>Hm </thin", "Hm </thin", ""),
+    "a tag in the answer": (
+        THINK_TAGS,
+        "<think>a</think>Write <think>b</think>.",
+        "a",
+        "Write <think>b</think>.",
+    ),
+}
+TOKEN = re.compile(r"<[^<>\s][^<>\n]{0,40}>|\[/?[A-Z][A-Z_ ]{1,40}\]")
+BY_TOKENS = [name for name in CASES if name not in ("apriel", "granite", "a tag in the answer")]
+
+Piece = tuple[str, int]
+
+
+def with_ids(tags: ReasoningFormat) -> ReasoningFormat:
+    names = sorted({name for tag in tags.tags for name in TOKEN.findall(tag)})
+    return tags._replace(tokens=tuple((900 + n, name) for n, name in enumerate(names)))
+
+
+def cut(text: str, cuts: Sequence[int]) -> list[Piece]:
+    places = [0, *sorted(min(place, len(text)) for place in cuts), len(text)]
+    return [(text[begin:end], NO_TOKEN_ID) for begin, end in pairwise(places) if begin < end]
+
+
+def as_tokens(text: str, tags: ReasoningFormat, shown: bool) -> list[Piece]:
+    """Tags as tokens, and each character between them as a piece."""
+    ids = {name: number for number, name in tags.tokens}
+    pieces: list[Piece] = []
+    for part in re.split(f"({'|'.join(map(re.escape, ids))})", text):
+        if part in ids:
+            pieces.append((part if shown else "", ids[part]))
+        else:
+            pieces += [(character, NO_TOKEN_ID) for character in part]
+    return pieces
+
+
+def parsed(
+    tags: ReasoningFormat, pieces: Sequence[Piece], inside: bool = False
+) -> list[tuple[str, Part]]:
+    parser = ReasoningParser(tags, inside)
+
+    def parts() -> Iterator[tuple[str, Part]]:
+        for text, token_id in pieces:
+            yield from parser.push(text, token_id)
+        yield from parser.finish()
+
+    return list(parts())
+
+
+def joined(parts: Sequence[tuple[str, Part]]) -> tuple[str, str]:
+    """Reasoning and answer; messages of one kind that tags part are paragraphs."""
+    found: dict[Part, str] = {Part.REASONING: "", Part.ANSWER: ""}
+    last: Part | None = None
+    for text, part in parts:
+        assert text
+        if part is Part.TAG:
+            last = None
+            continue
+        gap = "\n\n" if found[part] and last is not part else ""
+        found[part] += gap + text
+        last = part
+    return found[Part.REASONING], found[Part.ANSWER]
+
+
+def spans_by(tags: ReasoningFormat, pieces: Sequence[Piece]) -> tuple[str, str]:
+    reader = SpanReader(tags)
+    for text, token_id in pieces:
+        before = list(reader.spans)
+        reader.add(VisiblePiece(text, token_id, TARGET))
+        if before:  # nothing that was shown is shown as something else
+            assert reader.spans[: len(before) - 1] == before[:-1]
+            assert reader.spans[len(before) - 1]._replace(end=0) == before[-1]._replace(end=0)
+            assert reader.spans[len(before) - 1].end >= before[-1].end
+    reader.finish()
+    return reasoning_text(reader.text, reader.spans), answer_text(reader.text, reader.spans)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_spelled_tags_are_found_in_one_piece_and_character_by_character(name: str) -> None:
+    tags, text, thought, answer = CASES[name]
+    if tags.header:
+        return  # such models have tokens for them: messages of their own are only found by these
+    assert joined(parsed(tags, cut(text, []))) == (thought, answer)
+    assert joined(parsed(tags, cut(text, range(len(text))))) == (thought, answer)
+    assert spans_by(tags, cut(text, range(len(text)))) == (thought, answer)
+
+
+@pytest.mark.parametrize("shown", [False, True], ids=["special", "with text"])
+@pytest.mark.parametrize("name", BY_TOKENS)
+def test_tags_that_are_tokens_are_found(name: str, shown: bool) -> None:
+    tags, text, thought, answer = CASES[name]
+    tags = with_ids(tags)
+    pieces = as_tokens(text, tags, shown)
+    if not shown:  # what isn't shown isn't in the answer either
+        answer = re.sub("|".join(re.escape(token) for _, token in tags.tokens), "", answer)
+    if name == "never ends":
+        thought = "Hm </thin"
+    assert joined(parsed(tags, pieces)) == (thought, answer)
+    assert spans_by(tags, pieces) == (thought, answer)
+
+
+@given(st.sampled_from(sorted(CASES)), st.lists(st.integers(0, 200)), st.booleans())
+def test_however_the_text_is_cut_its_parts_are_the_same(
+    name: str, cuts: list[int], inside: bool
+) -> None:
+    tags, text, _, _ = CASES[name]
+    whole = joined(parsed(tags, cut(text, []), inside))
+    assert joined(parsed(tags, cut(text, cuts), inside)) == whole
+
+
+TEXTS = st.lists(
+    st.sampled_from(["<think>", "</think>", "<thi", "</", "<", " ", "\n", "word", "ü", "nk>"])
+).map("".join)
+
+
+@given(TEXTS, st.lists(st.integers(0, 60)), st.booleans())
+def test_no_character_is_lost_and_none_comes_twice(
+    text: str, cuts: list[int], inside: bool
+) -> None:
+    parts = parsed(THINK_TAGS, cut(text, cuts), inside)
+    assert "".join(part for part, _ in parts) == text
+    assert joined(parts) == joined(parsed(THINK_TAGS, cut(text, []), inside))
+
+
+@pytest.mark.parametrize(
+    ("text", "thought", "answer"),
+    [
+        ("so far", "so far", ""),
+        ("a\n</think>\n\nb", "a\n", "b"),
+        ("a </think> b", "a ", "b"),
+        ("<think>a</think>b", "a", "b"),
+    ],
+)
+def test_an_answer_that_begins_inside_is_reasoning_until_it_ends(
+    text: str, thought: str, answer: str
+) -> None:
+    assert joined(parsed(THINK_TAGS, cut(text, range(len(text))), inside=True)) == (thought, answer)
+
+
+@pytest.mark.parametrize("shown", [False, True], ids=["special", "with text"])
+def test_where_tags_are_tokens_spelled_ones_are_text(shown: bool) -> None:
+    tags = with_ids(THINK_TAGS)
+    (close, _), (opening, _) = tags.tokens
+
+    def token(number: int) -> Piece:
+        return (dict(tags.tokens)[number] if shown else "", number)
+
+    spelled = cut("The tag </think> closes.", range(30))
+    pieces = [token(opening), *spelled, token(close), *cut("<think> opens.", range(30))]
+    assert joined(parsed(tags, pieces)) == ("The tag </think> closes.", "<think> opens.")
+    assert joined(parsed(tags, spelled)) == ("", "The tag </think> closes.")
+    assert joined(parsed(tags, cut("<think>a</think>b", [1, 9]))) == ("", "<think>a</think>b")
+
+
+def test_cases_of_late_tags_are_answers() -> None:
+    for text in (
+        (
+            "Reasoning models write this form:\n\n```\n<think>\nthe thought\n</think>\n"
+            "the answer\n```\n\nThat is all."
+        ),
+        "Tags:\n</think>\nis the closing one.",
+        *("", " ", "a <think>b</think>", "Write </think> to end it.", "<b>", "<thinker>a", "<thi"),
+    ):
+        assert answer_text(text, text_spans(text)) == text
+        assert reasoning_text(text, text_spans(text)) == ""
+    inside = find_spans((), "I think hard about it.</think>The answer is 4.", THINK_TAGS, True)
+    assert inside == (AnswerSpan(0, 22, True), AnswerSpan(30, 46, False))
+
+
+def test_reasoning_of_another_machine_is_what_that_machine_says() -> None:
+    reader = SpanReader()
+    pieces = [("<think>\n", TARGET), ("The tag </think> closes.", REASONING)]
+    for text, source in [*pieces, ("\n</think>\n\n", TARGET), ("<think> opens.", TARGET)]:
+        reader.add(VisiblePiece(text, NO_TOKEN_ID, source))
+    reader.finish()
+    assert reasoning_text(reader.text, reader.spans) == "\nThe tag </think> closes.\n"
+    assert answer_text(reader.text, reader.spans) == "<think> opens."
+
+
+def steps(pieces: Sequence[tuple[bytes, int]], num_held: int = 0) -> tuple[StepDone, ...]:
+    made, num_bytes = [], 0
+    for number, (piece, token_id) in enumerate(pieces):
+        num_bytes += len(piece)
+        made.append(
+            StepDone(
+                *("s", "r", number, (token_id,), (piece,), (TARGET,)),
+                *(max(0, num_bytes - num_held), 1, (TARGET,), StepTimes(0, 0, 0, 0), 0.0, 1),
+            )
+        )
+    return tuple(made)
+
+
+def test_steps_tell_spans_also_of_what_was_held_back_at_their_end() -> None:
+    tags = with_ids(THINK_TAGS)
+    (close, _), (opening, _) = tags.tokens
+    pieces = [(b"<think>", opening), ("ü".encode(), 1), (b"</think>", close), (b"Yes", 2)]
+    text = "<think>ü</think>Yes"
+    for num_held in (0, 2, 5, 50):
+        spans = find_spans(steps(pieces, num_held), text, tags)
+        assert (reasoning_text(text, spans), answer_text(text, spans)) == ("ü", "Yes")
+    lost = find_spans(steps(pieces[2:]), text, tags)  # its steps are damaged
+    assert (reasoning_text(text, lost), answer_text(text, lost)) == ("ü", "Yes")
