@@ -14,6 +14,7 @@ from medusa_core.chats.conversation import (
     new_id,
 )
 from medusa_core.chats.thinking import without_thinking
+from medusa_core.errors import Cancelled
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     Cancel,
@@ -91,7 +92,7 @@ class Titles(QObject):
         self._pending[request_id] = conversation_id
         # Whatever drafts for the model: not every one has Medusa heads.
         settings = GenerateSettings(drafter="", max_new_tokens=_MOST_TOKENS, stop=("\n",))
-        self._bridge.submit(Generate(_SESSION, request_id, messages, settings))
+        self._bridge.submit(Generate(_SESSION, request_id, messages, settings, is_background=True))
 
     def _receive(self, events: tuple[Event, ...]) -> None:
         for event in events:
@@ -100,7 +101,9 @@ class Titles(QObject):
             if isinstance(event, GenerationDone):
                 self._take(self._pending.pop(event.request_id), event)
             elif isinstance(event, Failed):
-                self._waiting.pop(self._pending.pop(event.request_id), None)
+                conversation_id = self._pending.pop(event.request_id)
+                if event.kind != Cancelled.__name__:
+                    self._waiting.pop(conversation_id, None)
 
     def _take(self, conversation_id: str, done: GenerationDone) -> None:
         self._bridge.submit(CloseSession(_SESSION, new_id()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
-from medusa_core.errors import MedusaError, RequestError
+from medusa_core.errors import MedusaError, OutOfMemoryError, RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 PLAIN = "none"
 # Few and short questions: somebody may be waiting to ask.
 _USUAL, _USUAL_TOKENS, _USUAL_S = 8, 48, 120.0
+_ROOM = 512  # rows for a short question, its answer and the widest trees of a draft model
 
 
 @dataclass(slots=True)
@@ -90,21 +91,28 @@ class DrafterRace:
         self._scheduler = Scheduler()
 
     def advance(self) -> None:
-        """One piece of work of one answer."""
+        """One piece of work of one answer.
+
+        Raises:
+            OutOfMemoryError: Other sessions hold the rows; call it again when they have freed some.
+        """
         if self.is_done:
             return
         name = self._left[0]
         try:
             if self._answer is None:
+                self._check_room()
                 self._answer = self._begin(name)
             self._step(self._answer)
         except RequestError as error:
             log.info("a question is left out: %s", error.message)
             self.pause()
             self._next_question(counts=False)
-        except MedusaError:
-            log.exception("the drafter %s leaves the race", name)
+        except MedusaError as error:
             self.pause()
+            if isinstance(error, OutOfMemoryError) and self._others_hold_rows:
+                raise
+            log.exception("the drafter %s leaves the race", name)
             del self._tuners[name]
             self._left = [other for other in self._left if other != name]
             self._round.pop(name, None)
@@ -139,10 +147,27 @@ class DrafterRace:
             if name in self._tuners
         )
 
+    @property
+    def _others_hold_rows(self) -> bool:
+        return any(pool.free_rows < pool.num_rows for pool in self._target.cache_pools)
+
+    def _check_room(self) -> None:
+        """Heads and draft models without room would draft nothing, and seem slow.
+
+        Raises:
+            OutOfMemoryError: A pool has too few free rows, as other sessions hold them.
+        """
+        for pool in self._target.cache_pools:
+            if pool.free_rows < min(_ROOM, pool.num_rows):
+                raise OutOfMemoryError(
+                    "The race of the drafters finds no free rows in the cache.",
+                    "It goes on when conversations have freed some.",
+                )
+
     def _begin(self, name: str) -> _Answer:
         settings = GenerateSettings(drafter=name, max_new_tokens=self._max_new_tokens)
         messages_of = (ChatMessage(Role.USER, self._questions[max(0, self._place)]),)
-        session = Session(self._target)
+        session = Session(self._target, has_one_answer=True)
         try:
             request = Generate("race", "race", messages_of, settings)
             return _Answer(

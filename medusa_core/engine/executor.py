@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from medusa_core.engine.counting import count
@@ -66,16 +67,23 @@ class Executor:
         self._is_cancelled = is_cancelled
         self._failures = Failures(self._send)
         self._model = ModelSlot(self._send, is_cancelled, self._evict)
-        self._measurements = Measurements(self._model, self._send, self._fail)
         self._sessions = Sessions()
+        self._measurements = Measurements(
+            self._model, self._send, self._fail, lambda: bool(self._sessions.ids)
+        )
         self._scheduler = Scheduler()
         self._running: list[Generation] = []
         self._waiting: list[Generate] = []
+        self._background: list[Generate] = []  # begins when nothing else is answered
+        self._lacks_room = False  # for the first of these
+        self._may_evict = True
         self._ended = False  # an answer has, since those that wait tried
 
     @property
     def has_work(self) -> bool:
-        return bool(self._running or self._waiting or self._measurements.has_work)
+        has_background = bool(self._background) and not self._lacks_room
+        in_spare_time = has_background or self._measurements.has_work
+        return bool(self._running or self._waiting or self._ended or in_spare_time)
 
     def handle(self, command: Command) -> None:
         """Carry out a command; whatever fails becomes a `Failed` event."""
@@ -89,7 +97,7 @@ class Executor:
             self._fail(command, error)
 
     def work(self) -> None:
-        """Let answers take a step; after the last answer, measure."""
+        """Let answers take a step; after the last answer, those in the background, then measure."""
         try:
             self._work()
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any step
@@ -98,12 +106,19 @@ class Executor:
 
     def _work(self) -> None:
         if self._ended:
-            self._ended = False
+            self._ended = self._lacks_room = False
+            self._measurements.retry()
             self._begin_waiting()
         if not self._running:
-            self._measurements.step()
+            with self._without_eviction():
+                if not self._begin_background():
+                    self._measurements.step()
             return
-        results = self._scheduler.step(self._running)
+        if self._running[0].request.is_background:
+            with self._without_eviction():
+                results = self._scheduler.step(self._running)
+        else:
+            results = self._scheduler.step(self._running)
         # Who failed comes last: where the device is lost by it, nobody is told more.
         for result in sorted(results, key=lambda result: result.error is not None):
             if not self._requests.is_open(result.generation.request):
@@ -169,10 +184,7 @@ class Executor:
                         self._free()
 
     def _calibrate(self, command: Calibrate) -> None:
-        if self._running:
-            self._measurements.wait(command)
-        else:
-            self._measurements.calibrate(command)
+        self._measurements.wait(command)
 
     def _generate(self, command: Generate) -> None:
         """Begin an answer, or let it wait where other answers have the cache.
@@ -182,9 +194,13 @@ class Executor:
         """
         if any(one.session_id == command.session_id for one in self._waiting):
             raise _busy()
+        if command.is_background:
+            self._background.append(command)
+            return
         if self._waiting:
             self._waiting.append(command)
             return
+        self._interrupt_background()
         try:
             self._begin(command)
         except OutOfMemoryError:
@@ -206,6 +222,38 @@ class Executor:
                 self._fail(command, error)
             except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
                 self._fail(command, error)
+
+    def _begin_background(self) -> bool:
+        """Begin the first answer of the background; False where there is none, or no room."""
+        if not self._background or self._lacks_room:
+            return False
+        command = self._background[0]
+        try:
+            self._begin(command)
+        except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
+            if isinstance(error, OutOfMemoryError) and self._sessions.ids:
+                self._lacks_room = True
+                return False
+            self._fail(command, error)
+        del self._background[:1]  # a lost device has ended all of them
+        return True
+
+    def _interrupt_background(self) -> None:
+        """Stop the answer of the background, if one is running; it begins again later."""
+        for generation in list(self._running):
+            if generation.request.is_background:
+                self._running.remove(generation)
+                self._sessions.close(generation.request.session_id)
+                self._background.insert(0, generation.request)
+
+    @contextmanager
+    def _without_eviction(self) -> Iterator[None]:
+        """Let nothing that runs in spare time take a conversation's rows."""
+        self._may_evict = False
+        try:
+            yield
+        finally:
+            self._may_evict = True
 
     def _begin(self, command: Generate) -> None:
         target, tuner = self._model.target, self._model.tuner
@@ -252,11 +300,12 @@ class Executor:
         if self._measurements.cancel(command.request_id):
             return
         ids = (command.session_id, command.request_id)
-        for waiting in self._waiting:
-            if (waiting.session_id, waiting.request_id) == ids:
-                self._waiting.remove(waiting)
-                self._fail(waiting, Cancelled("This was stopped before it began."))
-                return
+        for queue in (self._waiting, self._background):
+            for waiting in queue:
+                if (waiting.session_id, waiting.request_id) == ids:
+                    queue.remove(waiting)
+                    self._fail(waiting, Cancelled("This was stopped before it began."))
+                    return
         for generation in self._running:
             request = generation.request
             if (request.session_id, request.request_id) == ids:
@@ -265,9 +314,9 @@ class Executor:
 
     def _close_session(self, command: CloseSession) -> None:
         self._ended = True
-        for waiting in list(self._waiting):
-            if waiting.session_id == command.session_id:
-                self._waiting.remove(waiting)
+        for queue in (self._waiting, self._background):
+            for waiting in [one for one in queue if one.session_id == command.session_id]:
+                queue.remove(waiting)
                 self._fail(waiting, Cancelled("This conversation was closed."))
         for generation in list(self._running):
             if generation.request.session_id == command.session_id:
@@ -278,8 +327,9 @@ class Executor:
         trim_heap()
 
     def _cancel_all(self) -> None:
-        while self._waiting:
-            self._fail(self._waiting.pop(0), Cancelled("This was stopped before it began."))
+        for queue in (self._waiting, self._background):
+            while queue:
+                self._fail(queue.pop(0), Cancelled("This was stopped before it began."))
         while self._running:  # a device that is lost by one of them ends them all
             self._end(self._running[0], learns=False)
 
@@ -304,8 +354,9 @@ class Executor:
             self._send(event)
 
     def _evict(self) -> bool:
-        """Free the cache of an idle session; False where all are being answered."""
-        return self._sessions.evict({one.request.session_id for one in self._running})
+        """Free the cache of an idle session; False where all are answered, or none may go."""
+        busy = {one.request.session_id for one in self._running}
+        return self._may_evict and self._sessions.evict(busy)
 
     def _free(self) -> int:
         """Forget the model with all that lives in it. Returns the bytes that it had taken."""
@@ -328,9 +379,11 @@ class Executor:
         """Report an error; a lost device ends all answers."""
         self._failures.report(command, error)
         if self._failures.is_lost:
-            lost = (*(one.request for one in self._running), *self._waiting)
+            running = (one.request for one in self._running)
+            lost = (*running, *self._waiting, *self._background)
             self._running.clear()
             self._waiting.clear()
+            self._background.clear()
             for request in lost:
                 self._failures.report_lost(request)
             self._measurements.clear()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from medusa_core.engine.drafter_race import DrafterRace, usual_race
 from medusa_core.engine.model_slot import ModelSlot
-from medusa_core.errors import Cancelled, RequestError
+from medusa_core.errors import Cancelled, OutOfMemoryError, RequestError
 from medusa_core.messages import (
     Calibrate,
     Calibrated,
@@ -17,12 +18,16 @@ from medusa_core.messages import (
     Raced,
 )
 
+log = logging.getLogger(__name__)
+
 
 class Measurements:
     """Calibrations that wait, and a race of the drafters, which goes on step by step.
 
+    They use free rows of the cache only, and are postponed where there are too few.
+
     Attributes:
-        has_work: Something is to be measured.
+        has_work: Something is to be measured, and there may be room for it.
     """
 
     def __init__(
@@ -30,6 +35,7 @@ class Measurements:
         model: ModelSlot,
         on_event: Callable[[Event], None],
         on_error: Callable[[Message, BaseException], None],
+        has_sessions: Callable[[], bool],
     ) -> None:
         """Measure nothing yet.
 
@@ -37,36 +43,52 @@ class Measurements:
             model: What is measured.
             on_event: Gets what was measured.
             on_error: Learns which command failed, and how.
+            has_sessions: Whether conversations hold rows of the cache.
         """
         self._model, self._send, self._fail = model, on_event, on_error
+        self._has_sessions = has_sessions
         self._waiting: list[Calibrate] = []
         self._calibrated: Calibrate | None = None
-        self._race: tuple[Race, DrafterRace] | None = None
+        self._race_command: Race | None = None
+        self._race: DrafterRace | None = None
+        self._lacks_room = False
 
     @property
     def has_work(self) -> bool:
-        return bool(self._waiting or self._race)
+        return not self._lacks_room and bool(self._waiting or self._race_command)
+
+    def retry(self) -> None:
+        """Go on with what was postponed: rows of the cache may have become free."""
+        self._lacks_room = False
 
     def step(self) -> None:
         """One piece of work."""
+        if not self.has_work:
+            return
         if self._waiting:
             command: Calibrate | Race = self._waiting.pop(0)
-        elif self._race is not None:
-            command = self._race[0]
+        elif self._race_command is not None:
+            command = self._race_command
         else:
             return
         try:
-            self.calibrate(command) if isinstance(command, Calibrate) else self._race_on()
+            self._calibrate(command) if isinstance(command, Calibrate) else self._race_on(command)
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any measurement
+            if isinstance(error, OutOfMemoryError) and self._has_sessions():
+                log.info("%s waits for free rows of the cache", type(command).__name__)
+                self._lacks_room = True
+                if isinstance(command, Calibrate):
+                    self._waiting.insert(0, command)
+                return
             if isinstance(command, Race):
-                self._race = None
+                self._race = self._race_command = None
             self._fail(command, error)
 
     def wait(self, command: Calibrate) -> None:
-        """Calibrate later: measurements need the room that answers have taken."""
+        """Calibrate once nobody is answered."""
         self._waiting.append(command)
 
-    def calibrate(self, command: Calibrate) -> None:
+    def _calibrate(self, command: Calibrate) -> None:
         """Measure what steps cost, if that isn't known, and say so."""
         costs = self._model.measure()
         self._calibrated = command
@@ -86,49 +108,52 @@ class Measurements:
         Raises:
             RequestError: There is no model, or it isn't calibrated.
         """
-        target, costs = self._model.target, self._model.tuner.costs
         if self._model.speeds:
             self._send_speeds(command)
             return
-        if costs is None:
+        if self._model.tuner.costs is None and not self._waiting:
             raise RequestError("What a step costs is not known.", "Calibrate the model first.")
         self._end_race()
-        self._race = (command, usual_race(target, costs))
+        self._race_command = command
 
     def pause(self) -> None:
         """Give back the room that the race takes, for those who ask something."""
         if self._race is not None:
-            self._race[1].pause()
+            self._race.pause()
 
     def cancel(self, request_id: str) -> bool:
         """End the race if it was this request that wanted it."""
-        if self._race is None or self._race[0].request_id != request_id:
+        if self._race_command is None or self._race_command.request_id != request_id:
             return False
         self._end_race()
         return True
 
     def clear(self) -> None:
         """Measure nothing any more: the model goes, and who waits is told."""
+        self._lacks_room = False
         waiting, self._waiting = self._waiting, []
         self._calibrated = None
         for command in waiting:
             self._fail(command, _stopped())
         self._end_race()
 
-    def _race_on(self) -> None:
-        assert self._race is not None  # by `step`
-        command, race = self._race
-        race.advance()
-        if race.is_done:
-            self._race = None
-            self._model.save_speeds(race.speeds)
+    def _race_on(self, command: Race) -> None:
+        if self._race is None:
+            costs = self._model.tuner.costs
+            assert costs is not None  # calibrations come first
+            self._race = usual_race(self._model.target, costs)
+        self._race.advance()
+        if self._race.is_done:
+            self._model.save_speeds(self._race.speeds)
+            self._race = self._race_command = None
             self._send_speeds(command)
 
     def _end_race(self) -> None:
-        if self._race is not None:
-            command, race = self._race
-            self._race = None
+        command, race = self._race_command, self._race
+        self._race_command = self._race = None
+        if command is not None:
             self._fail(command, _stopped())
+        if race is not None:
             race.pause()
 
     def _send_speeds(self, command: Race) -> None:

@@ -85,6 +85,8 @@ class Generate(Message):
         shares: The context is split into this many equal parts, and the answer gets one of them;
             for answers that run at the same time.
         joins: It may be batched with other answers; False where its own speed is measured.
+        is_background: Answer while nothing else is answered, in free rows of the cache: it never
+            evicts a conversation, and begins again after an answer that interrupted it.
         updates_datastore: Later drafts are also looked up in this answer, until its conversation is
             deleted.
         tools: Functions that the model may call, each a JSON object of `name`, `description` and
@@ -102,6 +104,7 @@ class Generate(Message):
     records: bool = False
     shares: int = 1
     joins: bool = True
+    is_background: bool = False
     updates_datastore: bool = False
     tools: tuple[str, ...] = ()
     grammar: str = ""

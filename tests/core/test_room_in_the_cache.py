@@ -1,10 +1,14 @@
 """Answers that need more room in the cache than there is: they wait, and none is lost."""
 
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from medusa_core.engine.drafter_race import DrafterRace
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
@@ -12,6 +16,8 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     AnswerStarted,
+    Calibrate,
+    Calibrated,
     Cancel,
     CloseSession,
     Failed,
@@ -21,6 +27,9 @@ from medusa_core.messages import (
     LoadModel,
     LoadOptions,
     ModelLoaded,
+    Race,
+    Raced,
+    StepDone,
     StopReason,
 )
 from medusa_core.speculation.drafters.head_memory import HeadMemory
@@ -32,6 +41,7 @@ from tests.core.laws import decode, user_says
 CONTEXT = 512
 OPEN = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=0, banned=(1,))
 WIDE = replace(OPEN, max_new_tokens=300)  # one such answer has room, two don't
+LONG = replace(OPEN, max_new_tokens=16)
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +171,107 @@ def test_heads_take_the_room_of_idle_conversations(folders: Folders) -> None:
             assert isinstance(done, GenerationDone), done
     finally:
         engine.close()
+
+
+def load_with_costs(folders: Folders, kept: Path) -> EngineHarness:
+    """An engine whose cache holds one context, and whose measurements are kept."""
+    harness = EngineHarness()
+    options = LoadOptions("float32", "cpu", context_tokens=CONTEXT)
+    command = LoadModel("", "load", *folders["grouped"], options, calibrations_dir=kept)
+    assert isinstance(harness.load(command), ModelLoaded)
+    return harness
+
+
+def fill_chat(engine: EngineHarness) -> str:
+    """Let a chat take more than half of the context. Returns what it was asked."""
+    text = "say " + "a" * 640
+    done = engine.answer(text, LONG, "chat")
+    assert isinstance(done, GenerationDone)
+    assert done.num_prompt_tokens > CONTEXT // 2
+    return text
+
+
+def ask_again(engine: EngineHarness, text: str) -> GenerationDone:
+    """The same question again: all of it but the last token is cached, if nobody took it."""
+    done = engine.answer(text, LONG, "chat")
+    assert isinstance(done, GenerationDone)
+    return done
+
+
+def test_a_race_and_a_calibration_never_evict_a_conversation(
+    folders: Folders, tmp_path: Path
+) -> None:
+    engine = load_with_costs(folders, tmp_path)
+    try:
+        text = fill_chat(engine)
+        engine.submit(Calibrate("", "calibrate"))
+        engine.submit(Race("", "race"))
+        for _ in range(3):
+            done = ask_again(engine, text)
+            assert done.num_cached_tokens == done.num_prompt_tokens - 1
+        assert not engine.of("calibrate", Calibrated)
+        engine.submit(CloseSession("chat", "close"))
+        assert isinstance(engine.wait("calibrate", Calibrated, Failed), Calibrated)
+        assert isinstance(engine.wait("race", Raced, Failed), Raced)
+    finally:
+        engine.close()
+
+
+def test_a_race_that_a_question_interrupts_waits_and_ends_when_there_is_room(
+    folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = threading.Semaphore(0)
+    advance = DrafterRace.advance
+
+    def advance_slowly(race: DrafterRace) -> None:
+        steps.release()
+        time.sleep(1e-3)
+        advance(race)
+
+    monkeypatch.setattr(DrafterRace, "advance", advance_slowly)
+    engine = load_with_costs(folders, tmp_path)
+    try:
+        engine.submit(Calibrate("", "calibrate"))
+        engine.submit(Race("", "race"))
+        for _ in range(5):
+            assert steps.acquire(timeout=60)
+        text = fill_chat(engine)
+        done = ask_again(engine, text)
+        assert done.num_cached_tokens == done.num_prompt_tokens - 1
+        assert not engine.of("race", Raced)
+        engine.submit(CloseSession("chat", "close"))
+        assert isinstance(engine.wait("race", Raced, Failed), Raced)
+    finally:
+        engine.close()
+
+
+def test_an_answer_of_the_background_takes_free_rows_only(engine: EngineHarness) -> None:
+    text = fill_chat(engine)
+    title = Generate("titles", "title", user_says("say t" + "b" * 200), LONG, is_background=True)
+    engine.submit(title)
+    done = ask_again(engine, text)
+    assert done.num_cached_tokens == done.num_prompt_tokens - 1
+    assert not engine.of("title", GenerationDone)
+    engine.submit(CloseSession("chat", "close"))
+    assert isinstance(engine.wait("title", GenerationDone, Failed), GenerationDone)
+
+
+def test_an_answer_of_the_background_is_interrupted_and_begins_again(
+    engine: EngineHarness,
+) -> None:
+    title = Generate("titles", "title", user_says("say t"), WIDE, is_background=True)
+    engine.submit(title)
+    engine.wait("title", StepDone)
+    done = engine.answer("say a", LONG, "chat")
+    assert isinstance(done, GenerationDone)
+    assert not engine.of("title", GenerationDone), "the question came first"
+    ended = engine.wait("title", GenerationDone, Failed)
+    assert isinstance(ended, GenerationDone)
+    assert len(engine.of("title", AnswerStarted)) == 2
+    assert ended.num_new_tokens == 300
+
+
+def test_an_answer_of_the_background_that_never_fits_fails(engine: EngineHarness) -> None:
+    title = Generate("titles", "title", user_says("say " + "b " * 2000), LONG, is_background=True)
+    engine.submit(title)
+    assert isinstance(engine.wait("title", GenerationDone, Failed), Failed)

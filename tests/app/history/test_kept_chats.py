@@ -487,6 +487,7 @@ def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
     qtbot.waitUntil(lambda: titles(window) == ["Foxes and hens"])
     requested = engine.of_kind(Generate)[-1]
     assert (requested.session_id, requested.settings.drafter) == ("titles", "")
+    assert requested.is_background
     engine.gate.clear()
     window.chat.new_chat()
     engine.gate.set()
