@@ -158,11 +158,12 @@ class DrafterRace:
             OutOfMemoryError: A pool has too few free rows, as other sessions hold them.
         """
         for pool in self._target.cache_pools:
-            if pool.free_rows < min(_ROOM, pool.num_rows):
-                raise OutOfMemoryError(
-                    "The race of the drafters finds no free rows in the cache.",
-                    "It goes on when conversations have freed some.",
-                )
+            while pool.free_rows < min(_ROOM, pool.num_rows):
+                if not pool.evict():
+                    raise OutOfMemoryError(
+                        "The race of the drafters finds no free rows in the cache.",
+                        "It goes on when conversations have freed some.",
+                    )
 
     def _begin(self, name: str) -> _Answer:
         settings = GenerateSettings(drafter=name, max_new_tokens=self._max_new_tokens)

@@ -354,9 +354,13 @@ class Executor:
             self._send(event)
 
     def _evict(self) -> bool:
-        """Free the cache of an idle session; False where all are answered, or none may go."""
+        """Free rows of an idle session: all, or in spare time those that hold nothing.
+
+        Returns:
+            Whether there were any.
+        """
         busy = {one.request.session_id for one in self._running}
-        return self._may_evict and self._sessions.evict(busy)
+        return self._sessions.evict(busy) if self._may_evict else self._sessions.trim(busy)
 
     def _free(self) -> int:
         """Forget the model with all that lives in it. Returns the bytes that it had taken."""

@@ -88,6 +88,10 @@ class Session:
         self._target.caches.release(self.kv)
         self.is_preempted = True
 
+    def trim(self) -> bool:
+        """Give back the rows that nothing is committed to. Returns whether there were any."""
+        return not self.is_preempted and self._target.caches.trim(self.kv)
+
     def close(self) -> None:
         """Give the cache back; whoever still holds the session may not use it any more."""
         self._target.caches.release(self.kv)

@@ -51,6 +51,18 @@ class Sessions:
         self.close(idle)
         return True
 
+    def trim(self, busy: Container[str]) -> bool:
+        """Let idle sessions keep their committed rows only.
+
+        Args:
+            busy: Sessions that are being answered.
+
+        Returns:
+            Whether rows have become free.
+        """
+        idle = [one for session_id, one in self._by_id.items() if session_id not in busy]
+        return sum(session.trim() for session in idle) > 0
+
     def clear(self) -> None:
         """Forget all of them, with the model that their rows are of."""
         self._by_id.clear()

@@ -97,6 +97,24 @@ def test_a_cache_grows_in_its_place_and_keeps_its_rows(target: Target) -> None:
     assert torch.equal(kv.committed(), read(target, lender(target, pool)(16)))
 
 
+def test_a_cache_that_is_trimmed_keeps_its_rows_and_may_grow_again(target: Target) -> None:
+    pool = pool_of(target, 256)
+    kv = lender(target, pool)(208)
+    before = read(target, kv)
+    assert pool.trim(kv)
+    assert kv.capacity == 16
+    assert pool.free_rows == 240
+    assert torch.equal(kv.committed(), before)
+    assert not pool.trim(kv)
+    other = lender(target, pool)(240)
+    assert torch.equal(read(target, other), before)
+    pool.release(other)
+    assert pool.grown(target.runner.new_cache, kv, 200) is kv
+    assert torch.equal(kv.committed(), before)
+    kv.truncate(0)
+    assert torch.equal(read(target, kv), before)
+
+
 def test_a_cache_whose_place_is_shut_in_goes_elsewhere(target: Target) -> None:
     pool = pool_of(target, 128)
     kv, shut = (lender(target, pool)(16) for _ in range(2))

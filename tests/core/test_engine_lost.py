@@ -184,6 +184,7 @@ def test_a_card_that_is_lost_while_memory_is_given_back_is_lost(
     monkeypatch.setattr("medusa_core.system.cuda.release_memory", lose)
     monkeypatch.setattr(ModelSlot, "measure", out_of_memory)
     executor.handle(Calibrate("s", "first"))
+    executor.work()
     executor.handle(Calibrate("s", "second"))
     assert [(type(event), event.request_id) for event in reported] == [
         (EngineLost, "first"),
@@ -233,6 +234,7 @@ def test_nothing_is_asked_of_a_lost_device_at_the_end(monkeypatch: pytest.Monkey
     executor = Executor(reported.append, lambda _: False)
     monkeypatch.setattr(ModelSlot, "measure", poisoned)
     executor.handle(Calibrate("s", "r"))
+    executor.work()
     executor.close()
     assert [type(event) for event in reported] == [EngineLost]
 

@@ -182,9 +182,9 @@ def load_with_costs(folders: Folders, kept: Path) -> EngineHarness:
     return harness
 
 
-def fill_chat(engine: EngineHarness) -> str:
-    """Let a chat take more than half of the context. Returns what it was asked."""
-    text = "say " + "a" * 640
+def fill_chat(engine: EngineHarness, num_letters: int = 900) -> str:
+    """Let a chat take most of the context. Returns what it was asked."""
+    text = "say " + "a" * num_letters
     done = engine.answer(text, LONG, "chat")
     assert isinstance(done, GenerationDone)
     assert done.num_prompt_tokens > CONTEXT // 2
@@ -213,6 +213,19 @@ def test_a_race_and_a_calibration_never_evict_a_conversation(
         engine.submit(CloseSession("chat", "close"))
         assert isinstance(engine.wait("calibrate", Calibrated, Failed), Calibrated)
         assert isinstance(engine.wait("race", Raced, Failed), Raced)
+    finally:
+        engine.close()
+
+
+def test_beside_a_conversation_there_is_room_to_calibrate(folders: Folders, tmp_path: Path) -> None:
+    """Its cache grew to the whole context; what holds no rows yet is given back."""
+    engine = load_with_costs(folders, tmp_path)
+    try:
+        text = fill_chat(engine, 640)
+        engine.submit(Calibrate("", "calibrate"))
+        assert isinstance(engine.wait("calibrate", Calibrated, Failed), Calibrated)
+        done = ask_again(engine, text)
+        assert done.num_cached_tokens == done.num_prompt_tokens - 1
     finally:
         engine.close()
 

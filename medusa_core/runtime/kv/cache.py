@@ -175,17 +175,19 @@ class KvCache(ABC):
         return most if self._store is None else min(most, self._store.step_rows)
 
     def stretch(self, memory: Tensor, slots: int) -> None:
-        """Go on in a longer piece of memory that begins where the old one does.
+        """Resize the cache to a longer or shorter piece of memory that begins at the same place.
 
         Args:
             memory: For the states and these slots.
-            slots: In all, the spare ones among them.
+            slots: In all, the spare ones among them; no fewer than the committed rows need.
         """
         new = self._parts_of(memory, slots)
-        # From the last layer on: each lies behind what is left of those before it.
-        for old_part, new_part in zip(reversed(self._parts), reversed(new), strict=True):
+        # Layers move towards the end when the cache grows, so the last one goes first; and towards
+        # the beginning when it shrinks, so the first one does.
+        order = reversed if memory.numel() > self._memory.numel() else iter
+        for old_part, new_part in order(list(zip(self._parts, new, strict=True))):
             before, after = (self._first_rows(part, self.length) for part in (old_part, new_part))
-            for layer in reversed(range(len(new_part))):
+            for layer in order(range(len(new_part))):
                 kept = before[layer].clone()
                 if self._num_spare:
                     new_part[layer].zero_()

@@ -147,6 +147,20 @@ class CachePool:
         cache.release()
         return self._allocate(new_cache, rows)
 
+    def trim(self, cache: KvCache) -> bool:
+        """Give back the rows that a cache has beyond its committed ones.
+
+        Returns:
+            Whether it had any.
+        """
+        rows = self._allocated[cache]
+        needed, _ = self._sizes(cache.length, 0)
+        if needed >= len(rows):
+            return False
+        self._allocated[cache] = kept = rows[:needed]
+        cache.stretch(self._part(kept), len(kept) - self._state_rows)
+        return True
+
     def release(self, cache: KvCache) -> None:
         """Take a cache back that somebody may still hold, but doesn't use."""
         self._allocated.pop(cache, None)
