@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 
-SUGGESTIONS = (
-    "Write a bedtime story about a small bear.",
-    "Who are you?",
-    "What is the capital of France?",
-    "Write a podcast about the moon.",
-)
-
 HINT = QT_TRANSLATE_NOOP(
     "Chat",
-    "A language model normally writes one token per step. Here small extra heads guess the next "
-    "few tokens, the model checks all guesses in a single step and keeps those that it would "
-    "have written itself. Text that was guessed right is tinted and underlined in the colour of "
-    "its head; the strip at the bottom counts. The words are the model's either way — only "
-    "faster.",
+    "A language model normally writes one token per step. Here the next few tokens are guessed, by "
+    "small extra heads or from the text so far; the model checks all guesses in a single step and "
+    "keeps those that it would have written itself. Text that was guessed right is tinted and "
+    "underlined in the colour of its source; the strip at the bottom counts. The words are the "
+    "model's either way. Where guesses don't pay, it writes without them.",
 )
 
 
 class EmptyState(QWidget):
     """The page of a conversation without messages.
+
+    Attributes:
+        buttons: One for each suggested prompt.
 
     Signals:
         suggestion_chosen: The text of a prompt to send.
@@ -47,9 +45,11 @@ class EmptyState(QWidget):
         self._hint = QFrame(self)
         self._hint.setObjectName("hint")
         self._grid = QGridLayout()
+        self._grid.setColumnStretch(0, 1)
+        self._grid.setColumnStretch(1, 1)
         self._hint_column = QVBoxLayout(self._hint)
         self._fill_hint()
-        self._fill_grid()
+        self.buttons: tuple[QPushButton, ...] = ()
         self._column = column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addStretch(3)
@@ -69,6 +69,22 @@ class EmptyState(QWidget):
     def show_model(self, text: str) -> None:
         """Say which model answers."""
         self._text.setText(text)
+
+    def show_suggestions(self, prompts: Sequence[str]) -> None:
+        """Offer these prompts instead of those before."""
+        if [button.text() for button in self.buttons] == list(prompts):
+            return
+        for old in self.buttons:
+            self._grid.removeWidget(old)
+            old.hide()
+            old.deleteLater()
+        self.buttons = tuple(QPushButton(prompt) for prompt in prompts)
+        for index, (button, prompt) in enumerate(zip(self.buttons, prompts, strict=True)):
+            button.setProperty("class", "suggestion")
+            button.setAccessibleDescription(self.tr("Sends this prompt"))
+            button.clicked.connect(lambda _checked, p=prompt: self.suggestion_chosen.emit(p))
+            is_wide = index == len(prompts) - 1 and index % 2 == 0  # the last of an odd number
+            self._grid.addWidget(button, index // 2, index % 2, 1, 2 if is_wide else 1)
 
     def show_hint(self, is_shown: bool) -> None:
         """Explain what this is, or no longer."""
@@ -96,16 +112,6 @@ class EmptyState(QWidget):
         self._hint_column.addWidget(title)
         self._hint_column.addWidget(text)
         self._hint_column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
-
-    def _fill_grid(self) -> None:
-        self._grid.setColumnStretch(0, 1)
-        self._grid.setColumnStretch(1, 1)
-        for index, prompt in enumerate(SUGGESTIONS):
-            button = QPushButton(prompt)
-            button.setProperty("class", "suggestion")
-            button.setAccessibleDescription(self.tr("Sends this prompt"))
-            button.clicked.connect(lambda _checked, p=prompt: self.suggestion_chosen.emit(p))
-            self._grid.addWidget(button, index // 2, index % 2)
 
 
 def _centred(text: str, name: str) -> QLabel:

@@ -6,6 +6,7 @@ from PySide6.QtCore import QCoreApplication, QObject
 
 from app.chat.chat_page import ChatPage
 from app.chat.error_board import About
+from app.chat.suggestions import is_small, suggestions_for
 from app.engine.model_keeper import ModelKeeper
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
@@ -15,6 +16,9 @@ from medusa_core.messages import ModelLoaded
 
 DEMO_NOTE = QT_TRANSLATE_NOOP(
     "Chat", "It is tiny: expect simple stories and small talk rather than facts."
+)
+SMALL_NOTE = QT_TRANSLATE_NOOP(
+    "Chat", "It is small: good to try this program with, but it gets facts wrong."
 )
 
 
@@ -40,6 +44,9 @@ class ModelStatusView(QObject):
         page.header.show_model(self._keeper.choice)
         page.header.show_status(status)
         page.empty.show_model(self._words(status))
+        if status.loaded is not None:
+            prompts = suggestions_for(status.loaded, self._keeper.choice.is_demo)
+            page.empty.show_suggestions(prompts)
         if status.phase is Phase.FAILED and status.failed is not None:
             if status.failed.kind != "Cancelled":
                 page.errors.show_failure(status.failed, About.MODEL, can_retry=True)
@@ -71,5 +78,9 @@ class ModelStatusView(QObject):
         choice = self._keeper.choice
         if status.loaded.continues_text:
             return self.tr("{0} is a base model: it continues your text.").format(choice.name)
-        note = f" {QCoreApplication.translate('Chat', DEMO_NOTE)}" if choice.is_demo else ""
+        note = ""
+        if choice.is_demo or is_small(status.loaded):
+            note = " " + QCoreApplication.translate(
+                "Chat", DEMO_NOTE if choice.is_demo else SMALL_NOTE
+            )
         return self.tr("{0} is ready.{1}").format(choice.name, note)

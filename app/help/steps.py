@@ -64,8 +64,9 @@ class WhatStep(WelcomeStep):
             self.tr("Chat on your own computer"),
             self.tr(
                 "Medusa Chat runs a language model here. What you write stays on this computer.\n"
-                "Small extra heads guess the next words, and the model checks all guesses in one "
-                "step. So it answers faster, with the same words.\n"
+                "The next words are guessed, and the model checks all guesses in one step. Where "
+                "guesses come true it answers up to several times faster, always with the same "
+                "words.\n"
                 "Guesses that were right are tinted and underlined, so that you can watch it work."
             ),
             appearance,

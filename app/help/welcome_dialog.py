@@ -59,6 +59,8 @@ class WelcomeDialog(QDialog):
         self.back_button.clicked.connect(lambda: self._go(-1))
         self.skip_button.clicked.connect(self.reject)
         self.resize(scale.px(46), scale.px(32))
+        for button in (self.skip_button, self.back_button):
+            button.setAutoDefault(False)  # else Enter takes whichever has the focus
         self._show()
 
     def _go(self, steps: int) -> None:
@@ -75,4 +77,5 @@ class WelcomeDialog(QDialog):
         self.back_button.setEnabled(place > 1)
         self.skip_button.setVisible(not is_last)
         self.next_button.setText(self.tr("Start chatting") if is_last else self.tr("Next"))
+        self.next_button.setFocus()
         self._place.setText(self.tr("Step {0} of {1}").format(place, number))

@@ -87,7 +87,10 @@ class ConversationMenu(QObject):
         )
         menu.addSeparator()
         menu.addAction(
-            QCoreApplication.translate("History", "Move to trash\tDel"), self.trash_chosen
+            QCoreApplication.translate("History", "Move to trash")
+            # A click opens a conversation and goes on to the message field, where Del is another.
+            + ("\tDel" if self._sidebar.list.hasFocus() else ""),
+            self.trash_chosen,
         )
         return menu
 

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
     QHBoxLayout,
-    QLineEdit,
     QListView,
     QPushButton,
     QToolButton,
@@ -23,6 +22,7 @@ from app.history.list_delegate import ListDelegate
 from app.history.list_model import ROW, ListModel, ListRow
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
+from app.widgets.search_edit import SearchEdit
 from medusa_core.api import ConversationInfo
 
 _SEARCH_AFTER_MS = 120
@@ -110,10 +110,7 @@ class Sidebar(QWidget):
         self.list.setModel(self.model)
         self._delegate = ListDelegate(self.model, appearance)
         self.list.setItemDelegate(self._delegate)
-        self.search_edit = QLineEdit()
-        self.search_edit.setPlaceholderText(self.tr("Search conversations"))
-        self.search_edit.setAccessibleName(self.tr("Search conversations"))
-        self.search_edit.setClearButtonEnabled(True)
+        self.search_edit = SearchEdit(self.tr("Search conversations"))
         self.new_button = _tool(self.tr("New chat"), self.tr("New chat (Ctrl+N)"))
         self.trash_button = _tool(self.tr("Trash"), self.tr("Show the trash"))
         self.trash_button.setCheckable(True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.controller import ChatController
+from app.chat.suggestions import is_small
 from app.engine.bridge import EngineBridge
 from app.engine.model_keeper import ModelKeeper
 from app.history.journal import Journal
@@ -68,8 +69,10 @@ class Titles(QObject):
     def _ended(self, conversation: Conversation, turn: Turn) -> None:
         """The first exchange of a conversation deserves a title."""
         is_first = turn.prompt.parent_id == "" and turn.prompt.answers == [turn.answer]
-        # The demo is too small to name things.
-        if is_first and turn.answer.done is not None and not self._keeper.choice.is_demo:
+        loaded = self._keeper.status.loaded
+        # Very small models make up titles; the question itself says more.
+        names_things = loaded is not None and not is_small(loaded)
+        if is_first and turn.answer.done is not None and names_things:
             words = (turn.prompt.text[:_MOST_CHARS], turn.answer.text[:_MOST_CHARS])
             described = (ChatMessage(Role.USER, words[0]), ChatMessage(Role.ASSISTANT, words[1]))
             self._waiting[conversation.session_id] = (*described, ChatMessage(Role.USER, _ASK))

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QLabel,
-    QLineEdit,
     QSplitter,
     QVBoxLayout,
     QWidget,
@@ -39,6 +38,7 @@ from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
 from app.widgets.naming import name_box
 from app.widgets.numbers import Number
+from app.widgets.search_edit import SearchEdit
 from app.widgets.sizes import (
     library_text,
     on_disk,
@@ -98,12 +98,9 @@ class DiscoverTab(QWidget):
         self._asked: set[str] = set()  # models whose drafters the Hub was asked for
         self._wrong: dict[str, str] = {}  # by model: why the drafter that was picked can't be had
         self.offers: tuple[PairOffer, ...] = ()
-        self.search_edit = QLineEdit()
-        self.search_edit.setPlaceholderText(
-            self.tr("Search Hugging Face; empty shows what we recommend")
+        self.search_edit = SearchEdit(
+            self.tr("Search"), self.tr("Search Hugging Face; empty shows what we recommend")
         )
-        self.search_edit.setAccessibleName(self.tr("Search"))
-        self.search_edit.setClearButtonEnabled(True)
         self.sort_box = QComboBox()
         name_box(self.sort_box, self.tr("Order"))
         for words, name in SORTS:

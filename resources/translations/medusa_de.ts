@@ -480,12 +480,12 @@
         <translation>Es ist winzig: Erwarten Sie einfache Geschichten und Plauderei, keine Fakten.</translation>
     </message>
     <message>
-        <source>Copied</source>
-        <translation>Kopiert</translation>
+        <source>It is small: good to try this program with, but it gets facts wrong.</source>
+        <translation>Es ist klein: gut, um dieses Programm auszuprobieren, aber bei Fakten liegt es oft falsch.</translation>
     </message>
     <message>
-        <source>A language model normally writes one token per step. Here small extra heads guess the next few tokens, the model checks all guesses in a single step and keeps those that it would have written itself. Text that was guessed right is tinted and underlined in the colour of its head; the strip at the bottom counts. The words are the model&apos;s either way — only faster.</source>
-        <translation>Ein Sprachmodell schreibt sonst ein Token je Schritt. Hier raten kleine Zusatzköpfe die nächsten Token voraus; das Modell prüft alle in einem einzigen Schritt und behält, was es selbst geschrieben hätte. Richtig geratener Text ist in der Farbe seines Kopfes getönt und unterstrichen; die Leiste unten zählt mit. Die Worte sind so oder so die des Modells – nur kommen sie schneller.</translation>
+        <source>Copied</source>
+        <translation>Kopiert</translation>
     </message>
     <message>
         <source>Keep what the panels show of the last 20,000 steps: 15 to 41 MB by the size of the trees. With the built-in model that costs two to five hundredths of the speed, with a large one nothing to speak of.</source>
@@ -576,6 +576,10 @@
     <message>
         <source>{0} min {1} s</source>
         <translation>{0} min {1} s</translation>
+    </message>
+    <message>
+        <source>A language model normally writes one token per step. Here the next few tokens are guessed, by small extra heads or from the text so far; the model checks all guesses in a single step and keeps those that it would have written itself. Text that was guessed right is tinted and underlined in the colour of its source; the strip at the bottom counts. The words are the model&apos;s either way. Where guesses don&apos;t pay, it writes without them.</source>
+        <translation>Ein Sprachmodell schreibt gewöhnlich ein Token pro Schritt. Hier werden die nächsten Tokens geraten, von kleinen Zusatzköpfen oder aus dem bisherigen Text; das Modell prüft alle in einem einzigen Schritt und behält die, die es selbst geschrieben hätte. Richtig geratener Text ist in der Farbe seiner Quelle getönt und unterstrichen; der Streifen unten zählt mit. Die Wörter sind in jedem Fall die des Modells. Wo Raten nicht lohnt, schreibt es ohne.</translation>
     </message>
 </context>
 <context>
@@ -6246,8 +6250,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Exportieren…</translation>
     </message>
     <message>
-        <source>Move to trash	Del</source>
-        <translation>In den Papierkorb	Entf</translation>
+        <source>Move to trash</source>
+        <translation>In den Papierkorb</translation>
     </message>
     <message>
         <source>It is back.</source>
@@ -10113,11 +10117,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Medusa Chat runs a language model here. What you write stays on this computer.
-Small extra heads guess the next words, and the model checks all guesses in one step. So it answers faster, with the same words.
+The next words are guessed, and the model checks all guesses in one step. Where guesses come true it answers up to several times faster, always with the same words.
 Guesses that were right are tinted and underlined, so that you can watch it work.</source>
-        <translation>Medusa Chat führt ein Sprachmodell auf diesem Computer aus. Was Sie schreiben, bleibt hier.
-Kleine Zusatzköpfe raten die nächsten Wörter, und das Modell prüft alle in einem Schritt. So antwortet es schneller, mit denselben Wörtern.
-Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</translation>
+        <translation>Medusa Chat lässt hier ein Sprachmodell laufen. Was Sie schreiben, bleibt auf diesem Computer.
+Die nächsten Wörter werden geraten, und das Modell prüft alle in einem Schritt. Wo richtig geraten wurde, antwortet es bis zu mehrmals so schnell, immer mit denselben Wörtern.
+Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehen können.</translation>
     </message>
 </context>
 <context>

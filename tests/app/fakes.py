@@ -82,6 +82,7 @@ class Script:
         advice: As of the model that is loaded.
         thinking: As of that.
         continues_text: It is a base model.
+        num_parameters: Of the model that is loaded.
     """
 
     answer: str = "One two three. Four five six seven eight nine ten."
@@ -97,6 +98,7 @@ class Script:
     advice: Advice | None = GREEDY
     thinking: ThinkingSwitch = NO_SWITCH
     continues_text: bool = False
+    num_parameters: int = 6_000_000
 
 
 def words(text: str) -> tuple[bytes, ...]:
@@ -293,7 +295,7 @@ class FakeEngine:
                 command.session_id,
                 command.request_id,
                 name="Fake",
-                num_parameters=6_000_000,
+                num_parameters=self.script.num_parameters,
                 num_heads=4,
                 context_tokens=CONTEXT_TOKENS,
                 vocab_size=4096,

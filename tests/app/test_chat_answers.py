@@ -306,6 +306,27 @@ def test_an_answer_to_a_queued_question_takes_the_focus_from_nobody(
     assert window.sidebar.search_edit.hasFocus()
 
 
+def test_esc_in_the_search_clears_it_before_it_stops_an_answer(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("one")
+    window.sidebar.show()
+    search = window.sidebar.search_edit
+    search.setFocus()
+    search.setText("heron")
+    QTest.keyClick(search, Qt.Key.Key_Escape)
+    assert search.text() == ""
+    assert window.chat.is_busy
+    QTest.keyClick(search, Qt.Key.Key_Escape)
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    done = window.chat.conversation.turns[-1].answer.done
+    assert done is None or done.stop_reason is StopReason.CANCELLED
+
+
 def test_greedy_says_that_it_gives_the_same_text_again(qtbot: QtBot, open_fake: Open) -> None:
     window, _ = open_fake()
     wait_ready(qtbot, window)

@@ -9,8 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.empty_state import SUGGESTIONS
 from app.chat.messages.message_widgets import Notice
+from app.chat.suggestions import DEMO
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     ChatMessage,
@@ -205,9 +205,9 @@ def test_a_new_chat_begins_even_while_the_old_one_is_answered(
 def test_a_suggestion_sends_its_prompt(qtbot: QtBot, open_fake: Open) -> None:
     window, engine = open_fake()
     wait_ready(qtbot, window)
-    window.page.empty.suggestion_chosen.emit(SUGGESTIONS[0])
+    window.page.empty.suggestion_chosen.emit(DEMO[0])
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert engine.of_kind(Generate)[0].messages[0].content == SUGGESTIONS[0]
+    assert engine.of_kind(Generate)[0].messages[0].content == DEMO[0]
 
 
 def test_the_view_follows_the_end_only_while_the_user_is_there(

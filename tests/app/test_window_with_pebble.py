@@ -10,8 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.empty_state import SUGGESTIONS
 from app.chat.messages.message_widgets import Notice
+from app.chat.suggestions import DEMO
 from app.insight.token_card import card_of
 from app.window.main_window import MainWindow
 from medusa_core.api import Engine, EventSink, demo_model, start_engine
@@ -33,7 +33,7 @@ from tests.app.driving import TIMEOUT_MS, ask, errors, figure_texts, wait_ready
 from tests.app.engine_says import LEGEND
 
 # The embedded model tells at some length here.
-STORY = SUGGESTIONS[0]
+STORY = DEMO[0]
 
 
 class SharedEngine:

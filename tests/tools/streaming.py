@@ -21,7 +21,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QDockWidget
 
 from app.__main__ import leave
-from app.chat.empty_state import SUGGESTIONS
+from app.chat.suggestions import DEMO
 from app.insight.track import Track
 from app.window.application import (
     Application,
@@ -39,7 +39,7 @@ from medusa_core.messages import (
 )
 from tests.tools.stalls import StallProbe
 
-_PROMPT = SUGGESTIONS[0]  # a story as long as an answer may be
+_PROMPT = DEMO[0]  # a story as long as an answer may be
 _REPEATS = 9
 _STALL_TOKENS = 2_000
 _LONG_TRACK = 10_000

@@ -479,6 +479,8 @@ def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
     window, engine = open_saved()
+    wait_ready(qtbot, window)
+    engine.script = Script(num_parameters=1_500_000_000)
     window.keeper.load(ModelChoice("large", tmp_path))
     wait_ready(qtbot, window)
     window.titles._idle.setInterval(0)

@@ -1,0 +1,58 @@
+"""Questions to begin with, such as the loaded model answers well."""
+
+from __future__ import annotations
+
+import re
+
+from medusa_core.messages import ModelLoaded
+
+SMALL_PARAMETERS = 400_000_000  # models below repeat themselves and get most facts wrong
+
+# Each asked ten times of the model that it is shown with; see docs/performance.md.
+DEMO = (
+    "Write a bedtime story about a small bear.",
+    "Who are you?",
+    "What is the capital of France?",
+    "Write a podcast about the moon.",
+)
+SMALL = (
+    "Tell me a short story about a small bear.",
+    "Explain in simple words why it rains.",
+    "Give me three tips for a good night's sleep.",
+    "Why is the sky blue?",
+    "What is a Python list? Show a short example.",
+)
+CODE = (
+    "Write a Python function that removes duplicates from a list and keeps the order.",
+    "What is the difference between a list and a tuple in Python?",
+    "Write a SQL query that finds the ten customers with the highest total of orders.",
+    "Explain what git rebase does, with an example.",
+)
+GENERAL = (
+    "Plan a relaxed weekend in the mountains for two.",
+    "Explain how a vaccine works, to a ten-year-old.",
+    "Write a polite email that moves our meeting to Friday.",
+    "Tell me a short story about a lighthouse keeper.",
+)
+CONTINUED = ("Once upon a time, there was a small bear", "The three most important inventions are")
+
+
+def is_small(loaded: ModelLoaded) -> bool:
+    """Return whether a model is too small to be trusted with facts or titles."""
+    return not loaded.is_remote and loaded.num_parameters < SMALL_PARAMETERS
+
+
+def suggestions_for(loaded: ModelLoaded, is_demo: bool) -> tuple[str, ...]:
+    """Return the questions that an empty conversation offers.
+
+    Args:
+        loaded: The model.
+        is_demo: It is the built-in demo model.
+    """
+    if is_demo:
+        return DEMO
+    if loaded.continues_text:
+        return CONTINUED
+    if re.search(r"cod(e|er|ing)\b|starcoder|codellama", loaded.name, re.IGNORECASE):
+        return CODE
+    return SMALL if is_small(loaded) else GENERAL

@@ -1,0 +1,41 @@
+"""A field to search in, which Esc clears."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QLineEdit
+
+
+class SearchEdit(QLineEdit):
+    """Clears itself on Esc, before that key does anything else, such as stopping an answer."""
+
+    def __init__(self, name: str, placeholder: str = "") -> None:
+        """Make an empty field.
+
+        Args:
+            name: Read aloud.
+            placeholder: Shown while it is empty; the name by default.
+        """
+        super().__init__()
+        self.setPlaceholderText(placeholder or name)
+        self.setAccessibleName(name)
+        self.setClearButtonEnabled(True)
+
+    def event(self, event: QEvent) -> bool:
+        """Keep Esc from the window's shortcuts while there is something to clear."""
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and event.key() == Qt.Key.Key_Escape
+            and self.text()
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.text():
+            self.clear()
+        else:
+            super().keyPressEvent(event)
