@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.i18n.engine_texts import error_text
+from app.models.plan_words import estimate_failed_words
 from medusa_core.api import (
     Budget,
     Forecast,
@@ -88,17 +89,19 @@ class Outlook:
         while (question := self._question) is not None:
             try:
                 answer = await asyncio.to_thread(answer_to, question)
-            except (MedusaError, OSError, RuntimeError) as error:
-                if not isinstance(error, MedusaError):
-                    log.warning("no estimate", exc_info=error)
-                if question is self._question:
-                    text = error_text(error) if isinstance(error, MedusaError) else ""
-                    self._refuse(text)
-                    return
-            else:
                 if question is self._question:
                     self._on_result(question, answer)
                     return
+            except MedusaError as error:
+                text = error_text(error)
+            except Exception as error:
+                log.exception("the estimate failed unexpectedly")
+                text = estimate_failed_words(error)
+            else:
+                continue
+            if question is self._question:
+                self._refuse(text)
+                return
 
 
 def answer_to(question: OutlookQuery) -> OutlookResult:

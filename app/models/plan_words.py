@@ -43,6 +43,15 @@ def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
     ).format(speed(max(guessed)), speed(plain[0]))
 
 
+def estimate_failed_words(error: Exception) -> str:
+    """Message about an error that nobody foresaw; its traceback is in the log."""
+    return QCoreApplication.translate(
+        "Library",
+        "The speed can't be estimated: an unexpected error occurred ({0}). You can load the model "
+        "all the same; the details are in the log (Help, Diagnostics).",
+    ).format(f"{type(error).__name__}: {error}".removesuffix(": "))
+
+
 def plan_notes(
     subject: Subject | None, choice: Recommendation | None, budget: Budget | None, cluster: str
 ) -> Iterator[str]:

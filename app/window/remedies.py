@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ class Remedies(QObject):
         elif failed.kind in _LACKS_MEMORY:
             task = asyncio.ensure_future(self._offer_smaller(card))
             self._work.add(task)
-            task.add_done_callback(self._work.discard)
+            task.add_done_callback(self._finish)
 
     def report_crash(self) -> None:
         """The last run had no clean end: say so, and offer to go on or to look why."""
@@ -63,6 +64,12 @@ class Remedies(QObject):
         if self._parts.history is not None:
             card.add_action(self.tr("Open the last conversation"), self._parts.history.open_last)
         card.add_action(self.tr("Show diagnostics"), self._show_diagnostics)
+
+    def _finish(self, task: asyncio.Task[None]) -> None:
+        self._work.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:  # asyncio alone would drop it
+            sys.excepthook(type(error), error, error.__traceback__)
 
     async def _offer_smaller(self, card: ErrorCard) -> None:
         from medusa_core.api import offloaded_load, smaller_loads

@@ -7457,6 +7457,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} Token/s hier mit Raten, {1} ohne (gemessen).</translation>
     </message>
     <message>
+        <source>The speed can&apos;t be estimated: an unexpected error occurred ({0}). You can load the model all the same; the details are in the log (Help, Diagnostics).</source>
+        <translation>Die Geschwindigkeit lässt sich nicht schätzen: Ein unerwarteter Fehler ist aufgetreten ({0}). Sie können das Modell trotzdem laden; Näheres steht im Protokoll (Hilfe, Diagnose).</translation>
+    </message>
+    <message>
         <source>Its layers go to the machines at {0}. What is planned here is the rest: token vectors, the projection to the vocabulary, and heads.</source>
         <translation>Seine Schichten gehen zu den Rechnern bei {0}. Geplant wird hier der Rest: Token-Vektoren, die Projektion auf das Vokabular und Köpfe.</translation>
     </message>

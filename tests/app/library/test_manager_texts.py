@@ -82,6 +82,44 @@ def test_a_computer_without_a_card_is_offered_small_models_first(
     assert len(set(timed)) == 1, "both are loaded in one format, which is timed"
 
 
+@pytest.mark.expects_errors
+def test_an_estimate_that_fails_unexpectedly_is_logged_and_shown(
+    run: Run,
+    dialog: LibraryDialog,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answers = [ReadRate(((1, 10e9), (16, 5e9)))]
+
+    def measure(_device: str, _quant: str) -> ReadRate:
+        if not answers:
+            raise KeyError("odd")
+        return answers.pop()
+
+    monkeypatch.setattr(outlook, "measure_read_rate", measure)
+    details = dialog.discover.details
+
+    async def work() -> None:
+        dialog.discover._budget = None
+        dialog.discover.set_budget(
+            Budget("RAM", Hardware("cpu"), 16 * GIB, 2 * GIB, 0, is_live=True)
+        )
+        label = details.forecast_label
+        await until(lambda: "(an estimate)" in label.text())
+        details.context_box.setCurrentIndex(0)
+        await until(lambda: "an unexpected error occurred (KeyError: 'odd')" in label.text())
+        assert details.action_button.isEnabled()
+        answers.append(ReadRate(((1, 10e9), (16, 5e9))))
+        details.context_box.setCurrentIndex(1)
+        await until(lambda: "(an estimate)" in label.text())
+        await settle(dialog)
+
+    run(work)
+    (record,) = [one for one in caplog.records if one.name == outlook.__name__]
+    assert record.exc_info is not None
+    assert "in measure" in (record.exc_text or ""), "the traceback"
+
+
 def test_the_built_in_model_is_listed_loaded_and_never_deleted(
     run: Run, dialog: LibraryDialog
 ) -> None:

@@ -1,5 +1,6 @@
 """A model that has no room is offered offloaded, and loaded so if the user wants that."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +53,7 @@ TINY = replace(SMALL, total_bytes=2 * GIB)
 @pytest.fixture(autouse=True)
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is timed: the disk gives a gigabyte a second."""
-    monkeypatch.setattr("medusa_core.memory.bandwidth._read_rate", lambda _folder: 1e9)
+    monkeypatch.setattr("medusa_core.memory.bandwidth._read_rate", lambda _folder, _piece: 1e9)
 
 
 def plan_of(placement: Placement | None) -> MemoryPlan:
@@ -189,6 +190,26 @@ def test_the_card_of_a_load_that_failed_offers_to_offload_it(
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) == 2)
     assert engine.of_kind(LoadModel)[-1].options.tier_disk == places().layers
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+
+
+def test_an_offer_that_fails_unexpectedly_is_not_lost(
+    open_window: Callable[..., MainWindow], qtbot: QtBot, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("odd")
+
+    monkeypatch.setattr("medusa_core.loading.offers.smaller_loads", fail)
+    uncaught: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, _error, _trace: uncaught.append(kind))
+    window = open_window(FakeEngine(Script()).start)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+
+    async def work() -> None:
+        failed = Failed("model", "r", "PlanError", "Too large.", "Take less.")
+        window.chat.errors.show_failure(failed, About.MODEL)
+        await until(lambda: uncaught == [KeyError])
+
+    run(work)
 
 
 def test_the_header_says_where_layers_lie() -> None:
