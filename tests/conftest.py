@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -28,15 +27,13 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 if TEST_CPU := os.environ.get("MEDUSA_TEST_CPU", ""):
     os.environ["MEDUSA_NATIVE"] = TEST_CPU
     os.environ["ATEN_CPU_CAPABILITY"] = "avx512" if TEST_CPU.startswith("avx512") else "avx2"
-# What commands keep for their next start (quantized models, step costs) is nothing to the user's.
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="medusa-tests-")
-# Windows and commands begin with the demo model, whether the installer has fetched one or not.
-os.environ["MEDUSA_MODELS"] = str(Path(os.environ["XDG_CACHE_HOME"]) / "no-models")
-atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 # What is written once for all workers: the first process makes the folder, workers inherit it.
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["MEDUSA_TEST_SHARED"] = tempfile.mkdtemp(prefix="medusa-shared-")
     atexit.register(shutil.rmtree, os.environ["MEDUSA_TEST_SHARED"], ignore_errors=True)
+
+# First of all: from here on HOME is a temporary folder.
+pytest_plugins = ["tests.isolated_home"]
 
 SEED = 20_261_120
 OUR_LOGGERS = ("app", "medusa_core")

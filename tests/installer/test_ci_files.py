@@ -1,6 +1,10 @@
 """Files for a host's machines: they run what `.ci/run` runs, and ask for no more than they need."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from itertools import chain
 from pathlib import Path
@@ -52,11 +56,53 @@ def test_it_has_no_key_that_github_does_not_know() -> None:
 
 
 def test_each_job_runs_what_a_checkout_runs() -> None:
-    """The last line of `.ci/run` is the whole of it; before it system packages are installed."""
+    """The last line of `.ci/run` is the whole of it; before it the machine is made ready."""
     script = (LAYOUT.root / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    assert script[-1] == 'exec python3 installer test "$@"'
+    assert script[-1] == 'python3 installer test "$@"'
     assert commands("linux")[0] == 'sudo env "PATH=$PATH" .ci/run'
     assert commands("others") == ["python installer test"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a script of bash")
+def test_it_starts_with_an_empty_home_and_leaves_none(tmp_path: Path) -> None:
+    """A Python that only tells what it was started with stands for the installer."""
+    script, home, found = (tmp_path / name for name in (".ci/run", "home", "found"))
+    for path in (script, tmp_path / "bin" / "python3", home / ".config" / "pip" / "pip.conf"):
+        path.parent.mkdir(parents=True)
+    (home / ".pyenv").mkdir()
+    (home / ".config" / "pip" / "pip.conf").touch()
+    shutil.copy(LAYOUT.root / ".ci" / "run", script)
+    python = tmp_path / "bin" / "python3"
+    python.write_text(
+        f"""#!/bin/sh
+[ "$1" = installer ] || exit 0
+exec > {found}
+echo "$*"
+echo "$HOME"
+ls -A "$HOME"
+echo "$PIP_CONFIG_FILE $PYENV_ROOT $XDG_DATA_HOME"
+touch "$HOME/of pip"
+exit 3
+"""
+    )
+    python.chmod(0o755)
+    ran = subprocess.run(
+        ["bash", script, "-k", "some tests"],
+        env={
+            "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(home),
+            "XDG_DATA_HOME": str(home),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 3, ran.stderr
+    arguments, empty, kept = found.read_text().splitlines()
+    assert arguments == "installer test -k some tests"
+    assert Path(empty) != home
+    assert not Path(empty).exists()
+    assert kept.split() == [str(home / ".config" / "pip" / "pip.conf"), str(home / ".pyenv")]
 
 
 def test_each_system_of_a_compiled_library_runs_the_tests() -> None:
