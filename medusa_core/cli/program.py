@@ -231,6 +231,14 @@ class _Parser(argparse.ArgumentParser):
         return " ".join([*words, "[OPTIONS]"]).replace("%", "%%")
 
 
+# What other programs call these commands.
+_OTHER_NAMES = {
+    "chat": "run", "ask": "run", "complete": "generate", "server": "serve", "start": "serve",
+    "download": "pull", "get": "pull", "install": "pull", "ls": "list", "models": "list",
+    "delete": "rm", "remove": "rm", "info": "show", "benchmark": "bench", "status": "ps",
+}  # fmt: skip
+
+
 class _CommandParser(_Parser):
     """A program whose help is a table of its commands by subject, and fits a screen."""
 
@@ -243,7 +251,8 @@ class _CommandParser(_Parser):
         named = next((word for word in self._typed if not word.startswith("-")), "")
         if not named or named in self._commands:
             super().error(message)
-        near = difflib.get_close_matches(named, self._commands, 1)
+        meant = _OTHER_NAMES.get(named, "")
+        near = [meant] if meant else difflib.get_close_matches(named, self._commands, 1)
         hint = f"Did you mean {near[0]}?" if near else f"See {self.prog} --help."
         self.exit(2, f"error: there is no command {named}.\n  {hint}\n")
 

@@ -27,7 +27,7 @@ from medusa_core.cli.program import check_first
 from medusa_core.client import Client
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.hub.first_model import is_first_model_offered
-from medusa_core.hub.library.find import loadable_models
+from medusa_core.hub.library.find import find_named, loadable_models
 from medusa_core.messages import ModelLoaded, Progress, StopReason
 from medusa_core.system.resources import FIRST_MODEL_FILE, FIRST_MODEL_NAME
 from medusa_core.system.running_models import RunningFile
@@ -46,7 +46,13 @@ _FAILED, _STOPPED = 1, 130
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `run`."""
-    parser.add_argument("model", nargs="?", default="", metavar="MODEL", help="the same as --model")
+    parser.add_argument(
+        "model",
+        nargs="?",
+        default="",
+        metavar="MODEL",
+        help="the same as --model; without one, the prompt goes to the default model",
+    )
     parser.add_argument(
         "prompt", nargs="*", metavar="PROMPT", help="what to ask; then it answers once and ends"
     )
@@ -88,10 +94,19 @@ def run_chat(args: argparse.Namespace) -> int:
     if args.named_model:  # then all words are the prompt's
         args.prompt = [*filter(None, (args.model,)), *args.prompt]
         args.model = args.named_model
+    elif _is_prompt(args):  # `run "Say hi"`: the default model is asked
+        args.prompt = [args.model, *args.prompt]
+        args.model = ""
     args.data_places = places(args.data_dir)
     question = _question(args.prompt)
     screen = Screen(sys.stdout, sys.stderr, os.environ)
     return asyncio.run(_chat(args, screen, question))
+
+
+def _is_prompt(args: argparse.Namespace) -> bool:
+    """Return whether the first word of the command line is a question instead of a model."""
+    words = args.model.split()
+    return len(words) > 1 and not args.endpoint and find_named(args.model) is None
 
 
 def _question(words: Sequence[str]) -> str | None:

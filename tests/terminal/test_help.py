@@ -67,6 +67,7 @@ def test_a_wrong_command_or_option_is_answered_with_the_one_that_was_meant(
 ) -> None:
     for words, problem, hint in (
         (["pul", "a/b"], "there is no command pul.", "Did you mean pull?"),
+        (["chat"], "there is no command chat.", "Did you mean run?"),
         (["xyz"], "there is no command xyz.", "See medusa --help."),
         (["list", "--jsn"], "there is no option --jsn.", "Did you mean --json?"),
     ):

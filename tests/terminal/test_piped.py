@@ -106,3 +106,14 @@ def test_a_model_that_isnt_here_is_answered_with_how_to_get_it(
 ) -> None:
     assert main(["run", "someone/something"]) == 1
     assert "medusa pull someone/something" in capsys.readouterr().err
+
+
+def test_a_question_without_a_model_goes_to_the_default_model(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    code = main(["run", "Tell me a story.", *OPTIONS, *EXACT])
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert answered(capsys, "Tell me a story.")[1] == out

@@ -20,7 +20,7 @@ from medusa_core.hub.settings import settings_from
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import SUFFIX, is_first
 from medusa_core.system.files.gguf_companions import is_companion, is_drafter_name
-from medusa_core.system.resources import demo_model_dir, first_model_file
+from medusa_core.system.resources import FIRST_MODEL_FILE, demo_model_dir, first_model_file
 from medusa_core.system.user_folders import places
 
 _LOADABLE = (ContentsKind.TARGET, ContentsKind.MERGED)
@@ -74,6 +74,8 @@ def find_named(name: str) -> Path | None:
         return snapshot
     known = {one.casefold(): its_path for one, its_path in loadable_models().items()}
     wanted = name.casefold()
+    if wanted == FIRST_MODEL_FILE[0]:  # as `pull` and the documents call it
+        return first_model_file()
     return known.get(wanted) or known.get(wanted.removesuffix(SUFFIX))
 
 
