@@ -13,6 +13,7 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.measurements import Measurements
 from medusa_core.engine.model_slot import ModelSlot
 from medusa_core.engine.open_requests import OpenRequests
+from medusa_core.engine.prefix_cache import PrefixCache
 from medusa_core.engine.scheduler import Scheduler, StepResult
 from medusa_core.engine.session import Session
 from medusa_core.engine.sessions import Sessions
@@ -67,7 +68,8 @@ class Executor:
         self._is_cancelled = is_cancelled
         self._failures = Failures(self._send)
         self._model = ModelSlot(self._send, is_cancelled, self._evict)
-        self._sessions = Sessions()
+        self._sessions = Sessions(self._busy_ids)
+        self._prefixes = PrefixCache(self._sessions)
         self._measurements = Measurements(
             self._model, self._send, self._fail, lambda: bool(self._sessions.ids)
         )
@@ -268,9 +270,12 @@ class Executor:
         if target.learned is not None:
             target.learned.refresh()
         known = self._sessions.pop(command.session_id)  # else it could evict itself
+        if known is not None and known.cache_salt != command.cache_salt:
+            known.close()
+            known = None
         try:
-            session = known or Session(target)
-            generation = Generation(command, target, session, tuner)
+            session = known or Session(target, cache_salt=command.cache_salt)
+            generation = Generation(command, target, session, tuner, prefixes=self._prefixes)
             assert self._model.loaded is not None  # as there is a target
             load_id = self._model.loaded.request_id
             self._send(AnswerStarted(command.session_id, command.request_id, load_id))
@@ -359,8 +364,10 @@ class Executor:
         Returns:
             Whether there were any.
         """
-        busy = {one.request.session_id for one in self._running}
-        return self._sessions.evict(busy) if self._may_evict else self._sessions.trim(busy)
+        return self._sessions.evict() if self._may_evict else self._sessions.trim()
+
+    def _busy_ids(self) -> set[str]:
+        return {one.request.session_id for one in self._running}
 
     def _free(self) -> int:
         """Forget the model with all that lives in it. Returns the bytes that it had taken."""

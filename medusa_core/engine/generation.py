@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future, wait
 from dataclasses import replace
+from functools import partial
 
 from medusa_core.engine.admission import admit, admit_logprobs, admit_settings, admit_tools
 from medusa_core.engine.answer import AnswerBuffer
@@ -13,6 +14,7 @@ from medusa_core.engine.cache_room import CacheRoom
 from medusa_core.engine.decoding import Appended, Decoding
 from medusa_core.engine.overflow import Fitted, fit, fit_prompt
 from medusa_core.engine.prefill import Prefill
+from medusa_core.engine.prefix_cache import PrefixCache
 from medusa_core.engine.reporting import Report
 from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import Transcript
@@ -52,6 +54,7 @@ class Generation:
         tuner: Tuner,
         drafter: DrafterSpec | None = None,
         rule: RuleSpec | None = None,
+        prefixes: PrefixCache | None = None,
     ) -> None:
         """Check the request and make room for it.
 
@@ -62,6 +65,8 @@ class Generation:
             tuner: Chooses the tree where the settings leave it open, and learns from the answer.
             drafter: The drafter to use; None for the registered one that the settings name.
             rule: The rule to use; None for the registered one that the settings name.
+            prefixes: Other conversations, of which one may have rows of the prompt; None for no
+                others.
 
         Raises:
             MedusaError: The request can't be served; the session is as it was.
@@ -83,7 +88,11 @@ class Generation:
         self._answer = answer = _answer(settings, target, limit - len(prompt_ids))
         longest = len(prompt_ids) + answer.num_left
         self._room = CacheRoom(session, longest, budget.most, request.shares)
-        self._room.grow(len(prompt_ids))
+        grow = partial(self._room.grow, len(prompt_ids))
+        if prefixes is None:
+            grow()
+        else:
+            prefixes.make_room(session, prompt_ids, grow, may_take=not request.is_background)
         self._report = Report(request, target, session, transcript, fitted.cut, answer, settings)
         if request.records and isinstance(drafting, TellsOffers):
             drafting.tell_offers()

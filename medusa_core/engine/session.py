@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+
+from medusa_core.errors import OutOfMemoryError
 from medusa_core.loading.target import Target
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import steps_up
@@ -10,6 +14,8 @@ from medusa_core.speculation.drafters.source import (
     num_common,
 )
 from medusa_core.speculation.tuning.chunks import Chunks
+
+log = logging.getLogger(__name__)
 
 
 class Session:
@@ -23,16 +29,18 @@ class Session:
         chunks: Reads prompts.
         memory: What sources of drafts keep of the conversation, by their names.
         is_preempted: Its cache was given to others: it may not be used until `make_room`.
+        cache_salt: Only conversations with the same one share rows; see `Generate`.
         num_forgotten: Tokens that the last `reuse` would have kept, had their states been known.
     """
 
-    def __init__(self, target: Target, has_one_answer: bool = False) -> None:
+    def __init__(self, target: Target, has_one_answer: bool = False, cache_salt: str = "") -> None:
         """Begin with nothing.
 
         Args:
             target: Answers in it.
             has_one_answer: It ends with its first answer, so that its cache takes no more rows
                 than that needs: more conversations have room.
+            cache_salt: See the attribute.
         """
         self._target = target
         self._has_one_answer = has_one_answer
@@ -40,6 +48,7 @@ class Session:
         self.token_ids: list[int] = []
         self.memory: SourceMemory = {}
         self.is_preempted = False
+        self.cache_salt = cache_salt
         self.num_forgotten = 0
         self.kv: KvCache = target.allocate_cache(1)
 
@@ -54,11 +63,46 @@ class Session:
             How many of its tokens need no computing. The last one always does: its state and
             scores are needed, and only keys and values are cached.
         """
-        common = num_common(prompt_ids[:-1], self.token_ids[: self.kv.length])
+        common = self._num_common(prompt_ids)
         common = common if most is None else min(common, most)
         self.cut(common)
         self.num_forgotten = common - self.kv.length
         return self.kv.length
+
+    def num_reusable(self, prompt_ids: Sequence[int]) -> int:
+        """Number of a prompt's first tokens whose rows can be copied from here."""
+        return self.kv.num_reusable(self._num_common(prompt_ids))
+
+    def _num_common(self, prompt_ids: Sequence[int]) -> int:
+        """Cached tokens that begin a prompt, except its last, which is always computed."""
+        return num_common(prompt_ids[:-1], self.token_ids[: self.kv.length])
+
+    def copy_prefix(self, other: Session, num_tokens: int) -> None:
+        """Replace what is cached by copies of another conversation's first rows.
+
+        Args:
+            other: A conversation of the same target, which stays as it is.
+            num_tokens: As `other.num_reusable` returns it; they fit into the cache.
+        """
+        self.kv.copy_prefix(other.kv, num_tokens)
+        self.token_ids[:] = other.token_ids[:num_tokens]
+        self._close_memory()
+        for name, remembered in other.memory.items():
+            try:
+                self.memory[name] = remembered.fork(num_tokens)
+            except OutOfMemoryError:
+                log.info("%s has no room for a copy, and begins anew", name)
+
+    def take_over(self, other: Session) -> None:
+        """Go on with another conversation's cache, which is closed by it.
+
+        Args:
+            other: A conversation of the same target that nobody uses.
+        """
+        self.close()
+        self.kv, self.token_ids[:] = other.kv, other.token_ids
+        self.memory.update(other.memory)
+        self.is_preempted = other.is_preempted
 
     def make_room(self, num_tokens: int, num_drafts: int, shares: int = 1) -> None:
         """Let the cache hold that many rows.
@@ -95,6 +139,9 @@ class Session:
     def close(self) -> None:
         """Give the cache back; whoever still holds the session may not use it any more."""
         self._target.caches.release(self.kv)
+        self._close_memory()
+
+    def _close_memory(self) -> None:
         for remembered in self.memory.values():
             remembered.close()
         self.memory.clear()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Container
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 
 from medusa_core.engine.session import Session
 
@@ -13,13 +14,25 @@ log = logging.getLogger(__name__)
 class Sessions:
     """Sessions by their ids, those that were used last at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, busy_ids: Callable[[], Container[str]]) -> None:
+        """Hold none.
+
+        Args:
+            busy_ids: Returns the ids of sessions that are being answered: they aren't evicted.
+        """
+        self._busy_ids = busy_ids
         self._by_id: dict[str, Session] = {}
+        self._kept: Session | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:
         """Which there are."""
         return tuple(self._by_id)
+
+    @property
+    def all(self) -> tuple[Session, ...]:
+        """The sessions."""
+        return tuple(self._by_id.values())
 
     def pop(self, session_id: str) -> Session | None:
         """Take a session out, if it is there: so it can't be evicted."""
@@ -35,34 +48,52 @@ class Sessions:
         if session is not None:
             session.close()
 
-    def evict(self, busy: Container[str]) -> bool:
-        """Free the cache that hasn't been used for longest.
+    @contextmanager
+    def kept(self, session: Session) -> Iterator[None]:
+        """Don't evict a session while its rows are wanted."""
+        self._kept = session
+        try:
+            yield
+        finally:
+            self._kept = None
 
-        Args:
-            busy: Sessions that are being answered, which stay.
+    def remove_idle(self, session: Session) -> bool:
+        """Take out a session that isn't being answered; returns whether it was there."""
+        session_id = self._idle_id(session)
+        return session_id is not None and self.pop(session_id) is not None
+
+    def evict(self) -> bool:
+        """Free rows of idle sessions: unused ones, else the cache not used for longest.
 
         Returns:
-            Whether there was one.
+            Whether there were any.
         """
-        idle = next((session_id for session_id in self._by_id if session_id not in busy), None)
-        if idle is None:
-            return False
-        log.info("the cache of an idle session is evicted")
-        self.close(idle)
-        return True
+        if self.trim():
+            return True
+        busy = self._busy_ids()
+        for session_id, session in self._by_id.items():
+            if session_id not in busy and session is not self._kept:
+                log.info("the cache of an idle session is evicted")
+                self.close(session_id)
+                return True
+        return False
 
-    def trim(self, busy: Container[str]) -> bool:
+    def trim(self) -> bool:
         """Let idle sessions keep their committed rows only.
-
-        Args:
-            busy: Sessions that are being answered.
 
         Returns:
             Whether rows have become free.
         """
+        busy = self._busy_ids()
         idle = [one for session_id, one in self._by_id.items() if session_id not in busy]
         return sum(session.trim() for session in idle) > 0
 
     def clear(self) -> None:
         """Forget all of them, with the model that their rows are of."""
         self._by_id.clear()
+
+    def _idle_id(self, session: Session) -> str | None:
+        busy = self._busy_ids()
+        return next(
+            (one for one, its in self._by_id.items() if its is session and one not in busy), None
+        )

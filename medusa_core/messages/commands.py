@@ -96,6 +96,9 @@ class Generate(Message):
         prompt_ids: Tokens to continue, without a chat template, instead of messages.
         num_logprobs: Send a `StepLogprobs` for every step, with so many alternatives of each token;
             −1 for none.
+        cache_salt: The answer may begin with cached rows of other conversations with the same
+            salt. How soon an answer begins tells who asks what others have asked: whoever may not
+            know that of each other gets a salt of their own.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -110,6 +113,7 @@ class Generate(Message):
     grammar: str = ""
     prompt_ids: tuple[int, ...] = ()
     num_logprobs: int = -1
+    cache_salt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

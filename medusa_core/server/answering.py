@@ -66,11 +66,14 @@ class Answering:
         self._queue, self._sessions = queue, sessions
         self._limits = limits
 
-    async def answer(self, request: ChatRequest) -> AsyncGenerator[AnswerPart, None]:
+    async def answer(
+        self, request: ChatRequest, cache_salt: str = ""
+    ) -> AsyncGenerator[AnswerPart, None]:
         """Answer a request.
 
         Args:
             request: What is asked.
+            cache_salt: As in `Generate`.
 
         Yields:
             Text as it comes, calls of functions, and at last one `AnswerEnd`. Leaving earlier
@@ -91,8 +94,8 @@ class Answering:
             settings = decoding_settings(request, facts)
             form = answer_form(request, facts, settings)
             check_text_length(form.turns, form.tools, facts, self._limits)
-            with self._sessions.lease(form.turns, request.prompt_ids) as lease:
-                command = _command(request, settings, form, lease)
+            with self._sessions.lease(form.turns, request.prompt_ids, cache_salt) as lease:
+                command = _command(request, settings, form, lease, cache_salt)
                 reader = _reader(request, settings, form, facts)
                 answer = _Answer(request, form, lease)
                 async with aclosing(self._run(command, reader, answer)) as parts:
@@ -142,7 +145,11 @@ def _check_choice(noun: str, name: str, known: list[str]) -> None:
 
 
 def _command(
-    request: ChatRequest, settings: GenerateSettings, form: AnswerForm, lease: Lease
+    request: ChatRequest,
+    settings: GenerateSettings,
+    form: AnswerForm,
+    lease: Lease,
+    cache_salt: str,
 ) -> Generate:
     return Generate(
         lease.session_id,
@@ -153,6 +160,7 @@ def _command(
         grammar=form.grammar,
         prompt_ids=request.prompt_ids,
         num_logprobs=request.num_logprobs,
+        cache_salt=cache_salt,
     )
 
 

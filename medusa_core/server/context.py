@@ -26,6 +26,7 @@ from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answering import Answering
 from medusa_core.server.api_error import api_error_of, bad_request
 from medusa_core.server.chat import AnswerEnd, AnswerPart, ChatRequest
+from medusa_core.server.guard import cache_salt
 from medusa_core.server.limits import Limits
 from medusa_core.server.metrics import Metrics
 from medusa_core.server.request_log import tally_of
@@ -69,7 +70,7 @@ class ServerContext:
             ApiError: It can't be answered.
         """
         tally = tally_of(http)
-        async with aclosing(self.answering.answer(request)) as parts:
+        async with aclosing(self.answering.answer(request, cache_salt(http.headers))) as parts:
             async for part in parts:
                 if isinstance(part, AnswerEnd):
                     model = self.models.loaded

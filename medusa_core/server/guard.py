@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
 import re
@@ -96,14 +97,26 @@ class Guard:
         return bool(mark) and scheme == "http" and self._is_ours(authority, port)
 
     def _check_key(self, headers: Headers) -> None:
-        scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        given = bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-        if not hmac.compare_digest(given.encode(), self.api_key.encode()):
+        if not hmac.compare_digest(given_key(headers).encode(), self.api_key.encode()):
             raise ApiError(
                 401,
                 "The key is missing or wrong. Send it as `Authorization: Bearer …` or `x-api-key`.",
                 code="invalid_api_key",
             )
+
+
+def given_key(headers: Headers) -> str:
+    """The API key that a request brings; empty where it has none."""
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    return bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+
+
+def cache_salt(headers: Headers) -> str:
+    """Separates the cached prompts of clients with different API keys; see `Generate`.
+
+    Keys that the server doesn't ask for separate, too, and all from the window.
+    """
+    return "server:" + hashlib.sha256(given_key(headers).encode()).hexdigest()
 
 
 def is_loopback(host: str) -> bool:

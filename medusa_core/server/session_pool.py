@@ -1,4 +1,7 @@
-"""Which session of the engine a request gets: one that has read its beginning already."""
+"""Conversations that were answered: earlier answers come back as the tokens they were decoded as.
+
+Cached rows are found by the engine, whichever session they are in (`engine/prefix_cache.py`).
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ class _Pooled:
 
     Attributes:
         session_id: Its name there.
+        cache_salt: As in `Generate`.
         history: What it has read and written, as requests send it.
         written: Of answers in it that call functions, by their places: what the engine wrote.
         is_busy: It is being answered.
@@ -28,6 +32,7 @@ class _Pooled:
     """
 
     session_id: str
+    cache_salt: str
     history: SessionHistory = ()
     written: dict[int, ChatMessage] = field(default_factory=dict)
     is_busy: bool = False
@@ -64,9 +69,9 @@ class Lease(NamedTuple):
 class SessionPool:
     """Sessions that requests use one after the other.
 
-    A request that continues a conversation gets the session that has read it, so that nothing
-    of it is computed again. A new conversation gets a new session, or the one that has rested for
-    longest.
+    A request that continues a conversation gets its session, and so does one that asks the same
+    again. Another one gets a new session, or the one that has rested for longest; what it has in
+    common with any conversation of the same client is read as it was written there.
     """
 
     def __init__(self, most: int) -> None:
@@ -81,19 +86,26 @@ class SessionPool:
 
     @contextmanager
     def lease(
-        self, messages: tuple[ChatMessage, ...], prompt_ids: tuple[int, ...]
+        self, messages: tuple[ChatMessage, ...], prompt_ids: tuple[int, ...], cache_salt: str = ""
     ) -> Iterator[Lease]:
         """Use a session for an answer.
 
         Args:
             messages: The turns of the request.
             prompt_ids: Its tokens, where it has no turns.
+            cache_salt: As in `Generate`; sessions with another one aren't considered.
         """
-        pooled = self._choose(messages or prompt_ids)
+        wanted = messages or prompt_ids
+        alike = [one for one in self._sessions if one.cache_salt == cache_salt]
+        known = max(
+            alike, key=lambda one: (_num_same(one.history, wanted), one.last_used), default=None
+        )
+        history, written = ((), {}) if known is None else (known.history, known.written)
+        pooled = self._choose(wanted, cache_salt)
         self._num_used += 1
         pooled.is_busy, pooled.last_used = True, self._num_used
         try:
-            yield _lease(pooled, messages)
+            yield _lease(pooled, messages, history, written)
         finally:
             pooled.is_busy = False
 
@@ -103,15 +115,18 @@ class SessionPool:
             pooled.history = ()
             pooled.written.clear()
 
-    def _choose(self, wanted: SessionHistory) -> _Pooled:
+    def _choose(self, wanted: SessionHistory, cache_salt: str) -> _Pooled:
         idle = [one for one in self._sessions if not one.is_busy]
-        known = max(idle, key=lambda one: _fit(one.history, wanted), default=None)
+        alike = [one for one in idle if one.cache_salt == cache_salt]
+        known = max(alike, key=lambda one: _fit(one.history, wanted), default=None)
         if known is not None and _fit(known.history, wanted):
             return known
         if len(self._sessions) < self._most or not idle:
-            self._sessions.append(_Pooled(new_id()))
+            self._sessions.append(_Pooled(new_id(), cache_salt))
             return self._sessions[-1]
-        return min(idle, key=lambda one: (bool(one.history), one.last_used))
+        rested = min(idle, key=lambda one: (bool(one.history), one.last_used))
+        rested.cache_salt, rested.history, rested.written = cache_salt, (), {}
+        return rested
 
 
 def _fit(history: SessionHistory, wanted: SessionHistory) -> int:
@@ -147,11 +162,16 @@ def _normal(call: ToolCall) -> ToolCall:
         return call
 
 
-def _lease(pooled: _Pooled, messages: tuple[ChatMessage, ...]) -> Lease:
-    """The turns, with what the session knows of them."""
-    known = [one for one in pooled.history if isinstance(one, ChatMessage)]
+def _lease(
+    pooled: _Pooled,
+    messages: tuple[ChatMessage, ...],
+    history: SessionHistory,
+    written: dict[int, ChatMessage],
+) -> Lease:
+    """A session for these turns, of which a conversation may know some as they were written."""
+    known = [one for one in history if isinstance(one, ChatMessage)]
     num_same = _num_same(known, messages)
     turns = (*known[:num_same], *messages[num_same:])
-    pooled.written = {at: one for at, one in pooled.written.items() if at < num_same}
+    pooled.written = {at: one for at, one in written.items() if at < num_same}
     read = tuple(pooled.written.get(at, turn) for at, turn in enumerate(turns))
     return Lease(pooled.session_id, turns, read, pooled)

@@ -215,6 +215,29 @@ def test_two_conversations_that_alternate_keep_their_caches(served: Served) -> N
             ]
 
 
+def test_a_prompt_that_another_conversation_has_read_is_cached_for_the_same_key_alone(
+    served: Served,
+) -> None:
+    system = {"role": "system", "content": "You know a town. " + "It has a church and a bar. " * 20}
+
+    def cached(question: str, key: str, *before: dict[str, str]) -> float:
+        messages = [system, *before, {"role": "user", "content": question}]
+        body = {"messages": messages, "temperature": 0, "max_tokens": 4}
+        usage = served.post("/v1/chat/completions", body, authorization=f"Bearer {key}").json()[
+            "usage"
+        ]
+        assert usage["prompt_tokens"] > 100
+        share: float = usage["prompt_tokens_details"]["cached_tokens"] / usage["prompt_tokens"]
+        return share
+
+    assert cached("Where is the bar?", "one") == 0
+    assert cached("Who is in the church?", "one") > 0.9
+    assert cached("Who is in the church?", "two") == 0
+    foreign = {"role": "assistant", "content": "That isn't what the model said."}
+    asked = {"role": "user", "content": "Where is the bar?"}
+    assert cached("And the church?", "one", asked, foreign) > 0.85
+
+
 def test_an_answer_at_the_end_is_gone_on_with(served: Served) -> None:
     whole = served.chat("Write a short story about a cat.", max_tokens=40)
     text = whole["choices"][0]["message"]["content"]

@@ -108,6 +108,10 @@ class RemoteCache(KvCache):
         super().truncate(length)
         del self.token_ids[self.length :]
 
+    def num_reusable(self, num_rows: int) -> int:
+        """None: the rows lie with the stages."""
+        return 0
+
     def fill(self, length: int) -> None:
         super().fill(length)
         self.is_blank, self.token_ids = True, [0] * length

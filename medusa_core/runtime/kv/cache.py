@@ -207,6 +207,32 @@ class KvCache(ABC):
         if self.states is not None and other.states is not None:
             self.states.take_over(other.states)
 
+    def num_reusable(self, num_rows: int) -> int:
+        """Rows that `copy_prefix` can copy to another cache, of the first `num_rows`.
+
+        Fewer than that where the states behind them aren't known; none where rows lie below the
+        device.
+        """
+        if self._store is not None:
+            return 0
+        num_rows = min(self.length, num_rows)
+        return num_rows if self.states is None else self.states.known(num_rows, self.length)
+
+    def copy_prefix(self, other: KvCache, num_rows: int) -> None:
+        """Replace all rows by copies of another cache's first ones, bit by bit.
+
+        Args:
+            other: A cache of this kind.
+            num_rows: As `other.num_reusable` returns it; they fit in here.
+        """
+        self.truncate(0)
+        for mine, theirs in zip(self._parts, other._parts, strict=True):
+            self._first_rows(mine, num_rows).copy_(self._first_rows(theirs, num_rows))
+        if self.states is not None and other.states is not None:
+            self.states.take_over(other.states)
+            self.states.truncate(num_rows, other.length)
+        self.length = num_rows
+
     def reserve(self, num_rows: int, decided: bool = False) -> None:
         """Open `num_rows` slots behind the committed rows for one forward pass.
 

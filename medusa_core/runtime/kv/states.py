@@ -173,6 +173,17 @@ class RecurrentStates:
         self.num_pending, self._is_torn, self._is_decided = 0, False, False
         return self._lengths[place]
 
+    def known(self, length: int, committed: int) -> int:
+        """The largest length up to `length` that `truncate` can return to.
+
+        Args:
+            length: At most.
+            committed: Rows that there are.
+        """
+        if length >= committed - self.num_pending and not self._is_torn:
+            return length
+        return max((one for one in self._lengths.values() if one <= length), default=0)
+
     def checkpoint(self, committed: int) -> None:
         """Keep the states of now, in the place of the oldest ones where there is no other."""
         length = committed - self.num_pending

@@ -206,6 +206,18 @@ class TransformersCache(TensorCache):
         super().truncate(length)
         self._num_pending = 0
 
+    def num_reusable(self, num_rows: int) -> int:
+        """As `KvCache` has it; with states all rows or none."""
+        num_rows = super().num_reusable(num_rows)
+        is_whole = num_rows == self.length and not self._num_pending and not self._is_measured
+        return num_rows if is_whole or not self._has_states else 0
+
+    def copy_prefix(self, other: KvCache, num_rows: int) -> None:
+        assert isinstance(other, TransformersCache)  # of one runner
+        super().copy_prefix(other, num_rows)
+        if num_rows and self._has_states:
+            self._layers = copy.deepcopy(other._layers)
+
     def fill(self, length: int) -> None:
         super().fill(length)
         self._forget()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -47,6 +49,20 @@ class HeadMemory(ABC):
         Returns:
             What drafts begin with behind the last of them, at least. [1 or n, hidden]
         """
+
+    def fork(self, num_tokens: int) -> Self:
+        """See `Remembered`."""
+        num_rows = self.num_places - self._num_waiting
+        num_lost = num_rows - self.kv.length  # the first ones; they had to go
+        kept = max(0, min(num_tokens, num_rows) - num_lost)
+        fork = copy.copy(self)
+        fork.kv = self._caches.allocate(self._heads.new_cache, kept + 1)
+        fork.kv.copy_prefix(self.kv, kept)
+        fork.token_ids = self.token_ids[: max(num_lost + kept, num_tokens)]
+        num_waiting = max(0, len(fork.token_ids) - num_rows)
+        fork._num_waiting = num_waiting
+        fork._waiting = [torch.cat(self._waiting)[:num_waiting]] if num_waiting else []
+        return fork
 
     def close(self) -> None:
         """Give the cache back."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from medusa_core.speculation.drafters.source import SourceMemory, num_common
+from medusa_core.speculation.drafters.source import Remembered, SourceMemory, num_common
 
 
 class TextMemory(Protocol):
@@ -19,6 +19,9 @@ class TextMemory(Protocol):
 
     def keep(self, length: int) -> None:
         """Forget tokens from `length` on."""
+
+    def fork(self, num_tokens: int) -> Remembered:
+        """As `Remembered` has it."""
 
     def close(self) -> None:
         """Give back what it holds."""

@@ -91,6 +91,16 @@ class Source(CandidateSource, Protocol):
 class Remembered(Protocol):
     """What a source keeps of a conversation from one answer to the next."""
 
+    def fork(self, num_tokens: int) -> Remembered:
+        """Copy what is known of the conversation's first tokens, for another one.
+
+        Args:
+            num_tokens: Tokens that both conversations begin with.
+
+        Raises:
+            OutOfMemoryError: There is no room for the copy.
+        """
+
     def close(self) -> None:
         """Give back what it holds."""
 
@@ -242,12 +252,13 @@ def behind_some(candidates: Candidates, are_known: Sequence[bool]) -> Candidates
 
 
 def num_common(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many tokens two lists have in common before they part."""
-    same, bound = 0, min(len(a), len(b)) + 1
-    while bound - same > 1:  # the first `same` are the same, the first `bound` aren't
-        middle = same + bound >> 1 if same else bound - 1
+    """Length of the longest common prefix of two lists of tokens."""
+    same, end = 0, min(len(a), len(b))
+    middle = end  # most lists that are compared continue each other
+    while same < end:
         if a[same:middle] == b[same:middle]:
             same = middle
         else:
-            bound = middle
+            end = middle - 1
+        middle = (same + end + 1) // 2
     return same

@@ -8,6 +8,7 @@ Sources: speculative decoding (Leviathan et al. 2023); SpecInfer (Miao et al. 20
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -62,6 +63,15 @@ class DraftMemory:
         self._model = model
         self.kv: KvCache = model.allocate_cache(1)
         self.token_ids: list[int] = []
+
+    def fork(self, num_tokens: int) -> DraftMemory:
+        """See `Remembered`."""
+        num_rows = self.kv.num_reusable(num_tokens)
+        fork = copy.copy(self)
+        fork.kv = self._model.allocate_cache(num_rows + 1)
+        fork.kv.copy_prefix(self.kv, num_rows)
+        fork.token_ids = self.token_ids[:num_rows]
+        return fork
 
     def close(self) -> None:
         """Give the cache back."""

@@ -1,0 +1,107 @@
+"""Conversations that share a prefix cache, answered in the calling thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.prefix_cache import PrefixCache
+from medusa_core.engine.scheduler import Scheduler
+from medusa_core.engine.session import Session
+from medusa_core.engine.sessions import Sessions
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, Generate, GenerateSettings, GenerationDone, Role
+from medusa_core.speculation.tuning.tuner import Tuner
+
+SYSTEM = (
+    "You are a clerk in a small library. Answer in one sentence. The library opens at nine and "
+    "closes at five. Books are lent for three weeks. Nobody may eat in the reading room."
+)
+
+
+def asks(*texts: str, system: str = SYSTEM) -> tuple[ChatMessage, ...]:
+    """A conversation of questions and answers behind a system prompt."""
+    roles = (Role.USER, Role.ASSISTANT)
+    turns = (ChatMessage(roles[place % 2], text) for place, text in enumerate(texts))
+    return (ChatMessage(Role.SYSTEM, system), *turns)
+
+
+class Conversations:
+    """What the engine does with sessions, without its thread.
+
+    Attributes:
+        sessions: The sessions.
+        running: Answers under way.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.running: list[Generation] = []
+        self.sessions = Sessions(lambda: {one.request.session_id for one in self.running})
+        self.prefixes = PrefixCache(self.sessions)
+        self._scheduler = Scheduler()
+        self._evicting = target.caches.evict
+        target.caches.evict = self.sessions.evict
+
+    def close(self) -> None:
+        """Free all caches."""
+        for generation in self.running:
+            generation.cancel()
+        self.running.clear()
+        for session_id in self.sessions.ids:
+            self.sessions.close(session_id)
+        self.target.caches.evict = self._evicting
+
+    def begin(
+        self,
+        name: str,
+        messages: Sequence[ChatMessage],
+        settings: GenerateSettings,
+        salt: str = "",
+    ) -> Generation:
+        """Begin an answer in a session."""
+        session = self.sessions.pop(name) or Session(self.target, cache_salt=salt)
+        settings = replace(settings, tree_rows=settings.tree_rows or 12)
+        request = Generate(name, name, tuple(messages), settings, cache_salt=salt)
+        try:
+            generation = Generation(
+                request, self.target, session, Tuner(self.target), prefixes=self.prefixes
+            )
+            self.running.append(generation)
+        finally:
+            self.sessions.put(name, session)
+        return generation
+
+    def step(self) -> list[GenerationDone]:
+        """Let the answers under way take a step; returns those that ended."""
+        ends: list[GenerationDone] = []
+        for result in self._scheduler.step(self.running):
+            if result.error is not None:
+                raise result.error
+            ends += [event for event in result.events if isinstance(event, GenerationDone)]
+        return ends
+
+    def cancel(self, name: str) -> None:
+        """Stop an answer."""
+        for generation in [one for one in self.running if one.request.session_id == name]:
+            self.running.remove(generation)
+            generation.cancel()
+
+    def answer(
+        self,
+        name: str,
+        messages: Sequence[ChatMessage],
+        settings: GenerateSettings,
+        salt: str = "",
+    ) -> GenerationDone:
+        """Answer in a session, while others go on."""
+        self.begin(name, messages, settings, salt)
+        while True:
+            for done in self.step():
+                if done.session_id == name:
+                    return done
+
+    def of(self, name: str) -> Session:
+        """A session."""
+        return next(one for one in self.sessions.all if one is self.sessions._by_id.get(name))
