@@ -1,51 +1,101 @@
-r"""Where formulas stand: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`; a price is none."""
+r"""Formulas between `$…$`, `$$…$$`, `\(…\)`, `\[…\]`, or in an environment; a price is none."""
 
 from __future__ import annotations
+
+import re
+from typing import NamedTuple
 
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
-from app.markdown.formulas import FORMULA_CHARS, formula_text
+from app.markdown.formulas import formula_text
 
 FORMULA = "formula"
+FORMULA_SOURCE = "formula_source"
 _CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]", "$": "$"}
 _DISPLAYED = ("$$", "\\[")
+# Environments that models write without signs around them.
+_ENVIRONMENT = re.compile(
+    r"\\begin\{(equation|align|alignat|gather|multline|eqnarray|flalign|aligned|gathered|split"
+    r"|cases|[pbBvV]?matrix)(\*?)\}"
+)
+# What of a formula Markdown would take for its own; a price has none of it.
+_COMMAND = re.compile(r"\\[A-Za-z{}|,;:!%_&#$\\]")
+
+
+class _Place(NamedTuple):
+    """Where a formula is in a text.
+
+    Attributes:
+        first: Where what is between the signs begins.
+        last: Where it ends.
+        end: Where the sign after it ends.
+    """
+
+    first: int
+    last: int
+    end: int
 
 
 def formula_rule(state: StateInline, silent: bool) -> bool:
-    """An inline rule: a formula that has a good text becomes one token."""
+    """An inline rule: a formula becomes one token, with its text or as it was written."""
     src, at = state.src, state.pos
-    opener = src[at : at + 2] if src[at : at + 2] in _CLOSERS else src[at]
-    if opener not in _CLOSERS:
+    if src[at] not in "$\\" or (place := _inline_place(src, at, state.posMax)) is None:
         return False
-    first = at + len(opener)
-    closer = _CLOSERS[opener]
-    last = src.find(closer, first, first + FORMULA_CHARS + len(closer))
-    if last < 0 or (opener == "$" and not _is_inline(src, first, last)):
-        return False
-    inner = src[first:last]
-    # Only the innermost of several that end at the same place is read.
-    text = None if opener in inner.replace("\\\\", "") else formula_text(inner)
-    end = last + len(closer)
-    # As long as its source, it would seem to stand for it character by character.
-    if text is None or len(text) == end - at:
+    inner = src[place.first : place.last]
+    text = formula_text(inner)
+    if text is None and src[at] == "$" and src[at + 1] != "$" and not _COMMAND.search(inner):
         return False
     if not silent:
-        token = state.push(FORMULA, "", 0)
-        token.content, token.markup = text, src[at:end]
-    state.pos = end
+        source = src[at : place.end]
+        token = state.push(FORMULA_SOURCE if text is None else FORMULA, "", 0)
+        token.content, token.markup = source if text is None else text, source
+    state.pos = place.end
     return True
+
+
+def _inline_place(src: str, at: int, limit: int) -> _Place | None:
+    """Where the formula is that begins at a position; None if none does."""
+    if (environment := _ENVIRONMENT.match(src, at, limit)) is not None:
+        closer = f"\\end{{{environment[1]}{environment[2]}}}"
+        end = src.find(closer, environment.end(), limit) + len(closer)
+        return _Place(at, end, end) if end >= len(closer) else None
+    opener = src[at : at + 2] if src[at : at + 2] in _CLOSERS else src[at]
+    if opener not in _CLOSERS:
+        return None
+    first, closer = at + len(opener), _CLOSERS[opener]
+    last = _find_closer(src, closer, first, limit)
+    if last < 0 or (opener == "$" and not _is_inline(src, first, last)):
+        return None
+    # Only the innermost of several that end at the same place is read.
+    inner = src[first:last].replace("\\\\", "")
+    if not inner.strip() or (opener != "$" and opener in inner):
+        return None
+    return _Place(first, last, last + len(closer))
+
+
+def _find_closer(src: str, closer: str, first: int, limit: int) -> int:
+    """Where the next closing sign is that no backslash makes another one."""
+    last = src.find(closer, first, limit)
+    while last >= 0:
+        at = last
+        while at > first and src[at - 1] == "\\":
+            at -= 1
+        if (last - at) % 2 == 0:
+            break
+        last = src.find(closer, last + 1, limit)
+    return last
 
 
 def _is_inline(src: str, first: int, last: int) -> bool:
     """Whether two dollar signs enclose a formula: a price has a space or a digit there."""
     inner = src[first:last]
-    behind = src[last + 1 : last + 2]
+    following = src[last + 1 : last + 2]
     return (
         bool(inner)
         and not inner[0].isspace()
         and not inner[-1].isspace()
-        and not behind.isalnum()
+        and not following.isalnum()
         and "\n\n" not in inner
     )
 
@@ -53,11 +103,15 @@ def _is_inline(src: str, first: int, last: int) -> bool:
 def formula_block_rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """A block rule: no list or heading begins between the lines of a displayed formula."""
     at = state.bMarks[start] + state.tShift[start]
-    opener = state.src[at : at + 2]
-    if opener not in _DISPLAYED or state.is_code_block(start):
+    if state.is_code_block(start) or state.src[at : at + 1] not in ("$", "\\"):
         return False
-    closer = _CLOSERS[opener]
-    line, first = start, at + 2
+    if (environment := _ENVIRONMENT.match(state.src, at)) is not None:
+        closer, first = f"\\end{{{environment[1]}{environment[2]}}}", environment.end()
+    elif (opener := state.src[at : at + 2]) in _DISPLAYED:
+        closer, first = _CLOSERS[opener], at + 2
+    else:
+        return False
+    line = start
     while True:
         found = state.src.find(closer, first, state.eMarks[line])
         line += 1

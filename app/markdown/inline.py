@@ -20,7 +20,7 @@ from markdown_it.utils import EnvType
 
 from app.markdown.bounds import INLINE_BRACKET_WORK, INLINE_CHARS, INLINE_OPENERS
 from app.markdown.flanking import scan_delimiters
-from app.markdown.formula_rule import FORMULA
+from app.markdown.formula_rule import FORMULA, FORMULA_SOURCE
 from app.markdown.html_rule import HTML_BREAK
 from app.markdown.model import LINE_BREAK, Run, Runs, TextStyle
 from app.markdown.source_map import on_one_line, one_to_one_runs
@@ -150,6 +150,8 @@ class _Collector:
             at = base + token.meta[AT]
             if token.type == "text":
                 self._text(token.content, at)
+            elif token.type == FORMULA_SOURCE:
+                self._source(token.content, at)
             elif token.type == "text_special":
                 self._special(token, at)
             elif token.type == "code_inline":
@@ -183,6 +185,14 @@ class _Collector:
         origins = self._origins[at : at + len(text)]
         for run in one_to_one_runs(text, origins, self._style, self._href):
             self._add(run)
+
+    def _source(self, text: str, at: int) -> None:
+        """Show a part of the source as it stands."""
+        for number, line in enumerate(text.split("\n")):
+            if number:
+                self._collapsed(LINE_BREAK, at - 1, at)
+            self._text(line, at)
+            at += len(line) + 1
 
     def _special(self, token: Token, at: int) -> None:
         if token.info == "escape":

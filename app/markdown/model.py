@@ -34,7 +34,8 @@ class Run(NamedTuple):
         text: What is shown.
         start: First source character, inclusive.
         end: Last source character, exclusive. If the stretch is as long as `text`, character i
-            comes from `start + i`; else (entities, partly eaten tabs) all comes from all of it.
+            comes from `start + i`; else (entities, partly eaten tabs) all comes from all of it,
+            and so it does in formulas.
         style: How it looks.
         href: Address of the link it belongs to, http or https only; empty outside links.
     """
@@ -48,7 +49,7 @@ class Run(NamedTuple):
     @property
     def is_one_to_one(self) -> bool:
         """Whether character i of the text comes from source character `start + i`."""
-        return len(self.text) == self.end - self.start
+        return len(self.text) == self.end - self.start and not self.style & TextStyle.MATH
 
 
 Runs = tuple[Run, ...]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.markdown.highlight import Stretches, line_inks
-from app.markdown.model import CodeBlock, MarkdownBlock, Runs, TextStyle, runs_of
+from app.markdown.model import CodeBlock, MarkdownBlock, Run, Runs, TextStyle, runs_of
 from app.markdown.tokens import NO_TOKEN, TokenMap
 from app.theme.legend import Mark
 from app.theme.text_style import Ink
@@ -99,7 +99,7 @@ def spans_of_line(runs: Runs, tokens: TokenMap, inks: Stretches = ()) -> Spans:
     """
     spans: list[Span] = []
     for run in runs:
-        for text, token, mark in _pieces(run.text, run.start, run.end, tokens):
+        for text, token, mark in _pieces(run, tokens):
             _append(spans, Span(text, run.style, run.href, Ink.PLAIN, mark, token))
     return (
         _inked(spans, inks)
@@ -108,11 +108,10 @@ def spans_of_line(runs: Runs, tokens: TokenMap, inks: Stretches = ()) -> Spans:
     )
 
 
-def _pieces(
-    text: str, start: int, end: int, tokens: TokenMap
-) -> list[tuple[str, int, Mark | None]]:
+def _pieces(run: Run, tokens: TokenMap) -> list[tuple[str, int, Mark | None]]:
     """Pieces of a run by owner: text, token, mark."""
-    if len(text) != end - start:
+    text, start, end = run.text, run.start, run.end
+    if not run.is_one_to_one:
         # One character written in several, such as an entity, is there when its last one is.
         return [(text, *tokens.owner_and_mark(end - 1))]
     pieces: list[tuple[str, int, Mark | None]] = []

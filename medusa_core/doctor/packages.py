@@ -22,7 +22,7 @@ _NEEDED = (
     ),
 )
 _WINDOW = (
-    *("PySide6-Essentials", "qasync", "markdown-it-py", "pygments", "pylatexenc", "pyqtgraph"),
+    *("PySide6-Essentials", "qasync", "markdown-it-py", "pygments", "pyqtgraph"),
     "pypdf",
 )
 # Without which all else works, and what each brings.

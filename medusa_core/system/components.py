@@ -20,7 +20,7 @@ _LIBRARIES = (
     *("torch", "PySide6-Essentials", "shiboken6", "transformers", "tokenizers", "safetensors"),
     *("huggingface_hub", "httpx2", "jinja2", "numpy", "psutil", "filelock", "fastjsonschema"),
     *("bitsandbytes", "qasync", "platformdirs", "markdown-it-py", "pygments", "pyqtgraph"),
-    *("pylatexenc", "pypdf", "keyring", "llguidance", "prompt_toolkit", "starlette"),
+    *("pypdf", "keyring", "llguidance", "prompt_toolkit", "starlette"),
     *("uvicorn", "accelerate", "jeepney"),
 )
 _FIRST_MODEL = f"{FIRST_MODEL_LICENCE}, by Hugging Face"
