@@ -174,6 +174,12 @@ CASES = (
         "CheckpointError",
         "outside",
     ),
+    Case(
+        "an index that names a pickle",
+        shard({"weight_map": {NORM: "a.bin"}}),
+        "CheckpointError",
+        "isn't safetensors",
+    ),
     Case("no config", remove("config.json"), "CheckpointError", "config.json"),
     Case("config is no JSON", write("config.json", b"{hidden"), "CheckpointError", "JSON"),
     Case("config is a list", write("config.json", b"[1]"), "CheckpointError", "object"),

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from medusa_core.__main__ import main
@@ -413,6 +415,56 @@ def test_a_program_beside_a_model_is_not_executed(tmp_path: Path) -> None:
     target = load_target(folder, None, LoadOptions("float32", device="cpu"))
     assert target.runner_note
     assert not ran.exists()
+
+
+@pytest.mark.parametrize("name", ["evil.bin", "evil.safetensors"])
+def test_no_pickle_is_read_that_an_index_names(name: str, tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "model", "gpt2")
+    single = folder / "model.safetensors"
+    tensors = load_file(single)
+    single.unlink()
+    torch.save(tensors, folder / name)
+    index = {"metadata": {}, "weight_map": dict.fromkeys(tensors, name)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    with pytest.raises((CheckpointError, ModelError)) as caught:
+        load_target(folder, None, LoadOptions("float32", device="cpu"))
+    assert name.endswith(".safetensors") or "isn't safetensors" in caught.value.message
+
+
+HOSTILE: dict[str, object] = {
+    "num_labels": 10**7,
+    "id2label": {str(number): "x" for number in range(3)},
+    "label2id": {"x": 2**24},
+    "problem_type": "single_label_classification",
+    "attn_implementation": "flex_attention",
+    "_attn_implementation": "someone/kernel",
+    "_attn_implementation_internal": "someone/kernel",
+    "experts_implementation": "someone/kernel",
+    "use_kernels": True,
+    "extra_files": ["../../theirs.safetensors"],
+    "torch_dtype": "load",
+    "output_attentions": True,
+    "output_hidden_states": True,
+    "return_dict": False,
+    "chunk_size_feed_forward": 2**24,
+}
+
+
+def test_fields_that_say_nothing_of_a_model_reach_no_transformers(
+    folder_of: Callable[[str], Path], load: Load, tmp_path: Path
+) -> None:
+    folder = write_model(tmp_path / "model", "stablelm", **HOSTILE)
+    began_s = time.process_time()
+    theirs = transformers_config(json.loads((folder / "config.json").read_text()))
+    assert time.process_time() - began_s < 1
+    assert (theirs.num_labels, theirs._attn_implementation) == (2, None)
+    assert not {"use_kernels", "extra_files"} & vars(theirs).keys()
+    nested = transformers_config(USUAL | {"model_type": "stablelm", "text_config": HOSTILE})
+    assert nested.text_config == {}
+    settings = GenerateSettings(drafter="none", rule="greedy", max_new_tokens=8)
+    hostile = load_target(folder, None, LoadOptions("float64", device="cpu"))
+    expected = decode(load("stablelm"), settings, MESSAGES).token_ids
+    assert decode(hostile, settings, MESSAGES).token_ids == expected
 
 
 def test_tensors_of_another_model_are_refused(tmp_path: Path) -> None:

@@ -80,6 +80,11 @@ def indexed_files(folder: Path) -> list[str]:
             f"{INDEX_FILE} names a file outside of its folder: {outside[0]}.",
             "Don't use this download.",
         )
+    if other := [name for name in names if not name.endswith(".safetensors")]:
+        raise CheckpointError(
+            f"{INDEX_FILE} names a file that isn't safetensors: {other[0]}.",
+            "It may be a pickle, which can run code. Don't use this download.",
+        )
     return names
 
 

@@ -19,12 +19,22 @@ def open_folder(folder: Path) -> Checkpoint:
     Raises:
         CheckpointError: No such file is there, one is missing, or one is damaged.
     """
+    files = weight_files(folder)
+    return StackedCheckpoint(files) if is_stacked(frozenset(files)) else Checkpoint(files)
+
+
+def weight_files(folder: Path) -> dict[str, Path]:
+    """The files of weights in a folder by the tensors in them; all of them are safetensors.
+
+    Raises:
+        CheckpointError: No such file is there, one is missing, or one is damaged.
+    """
     index = folder / _INDEX
     if index.exists():
-        return _opened(_read_index(folder, index))
+        return _read_index(folder, index)
     single = folder / "model.safetensors"
     if single.exists():
-        return _opened(dict.fromkeys(read_header(single), single))
+        return dict.fromkeys(read_header(single), single)
     pickles = sorted(path.name for path in folder.glob("*.bin"))
     raise CheckpointError(
         f"No model.safetensors in {folder}.",
@@ -33,10 +43,6 @@ def open_folder(folder: Path) -> Checkpoint:
         if pickles
         else "Choose a folder in Hugging Face layout, or download the model again.",
     )
-
-
-def _opened(files: dict[str, Path]) -> Checkpoint:
-    return StackedCheckpoint(files) if is_stacked(frozenset(files)) else Checkpoint(files)
 
 
 def _read_index(folder: Path, index: Path) -> dict[str, Path]:
@@ -49,6 +55,11 @@ def _read_index(folder: Path, index: Path) -> dict[str, Path]:
         raise CheckpointError(
             f"{index.name} names a file outside of its folder: {outside[0]}.",
             "Don't use this download.",
+        )
+    if other := sorted(shard for shard in shards if not shard.endswith(".safetensors")):
+        raise CheckpointError(
+            f"{index.name} names a file that isn't safetensors: {other[0]}.",
+            "It may be a pickle, which can run code. Don't use this download.",
         )
     missing = sorted(shard for shard in shards if not (folder / shard).exists())
     if missing:

@@ -30,6 +30,18 @@ _MOST_LISTED = 1 << 16
 _UNBOUNDED = ("theta", "base", "_id", "_ids")  # ends of names whose numbers say nothing of sizes
 _CONTEXTS = ("max_position_embeddings", "context_length", "seq_length", "max_seq_len", "n_ctx")
 _ENDLESS = 1 << 17  # offered of models whose files name no longest context
+# Fields that don't describe the model that is read here: tables of a classifier's labels, which
+# transformers makes as long as it is told; code that it would fetch or compile; files beside the
+# weights; and what it is to return. Names that begin with `_` are its own.
+_IGNORED = frozenset(
+    (
+        *("num_labels", "id2label", "label2id", "problem_type"),
+        *("auto_map", "attn_implementation", "experts_implementation", "use_kernels"),
+        *("kernel_config", "custom_pipelines", "extra_files", "extra_config_files"),
+        *("dtype", "torch_dtype", "output_attentions", "output_hidden_states", "return_dict"),
+        "chunk_size_feed_forward",
+    )
+)
 _BOTH_WAYS = "they read a text in both directions"
 _OF_ANOTHER = "they are one half of a model that also reads something else"
 _OWN_PROGRAM = "they bring a program of their own, which is never executed"
@@ -141,16 +153,26 @@ def transformers_config(raw: Mapping[str, Any]) -> Any:
         value = _largest(raw.get(name))
         if value is not None and (_is_no_size(value) or value > most):
             raise _senseless(name, value)
-    fields = {name: value for name, value in raw.items() if name not in ("auto_map", "dtype")}
     try:
         with quietly():
-            return kind.from_dict(fields)
+            return kind.from_dict(_described(raw))
     except Exception as error:  # whatever the class of a family thinks of its fields
         raise ModelError(
             f"config.json: transformers can't read it as a {raw['model_type']} model "
             f"({type(error).__name__}).",
             "Download config.json again.",
         ) from error
+
+
+def _described(value: Any) -> Any:
+    """What a `config.json` says of the model itself, also within its parts."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: _described(inner)
+        for name, inner in value.items()
+        if name not in _IGNORED and not str(name).startswith("_")
+    }
 
 
 def _numbers(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, float]]:

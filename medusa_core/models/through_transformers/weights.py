@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from medusa_core.errors import CheckpointError, ModelError, OutOfMemoryError
+from medusa_core.models.checkpoints.folder_checkpoint import weight_files
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
@@ -92,12 +93,14 @@ def read_transformers_model(
         formats: Weight formats of its parts.
 
     Raises:
-        CheckpointError: A tensor is missing, misshapen, or none that the model has.
+        CheckpointError: A tensor is missing, misshapen, or none that the model has; or a file is no
+            safetensors, which transformers would unpickle where an index names it.
         ModelError: transformers can't read it.
         OutOfMemoryError: The device has no room.
     """
     from transformers import AutoModelForCausalLM
 
+    weight_files(folder)
     theirs = transformers_config(json.loads(config.transformers_text))
     read: Any = AutoModelForCausalLM.from_pretrained  # whose types know one of its results
     try:
