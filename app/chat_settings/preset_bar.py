@@ -8,8 +8,6 @@ from pathlib import Path
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QInputDialog,
-    QLineEdit,
     QMenu,
     QToolButton,
     QWidget,
@@ -22,6 +20,7 @@ from app.widgets.elided import ElidedBox
 from app.widgets.explain import explain, wrapped
 from app.widgets.file_dialogs import choose_file, choose_save_path
 from app.widgets.naming import name_box
+from app.widgets.questions import ask_for_text
 from medusa_core.chats.presets import (
     Preset,
     Presets,
@@ -197,9 +196,7 @@ class PresetBar(QWidget):
             self.export_to(preset, path)
 
     def _ask_for_name(self, title: str, name: str) -> str:
-        normal = QLineEdit.EchoMode.Normal
-        text, is_sure = QInputDialog.getText(self, title, self.tr("Name"), normal, name)
-        return text if is_sure else ""
+        return ask_for_text(self, title, self.tr("Name"), name)
 
 
 def _name(preset: Preset) -> str:

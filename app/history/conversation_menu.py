@@ -6,14 +6,14 @@ from functools import partial
 
 from PySide6.QtCore import QCoreApplication, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu
+from PySide6.QtWidgets import QMenu
 
 from app.chat.error_board import ErrorBoard
 from app.history.files import ConversationFiles
 from app.history.journal import Journal
 from app.history.reading import read_or_show
 from app.history.sidebar import Sidebar
-from app.widgets.questions import confirms
+from app.widgets.questions import ask_for_text, confirms
 from medusa_core.api import ConversationInfo, Folder, History
 
 
@@ -135,15 +135,14 @@ class ConversationMenu(QObject):
 
     def rename(self, one: ConversationInfo) -> None:
         """Ask for another title."""
-        title, agreed = QInputDialog.getText(
+        title = ask_for_text(
             self._sidebar,
             QCoreApplication.translate("History", "Rename"),
             QCoreApplication.translate("History", "Title"),
-            QLineEdit.EchoMode.Normal,
             one.title,
         )
-        if agreed and title.strip():
-            self._journal.write(lambda h: h.rename(one.id, title.strip()))
+        if title:
+            self._journal.write(lambda h: h.rename(one.id, title))
             self.changed.emit()
 
     def _add_folders(self, menu: QMenu, chosen: tuple[ConversationInfo, ...]) -> None:
@@ -175,13 +174,13 @@ class ConversationMenu(QObject):
         self.changed.emit()
 
     def _move_to_new(self, chosen: tuple[ConversationInfo, ...]) -> None:
-        name, agreed = QInputDialog.getText(
+        name = ask_for_text(
             self._sidebar,
             QCoreApplication.translate("History", "New folder"),
             QCoreApplication.translate("History", "Name"),
         )
-        if agreed and name.strip():
-            add = partial(self._history.add_folder, name.strip())
+        if name:
+            add = partial(self._history.add_folder, name)
             folder = read_or_show(add, self._errors)
             if folder is not None:
                 self._move(chosen, folder)

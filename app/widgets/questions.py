@@ -1,9 +1,11 @@
-"""Asks before something that can't be taken back."""
+"""Short questions: before something that can't be taken back, and for a name."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QInputDialog, QMessageBox, QWidget
+
+_LINE_CHARS = 60  # that a field for a line shows
 
 
 def confirms(parent: QWidget, question: str, more: str = "") -> bool:
@@ -27,3 +29,24 @@ def confirms(parent: QWidget, question: str, more: str = "") -> bool:
     box.setDefaultButton(no)
     box.setEscapeButton(no)
     return box.exec() == yes
+
+
+def ask_for_text(parent: QWidget, title: str, label: str, text: str = "") -> str:
+    """Ask for a line of text, in a dialog that is wide enough for its title and a sentence.
+
+    Args:
+        parent: Over which it is asked.
+        title: Of the dialog.
+        label: Of the field.
+        text: What the field holds at first.
+
+    Returns:
+        The text without space around it; empty if the user cancelled.
+    """
+    dialog = QInputDialog(parent)
+    dialog.setWindowTitle(title)
+    dialog.setLabelText(label)
+    dialog.setTextValue(text)
+    dialog.resize(dialog.fontMetrics().averageCharWidth() * _LINE_CHARS, dialog.height())
+    agreed = dialog.exec() == QInputDialog.DialogCode.Accepted
+    return dialog.textValue().strip() if agreed else ""

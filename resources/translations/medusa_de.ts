@@ -456,10 +456,6 @@
         <translation>Anteil der Schritte, in denen eines der geratenen Token angenommen wurde, an denen, in denen diese Quelle geraten hat; in der letzten Antwort. Kopf k rät das k-te Token nach dem entschiedenen; er zählt nur, wo alle davor richtig waren. Ein Token, das mehrere geraten haben, zählt für jede Quelle.</translation>
     </message>
     <message>
-        <source>From here on the text is plain: there is too much of it to format.</source>
-        <translation>Ab hier ist der Text unformatiert: Für Formate ist er zu lang.</translation>
-    </message>
-    <message>
         <source>{0} · ≈ {1:,} tokens</source>
         <translation>{0} · ≈ {1:,} Token</translation>
     </message>
@@ -580,6 +576,10 @@
     <message>
         <source>A language model normally writes one token per step. Here the next few tokens are guessed, by small extra heads or from the text so far; the model checks all guesses in a single step and keeps those that it would have written itself. Text that was guessed right is tinted and underlined in the colour of its source; the strip at the bottom counts. The words are the model&apos;s either way. Where guesses don&apos;t pay, it writes without them.</source>
         <translation>Ein Sprachmodell schreibt gewöhnlich ein Token pro Schritt. Hier werden die nächsten Tokens geraten, von kleinen Zusatzköpfen oder aus dem bisherigen Text; das Modell prüft alle in einem einzigen Schritt und behält die, die es selbst geschrieben hätte. Richtig geratener Text ist in der Farbe seiner Quelle getönt und unterstrichen; der Streifen unten zählt mit. Die Wörter sind in jedem Fall die des Modells. Wo Raten nicht lohnt, schreibt es ohne.</translation>
+    </message>
+    <message>
+        <source>A very long answer: the rest of it is shown unformatted.</source>
+        <translation>Eine sehr lange Antwort: Der Rest wird unformatiert gezeigt.</translation>
     </message>
 </context>
 <context>
@@ -2397,6 +2397,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Mit einem Kontext von {0} Token passt es; oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
     <message>
+        <source>It goes on when conversations have freed some.</source>
+        <translation>Es geht weiter, sobald Gespräche welche freigeben.</translation>
+    </message>
+    <message>
         <source>It has {0} and {1}: download config.json again.</source>
         <translation>Es sind {0} und {1}: Laden Sie config.json noch einmal herunter.</translation>
     </message>
@@ -3575,6 +3579,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The prompt holds half a character (U+{0}).</source>
         <translation>Der Prompt enthält ein halbes Zeichen (U+{0}).</translation>
+    </message>
+    <message>
+        <source>The race of the drafters finds no free rows in the cache.</source>
+        <translation>Das Rennen der Ratenden findet keine freien Zeilen im Cache.</translation>
     </message>
     <message>
         <source>The residual layers are not all {0} wide.</source>
@@ -5923,6 +5931,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Sie haben die Antwort angehalten.</translation>
     </message>
     <message>
+        <source>Stopped before the first word</source>
+        <translation>Vor dem ersten Wort gestoppt</translation>
+    </message>
+    <message>
         <source>{number} tokens/s</source>
         <translation>{number} Token/s</translation>
     </message>
@@ -7748,8 +7760,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
 <context>
     <name>MemoryWatch</name>
     <message>
-        <source>{kind} · {used} GiB used, {free} free · {name}</source>
-        <translation>{kind} · {used} GiB belegt, {free} frei · {name}</translation>
+        <source>{kind} · {free} of {all} GiB free · {name}</source>
+        <translation>{kind} · {free} von {all} GiB frei · {name}</translation>
     </message>
     <message>
         <source>{name} computes the answers. All programs together use {used} GiB of its {all} GiB of memory.</source>

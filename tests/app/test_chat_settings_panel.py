@@ -435,11 +435,11 @@ def test_the_memory_of_the_device_is_told_by_name(qtbot: QtBot, ready: Ready) ->
     text, meaning = memory_texts(
         MemoryNow("Some Card", 6 * GIB, 8 * GIB), replace(loaded, device="cuda")
     )
-    assert text == "GPU · 6.0 GiB used, 2.0 free · Some Card"
+    assert text == "GPU · 2.0 of 8.0 GiB free · Some Card"
     assert "Some Card" in meaning
     watch = MemoryWatch(window.page.strip, window.keeper, lambda _: MemoryNow("Chip", GIB, 2 * GIB))
     watch.look()
-    qtbot.waitUntil(lambda: "1.0 free · Chip" in window.page.strip.memory_label.text())
+    qtbot.waitUntil(lambda: "1.0 of 2.0 GiB free · Chip" in window.page.strip.memory_label.text())
 
 
 def test_memory_that_is_not_known_is_not_told(qtbot: QtBot, ready: Ready) -> None:

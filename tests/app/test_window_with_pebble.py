@@ -350,7 +350,7 @@ def test_the_strip_says_that_the_demo_is_too_small_to_gain(
     answer = ask(qtbot, window, "Hello!")
     assert not any("× plain" in text for text in figure_texts(answer))
     assert strip.mean_label.text().endswith("tokens/step")
-    qtbot.waitUntil(lambda: "GiB used" in strip.memory_label.text(), timeout=TIMEOUT_MS)
+    qtbot.waitUntil(lambda: "GiB free" in strip.memory_label.text(), timeout=TIMEOUT_MS)
 
 
 def test_a_seed_repeats_an_answer_and_a_longest_answer_ends_it(

@@ -44,10 +44,13 @@ from medusa_core.chats.thinking import (
 from medusa_core.messages import GenerationDone, StepDone, StopReason
 
 # Such an answer isn't at its end.
-_CUT = (StopReason.MAX_TOKENS, StopReason.CANCELLED, StopReason.CONTEXT)
-PLAIN_NOTE = QT_TRANSLATE_NOOP(
-    "Chat", "From here on the text is plain: there is too much of it to format."
+_CUT = (
+    StopReason.MAX_TOKENS,
+    StopReason.CANCELLED,
+    StopReason.CONTEXT,
+    StopReason.REPETITION,
 )
+PLAIN_NOTE = QT_TRANSLATE_NOOP("Chat", "A very long answer: the rest of it is shown unformatted.")
 
 
 class AnswerMessage(MessageWidget):

@@ -76,6 +76,14 @@ def speed_up(done: GenerationDone) -> float | None:
 
 def figures(done: GenerationDone) -> tuple[Figure, ...]:
     """What is said under an answer, in order."""
+    if not done.token_ids and done.stop_reason is StopReason.CANCELLED and not done.is_remote:
+        return (
+            Figure(
+                QCoreApplication.translate("Figures", "Stop reason"),
+                QCoreApplication.translate("Figures", "Stopped before the first word"),
+                QCoreApplication.translate("Figures", STOP_MEANINGS[StopReason.CANCELLED]),
+            ),
+        )
     if done.is_remote:
         return (*_remote_speed(done), *_remote_drafts(done), _first_token(done), stop_figure(done))
     speed = QCoreApplication.translate("Figures", "{number} tokens/s").format(

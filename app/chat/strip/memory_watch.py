@@ -87,9 +87,7 @@ def memory_texts(memory: MemoryNow, loaded: ModelLoaded) -> tuple[str, str]:
     kind = "GPU" if loaded.device.startswith("cuda") else "CPU"
     used, free = memory.used_bytes / GIB, memory.free_bytes / GIB
     # The name comes last: it is the first to be cut short.
-    text = QCoreApplication.translate(
-        "MemoryWatch", "{kind} · {used} GiB used, {free} free · {name}"
-    )
+    text = QCoreApplication.translate("MemoryWatch", "{kind} · {free} of {all} GiB free · {name}")
     meaning = QCoreApplication.translate(
         "MemoryWatch",
         "{name} computes the answers. All programs together use {used} GiB of its {all} GiB of "

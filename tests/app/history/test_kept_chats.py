@@ -11,7 +11,7 @@ import pytest
 from pypdf import PdfReader
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QPushButton
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.history.files import _KINDS
@@ -172,7 +172,7 @@ def test_conversations_are_renamed_pinned_and_put_into_folders(
     for text in ("one", "two", "three"):
         ask(qtbot, window, text)
         window.chat.new_chat()
-    monkeypatch.setattr(QInputDialog, "getText", lambda *_: ("Work", True))
+    monkeypatch.setattr("app.history.conversation_menu.ask_for_text", lambda *_: "Work")
     choose(window, "one", "Pin")
     choose(window, "two", "New folder…")
     choose(window, "three", "Rename…")
