@@ -941,10 +941,6 @@
         <source>{0} imported{1}.</source>
         <translation>{0} importiert{1}.</translation>
     </message>
-    <message>
-        <source>{0} imported{1}, {2} not.</source>
-        <translation>{0} importiert{1}, {2} nicht.</translation>
-    </message>
 </context>
 <context>
     <name>ConversationListView</name>
@@ -1511,10 +1507,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>An answer of at most {0} tokens makes no sense.</source>
         <translation>Eine Antwort von höchstens {0} Token ergibt keinen Sinn.</translation>
-    </message>
-    <message>
-        <source>An entry of the file is no conversation.</source>
-        <translation>Ein Eintrag der Datei ist kein Gespräch.</translation>
     </message>
     <message>
         <source>Another program fetches {0} already.</source>
@@ -2441,10 +2433,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Es kann auch am Proxy oder an HF_ENDPOINT liegen: {0}.</translation>
     </message>
     <message>
-        <source>It may be a pickle, which can run code. Don&apos;t use this download.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>It may be made to harm. Copy the text that you need instead.</source>
         <translation>Es könnte dazu gemacht sein zu schaden. Kopieren Sie stattdessen den Text, den Sie brauchen.</translation>
     </message>
@@ -2469,8 +2457,16 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Darin steht noch, was gelöscht wurde: Entfernen Sie es selbst.</translation>
     </message>
     <message>
+        <source>It was changed after it was written: export it again.</source>
+        <translation>Sie wurde nach dem Schreiben verändert: Exportieren Sie neu.</translation>
+    </message>
+    <message>
         <source>It was changed after it was written: record the answer again.</source>
         <translation>Sie wurde nach dem Schreiben verändert: Zeichnen Sie die Antwort neu auf.</translation>
+    </message>
+    <message>
+        <source>It was changed: export it again.</source>
+        <translation>Sie wurde verändert: Exportieren Sie neu.</translation>
     </message>
     <message>
         <source>It was deleted: begin a new one.</source>
@@ -3413,6 +3409,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Datei hat Version {0}; dieses Programm liest Version {1}.</translation>
     </message>
     <message>
+        <source>The file holds a number beyond all bounds.</source>
+        <translation>Die Datei enthält eine Zahl jenseits aller Grenzen.</translation>
+    </message>
+    <message>
         <source>The file holds no conversations that can be read.</source>
         <translation>Die Datei enthält keine lesbaren Gespräche.</translation>
     </message>
@@ -3427,6 +3427,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The file is no complete JSON file: {0}.</source>
         <translation>Die Datei ist keine vollständige JSON-Datei: {0}.</translation>
+    </message>
+    <message>
+        <source>The file is no valid one: {0}.</source>
+        <translation>Die Datei ist nicht gültig: {0}.</translation>
     </message>
     <message>
         <source>The file of cached rows in {0} was cut from outside.</source>
@@ -5375,10 +5379,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} names a file outside of its folder: {1}.</source>
         <translation>{0} nennt eine Datei außerhalb seines Ordners: {1}.</translation>
-    </message>
-    <message>
-        <source>{0} names a file that isn&apos;t safetensors: {1}.</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0} need {1} GiB in {2}, where {3} GiB are free and 1 must stay free.</source>
