@@ -30,6 +30,7 @@ _BY_ENDING = {
     ".json": FileKind.JSON,
     ".pdf": None,
 }
+_MOST_REASONS = 3
 _IMPORTED = QT_TRANSLATE_NOOP("History", "Conversations (*.json *.zip);;All files (*)")
 
 
@@ -131,7 +132,8 @@ class ConversationFiles(QObject):
 
     async def import_all(self, paths: Sequence[Path]) -> None:
         """Take the conversations of files; says how many came, or what is wrong."""
-        num_new = num_known = 0
+        num_new = num_known = num_refused = 0
+        reasons: list[str] = []
         for path in paths:
             self.notice.emit(self.tr("Reading {0}…").format(path.name))
             try:
@@ -146,9 +148,19 @@ class ConversationFiles(QObject):
                 self.failed.emit(self.tr("{0} can't be read.").format(path.name), self._see_log())
                 continue
             num_new, num_known = num_new + taken.num_new, num_known + taken.num_known
+            num_refused += file.num_refused
+            reasons += file.reasons
         self.imported.emit()
         known = self.tr(", {0} were here already").format(num_known) if num_known else ""
-        self.notice.emit(self.tr("{0} imported{1}.").format(num_new, known))
+        told = (
+            self.tr("{0} imported{1}, {2} not.").format(num_new, known, num_refused)
+            if num_refused
+            else self.tr("{0} imported{1}.").format(num_new, known)
+        )
+        self.notice.emit(told)
+        if num_refused:
+            more = ["…"] if num_refused > _MOST_REASONS else []
+            self.failed.emit(told, "\n".join([*reasons[:_MOST_REASONS], *more]))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.ensure_future(work)

@@ -70,6 +70,7 @@ def run_import(args: argparse.Namespace) -> int:
             with ConversationFile(path) as found:
                 taken = asyncio.run(history.take_gently(found))  # others write meanwhile
             print(f"{path}: {taken.num_new} new, {taken.num_known} known already")
+            _print_refused(found)
     finally:
         history.close()
     return 0
@@ -77,11 +78,14 @@ def run_import(args: argparse.Namespace) -> int:
 
 def run_check(args: argparse.Namespace) -> int:
     """Say what files hold; without files, whether the history is sound."""
+    num_refused = 0
     for path in args.files:
         with ConversationFile(path) as found:
             print(f"{path}: {found.num_conversations} conversations")
+            _print_refused(found)
+            num_refused += found.num_refused
     if args.files:
-        return 0
+        return 1 if num_refused else 0
     history = _open(args.history)
     try:
         problems = history.problems()
@@ -93,6 +97,14 @@ def run_check(args: argparse.Namespace) -> int:
     for problem in problems:
         print(f"  {problem}")
     return 1 if problems else 0
+
+
+def _print_refused(found: ConversationFile) -> None:
+    """Say which conversations of a file can't be read."""
+    if found.num_refused:
+        print(f"  {found.num_refused} not:")
+    for reason in found.reasons:
+        print(f"  {reason}")
 
 
 def _open(path: Path) -> History:

@@ -101,7 +101,9 @@ class DrafterRace:
         name = self._left[0]
         try:
             if self._answer is None:
-                self._check_room()
+                # Heads and draft models that find no room draft nothing, and would seem slow.
+                for pool in self._target.cache_pools:
+                    pool.make_room(_ROOM)
                 self._answer = self._begin(name)
             self._step(self._answer)
         except RequestError as error:
@@ -150,20 +152,6 @@ class DrafterRace:
     @property
     def _others_hold_rows(self) -> bool:
         return any(pool.free_rows < pool.num_rows for pool in self._target.cache_pools)
-
-    def _check_room(self) -> None:
-        """Heads and draft models without room would draft nothing, and seem slow.
-
-        Raises:
-            OutOfMemoryError: A pool has too few free rows, as other sessions hold them.
-        """
-        for pool in self._target.cache_pools:
-            while pool.free_rows < min(_ROOM, pool.num_rows):
-                if not pool.evict():
-                    raise OutOfMemoryError(
-                        "The race of the drafters finds no free rows in the cache.",
-                        "It goes on when conversations have freed some.",
-                    )
 
     def _begin(self, name: str) -> _Answer:
         settings = GenerateSettings(drafter=name, max_new_tokens=self._max_new_tokens)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from medusa_core.engine.drafter_race import DrafterRace, usual_race
 from medusa_core.engine.model_slot import ModelSlot
@@ -17,6 +18,7 @@ from medusa_core.messages import (
     Race,
     Raced,
 )
+from medusa_core.speculation.tuning.calibration import Calibration
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ class Measurements:
         self._has_sessions = has_sessions
         self._waiting: list[Calibrate] = []
         self._calibrated: Calibrate | None = None
+        self._calibration: Calibration | None = None  # of the first that waits
         self._race_command: Race | None = None
         self._race: DrafterRace | None = None
         self._lacks_room = False
@@ -66,7 +69,7 @@ class Measurements:
         if not self.has_work:
             return
         if self._waiting:
-            command: Calibrate | Race = self._waiting.pop(0)
+            command: Calibrate | Race = self._waiting[0]
         elif self._race_command is not None:
             command = self._race_command
         else:
@@ -77,11 +80,12 @@ class Measurements:
             if isinstance(error, OutOfMemoryError) and self._has_sessions():
                 log.info("%s waits for free rows of the cache", type(command).__name__)
                 self._lacks_room = True
-                if isinstance(command, Calibrate):
-                    self._waiting.insert(0, command)
                 return
             if isinstance(command, Race):
                 self._race = self._race_command = None
+            else:
+                self._calibration = None
+                del self._waiting[:1]
             self._fail(command, error)
 
     def wait(self, command: Calibrate) -> None:
@@ -89,9 +93,18 @@ class Measurements:
         self._waiting.append(command)
 
     def _calibrate(self, command: Calibrate) -> None:
-        """Measure what steps cost, if that isn't known, and say so."""
-        costs = self._model.measure()
-        self._calibrated = command
+        """Measure a piece of what steps cost, where that isn't known; in the end, say so."""
+        if self._calibration is None:
+            self._calibration = self._model.begin_calibration(is_anew=command.is_anew)
+        if self._calibration is not None:
+            self._calibration.advance()
+            if not self._calibration.is_over:
+                return
+            self._model.use_costs(self._calibration)
+        self._calibration, self._calibrated = None, command
+        del self._waiting[0]
+        costs = self._model.tuner.costs
+        assert costs is not None  # just measured, or known
         step_s = tuple(zip(costs.rows, costs.seconds[0], strict=True))
         ids = (command.session_id, command.request_id)
         self._send(Calibrated(*ids, step_s, costs.plain_s(costs.lengths[0])))
@@ -100,7 +113,7 @@ class Measurements:
     def refresh(self) -> None:
         """Calibrate again if other programs have left the processor: steps cost something else."""
         if self._model.settle_threads() and self._calibrated is not None:
-            self._waiting.append(self._calibrated)
+            self._waiting.append(replace(self._calibrated, is_anew=False))
 
     def race(self, command: Race) -> None:
         """Say what is known of the drafters' speeds, or begin to find it out.
@@ -117,9 +130,13 @@ class Measurements:
         self._race_command = command
 
     def pause(self) -> None:
-        """Give back the room that the race takes, for those who ask something."""
+        """Give back the rows for those who ask something, who go by what is measured so far."""
         if self._race is not None:
             self._race.pause()
+        if self._calibration is not None:
+            self._calibration.pause()
+            if self._calibration.is_usable:
+                self._model.use_costs(self._calibration)
 
     def cancel(self, request_id: str) -> bool:
         """End the race if it was this request that wanted it."""
@@ -132,7 +149,7 @@ class Measurements:
         """Measure nothing any more: the model goes, and who waits is told."""
         self._lacks_room = False
         waiting, self._waiting = self._waiting, []
-        self._calibrated = None
+        self._calibrated = self._calibration = None
         for command in waiting:
             self._fail(command, _stopped())
         self._end_race()

@@ -32,8 +32,7 @@ from medusa_core.speculation.drafters.forced_text import GRAMMAR, source_infos
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.speculation.drafters.source import source_registry
 from medusa_core.speculation.rules.rule import rules_by_preference
-from medusa_core.speculation.tuning.calibration import measure_costs
-from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.calibration import Calibration
 from medusa_core.speculation.tuning.measurements import ModelMeasurements
 from medusa_core.speculation.tuning.threads import Threads
 from medusa_core.speculation.tuning.tuner import Tuner
@@ -151,12 +150,32 @@ class ModelSlot:
         self._look_up(self._loaded, *self._need())
         return True
 
-    def measure(self) -> StepCosts:
-        """Measure what a step costs, where that isn't known, and let the tuner go by it."""
+    def begin_calibration(self, *, is_anew: bool = False) -> Calibration | None:
+        """Begin to measure what a step costs, or what is lacking of it.
+
+        Args:
+            is_anew: Forget what was measured before.
+
+        Returns:
+            The calibration; None where all is known, by which the tuner goes from now on.
+        """
         target, tuner = self._need()
-        costs = measure_costs(target) if self._measurements is None else self._measurements.costs()
-        tuner.costs = costs
-        return costs
+        if is_anew:
+            self._speeds = ()
+            if self._measurements is not None:
+                self._measurements.forget()
+        known = None if self._measurements is None else self._measurements.saved_costs()
+        if known is not None:
+            tuner.costs = known
+            if known.is_complete:
+                return None
+        return Calibration(target, known)
+
+    def use_costs(self, calibration: Calibration) -> None:
+        """Let the tuner go by what was measured until now; keep what was measured to the end."""
+        self.tuner.costs = calibration.costs()
+        if calibration.is_over and self._measurements is not None:
+            self._measurements.save_costs(calibration)
 
     def save_speeds(self, speeds: tuple[DrafterSpeed, ...]) -> None:
         """Keep how fast its drafters are."""

@@ -59,7 +59,13 @@ class Unload(Message):
 
 @dataclass(frozen=True, slots=True)
 class Calibrate(Message):
-    """Measure the time of a step at several row counts on the loaded model."""
+    """Measure the time of a step at several row counts on the loaded model, in spare time.
+
+    Attributes:
+        is_anew: Forget what was measured of it on this computer, the drafters' speeds, too.
+    """
+
+    is_anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)

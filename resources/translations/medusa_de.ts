@@ -941,6 +941,10 @@
         <source>{0} imported{1}.</source>
         <translation>{0} importiert{1}.</translation>
     </message>
+    <message>
+        <source>{0} imported{1}, {2} not.</source>
+        <translation>{0} importiert{1}, {2} nicht.</translation>
+    </message>
 </context>
 <context>
     <name>ConversationListView</name>
@@ -1507,6 +1511,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>An answer of at most {0} tokens makes no sense.</source>
         <translation>Eine Antwort von höchstens {0} Token ergibt keinen Sinn.</translation>
+    </message>
+    <message>
+        <source>An entry of the file is no conversation.</source>
+        <translation>Ein Eintrag der Datei ist kein Gespräch.</translation>
     </message>
     <message>
         <source>Another program fetches {0} already.</source>
@@ -2457,16 +2465,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Darin steht noch, was gelöscht wurde: Entfernen Sie es selbst.</translation>
     </message>
     <message>
-        <source>It was changed after it was written: export it again.</source>
-        <translation>Sie wurde nach dem Schreiben verändert: Exportieren Sie neu.</translation>
-    </message>
-    <message>
         <source>It was changed after it was written: record the answer again.</source>
         <translation>Sie wurde nach dem Schreiben verändert: Zeichnen Sie die Antwort neu auf.</translation>
-    </message>
-    <message>
-        <source>It was changed: export it again.</source>
-        <translation>Sie wurde verändert: Exportieren Sie neu.</translation>
     </message>
     <message>
         <source>It was deleted: begin a new one.</source>
@@ -3417,10 +3417,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Datei hat Version {0}; dieses Programm liest Version {1}.</translation>
     </message>
     <message>
-        <source>The file holds a number beyond all bounds.</source>
-        <translation>Die Datei enthält eine Zahl jenseits aller Grenzen.</translation>
-    </message>
-    <message>
         <source>The file holds no conversations that can be read.</source>
         <translation>Die Datei enthält keine lesbaren Gespräche.</translation>
     </message>
@@ -3435,10 +3431,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The file is no complete JSON file: {0}.</source>
         <translation>Die Datei ist keine vollständige JSON-Datei: {0}.</translation>
-    </message>
-    <message>
-        <source>The file is no valid one: {0}.</source>
-        <translation>Die Datei ist nicht gültig: {0}.</translation>
     </message>
     <message>
         <source>The file of cached rows in {0} was cut from outside.</source>

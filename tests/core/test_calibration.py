@@ -7,7 +7,7 @@ import weakref
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -25,6 +25,7 @@ from medusa_core.runtime.tree.search import (
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.tables import TreePresets
 from medusa_core.speculation.drafters.source import source_registry
+from medusa_core.speculation.drafters.sources.draft_model_source import DraftModelSource
 from medusa_core.speculation.drafters.sources.heads_source import HeadsSource
 from medusa_core.speculation.tuning import (
     calibration,
@@ -33,6 +34,7 @@ from medusa_core.speculation.tuning import (
 from medusa_core.speculation.tuning.calibration import (
     LENGTHS,
     ROW_COUNTS,
+    Calibration,
     measure_costs,
 )
 from medusa_core.speculation.tuning.costs import (
@@ -99,11 +101,81 @@ def test_steps_are_measured_behind_every_length_in_no_more_than_was_planned(
     assert max(slots) <= 512
 
 
-def test_what_is_not_reached_in_time_is_no_candidate(tiny: Target) -> None:
-    assert measure_costs(tiny, budget_s=0.0).rows == (1,)
+def test_what_is_not_reached_in_time_is_unknown_and_not_forbidden(tiny: Target) -> None:
+    costs = measure_costs(tiny, budget_s=0.0)
+    assert costs.rows == (1, 2, 4)
+    assert not costs.is_complete
+    assert costs.most_rows == 64
+    assert costs.step_s(64, 64) > costs.step_s(4, 64)
+    assert len(costs.steps_s(64, 64)) == 64
 
 
-def test_heads_are_asked_thrice_even_where_time_is_over(
+def test_a_calibration_in_spare_time_measures_all_however_long_that_takes(tiny: Target) -> None:
+    free = tiny.caches.free_rows
+    calibration = Calibration(tiny, budget_s=0.0)
+    assert not calibration.is_usable
+    while not calibration.is_over:
+        calibration.advance()
+        if calibration.is_usable and not calibration.is_over:
+            costs = calibration.costs()
+            assert not costs.is_complete or costs.rows == ROW_COUNTS
+            calibration.pause()
+            assert tiny.caches.free_rows == free
+    costs = calibration.costs()
+    assert costs.is_complete
+    assert costs.rows == ROW_COUNTS
+    assert tiny.caches.free_rows == free
+
+
+def test_a_slow_draft_model_leaves_the_row_counts_their_time(
+    load: LoadTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took nearly all the time that there was; only a plain step was measured then."""
+    target, now_s = load("assisted", "float32"), 0.0
+    start = DraftModelSource.start
+
+    def pass_by(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    def slow_start(self: DraftModelSource, root_id: int, most_rows: int) -> None:
+        pass_by(1.7)
+        start(self, root_id, most_rows)
+
+    def step(target: Target, rule: Any, tree: TokenTree, kv: KvCache) -> float:
+        pass_by(seconds := 0.03 * (4 + tree.shape.num_nodes))
+        return seconds
+
+    monkeypatch.setattr(DraftModelSource, "start", slow_start)
+    monkeypatch.setattr(calibration, "_step_s", step)
+    clock = SimpleNamespace(perf_counter=lambda: now_s, thread_time=lambda: now_s)
+    monkeypatch.setattr(calibration, "time", clock)
+    monkeypatch.setattr("medusa_core.speculation.tuning.source_costs.time", clock)
+    costs = measure_costs(target)
+    assert costs.rows[:4] == (1, 2, 4, 7)
+    patient = Calibration(target)
+    while not patient.is_over:
+        patient.advance()
+    complete = patient.costs()
+    assert complete.is_complete
+    assert complete.rows == tuple(n for n in ROW_COUNTS if 0.03 * (4 + n) <= 1.0)
+    assert complete.step_s(64, 64) == pytest.approx(0.03 * 68), "too long to wait for: extrapolated"
+    assert complete.source_costs["draft-model"].greedy[0] == pytest.approx(1.7)
+
+
+def test_what_an_earlier_measurement_reached_is_completed(tiny: Target) -> None:
+    known = replace(measure_costs(tiny, budget_s=0.0), is_complete=False)
+    slow = replace(known, seconds=tuple(tuple(9 * s for s in row) for row in known.seconds))
+    calibration = Calibration(tiny, slow, budget_s=0.0)
+    while not calibration.is_over:
+        calibration.advance()
+    costs = calibration.costs()
+    assert costs.is_complete
+    assert costs.rows == ROW_COUNTS
+    assert costs.step_s(4, 64) < slow.step_s(4, 64) / 2, "scaled to the load of now"
+
+
+def test_heads_are_asked_thrice_in_the_first_round(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As few as tell what is usual."""
@@ -116,7 +188,9 @@ def test_heads_are_asked_thrice_even_where_time_is_over(
 
     monkeypatch.setattr(HeadsSource, "start", noted)
     assert tiny.heads is not None
-    measure_costs(tiny, budget_s=0.0)
+    calibration = Calibration(tiny, budget_s=0.0)
+    while not calibration.is_over:
+        calibration.advance()
     for count in range(1, tiny.heads.num_heads + 1):
         assert requested.count(count) == 2 * (
             1 + 3
@@ -134,11 +208,10 @@ def test_between_askings_the_target_takes_heads_out_of_the_cache(
         return step_s
 
     timer = SourceTimer(tiny, "greedy", torch.zeros(1, tiny.config.hidden_size), step)
-    before = len(steps)
-    timer.measure(ends=0.0)
+    list(timer.round(is_first=True))
     timer.close()
     # Only where a step takes long its heads are larger than the cache anyway.
-    assert len(steps) > before + 3 if is_taken else len(steps) == before == 1
+    assert len(steps) > 4 if is_taken else len(steps) == 1
 
 
 def test_a_model_without_heads_is_measured_too(tiny: Target) -> None:
@@ -228,6 +301,10 @@ def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
         b"{}",
         b"\xff\xfe",
         json.dumps(COSTS.to_json() | {"rows": [4, 1, 8]}).encode(),
+        json.dumps(
+            COSTS.to_json() | {"rows": [1], "seconds": [[1.0], [2.0]], "max_rows": 64}
+        ).encode(),
+        json.dumps(COSTS.to_json() | {"seconds": [[1.0, 9.0, 9.0], [2.0, 3.0, 9.0]]}).encode(),
         json.dumps(COSTS.to_json() | {"rows": [1, 4]}).encode(),
         json.dumps(COSTS.to_json() | {"lengths": []}).encode(),
         json.dumps(COSTS.to_json() | {"source_costs": {"medusa": [[-1, 1], [1, 1]]}}).encode(),
@@ -242,34 +319,75 @@ def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
 def test_a_damaged_file_is_measured_anew(
     damage: bytes, tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measurements, "measure_costs", lambda _: COSTS)
+    monkeypatch.setattr(measurements, "Calibration", Measured)
     (tmp_path / f"{calibration_key(tiny, ())}.costs.json").write_bytes(damage)
     assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
-    monkeypatch.setattr(measurements, "measure_costs", pytest.fail)
+    monkeypatch.setattr(measurements, "Calibration", pytest.fail)
     assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
 
 
-def test_costs_that_others_disturbed_are_used_and_not_kept(
+class Measured:
+    """A calibration that has measured `COSTS`.
+
+    Attributes:
+        known: What each one was given.
+    """
+
+    is_over, is_disturbed = True, False
+    known: ClassVar[list[StepCosts | None]] = []
+
+    def __init__(self, target: Target, known: StepCosts | None, *, is_hurried: bool) -> None:
+        assert is_hurried
+        self.known.append(known)
+
+    def costs(self) -> StepCosts:
+        """What was measured."""
+        return COSTS
+
+
+def test_incomplete_costs_are_completed_at_the_next_load(
     tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    had_processor_s = iter((0.0, 0.4, 0.0, 1.2))  # of two seconds each
-    clock_s = iter((0.0, 2.0, 2.0, 4.0))
-    fake = SimpleNamespace(
-        perf_counter=lambda: next(clock_s), thread_time=lambda: next(had_processor_s)
-    )
-    monkeypatch.setattr(measurements, "measure_costs", lambda _: COSTS)
-    monkeypatch.setattr(measurements, "time", fake)
+    monkeypatch.setattr(measurements, "Calibration", Measured)
+    incomplete = replace(COSTS, rows=(1, 4), seconds=((1.0, 1.6), (2.0, 3.0)), is_complete=False)
+    MeasurementFiles(tmp_path).save(calibration_key(tiny, ()), "costs", incomplete.to_json())
     assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
+    assert Measured.known[-1] == incomplete
+    monkeypatch.setattr(measurements, "Calibration", pytest.fail)
+    assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
+
+
+def test_what_was_measured_can_be_forgotten(
+    tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measurements, "Calibration", Measured)
+    known = ModelMeasurements(tmp_path, tiny, ())
+    known.costs()
+    known.forget()
+    assert known.saved_costs() is None
+    known.forget()  # there is nothing any more
     assert not any(tmp_path.iterdir())
-    assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
-    monkeypatch.setattr(measurements, "measure_costs", pytest.fail)
-    assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
+
+
+@pytest.mark.parametrize(("own_s", "is_disturbed"), [(0.4, True), (1.2, False)])
+def test_costs_that_others_disturbed_are_used_and_not_kept(
+    tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch, own_s: float, is_disturbed: bool
+) -> None:
+    wall = itertools.count()
+    fake = SimpleNamespace(
+        perf_counter=lambda: 2.0 * next(wall), thread_time=lambda: own_s * next(wall)
+    )
+    monkeypatch.setattr(calibration, "_step_s", lambda *_: 1e-3)
+    monkeypatch.setattr(calibration, "time", fake)
+    known = ModelMeasurements(tmp_path, tiny, ())
+    assert known.costs().rows[0] == 1
+    assert (known.saved_costs() is None) == is_disturbed
 
 
 def test_costs_that_can_not_be_kept_are_used_all_the_same(
     tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measurements, "measure_costs", lambda _: COSTS)
+    monkeypatch.setattr(measurements, "Calibration", Measured)
     (tmp_path / "file").write_text("in the way")
     assert ModelMeasurements(tmp_path / "file", tiny, ()).costs() == COSTS
 
@@ -334,7 +452,7 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
 
     monkeypatch.setattr(tiny.runner, "verify", slow_verify)
     monkeypatch.setattr(HeadsSource, "start", slow_start)
-    clock = SimpleNamespace(perf_counter=lambda: now_s)
+    clock = SimpleNamespace(perf_counter=lambda: now_s, thread_time=lambda: now_s)
     monkeypatch.setattr(calibration, "time", clock)
     monkeypatch.setattr("medusa_core.speculation.tuning.source_costs.time", clock)
     costs = measure_costs(tiny, budget_s=100.0)

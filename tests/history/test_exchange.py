@@ -1,6 +1,7 @@
 """Conversations in files: ours, those for people, those of others, and hostile ones."""
 
 import asyncio
+import io
 import json
 import math
 import os
@@ -16,6 +17,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import fastjsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from medusa_core.__main__ import main
 from medusa_core.chats.history.answers import Answers
@@ -101,7 +104,12 @@ def test_a_conversation_in_the_trash_isnt_imported_again(history: History, tmp_p
 def take_here(history: History, path: Path) -> tuple[int, int]:
     """Take a file without the process that bounds its reader."""
     with path.open(encoding="utf-8") as file:
-        return tuple(history.take(import_worker.conversations_of(JsonPieces(file), path.name)))  # type: ignore[return-value]
+        refused: list[ConversationFileError] = []
+        lines = import_worker.lines_of(JsonPieces(file), path.name, refused)
+        taken = history.take(map(json.loads, lines))
+    if refused:
+        raise refused[0]
+    return tuple(taken)  # type: ignore[return-value]
 
 
 def harm_pack(history: History, packed: bytes, conversation: str = "tea") -> None:
@@ -243,7 +251,7 @@ def test_a_number_beyond_all_bounds_is_told_in_a_sentence(
     raw = json.loads(path.read_text(encoding="utf-8"))
     change(raw["conversations"][0])
     path.write_text(json.dumps(raw), encoding="utf-8")
-    with pytest.raises(ConversationFileError, match="no valid one"):
+    with pytest.raises(ConversationFileError, match=r"isn't valid|beyond all bounds"):
         take_here(empty, path)
     assert empty.conversations() == ()
 
@@ -293,7 +301,7 @@ def test_the_reader_takes_the_name_away_before_it_reads(
         return iter(())
 
     monkeypatch.setattr(import_worker, "_files_of", look)
-    assert import_worker._read(tmp_path / "file", output) == 0
+    assert import_worker._read(tmp_path / "file", output).num_conversations == 0
     assert seen == [os.name != "posix"]
 
 
@@ -621,18 +629,120 @@ OURS: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-def test_a_changed_file_of_ours_is_refused_as_a_whole(
+def test_a_changed_conversation_of_ours_is_refused_and_the_others_are_taken(
     history: History, empty: History, tmp_path: Path
 ) -> None:
     path = tmp_path / "all.json"
     export(history, path, FileKind.JSON, ["tea", "ships"])
-    for what, change in OURS.items():
+    for number, (what, change) in enumerate(OURS.items()):
         raw = json.loads(path.read_text(encoding="utf-8"))
+        raw["conversations"][0]["id"] = f"tea {number}"
         change(raw["conversations"][1])
         (tmp_path / "changed.json").write_text(json.dumps(raw), encoding="utf-8")
-        with pytest.raises(ConversationFileError):
-            take(empty, tmp_path / "changed.json")
-        assert empty.conversations() == (), what
+        with ConversationFile(tmp_path / "changed.json") as found:
+            assert (found.num_conversations, found.num_refused) == (1, 1), what
+            assert empty.take(found) == (1, 0), what
+            assert "“Ships” can't be read: " in found.reasons[0]
+    assert {info.id for info in empty.conversations()} == {f"tea {n}" for n in range(len(OURS))}
+
+
+BROKEN: dict[str, Callable[[dict[str, Any]], object]] = {
+    "parents form a circle": lambda raw: raw["mapping"]["ask"].update(parent="reply1"),
+    "a missing parent": lambda raw: raw["mapping"]["ask"].update(parent="nobody"),
+    "no node": lambda raw: raw["mapping"].update(ask=None),
+    "no mapping": lambda raw: raw.update(mapping=None),
+    "a list for a mapping": lambda raw: raw.update(mapping=[1]),
+    "something else": lambda raw: raw.clear(),
+}
+
+
+@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
+def test_one_broken_conversation_of_many_loses_only_itself(
+    empty: History, tmp_path: Path, change: Callable[[dict[str, Any]], object]
+) -> None:
+    path = tmp_path / "conversations.json"
+    many = [{**chatgpt()[0], "conversation_id": f"c{n}", "title": f"Chat {n}"} for n in range(20)]
+    change(many[7])
+    path.write_text(json.dumps([*many[:10], None, *many[10:]]), encoding="utf-8")
+    with ConversationFile(path) as found:
+        assert (found.num_conversations, found.num_refused) == (19, 2)
+        assert empty.take(found) == (19, 0)
+        assert "“Chat 7” can't be read: " in found.reasons[0] or not many[7]
+        assert found.reasons[1] == "An entry of the file is no conversation."
+    titles = {info.title for info in empty.conversations()}
+    assert titles == {f"Chat {n}" for n in range(20) if n != 7}
+
+
+def test_the_command_says_which_conversations_of_a_file_it_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "conversations.json"
+    broken = {**chatgpt()[0], "title": "Broken", "mapping": None}
+    path.write_text(json.dumps([*chatgpt(), broken]), encoding="utf-8")
+    assert main(["history", "check", str(path)]) == 1
+    words = ["history", "import", str(path), "--history", str(tmp_path / "history.db")]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert told.count("1 not:\n  The conversation “Broken” can't be read: it has no messages") == 2
+    assert "1 new, 0 known already" in told
+
+
+WRONG: tuple[Any, ...] = (
+    None,
+    0,
+    -1,
+    1e308,
+    True,
+    "",
+    "x",
+    "\ud83d",
+    "\0",
+    [],
+    [None],
+    {},
+    {"parts": [None]},
+)
+
+
+def places_in(raw: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place of a value in a conversation."""
+    children = (
+        raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
+    )
+    for key, value in children:
+        yield (*path, key)
+        yield from places_in(value, (*path, key))
+
+
+@st.composite
+def harmed_conversations(draw: st.DrawFn) -> Any:
+    """A conversation of another program, of which some values are gone or others."""
+    raw = json.loads(json.dumps(draw(st.sampled_from((chatgpt()[0], lm_studio())))))
+    for _ in range(draw(st.integers(1, 4))):
+        *above, last = draw(st.sampled_from(list(places_in(raw)) or [("title",)]))
+        holder = raw
+        for key in above:
+            holder = holder[key]
+        if draw(st.booleans()) and isinstance(holder, dict):
+            holder.pop(last, None)
+        else:
+            wrong = draw(st.sampled_from((*WRONG, "ask", "root", "yes")))
+            holder[last] = json.loads(json.dumps(wrong))
+    return raw
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(harmed_conversations())
+def test_however_a_conversation_is_harmed_its_neighbours_are_read(raw: Any) -> None:
+    first, last = chatgpt()[0], {**chatgpt()[0], "conversation_id": "last"}
+    refused: list[ConversationFileError] = []
+    text = io.StringIO(json.dumps([first, raw, last]))
+    lines = list(import_worker.lines_of(JsonPieces(text), "file.json", refused))
+    assert len(lines) + len(refused) == 3
+    taken = [json.loads(line) for line in lines]
+    assert taken[0]["title"] == taken[-1]["title"] == "Ulm"
+    assert taken[0]["id"] != taken[-1]["id"]
+    assert all(error.message and error.hint for error in refused)
 
 
 def test_odd_values_that_mean_no_harm_are_taken(

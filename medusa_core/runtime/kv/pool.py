@@ -112,6 +112,16 @@ class CachePool:
                 raise self._lack(least)
         return self._allocate(new_cache, rows)
 
+    def make_room(self, num_rows: int) -> None:
+        """See that so many rows in one piece are free, or all that the pool has.
+
+        Raises:
+            OutOfMemoryError: Caches in use leave fewer.
+        """
+        while self.free_rows < min(num_rows, self.num_rows):
+            if not self.evict():
+                raise self._lack(num_rows)
+
     def grown(self, new_cache: NewCache, cache: KvCache, least: int, wanted: int = 0) -> KvCache:
         """A lent cache with more rows: in its place, or a copy elsewhere.
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from medusa_core.errors import OutOfMemoryError
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
 from medusa_core.runtime.kv.cache import KvCache
@@ -25,6 +27,7 @@ from medusa_core.speculation.rules.rule import (
 from medusa_core.speculation.tuning.costs import (
     MOST_ROWS,
     StepCosts,
+    interpolate,
     rising,
     usual_s,
 )
@@ -38,64 +41,190 @@ LENGTHS = (64, 768)
 # Steps that bring layers from below take seconds, and hardly more for many rows.
 OFFLOADED_ROW_COUNTS = (1, 8, 24, 48, MOST_ROWS)
 _OFFLOADED_STEPS = 12  # of one row: so long may they be measured
-BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
-_TURNS = 5
-_STEPS_IN_A_TURN = 3
+BUDGET_S = {"cpu": 2.0, "cuda": 7.0}  # for steps, and as many for drafts
+_ROUNDS = 5
+_STEPS_IN_A_ROUND = 3
+_LEAST_COUNTS = 3  # row counts that are measured however little time there is
+_LONGEST_S = 1.0  # longer steps are extrapolated: a question would wait until such a step ends
+_LONGEST_STEP = 4  # times a plain step, where that is more: so long whoever asks waits anyway
+_LEAST_DISTURBED_S = 0.25
+_DRAFT_ROOM = 256  # rows of a cache that drafts are made with
 _WARM_S = 0.002
 _DRAFT_ROWS = 4
 
 
-@torch.inference_mode()
-def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
-    """Usual seconds of steps and of drafts.
-
-    All row counts are measured in turns, so that a short slowdown doesn't affect only one.
+def measure_costs(
+    target: Target, budget_s: float | None = None, known: StepCosts | None = None
+) -> StepCosts:
+    """Measure the seconds of steps and of drafts, as far as they are reached in time.
 
     Args:
         target: A loaded target.
-        budget_s: Seconds that this may take. A step that isn't reached in this time is no
-            candidate for decoding either: it is too slow.
+        budget_s: Seconds for steps, and as many for drafts; None for the default of the device.
+        known: What an earlier measurement has reached.
     """
-    if budget_s is None:
-        budget_s = BUDGET_S[target.precision.device.type]
-    # Caches that are in use may leave less than was planned.
-    others = len(LENGTHS) * MOST_ROWS + sum(LENGTHS[:-1])
-    room = min(target.config.context_tokens, target.caches.free_rows) - others
-    lengths = tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
-    is_offloaded = target.plan.placement is not None
-    steps = _Steps(target, lengths[:1] if is_offloaded else lengths, is_offloaded)
-    state = steps.state()
-    if is_offloaded:
-        budget_s = max(budget_s, _OFFLOADED_STEPS * steps.step_s(1))
-    ends = time.perf_counter() + budget_s
-    greedy, drawn = (
-        SourceTimer(target, rule, state, lambda: steps.step_s(steps.draft_rows))
-        for rule in ("greedy", "sample")
-    )
-    for _ in range(_TURNS):
-        steps.measure(ends)
-        greedy.measure(ends)
-        drawn.measure(ends)
-    return replace(steps.costs(), source_costs=source_cost_of(greedy, drawn))
+    calibration = Calibration(target, known, budget_s, is_hurried=True)
+    while not calibration.is_over:
+        calibration.advance()
+    return calibration.costs()
+
+
+class Calibration:
+    """Measures the costs of a target piece by piece; other work may come between two pieces.
+
+    All row counts are measured in rounds, so that a short slowdown doesn't affect only one. The
+    first round measures everything, steps before drafts; later ones go on while there is time.
+
+    Attributes:
+        is_over: Nothing more will be measured.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        known: StepCosts | None = None,
+        budget_s: float | None = None,
+        *,
+        is_hurried: bool = False,
+    ) -> None:
+        """Measure nothing yet.
+
+        Args:
+            target: A loaded target.
+            known: What an earlier measurement has reached, maybe under another load.
+            budget_s: As of `measure_costs`.
+            is_hurried: The first round ends with the budget, too: costs may be incomplete then.
+        """
+        self.is_over = False
+        self._target, self._is_hurried = target, is_hurried
+        self._known = {} if known is None else known.source_costs
+        self._budget_s = BUDGET_S[target.precision.device.type] if budget_s is None else budget_s
+        self._steps = _Steps(target, known)
+        self._timers: tuple[SourceTimer, ...] = ()
+        self._has_rows = False
+        self._wall_s = self._own_s = 0.0
+        self._pieces = self._measure()
+
+    @torch.inference_mode()
+    def advance(self) -> None:
+        """Measure one piece.
+
+        Raises:
+            OutOfMemoryError: Other sessions hold the rows; call it again when they have freed some.
+        """
+        try:
+            if not self._has_rows:
+                self._steps.reserve()
+                for pool in self._target.cache_pools[1:]:
+                    pool.make_room(_DRAFT_ROOM)
+                self._has_rows = True
+            wall_s, own_s = time.perf_counter(), time.thread_time()
+            self.is_over = next(self._pieces, True)
+        except OutOfMemoryError:
+            self.pause()
+            self._pieces = self._measure()  # a generator ends with its first error
+            raise
+        self._wall_s += time.perf_counter() - wall_s
+        self._own_s += time.thread_time() - own_s
+        if self.is_over:
+            self.pause()
+
+    def pause(self) -> None:
+        """Give back the rows that are lent; what was measured is kept."""
+        self._has_rows = False
+        self._steps.release()
+        for timer in self._timers:
+            timer.close()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether trees can be chosen by what was measured until now."""
+        return self._steps.has_least
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other programs took the processor for most of the measurement.
+
+        Then a few rows seem to cost several times what they do, and drafting would stop for good:
+        four programs on two cores leave a quarter of the time, and make a step of four rows five
+        times as long as one of one row, where it is 1.4 times. Left alone a thread has two thirds
+        and more. Where the thread waits for a card or a disk, that can't be seen.
+        """
+        target, waited_s = self._target, self._wall_s - self._own_s
+        computes = target.precision.device.type == "cpu" and target.plan.placement is None
+        return computes and waited_s > max(_LEAST_DISTURBED_S, self._wall_s / 2)
+
+    def costs(self) -> StepCosts:
+        """What was measured until now, and earlier."""
+        measured = source_cost_of(*self._timers) if self._timers else {}
+        sources_done = bool(self._timers) and all(timer.is_complete for timer in self._timers)
+        return replace(
+            self._steps.costs(),
+            source_costs={**self._known, **measured},
+            is_complete=self._steps.is_complete and sources_done,
+        )
+
+    def _measure(self) -> Iterator[bool]:
+        """Measure piece by piece; yields whether all is over, which it never is."""
+        steps, steps_s, drafts_s = self._steps, 0.0, 0.0
+        for is_first in (True, *[False] * (_ROUNDS - 1)):
+            pieces = steps.round()
+            while not self._ends(is_first and not (self._is_hurried and steps.has_least), steps_s):
+                started = time.perf_counter()
+                if not next(pieces, False):
+                    break
+                steps_s += time.perf_counter() - started
+                yield False
+            started = time.perf_counter()
+            if not self._timers:
+                self._timers = self._source_timers()
+            drafts = itertools.chain(*(timer.round(is_first) for timer in self._timers))
+            while not self._ends(is_first and not self._is_hurried, drafts_s):
+                if not next(drafts, False):
+                    break
+                drafts_s += time.perf_counter() - started
+                yield False
+                started = time.perf_counter()
+
+    def _ends(self, must_go_on: bool, spent_s: float) -> bool:
+        budget_s = self._budget_s
+        if self._target.plan.placement is not None:
+            budget_s = max(budget_s, _OFFLOADED_STEPS * self._steps.plain_s)
+        return not must_go_on and spent_s > budget_s
+
+    def _source_timers(self) -> tuple[SourceTimer, ...]:
+        steps, state = self._steps, self._steps.state()
+        return tuple(
+            SourceTimer(
+                self._target, rule, state, lambda: steps.step_s(steps.draft_rows), self._known
+            )
+            for rule in ("greedy", "sample")
+        )
 
 
 class _Steps:
     """Steps of all row counts behind all lengths.
 
     Attributes:
-        target: Whose steps they are.
         draft_rows: Of a usual tree.
     """
 
-    def __init__(self, target: Target, lengths: tuple[int, ...], is_offloaded: bool) -> None:
-        self.target = target
-        self._caches = {length: _filled_cache(target, length) for length in lengths}
-        most = min(kv.most_rows for kv in self._caches.values())
+    def __init__(self, target: Target, known: StepCosts | None) -> None:
+        self._target = target
+        is_offloaded = target.plan.placement is not None
+        others = len(LENGTHS) * MOST_ROWS + sum(LENGTHS[:-1])
+        room = target.config.context_tokens - others
+        lengths = tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
+        self._lengths = lengths[:1] if is_offloaded else lengths
+        self._caches: dict[int, KvCache] = {}
+        self.reserve()
+        self._most = min(MOST_ROWS, *(kv.most_rows for kv in self._caches.values()))
         counts = OFFLOADED_ROW_COUNTS if is_offloaded else ROW_COUNTS
-        self._counts = tuple(rows for rows in counts if rows <= most)
-        self.draft_rows = min(_DRAFT_ROWS, most)
+        self._counts = tuple(rows for rows in counts if rows <= self._most)
+        self.draft_rows = min(_DRAFT_ROWS, self._most)
         self._rule = rule_registry().get("greedy").build(GenerateSettings())
-        self._lengths = lengths
+        is_comparable = known is not None and known.lengths == self._lengths
+        self._known = known if is_comparable else None
         self._seconds: dict[tuple[int, int], list[float]] = {}
         # Made before, as there must be no pause between steps: threads that help fall asleep in it,
         # and for a while after waking they share a processor.
@@ -103,40 +232,98 @@ class _Steps:
             rows: _filled_tree(target, rows) for rows in {*self._counts, self.draft_rows}
         }
 
-    def measure(self, ends: float) -> None:
-        """Let each have its turn; none but the first begins after `ends`."""
+    def reserve(self) -> None:
+        """Take a cache of every length, where there is none yet.
+
+        Raises:
+            OutOfMemoryError: Other sessions hold the rows.
+        """
+        for length in self._lengths:
+            if length not in self._caches:
+                self._caches[length] = _filled_cache(self._target, length)
+
+    def release(self) -> None:
+        """Give the caches back."""
+        for kv in self._caches.values():
+            self._target.caches.release(kv)
+        self._caches.clear()
+
+    def round(self) -> Iterator[bool]:
+        """Measure each row count behind each length some times more."""
         for rows, length in itertools.product(self._counts, self._lengths):
-            known = self._seconds.get((length, rows), [])
-            if time.perf_counter() > ends and (known or rows > 1):
-                return
-            # The first steps of a turn pay for the change of shape and find the weights gone from
+            if self._is_long(rows, length):
+                continue
+            # The first steps of a round pay for the change of shape and find the weights gone from
             # the processor's cache, which a run of equal steps never pays; they are dropped,
             # unless the very first was so long that this doesn't matter.
             first_s = self.step_s(rows, length)
-            if first_s > (ends - time.perf_counter()) / 20:
-                self._seconds[length, rows] = known or [first_s]
-                continue
-            for _ in range(int(_WARM_S / first_s)):
-                self.step_s(rows, length)
-            turn = [self.step_s(rows, length) for _ in range(_STEPS_IN_A_TURN)]
-            self._seconds[length, rows] = known + turn
+            if first_s > _LONGEST_S / 10:
+                self._seconds.setdefault((length, rows), []).append(first_s)
+            else:
+                for _ in range(int(_WARM_S / first_s)):
+                    self.step_s(rows, length)
+                measured = [self.step_s(rows, length) for _ in range(_STEPS_IN_A_ROUND)]
+                self._seconds.setdefault((length, rows), []).extend(measured)
+            if rows == 1:
+                self._adopt_known(length)
+            yield True
+
+    def _adopt_known(self, length: int) -> None:
+        """Take over an earlier measurement, scaled to the load of now."""
+        known, self_s = self._known, usual_s(self._seconds[length, 1])
+        for rows in () if known is None else known.rows[1:]:
+            assert known is not None  # else there are no rows
+            scale = self_s / known.step_s(1, length)
+            self._seconds.setdefault((length, rows), [scale * known.step_s(rows, length)])
+
+    def _is_long(self, rows: int, length: int) -> bool:
+        """Whether a step is expected to be too long to be measured."""
+        counts = [n for n in self._counts if n < rows and (length, n) in self._seconds]
+        if len(counts) < _LEAST_COUNTS:
+            return False
+        seconds = rising([usual_s(self._seconds[length, n]) for n in counts])
+        return interpolate(rows, counts, seconds) > max(_LONGEST_S, _LONGEST_STEP * seconds[0])
 
     def step_s(self, rows: int, length: int | None = None) -> float:
         """Seconds of a step, behind the shortest length if none is said."""
         kv = self._caches[self._lengths[0] if length is None else length]
-        return _step_s(self.target, self._rule, self._trees[rows], kv)
+        return _step_s(self._target, self._rule, self._trees[rows], kv)
 
     def state(self) -> Tensor:
         """What the target says of a root. [1, (1 + taps) · hidden]"""
         kv = self._caches[self._lengths[0]]
-        return self.target.runner.verify(PlacedTree(self._trees[1], kv))
+        return self._target.runner.verify(PlacedTree(self._trees[1], kv))
+
+    @property
+    def plain_s(self) -> float:
+        """Seconds of a step of one row; 0 before it is measured."""
+        return usual_s(self._seconds.get((self._lengths[0], 1), [0.0]))
+
+    @property
+    def _measured(self) -> list[int]:
+        return [n for n in self._counts if all((of, n) in self._seconds for of in self._lengths)]
+
+    @property
+    def has_least(self) -> bool:
+        """Whether as many row counts are measured as costs can be extrapolated from."""
+        return len(self._measured) >= min(_LEAST_COUNTS, len(self._counts))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row count is measured, or too long to be."""
+        measured = self._measured
+        return all(
+            rows in measured or any(self._is_long(rows, length) for length in self._lengths)
+            for rows in self._counts
+        )
 
     def costs(self) -> StepCosts:
-        """Of the row counts that were reached."""
-        usual = {case: usual_s(measured) for case, measured in self._seconds.items()}
-        rows = [n for n in self._counts if all((length, n) in usual for length in self._lengths)]
-        seconds = (rising([usual[length, n] for n in rows]) for length in self._lengths)
-        return StepCosts(self._lengths, tuple(rows), tuple(seconds))
+        """Of the row counts that were measured."""
+        rows = self._measured
+        seconds = (
+            rising([usual_s(self._seconds[length, n]) for n in rows]) for length in self._lengths
+        )
+        return StepCosts(self._lengths, tuple(rows), tuple(seconds), max_rows=self._most)
 
 
 def _filled_cache(target: Target, length: int) -> KvCache:

@@ -16,6 +16,8 @@ from medusa_core.runtime.tree.step import RowBudget
 MOST_ROWS = 64  # of a tree whose size the engine chooses
 ASKED_PATHS = 8  # that go on at each level, about as many as in trees that pay
 _AS_FAST = 0.97  # closer than this, measurements don't tell speeds apart
+_LEAST_SLOPE = 1 / 64  # of a plain step, for a row that wasn't measured
+_DEAREST = 2.0  # times as long as its rows one by one: no step takes longer
 
 
 class SourceCost(NamedTuple):
@@ -77,25 +79,30 @@ class StepCosts:
         seconds: Of every length, the seconds of a step (verification and acceptance) of each
             number of rows.
         source_costs: What asking takes, of every source of drafts that serves the model.
+        max_rows: Largest number of rows of a step; 0 for the largest measured one. What isn't
+            measured is extrapolated: it is unknown, not forbidden.
+        is_complete: Nothing is left to be measured.
     """
 
     lengths: tuple[int, ...]
     rows: tuple[int, ...]
     seconds: tuple[tuple[float, ...], ...]
     source_costs: Mapping[str, SourceCost] = field(default_factory=dict)
+    max_rows: int = 0
+    is_complete: bool = True
 
     @property
     def most_rows(self) -> int:
-        """Largest number of rows that was measured."""
-        return self.rows[-1]
+        """Largest number of rows of a step."""
+        return self.max_rows or self.rows[-1]
 
     def step_s(self, num_rows: float, length: int) -> float:
         """Seconds of a step with so many rows behind a cache of some length.
 
         Linear between measured points, and beyond the largest number of rows.
         """
-        costs = [_between(num_rows, self.rows, seconds) for seconds in self.seconds]
-        return max(_between(length, self.lengths, costs), min(costs) / 2)
+        costs = [_of_rows(num_rows, self.rows, seconds) for seconds in self.seconds]
+        return max(interpolate(length, self.lengths, costs), min(costs) / 2)
 
     def plain_s(self, length: int) -> float:
         """Seconds of a step of plain decoding."""
@@ -205,6 +212,8 @@ class StepCosts:
             source_costs={
                 name: _source_costs(of) for name, of in dict(raw["source_costs"]).items()
             },
+            max_rows=int(raw["max_rows"]),
+            is_complete=bool(raw["is_complete"]),
         )
         shaped = (
             all(
@@ -219,6 +228,14 @@ class StepCosts:
         numbers = [*asked, *(s for row in costs.seconds for s in row)]
         if not shaped or not rising or not all(0 < number < 3600 for number in numbers):
             raise ValueError("the costs make no sense")
+        # Rows one by one never take twice as long as together; a disturbed measurement says so.
+        is_dear = any(
+            s > _DEAREST * n * row[0]
+            for row in costs.seconds
+            for n, s in zip(costs.rows, row, strict=True)
+        )
+        if is_dear or (costs.is_complete and len(costs.rows) == 1 < costs.most_rows):
+            raise ValueError("the costs were disturbed, or not measured to the end")
         return costs
 
 
@@ -240,10 +257,24 @@ def rising(seconds: Sequence[float]) -> tuple[float, ...]:
 @lru_cache(maxsize=64)
 def _curve(rows: tuple[int, ...], seconds: tuple[float, ...], most: int) -> tuple[float, ...]:
     """Seconds of 1, 2, ... rows behind one length."""
-    return tuple(_between(num_rows, rows, seconds) for num_rows in range(1, most + 1))
+    return tuple(_of_rows(num_rows, rows, seconds) for num_rows in range(1, most + 1))
 
 
-def _between(at: float, places: Sequence[int], values: Sequence[float]) -> float:
+def _of_rows(num_rows: float, rows: Sequence[int], seconds: Sequence[float]) -> float:
+    """Seconds of a step of so many rows; beyond what was measured, each takes no less than before.
+
+    Two neighbours that seem to take the same, by chance, don't make all further rows free.
+    """
+    if num_rows <= rows[-1]:
+        return interpolate(num_rows, rows, seconds)
+    slopes = [seconds[0] * _LEAST_SLOPE]
+    if len(rows) > 1:
+        slopes.append((seconds[-1] - seconds[0]) / (rows[-1] - rows[0]))
+        slopes.append((seconds[-1] - seconds[-2]) / (rows[-1] - rows[-2]))
+    return seconds[-1] + (num_rows - rows[-1]) * max(slopes)
+
+
+def interpolate(at: float, places: Sequence[int], values: Sequence[float]) -> float:
     """The line through the neighbours of a place; the last two, beyond the end."""
     left, share = _neighbours(at, places)
     return values[left] + share * (values[left + 1] - values[left]) if share else values[left]

@@ -6,7 +6,6 @@ import hashlib
 import logging
 import math
 import os
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,14 @@ import torch
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterSpeed, Tier
 from medusa_core.speculation.drafters.lineup import raced_drafters
-from medusa_core.speculation.tuning.calibration import measure_costs
+from medusa_core.speculation.tuning.calibration import Calibration
 from medusa_core.speculation.tuning.costs import StepCosts
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.native.binding import native_library
 
-_VERSION = 12
-_LEAST_DISTURBED_S = 0.25
+_VERSION = 13
 
 log = logging.getLogger(__name__)
 
@@ -48,25 +46,33 @@ class ModelMeasurements:
         self._here, self._anywhere = calibration_key(target, folders), model_key(target, folders)
 
     def costs(self) -> StepCosts:
-        """Its step costs: what was kept of them, else measured, and kept if nobody disturbed."""
-        if self._target.is_divided:
-            return measure_costs(self._target)
-        costs = self._files.load(self._here, "costs", StepCosts.from_json)
-        if costs is None:
-            wall_s, own_s = time.perf_counter(), time.thread_time()
-            costs = measure_costs(self._target)
-            wall_s, own_s = time.perf_counter() - wall_s, time.thread_time() - own_s
-            if self._computes_here and is_disturbed(wall_s, own_s):
-                log.info("other programs ran: what steps cost is measured anew the next time")
-            else:
-                self._files.save(self._here, "costs", costs.to_json())
+        """Its step costs: those that were kept, and in the usual time what they lack."""
+        costs = self.saved_costs()
+        if costs is None or not costs.is_complete:
+            calibration = Calibration(self._target, costs, is_hurried=True)
+            while not calibration.is_over:
+                calibration.advance()
+            costs = calibration.costs()
+            self.save_costs(calibration)
         return costs
 
-    @property
-    def _computes_here(self) -> bool:
-        """Whether this thread computes all the time, and waits for no card and no disk."""
-        target = self._target
-        return target.precision.device.type == "cpu" and target.plan.placement is None
+    def saved_costs(self) -> StepCosts | None:
+        """Its step costs as they were kept, maybe incomplete; None where there are none."""
+        if self._target.is_divided:
+            return None
+        return self._files.load(self._here, "costs", StepCosts.from_json)
+
+    def save_costs(self, calibration: Calibration) -> None:
+        """Keep what was measured, unless other programs disturbed it."""
+        if calibration.is_disturbed:
+            log.info("other programs ran: what steps cost is measured anew the next time")
+        elif not self._target.is_divided:
+            self._files.save(self._here, "costs", calibration.costs().to_json())
+
+    def forget(self) -> None:
+        """Delete step costs and speeds: they are measured again."""
+        self._files.delete(self._here, "costs")
+        self._files.delete(self._here, "speeds")
 
     def speeds(self) -> tuple[DrafterSpeed, ...]:
         """How fast its drafters were, if the same ones that serve it now were compared; or ()."""
@@ -89,20 +95,6 @@ class ModelMeasurements:
     def save_learned(self, tuner: Tuner) -> None:
         """Keep what a tuner has learned."""
         self._files.save(self._anywhere, "learned", tuner.learned())
-
-
-def is_disturbed(wall_s: float, own_s: float) -> bool:
-    """Whether other programs took the processor for most of a measurement.
-
-    Then a few rows seem to cost several times what they do, and drafting would stop for good: four
-    programs on two cores leave a quarter of the time, and make a step of four rows five times as
-    long as one of one row, where it is 1.4 times. Left alone a thread has two thirds and more.
-
-    Args:
-        wall_s: How long it took.
-        own_s: How long the thread that measures had a processor.
-    """
-    return wall_s - own_s > max(_LEAST_DISTURBED_S, wall_s / 2)
 
 
 def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:

@@ -6,7 +6,7 @@ import itertools
 import logging
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -38,8 +38,9 @@ from medusa_core.speculation.tuning.costs import (
 
 log = logging.getLogger(__name__)
 
-_DRAFTS_IN_A_TURN = 8
-_LEAST_DRAFTS = 3
+_DRAFTS_IN_A_ROUND = 8
+_LEAST_DRAFTS = 3  # in the first round
+_A_LONG_DRAFT_S = 0.05  # one is enough, be it the first
 _A_LONG_STEP_S = 0.05  # its heads are larger than any cache of a processor
 _LEAST_S = 1e-7  # what noise leaves of a difference
 _MOST_LEVELS = 8
@@ -57,6 +58,8 @@ class _Timed:
         seconds: Of every asking: for one level, two, ...; the last alone where `levels` is known.
         chain_s: The same behind one path of each level; empty where `levels` is known.
         memory: What it remembers of the text.
+        has_text: It was given a text, and room.
+        is_warm: It was asked before.
     """
 
     spec: SourceSpec
@@ -65,13 +68,25 @@ class _Timed:
     seconds: list[list[float]] = field(default_factory=list)
     chain_s: list[list[float]] = field(default_factory=list)
     memory: SourceMemory = field(default_factory=dict)
+    has_text: bool = False
+    is_warm: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it was asked, and takes so long that how it differs doesn't matter."""
+        return bool(self.seconds) and self.seconds[0][-1] > _A_LONG_DRAFT_S
 
 
 class SourceTimer:
     """Asks every source that serves a target, greedily or where chance chooses."""
 
     def __init__(
-        self, target: Target, rule_name: str, like: Tensor, between: Callable[[], float]
+        self,
+        target: Target,
+        rule_name: str,
+        like: Tensor,
+        between: Callable[[], float],
+        known: Container[str] = (),
     ) -> None:
         """Build the sources.
 
@@ -80,36 +95,38 @@ class SourceTimer:
             rule_name: The rule whose noise they are told.
             like: What the target says of a token. [1, (1 + taps) · hidden]
             between: Takes a step of the target, as decoding does between askings; its seconds.
+            known: Sources that needn't be asked.
         """
         self._target, self._like, self._between = target, like, between
-        self._rule = rule_registry().get(rule_name).build(GenerateSettings(rule=rule_name))
+        spec = rule_registry().get(rule_name)
+        self._rule, self._draws = spec.build(GenerateSettings(rule=rule_name)), spec.choice.draws
         self._step_s = 0.0
         self._dice = torch.Generator().manual_seed(0)
         self._timed = [
             timed
             for spec in source_registry().specs
-            if spec.serves(target)
+            if spec.serves(target) and spec.name not in known
             for timed in _of(spec, target)
         ]
         self._places = itertools.count(_READ)  # noise is kept for its place alone
-        for timed in list(self._timed):
-            self._begin(timed)
 
-    def measure(self, ends: float) -> None:
-        """Let each have some turns; none but the first few begins after `ends`."""
-        for _ in range(_DRAFTS_IN_A_TURN):
-            for timed in self._timed:
-                if len(timed.seconds) >= _LEAST_DRAFTS and time.perf_counter() > ends:
-                    return
-                timed.seconds.append(self._source_s(timed, ASKED_PATHS))
-                if timed.levels is None:
-                    timed.chain_s.append(self._source_s(timed, 1))
+    @property
+    def is_complete(self) -> bool:
+        """Whether every source was asked."""
+        return all(timed.seconds for timed in self._timed)
+
+    def round(self, is_first: bool) -> Iterator[bool]:
+        """Ask each source some times, piece by piece; in the first round a few times."""
+        for _ in range(_LEAST_DRAFTS if is_first else _DRAFTS_IN_A_ROUND):
+            for timed in list(self._timed):
+                if not (is_first and timed.is_long):
+                    yield from self._ask(timed)
 
     def usual_s(self) -> dict[str, tuple[float, ...]]:
         """By source, the seconds of asking for one level, two, ..."""
         found: dict[str, list[float]] = {}
         for timed in self._timed:
-            usual = _usual_s(timed.seconds)
+            usual = _usual_s(timed.seconds) if timed.seconds else []
             found.setdefault(timed.spec.name, []).extend(usual[-1:] if timed.levels else usual)
         return {name: rising(seconds) for name, seconds in found.items() if seconds}
 
@@ -119,25 +136,47 @@ class SourceTimer:
         return {name: rising(seconds) for name, seconds in usual.items() if seconds}
 
     def close(self) -> None:
-        """Forget what was read."""
+        """Forget what was read, and give back the room for it."""
         for timed in self._timed:
+            timed.has_text = False
             for remembered in timed.memory.values():
                 remembered.close()
+            timed.memory.clear()
 
-    def _begin(self, timed: _Timed) -> None:
-        text = torch.randint(self._target.config.vocab_size, (_READ,), generator=self._dice)
-        timed.source.begin(text.tolist())
+    def _ask(self, timed: _Timed) -> Iterator[bool]:
+        """Ask a source behind many paths, then behind one, after something cold at first."""
         try:
-            if isinstance(timed.source, ReadsStates):
-                timed.source.resume(text.tolist(), timed.memory)
-                states = self._like.expand(_READ, -1)
-                timed.source.read(0, *self._apart(states))
-            self._source_s(timed, ASKED_PATHS)  # what is cold at first, and room for what is asked
+            if not timed.is_warm:
+                timed.is_warm = True
+                first = self._source_s(timed, ASKED_PATHS)
+                if first[-1] > _A_LONG_DRAFT_S:
+                    timed.seconds.append(first)
+                    yield True
         except OutOfMemoryError:
             log.info("no room to measure the source %s", timed.spec.name)
             self._timed.remove(timed)
+            return
+        if not timed.is_long:
+            timed.seconds.append(self._source_s(timed, ASKED_PATHS))
+            yield True
+        if timed.levels is None and not self._draws:
+            timed.chain_s.append(self._source_s(timed, 1))
+            yield True
+
+    def _begin(self, timed: _Timed) -> None:
+        """Give a source a text, where it has none."""
+        if timed.has_text:
+            return
+        timed.has_text = True
+        text = torch.randint(self._target.config.vocab_size, (_READ,), generator=self._dice)
+        timed.source.begin(text.tolist())
+        if isinstance(timed.source, ReadsStates):
+            timed.source.resume(text.tolist(), timed.memory)
+            states = self._like.expand(_READ, -1)
+            timed.source.read(0, *self._apart(states))
 
     def _source_s(self, timed: _Timed, num_paths: int) -> list[float]:
+        self._begin(timed)
         # As in decoding nothing is as it was a moment before: the processor can't have learned
         # which way the work goes, and the target takes what heads read out of its cache: askings
         # one after the other take a half to a third of that.
@@ -164,8 +203,6 @@ def source_cost_of(greedy: SourceTimer, drawn: SourceTimer) -> dict[str, SourceC
         chain = chains.get(name, ())
         levels = min(len(seconds) for seconds in (both[0][name], both[1][name], chain) if seconds)
         found[name] = SourceCost(both[0][name][:levels], both[1][name][:levels], chain[:levels])
-    greedy.close()
-    drawn.close()
     return dict(sorted(found.items()))
 
 

@@ -53,5 +53,12 @@ class MeasurementFiles:
         except OSError as error:
             log.warning("the %s of a model can't be kept: %s", what, error)
 
+    def delete(self, key: str, what: str) -> None:
+        """Forget what was kept, if anything was."""
+        try:
+            self._path(key, what).unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("the %s of a model can't be deleted: %s", what, error)
+
     def _path(self, key: str, what: str) -> Path:
         return self._folder / f"{key}.{what}.json"

@@ -1,6 +1,7 @@
 """What is said is there again at the next start, and can be found, sorted and thrown away."""
 
 import asyncio
+import json
 import shutil
 import sys
 from dataclasses import replace
@@ -564,6 +565,26 @@ def test_whatever_fails_is_told_and_the_other_files_are_imported(
     monkeypatch.setattr("app.history.files.export_gently", fail)
     asyncio.run(files.export(tmp_path / "again.json", None, None))
     assert errors(window)[-1].message == "again.json can't be written."
+
+
+@pytest.mark.expects_errors
+def test_an_import_says_which_conversations_it_left_out_and_why(
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
+) -> None:
+    window, _ = open_saved()
+    ask(qtbot, window, "one")
+    assert window.history is not None
+    files, path = window.history.files, tmp_path / "all.json"
+    asyncio.run(files.export(path, None, None))
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    (first,) = raw["conversations"]
+    raw["conversations"] = [first | {"id": "new"}, first | {"id": "odd", "messages": None}]
+    path.write_text(json.dumps(raw), encoding="utf-8")
+    asyncio.run(files.import_all([path]))
+    assert window.sidebar.notice_label.text() == "1 imported, 1 not."
+    (card,) = errors(window)
+    assert card.message == "1 imported, 1 not."
+    assert "can't be read: it isn't valid" in card.hint
 
 
 def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(

@@ -10,6 +10,7 @@ from medusa_core.chats.history.exchange.grown import (
     in_order,
     in_turns,
     own_id,
+    refused_conversation,
     title_of,
     without_hidden,
 )
@@ -22,7 +23,7 @@ _ROLES = ("system", "user", "assistant")
 
 def is_chatgpt(raw: Any) -> bool:
     """Whether a value is one conversation of ChatGPT's export."""
-    return isinstance(raw, dict) and isinstance(raw.get("mapping"), dict)
+    return isinstance(raw, dict) and "mapping" in raw
 
 
 def is_lm_studio(raw: Any) -> bool:
@@ -36,9 +37,18 @@ def is_lm_studio(raw: Any) -> bool:
     )
 
 
-def unknown() -> ConversationFileError:
+class UnknownKindError(ConversationFileError):
+    """A value is no conversation of a program that is known here."""
+
+
+def unknown() -> UnknownKindError:
     """The error of a file of another kind."""
-    return ConversationFileError("The file holds no conversations that can be read.", _HINT)
+    return UnknownKindError("The file holds no conversations that can be read.", _HINT)
+
+
+def unknown_entry() -> UnknownKindError:
+    """The error of one entry of a file."""
+    return UnknownKindError("An entry of the file is no conversation.", _HINT)
 
 
 def from_chatgpt(raw: Json) -> Json:
@@ -47,12 +57,14 @@ def from_chatgpt(raw: Json) -> Json:
     Raises:
         ConversationFileError: Its messages contradict each other.
     """
+    if not isinstance(raw["mapping"], dict):
+        raise refused_conversation(raw, "it has no messages")
     title, created_s = raw.get("title"), _number(raw.get("create_time"))
     name = own_id("chatgpt", raw.get("conversation_id") or raw.get("id") or "", title, created_s)
     nodes, hidden = [], set()
     for key, node in raw["mapping"].items():
         if not isinstance(node, dict):
-            raise unknown()
+            raise refused_conversation(raw, "one of its messages is empty")
         message = node.get("message")
         record = _chatgpt_message(message) if isinstance(message, dict) else None
         if record is None:
@@ -145,7 +157,7 @@ def _lm_studio_system(raw: Json) -> str:
 def _lm_studio_version(raw: Any, last_model: Any) -> Json | None:
     """What a version says; None where that is nothing."""
     if not isinstance(raw, dict):
-        raise unknown()
+        raise refused_conversation(None, "a version of a message is empty")
     role = raw.get("role")
     if raw.get("type") == "multiStep":
         steps = raw.get("steps")

@@ -26,16 +26,16 @@ def in_order(messages: Sequence[Json], title: str) -> list[Json]:
     children: dict[str | None, list[Json]] = defaultdict(list)
     ids = {message["id"] for message in messages}
     if len(ids) < len(messages):
-        raise _refused(title, "two messages have the same id")
+        raise refused_conversation({"title": title}, "two messages have the same id")
     for message in messages:
         if message["parent_id"] is not None and message["parent_id"] not in ids:
-            raise _refused(title, "the parent of a message is missing")
+            raise refused_conversation({"title": title}, "the parent of a message is missing")
         children[message["parent_id"]].append(message)
     ordered: list[Json] = list(children[None])
     for message in ordered:  # which grows
         ordered += children.get(message["id"], ())
     if len(ordered) < len(messages):
-        raise _refused(title, "its messages form a circle")
+        raise refused_conversation({"title": title}, "its messages form a circle")
     # Who came first is shown first among versions; the sort keeps parents before children only if
     # the file did.
     place = {id(message): number for number, message in enumerate(messages)}
@@ -114,5 +114,13 @@ def title_of(title: object, messages: Sequence[Json]) -> str:
     return words[:_MOST_TITLE_CHARS] or "Imported conversation"
 
 
-def _refused(title: str, why: str) -> ConversationFileError:
-    return ConversationFileError(f"The conversation “{title[:80]}” can't be read: {why}.", _HINT)
+def refused_conversation(raw: object, why: str) -> ConversationFileError:
+    """The error of one conversation of a file.
+
+    Args:
+        raw: The conversation, whose title is told if it has one.
+        why: What is wrong with it.
+    """
+    title = raw.get("title") if isinstance(raw, dict) else None
+    name = title[:80] if isinstance(title, str) and title.strip() else "…"
+    return ConversationFileError(f"The conversation “{name}” can't be read: {why}.", _HINT)

@@ -12,19 +12,21 @@ import zlib
 from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import fastjsonschema
 
 from medusa_core.chats.history.exchange.foreign import (
+    UnknownKindError,
     from_chatgpt,
     from_lm_studio,
     is_chatgpt,
     is_lm_studio,
     unknown,
+    unknown_entry,
 )
-from medusa_core.chats.history.exchange.grown import in_order
+from medusa_core.chats.history.exchange.grown import in_order, refused_conversation
 from medusa_core.chats.history.exchange.our_json import (
     Json,
     conversation_validator,
@@ -40,6 +42,7 @@ MEMORY_BYTES = 500 << 20
 MOST_OUTPUT_BYTES = 1 << 30
 _ARCHIVED = re.compile(r"(.*/)?conversations(-\d+)?\.json")
 _TOO_LARGE = "The file is too large to be read."
+_MOST_REASONS = 20
 
 
 def main() -> int:
@@ -49,9 +52,8 @@ def main() -> int:
         channel.send(ready=True)
         request = channel.receive()
         try:
-            answer: dict[str, Any] = {
-                "count": _read(Path(request["path"]), Path(request["output"]))
-            }
+            found = _read(Path(request["path"]), Path(request["output"]))
+            answer: dict[str, Any] = found._asdict()
         except ConversationFileError as error:
             answer = {"error": error.message, "hint": error.hint}
         except MemoryError:
@@ -67,25 +69,35 @@ def main() -> int:
     return 0
 
 
-def _read(path: Path, output: Path) -> int:
+class Found(NamedTuple):
+    """What a file holds.
+
+    Attributes:
+        num_conversations: How many were written.
+        num_refused: Conversations that can't be read.
+        reasons: Why, of the first of them.
+    """
+
+    num_conversations: int
+    num_refused: int
+    reasons: list[str]
+
+
+def _read(path: Path, output: Path) -> Found:
     count = 0
+    refused: list[ConversationFileError] = []
     with output.open("w", encoding="ascii") as out:
         if os.name == "posix":  # elsewhere an open file keeps its name
             output.unlink()
         for file in _files_of(path):
-            for conversation in conversations_of(JsonPieces(file), path.name):
-                out.write(_line(conversation))
+            for line in lines_of(JsonPieces(file), path.name, refused):
+                out.write(line)
                 count += 1
-    return count
-
-
-def _line(conversation: Json) -> str:
-    try:
-        return json.dumps(conversation, allow_nan=False) + "\n"
-    except ValueError as error:
-        raise ConversationFileError(
-            "The file holds a number beyond all bounds.", "It was changed: export it again."
-        ) from error
+    if refused and not count:
+        known = (error for error in refused if not isinstance(error, UnknownKindError))
+        raise next(known, unknown())
+    reasons = [error.message for error in refused[:_MOST_REASONS]]
+    return Found(count, len(refused), reasons)
 
 
 def _files_of(path: Path) -> Iterator[TextIO]:
@@ -103,25 +115,45 @@ def _files_of(path: Path) -> Iterator[TextIO]:
                 yield file
 
 
-def conversations_of(pieces: JsonPieces, file_name: str) -> Iterator[Json]:
-    """All conversations of a file, checked.
+def lines_of(
+    pieces: JsonPieces, file_name: str, refused: list[ConversationFileError]
+) -> Iterator[str]:
+    """All conversations of a file that can be read, checked, each as a line of JSON.
+
+    Args:
+        pieces: The file's values.
+        file_name: The file's name.
+        refused: Gets the reason of each conversation that can't be read.
 
     Raises:
-        ConversationFileError: One of them can't be read.
+        ConversationFileError: The file is no JSON.
     """
-    check = conversation_validator()
     for raw in pieces:
-        conversation = raw if pieces.is_ours else _translated(raw, file_name)
         try:
-            check(conversation)
-        except fastjsonschema.JsonSchemaValueException as error:
-            what = error.message.replace("data", "conversation", 1)[:200]
-            raise ConversationFileError(
-                f"The file is no valid one: {what}.",
-                "It was changed after it was written: export it again.",
-            ) from error
+            yield _checked_line(raw if pieces.is_ours else _translated(raw, file_name))
+        except ConversationFileError as error:
+            refused.append(error)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one conversation must not cost all others
+            refused.append(refused_conversation(raw, f"it is built in another way ({error!r:.80})"))
+
+
+def _checked_line(conversation: Json) -> str:
+    """A conversation as it is taken into the history.
+
+    Raises:
+        ConversationFileError: It breaks the schema, or its messages contradict each other.
+    """
+    try:
+        conversation_validator()(conversation)
         ordered = in_order(conversation["messages"], conversation["title"])
-        yield {**conversation, "messages": ordered}
+        return json.dumps({**conversation, "messages": ordered}, allow_nan=False) + "\n"
+    except fastjsonschema.JsonSchemaValueException as error:
+        what = error.message.replace("data", "conversation", 1)[:200]
+        raise refused_conversation(conversation, f"it isn't valid, as {what}") from error
+    except ValueError as error:
+        raise refused_conversation(conversation, "it holds a number beyond all bounds") from error
 
 
 def _translated(raw: Any, file_name: str) -> Json:
@@ -129,4 +161,4 @@ def _translated(raw: Any, file_name: str) -> Json:
         return from_chatgpt(raw)
     if is_lm_studio(raw):
         return from_lm_studio(raw, file_name)
-    raise unknown()
+    raise unknown_entry()

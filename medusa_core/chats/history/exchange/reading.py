@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from medusa_core.chats.history.exchange.import_worker import MEMORY_BYTES
+from medusa_core.chats.history.exchange.import_worker import MEMORY_BYTES, Found
 from medusa_core.chats.history.exchange.our_json import Json
 from medusa_core.errors import ConversationFileError
 from medusa_core.system.sandbox.process import Sandbox
@@ -29,6 +29,8 @@ class ConversationFile:
 
     Attributes:
         num_conversations: How many there are.
+        num_refused: How many others the file has that can't be read.
+        reasons: Why, in a sentence for each of the first of them.
     """
 
     def __init__(self, path: Path, most_s: float = _MOST_S) -> None:
@@ -39,18 +41,19 @@ class ConversationFile:
             most_s: Longest time that reading may take.
 
         Raises:
-            ConversationFileError: It can't be read, holds no conversations, contradicts itself, or
-                takes too much time or memory.
+            ConversationFileError: It can't be read, holds no conversation that can, or takes too
+                much time or memory.
         """
         # The reader takes its name away before it writes: a kill leaves no text of anybody.
         self._lines = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed with the file
             encoding="ascii", mode="r", prefix="medusa-import-", delete=False
         )
         try:
-            self.num_conversations = _read(path, Path(self._lines.name), most_s)
+            found = _read(path, Path(self._lines.name), most_s)
         except BaseException:
             self.close()
             raise
+        self.num_conversations, self.num_refused, self.reasons = found
 
     def __iter__(self) -> Iterator[Json]:
         """Each conversation, checked, as `conversations-2.json` describes it."""
@@ -70,7 +73,7 @@ class ConversationFile:
         Path(self._lines.name).unlink(missing_ok=True)
 
 
-def _read(path: Path, lines: Path, most_s: float) -> int:
+def _read(path: Path, lines: Path, most_s: float) -> Found:
     if not path.is_file():
         raise ConversationFileError(f"There is no file {path}.", "Choose another one.")
     try:
@@ -86,7 +89,7 @@ def _read(path: Path, lines: Path, most_s: float) -> int:
         answer = _receive(sandbox, path, most_s)
     if "error" in answer:
         raise ConversationFileError(f"{path.name}: {answer['error']}", str(answer["hint"]))
-    return int(answer["count"])
+    return Found(**answer)
 
 
 def _receive(sandbox: Sandbox, path: Path, time_s: float) -> dict[str, Any]:
