@@ -104,6 +104,15 @@ UNSUPPORTED: dict[str, Add] = {
     "see those behind": lambda w: w.add_causal_attention(False),
     "clamp_kqv": lambda w: w.add_clamp_kqv(8.0),
     "max_alibi_bias": lambda w: w.add_max_alibi_bias(8.0),
+    "attention.value_length": lambda w: w.add_value_length(8),
+    "use_parallel_residual": lambda w: w.add_parallel_residual(True),
+    "rope.scaling.attn_factor": lambda w: w.add_rope_scaling_attn_factors(1.2),
+    "final_logit_softcapping": lambda w: w.add_final_logit_softcapping(30.0),
+    "logit_scale": lambda w: w.add_logit_scale(8.0),
+    "attention.kv_lora_rank": lambda w: w.add_kv_lora_rank(512),
+    "attention.temperature_scale": lambda w: w.add_attn_temperature_scale(0.1),
+    "attention.value_length_swa": lambda w: w.add_value_length_swa(8),
+    "expert_group_used_count": lambda w: w.add_expert_group_used_count(4),
 }
 
 
@@ -123,8 +132,53 @@ def test_keys_that_say_what_is_done_anyway_are_taken(tmp_path: Path) -> None:
         lambda w: w.add_rope_dimension_count(16),
         lambda w: w.add_causal_attention(True),
         lambda w: w.add_clamp_kqv(0.0),
+        lambda w: w.add_value_length(16),
+        lambda w: w.add_value_length_swa(16),
+        lambda w: w.add_rope_dimension_count_swa(16),
+        lambda w: w.add_parallel_residual(False),
+        lambda w: w.add_rope_scaling_attn_factors(1.0),
+        lambda w: w.add_rope_scaling_yarn_ext_factor(-1.0),
+        lambda w: w.add_logit_scale(1.0),
+        lambda w: w.add_expert_group_used_count(1),
+        lambda w: w.add_rope_freq_base_swa(5e5),
+        lambda w: w.add_swiglu_clamp_exp([0.0, 0.0]),
+        lambda w: w.add_expert_gating_func(gguf.ExpertGatingFuncType.SOFTMAX),
     )
     assert config_of(read_gguf(path))[0]["head_dim"] == 16
+
+
+def test_keys_that_single_architectures_read_are_no_others(tmp_path: Path) -> None:
+    for architecture, add in (
+        ("granite", lambda w: w.add_logit_scale(8.0)),
+        ("gemma2", lambda w: w.add_final_logit_softcapping(30.0)),
+        ("phi3", lambda w: w.add_rope_scaling_attn_factors(1.2)),
+    ):
+        path = written(tmp_path / "x.gguf", add, architecture=architecture)
+        assert config_of(read_gguf(path))[0]["head_dim"] == 16
+
+
+def test_a_window_with_angles_of_its_own_is_refused_where_it_has_none(tmp_path: Path) -> None:
+    adds: list[Add] = [
+        lambda w: w.add_sliding_window(64),
+        lambda w: w.add_rope_freq_base(1e6),
+        lambda w: w.add_rope_freq_base_swa(1e4),
+    ]
+    with pytest.raises(ModelError, match="freq_base_swa"):
+        config_of(read_gguf(written(tmp_path / "x.gguf", *adds, architecture="olmo2")))
+    adds[-1] = lambda w: w.add_rope_freq_base_swa(1e6)
+    assert config_of(read_gguf(written(tmp_path / "x.gguf", *adds, architecture="olmo2")))
+
+
+@pytest.mark.parametrize("name", ["bos", "eos", "eot", "eom"])
+def test_an_end_that_is_no_token_is_refused(name: str, tmp_path: Path) -> None:
+    key = f"tokenizer.ggml.{name}_token_id"
+    for token_id in (8, 10**9):
+        path = written(tmp_path / "x.gguf", lambda w, value=token_id: w.add_uint32(key, value))
+        with pytest.raises(CheckpointError, match=f"names token {token_id} as {name.upper()}"):
+            config_of(read_gguf(path))
+    for token_id in (7, 2**32 - 1):
+        path = written(tmp_path / "x.gguf", lambda w, value=token_id: w.add_uint32(key, value))
+        assert (2**32 - 1) not in config_of(read_gguf(path))[1]["eos_token_id"]
 
 
 def test_a_vocabulary_of_words_without_merges_is_refused(tmp_path: Path) -> None:

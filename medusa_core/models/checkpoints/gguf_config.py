@@ -22,6 +22,7 @@ from medusa_core.models.checkpoints.gguf_settings import (
     settings_of,
     width_of_heads,
 )
+from medusa_core.models.checkpoints.gguf_unread import unread_key
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.system.files.gguf import (
     Gguf,
@@ -73,7 +74,8 @@ _END_TEXTS = frozenset(
 _MESSAGE_END, _ANSWER_ENDS = "<|end|>", ("<|return|>", "<|call|>")
 _BASE_MODEL = "general.base_model.0"
 _FACTORS = "rope_freqs.weight"
-_UNSUPPORTED = ("attention.clamp_kqv", "attention.max_alibi_bias")
+_SPECIAL = ("bos", *_ENDS)
+_NO_TOKEN = (1 << 32) - 1  # what some programs write where there is none
 
 
 def find_architecture(gguf: Gguf) -> Architecture:
@@ -116,6 +118,7 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     raw["file_type"] = file_type(gguf)
     raw |= settings_of(gguf, _settings(raw))
     _check_sum(gguf, raw)
+    _check_tokens(gguf, raw["vocab_size"])
     return _settings(raw), _generation(gguf), _stored_types(gguf, of)
 
 
@@ -159,11 +162,27 @@ def _check_sum(gguf: Gguf, raw: Mapping[str, Any]) -> None:
             "Tokens of this model see those behind them: it can't write text.",
             "Choose a model that writes text, such as a Llama or Qwen3.",
         )
-    if (key := next((key for key in _UNSUPPORTED if gguf.of_model(key)), None)) is not None:
+    head_dim = gguf.of_model("attention.key_length") or width_of_heads(raw)
+    if key := unread_key(gguf, head_dim):
         raise ModelError(
             f"This model has {gguf.architecture}.{key}, which isn't supported.",
             "Choose another model, such as a Llama or Qwen3.",
         )
+
+
+def _check_tokens(gguf: Gguf, vocab_size: int) -> None:
+    """Refuse a beginning or an end that no token is: the answer would never end.
+
+    Raises:
+        CheckpointError: There is one.
+    """
+    for name in _SPECIAL:
+        token_id = gguf.entries.get(f"tokenizer.ggml.{name}_token_id")
+        if isinstance(token_id, int) and token_id != _NO_TOKEN and token_id >= vocab_size:
+            raise CheckpointError(
+                f"{gguf.path.name} names token {token_id} as {name.upper()}, but has {vocab_size}.",
+                "Download it again, or choose another file of this model.",
+            )
 
 
 def _vocab_size(gguf: Gguf) -> int:
@@ -236,7 +255,7 @@ def _plain(value: object) -> object:
 def _ends(gguf: Gguf) -> list[int]:
     """Tokens that end an answer: those that the file names, and those that are known as such."""
     named = (gguf.entries.get(f"tokenizer.ggml.{name}_token_id") for name in _ENDS)
-    ids = {one for one in named if isinstance(one, int) and not isinstance(one, bool)}
+    ids = {one for one in named if isinstance(one, int) and not isinstance(one, bool)} - {_NO_TOKEN}
     texts = gguf.texts("tokenizer.ggml.tokens")
     known = {text: number for number, text in enumerate(texts) if text in _END_TEXTS}
     if all(text in known for text in _ANSWER_ENDS):

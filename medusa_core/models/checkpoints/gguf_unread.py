@@ -1,0 +1,126 @@
+"""Keys of GGUF files that change what a model computes, where nothing here reads them.
+
+Passed over, they would give another text without a word. A value at which a key changes nothing is
+taken: some programs write all keys that they know. Keys that aren't listed are read, or say nothing
+of what is computed (lengths, labels, images), or no program is known to read them.
+
+Source: the keys of llama.cpp's `llama-arch.cpp`, and what its loaders do with them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+
+from medusa_core.system.files.gguf import Gguf
+from medusa_core.system.files.gguf_header import Value
+
+_ONE = (1,)
+# Behind the name of the architecture; besides 0, with which values a key changes nothing.
+_CHANGING: Mapping[str, tuple[float, ...]] = {
+    **dict.fromkeys(
+        (
+            *("use_parallel_residual", "swin_norm", "rescale_every_n_layers", "token_shift_count"),
+            *("time_mix_extra_dim", "time_decay_extra_dim", "wkv.head_size", "kda.head_dim"),
+            *("attn_res.block_size", "activation.situ_beta", "activation.situ_linear_beta"),
+            *("swiglu_clamp_exp", "swiglu_clamp_shexp", "expert_chunk_feed_forward_length"),
+            *("expert_latent_length", "experts_per_group", "router_logit_softcapping"),
+            *("adapters.count", "skip_loop_final_norm", "hrm.h_cycles", "hrm.l_cycles"),
+            *("hrm.layers_per_stack", "hrm.prefix_lm", "hyper_connection.count"),
+            *("hash_layer_count", "ple.layers", "ssm.dt_b_c_rms", "decoder_block_count"),
+            *("attention.clamp_kqv", "attention.max_alibi_bias", "attention.group_norm_groups"),
+            *("attention.q_lora_rank", "attention.kv_lora_rank", "attention.kv_lora_rank_swa"),
+            *("attention.decay_lora_rank", "attention.iclr_lora_rank"),
+            *("attention.value_residual_mix_lora_rank", "attention.gate_lora_rank"),
+            *("attention.output_lora_rank", "attention.relative_buckets_count"),
+            *("attention.rope_pattern", "attention.key_length_mla", "attention.value_length_mla"),
+            *("attention.key_length_mla_swa", "attention.value_length_mla_swa"),
+            *("attention.indexer.head_count", "attention.indexer.top_k"),
+            *("attention.compress_rope_freq_base", "attention.compress_ratios"),
+            *("attn_logit_softcapping", "final_logit_softcapping"),
+            *("attention.temperature_scale", "attention.shared_kv_layers"),
+            "embedding_length_per_layer_input",
+        ),
+        (),
+    ),
+    **dict.fromkeys(
+        (
+            *("expert_group_scale", "expert_group_used_count", "moe_every_n_layers"),
+            *("interleave_moe_layer_step", "num_loops", "attention.output_group_count"),
+            *("attention.output_scale", "attention.value_scale", "rope.scaling.alpha"),
+            *("rope.scaling.attn_factor", "embedding_scale", "residual_scale", "logit_scale"),
+            *("attention.scale", "attention.sliding_window_pattern"),
+        ),
+        _ONE,
+    ),
+    "rope.scaling.yarn_ext_factor": (1, -1),
+    "expert_gating_func": (2,),
+    "attention.value_length": (),
+    "attention.key_length_swa": (),
+    "attention.value_length_swa": (),
+    "rope.dimension_count_swa": (),
+    "rope.freq_base_swa": (),
+}
+_SOFTCAPPED = frozenset(("gemma2", "gemma3", "gemma4"))
+_SCALED = frozenset(("granite", "granitehybrid"))
+_GEMMA4 = frozenset(("gemma4",))
+# Of these architectures a key is read, or what it says is known without it.
+_READ_BY: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("attn_logit_softcapping", "final_logit_softcapping"), _SOFTCAPPED),
+    **dict.fromkeys(
+        ("embedding_scale", "residual_scale", "logit_scale", "attention.scale"), _SCALED
+    ),
+    **dict.fromkeys(
+        (
+            *("attention.shared_kv_layers", "embedding_length_per_layer_input"),
+            *("attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"),
+        ),
+        _GEMMA4,
+    ),
+    "attention.temperature_scale": frozenset(("mistral3",)),
+    "attention.sliding_window_pattern": _SOFTCAPPED | {"olmo2", "exaone4", "gpt-oss"},
+    "rope.freq_base_swa": frozenset(("gemma3", "gemma4")),
+    "rope.scaling.attn_factor": frozenset(("phi3",)),  # it follows from the lengths
+}
+# Of these alone llama.cpp heeds how experts are scored; here they are scored by sigmoids.
+_SIGMOIDS = frozenset(("glm4moe", "lfm2moe"))
+_BASE = 10000.0  # where a file doesn't say
+
+
+def unread_key(gguf: Gguf, head_dim: object) -> str:
+    """The first key that would change what is computed and that isn't read; empty for none.
+
+    Args:
+        gguf: The file.
+        head_dim: Width of its keys' heads, as far as that is known.
+    """
+    architecture, repeated = gguf.architecture, _repeated(gguf, head_dim)
+    for key, value in gguf.entries.items():
+        name = key.removeprefix(f"{architecture}.")
+        neutral = _CHANGING.get(name) if name != key else None
+        if neutral is None or architecture in _READ_BY.get(name, ()):
+            continue
+        if name == "expert_gating_func" and architecture not in _SIGMOIDS:
+            continue
+        if any(one not in (0, *neutral, repeated.get(name)) for one in _numbers(value)):
+            return name
+    return ""
+
+
+def _repeated(gguf: Gguf, head_dim: object) -> dict[str, object]:
+    """What keys may say without changing anything, since other keys say it."""
+    base = gguf.of_model("rope.freq_base") or _BASE
+    windows = gguf.of_model("attention.sliding_window")
+    return {
+        "attention.value_length": head_dim,
+        "attention.key_length_swa": head_dim,
+        "attention.value_length_swa": head_dim,
+        "rope.dimension_count_swa": gguf.of_model("rope.dimension_count") or head_dim,
+        "rope.freq_base_swa": base if windows else gguf.of_model("rope.freq_base_swa"),
+    }
+
+
+def _numbers(value: Value) -> set[object]:
+    if isinstance(value, array):
+        return set(value)
+    return {value} if isinstance(value, int | float) else set()
