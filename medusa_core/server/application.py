@@ -91,7 +91,8 @@ class HttpApplication:
                 )
                 await reply(scope, receive, send)
                 return
-            self._check_length(http.headers)
+            if not self._has_right_length(http.headers):
+                raise await too_large(http, self._context.limits)
             scope["app"] = self  # then the router raises what it can't route
             await self._router(scope, receive, send)
         except ClientGone:
@@ -102,7 +103,12 @@ class HttpApplication:
                 raise ClientGone from None
             await self._error_reply(http.url.path, _as_api_error(error))(scope, receive, send)
 
-    def _check_length(self, headers: Headers) -> None:
+    def _has_right_length(self, headers: Headers) -> bool:
+        """Whether a body is no larger than may be.
+
+        Raises:
+            ApiError: Its length isn't told, or twice.
+        """
         if "transfer-encoding" in headers and "content-length" in headers:
             # A proxy before this server may end the body elsewhere: its rest would be a request.
             raise ApiError(
@@ -113,8 +119,7 @@ class HttpApplication:
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
             raise ApiError(400, "The header Content-Length is no number.")
-        if len(length) > 12 or int(length) > self._context.limits.body_bytes:
-            raise too_large(self._context.limits)
+        return len(length) <= 12 and int(length) <= self._context.limits.body_bytes
 
     def _error_reply(self, path: str, error: ApiError) -> Response:
         """An error in the form of the API that was called."""

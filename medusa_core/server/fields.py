@@ -152,16 +152,20 @@ class Fields:
         return bad_request(f"`{where}` is missing.", where)
 
 
-def parse_json(body: bytes, most_depth: int) -> Any:
+def parse_json(body: bytes, most_depth: int, most_parts: int) -> Any:
     """A JSON text.
 
     Args:
         body: Its bytes.
         most_depth: Of objects and lists within each other.
+        most_parts: Objects, lists, their names and strings: the interpreter does nothing else while
+            it makes them.
 
     Raises:
-        ApiError: It is none, or too deep.
+        ApiError: It is none, too deep, or has too many parts.
     """
+    if _num_parts(body, most_parts) > most_parts:
+        raise bad_request(f"The JSON has too many parts; {most_parts:,} are the most.")
     try:
         value = json.loads(body.decode(), parse_constant=_refuse, parse_float=_finite)
     except RecursionError:
@@ -170,6 +174,17 @@ def parse_json(body: bytes, most_depth: int) -> Any:
         raise bad_request(f"The body is no JSON: {_reason(error)}.") from None
     _check(value, most_depth)
     return value
+
+
+def _num_parts(body: bytes, enough: int) -> int:
+    """At least how many objects, lists and strings a text has; what is in strings isn't counted."""
+    most = body.count(b"[") + body.count(b"{") + body.count(b'"') // 2
+    if most <= enough:
+        return most
+    # Without escapes every quote begins or ends a string: each second piece is in one.
+    pieces = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"', 2 * enough)
+    rest = b"".join(pieces[::2])
+    return len(pieces) // 2 + rest.count(b"[") + rest.count(b"{")
 
 
 def _reason(error: ValueError) -> str:

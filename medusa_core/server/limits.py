@@ -21,6 +21,9 @@ class Limits:
         most_connections: Open at the same time.
         text_chars: Of a text whose tokens are wanted: meanwhile no answer takes a step.
         json_depth: Objects and lists within each other.
+        json_parts: Objects, lists, names and strings of a body.
+        dropped_bytes: Of a body that is too large, read so that its client reads the reply.
+        drop_s: Seconds in which that must have arrived.
         most_messages: Turns of a conversation.
         most_choices: Answers to one request.
         most_tokens: That an answer may be asked to have.
@@ -40,6 +43,9 @@ class Limits:
     most_connections: int = 1024
     text_chars: int = 1 << 19
     json_depth: int = 64
+    json_parts: int = 1 << 18
+    dropped_bytes: int = 64 << 20
+    drop_s: float = 5.0
     most_messages: int = 4096
     most_choices: int = 16
     most_tokens: int = 1 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -53,16 +53,32 @@ async def read_body(http: Request, limits: Limits) -> bytes:
                 if message["type"] == "http.disconnect":
                     raise ClientGone
                 body += message.get("body", b"")
+                has_more = message.get("more_body", False)
                 if len(body) > limits.body_bytes:
-                    raise too_large(limits)
-                if not message.get("more_body", False):
+                    break
+                if not has_more:
                     return bytes(body)
     except TimeoutError:
         raise ApiError(408, f"The body didn't arrive within {limits.body_s:g} s.") from None
+    raise await too_large(http, limits, has_more)
 
 
-def too_large(limits: Limits) -> ApiError:
-    """The error of a body that is too large."""
+async def too_large(http: Request, limits: Limits, has_more: bool = True) -> ApiError:
+    """The error of a body that is too large, whose rest is read and dropped.
+
+    Most clients send all of a body before they read a reply. Were the connection closed before,
+    they would be told that it broke, and not why. One that asks before it sends reads the reply.
+    """
+    length = http.headers.get("content-length", "0")
+    is_endless = len(length) > 12 or int(length) > limits.dropped_bytes
+    has_asked = "expect" in http.headers
+    left = limits.dropped_bytes if has_more and not (is_endless or has_asked) else 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(limits.drop_s):
+            while left > 0:
+                message = await http.receive()
+                is_last = not message.get("more_body", False)  # also where the client has gone
+                left = 0 if is_last else left - len(message["body"])
     return ApiError(413, f"The body is larger than {limits.body_bytes:,} bytes.")
 
 
@@ -75,9 +91,9 @@ async def read_fields(http: Request, limits: Limits) -> Fields:
     """
     body = await read_body(http, limits)
     if len(body) <= _SMALL_BYTES:
-        value = parse_json(body, limits.json_depth)
+        value = parse_json(body, limits.json_depth, limits.json_parts)
     else:  # others are served meanwhile
-        value = await asyncio.to_thread(parse_json, body, limits.json_depth)
+        value = await asyncio.to_thread(parse_json, body, limits.json_depth, limits.json_parts)
     if not isinstance(value, dict):
         raise bad_request("The body must be a JSON object.")
     return Fields(value)

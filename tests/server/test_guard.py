@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import socket
-from contextlib import suppress
+import time
+from contextlib import closing, suppress
 
 import httpx2
 import pytest
@@ -210,11 +213,40 @@ def test_a_chunked_body_that_is_too_large_is_refused(served: Served) -> None:
         for _ in range(9):
             yield b" " * (1 << 20)
 
-    try:
-        reply = httpx2.post(served.url("/tokenize"), content=chunks(), timeout=30)
-    except httpx2.WriteError:
-        return  # it was closed while we wrote
+    reply = httpx2.post(served.url("/tokenize"), content=chunks(), timeout=30)
     assert reply.status_code == 413
+
+
+@pytest.mark.parametrize("num_bytes", [(8 << 20) + 1, 20 << 20])
+def test_who_sends_all_before_it_reads_learns_that_it_is_too_large(
+    num_bytes: int, served: Served
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    with closing(connection):
+        connection.request("POST", "/v1/chat/completions", b" " * num_bytes)
+        reply = connection.getresponse()
+        assert reply.status == 413
+        assert b"larger than" in reply.read()
+    assert served.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("part", ["[]", "{}", '""', '{"a":1}'])
+def test_a_body_of_too_many_parts_keeps_nobody_waiting(part: str, served: Served) -> None:
+    body = f'{{"a":[{",".join([part] * (7 * (1 << 20) // (len(part) + 1)))}]}}'
+    began_s = time.monotonic()
+    reply = httpx2.post(served.url("/tokenize"), content=body.encode(), timeout=60)
+    assert reply.status_code == 400
+    assert "too many parts" in reply.text
+    assert time.monotonic() - began_s < 20  # parsed, it would be some seconds of the processor
+
+
+@pytest.mark.parametrize("text", ["x, [{ ", '\\"', "\\\\"])
+def test_what_stands_in_texts_counts_as_no_parts(text: str, served: Served) -> None:
+    body = json.dumps({"content": text * 100_000, "add_special": False, "more": []})
+    reply = httpx2.post(served.url("/tokenize"), content=body.encode(), timeout=60)
+    assert "parts" not in reply.text
+    unended = body[:-20].encode()
+    assert "JSON" in httpx2.post(served.url("/tokenize"), content=unended, timeout=60).text
 
 
 def test_a_head_that_is_too_large_is_refused(served: Served) -> None:
