@@ -261,6 +261,7 @@ def _describe(
         advice=target.config.advice or tried_sampling(target.name),
         thinking=target.template.thinking,
         reasoning=with_token_ids(target.template.reasoning, target.tokenizer),
+        tool_calls=target.template.tool_calls,
         chat_template=target.template.source,
         continues_text=target.template.continues_text,
         head_source=_head_source(target),

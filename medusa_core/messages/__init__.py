@@ -86,6 +86,7 @@ from medusa_core.messages.records import (
     WeightFormats,
 )
 from medusa_core.messages.shown import shown_text, shown_tokens
+from medusa_core.messages.tool_calls import DESCRIBED_JSON, ToolCallFormat
 from medusa_core.messages.traces import (
     MOST_PRUNED,
     NO_ODDS,
@@ -103,6 +104,7 @@ __all__ = [
     "AUTO_GROWTH",
     "CHAIN",
     "CLUSTER",
+    "DESCRIBED_JSON",
     "GIVEN",
     "GROWTHS",
     "MOST_PRUNED",
@@ -179,6 +181,7 @@ __all__ = [
     "Tokenize",
     "Tokenized",
     "ToolCall",
+    "ToolCallFormat",
     "TraceNode",
     "Unload",
     "Unloaded",

@@ -25,6 +25,7 @@ from medusa_core.messages.records import (
     ThinkingSwitch,
     TokenSource,
 )
+from medusa_core.messages.tool_calls import DESCRIBED_JSON, ToolCallFormat
 from medusa_core.messages.traces import Alternative, StepTrace
 
 
@@ -71,6 +72,7 @@ class ModelLoaded(Message):
         advice: How its makers advise to sample; None where they don't.
         thinking: What its template does about thoughts before the answer.
         reasoning: How it sets them apart from the answer.
+        tool_calls: How it writes calls of functions.
         head_source: Which source its heads are; empty without heads.
         speeds: How fast its drafters are, the default first; empty where that isn't known yet.
         machines: Others that have its layers, in the order of these; empty where none has.
@@ -101,6 +103,7 @@ class ModelLoaded(Message):
     advice: Advice | None = None
     thinking: ThinkingSwitch = NO_SWITCH
     reasoning: ReasoningFormat = THINK_TAGS
+    tool_calls: ToolCallFormat = DESCRIBED_JSON
     head_source: str = ""
     speeds: tuple[DrafterSpeed, ...] = ()
     machines: tuple[Machine, ...] = ()

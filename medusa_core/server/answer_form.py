@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from medusa_core.messages import THINK_TAGS, ChatMessage, GenerateSettings, ModelLoaded
+from medusa_core.messages import (
+    DESCRIBED_JSON,
+    THINK_TAGS,
+    ChatMessage,
+    GenerateSettings,
+    ModelLoaded,
+    ToolCallFormat,
+)
 from medusa_core.models.text.grammar_limits import MOST_CHARS
-from medusa_core.models.text.tool_calls.tool_format import ToolFormat, find_tool_format
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
 from medusa_core.models.text.turns import without_tools
 from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
@@ -15,6 +21,7 @@ from medusa_core.server.api_error import bad_request
 from medusa_core.server.chat import ChatRequest, ToolMode
 from medusa_core.server.limits import Limits
 
+_LEAST_MARK_CHARS = 3  # some vocabularies have single letters as special tokens
 _MOST_TOKEN_CHARS = 16  # on average; prose has 4
 
 
@@ -35,7 +42,7 @@ class AnswerForm(NamedTuple):
     grammar: str
     marks: Mapping[int, str]
     begins_inside: bool
-    tool_format: ToolFormat | None
+    tool_format: ToolCallFormat | None
 
     def as_turn(self, answer: ChatMessage) -> ChatMessage:
         """An answer as it stands in `turns` when its receiver sends it back."""
@@ -54,13 +61,12 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
     Raises:
         ApiError: Its schemas are too large together.
     """
-    template = facts.chat_template
-    tool_format = find_tool_format(template) if has_tools(request) else None
+    tool_format = tool_call_format(facts) if has_tools(request) else None
     marks = _marks(facts, tool_format)
     begins_inside = not request.prompt_ids and facts.thinking.opens(settings.thinks)
     may_think = _may_think(facts, settings)
     rules = AnswerRules(
-        shape=None if tool_format is None else tool_format.shape,
+        shape=tool_format,
         tools=request.tools,
         choice=request.tool_choice,
         schema=request.schema,
@@ -113,7 +119,7 @@ def check_text_length(
 def read_turns(
     messages: tuple[ChatMessage, ...],
     tools: tuple[str, ...],
-    tool_format: ToolFormat,
+    tool_format: ToolCallFormat,
     is_parallel: bool = True,
 ) -> tuple[tuple[ChatMessage, ...], tuple[str, ...]]:
     """A conversation with functions, and those that the template is to describe.
@@ -126,7 +132,15 @@ def read_turns(
     """
     if not tools or tool_format.is_described:
         return messages, tools
-    return with_described_tools(messages, tools, tool_format.shape, is_parallel), ()
+    return with_described_tools(messages, tools, tool_format, is_parallel), ()
+
+
+def tool_call_format(facts: ModelLoaded | None) -> ToolCallFormat:
+    """How a model writes calls, up to the token that ends its answer."""
+    if facts is None:
+        return DESCRIBED_JSON
+    ends = {name for token_id, name in facts.special_tokens if token_id in facts.end_ids}
+    return facts.tool_calls.without_end(frozenset(ends))
 
 
 def has_tools(request: ChatRequest) -> bool:
@@ -144,6 +158,10 @@ def _may_think(facts: ModelLoaded, settings: GenerateSettings) -> bool:
     return is_known and not (settings.thinks is False and facts.thinking.can_switch)
 
 
-def _marks(facts: ModelLoaded, tool_format: ToolFormat | None) -> Mapping[int, str]:
-    wanted = set() if tool_format is None else set(tool_format.shape.marks)
-    return {token_id: name for token_id, name in facts.special_tokens if name in wanted}
+def _marks(facts: ModelLoaded, tool_format: ToolCallFormat | None) -> Mapping[int, str]:
+    texts = () if tool_format is None else tool_format.texts
+    return {
+        token_id: name
+        for token_id, name in facts.special_tokens
+        if len(name) >= _LEAST_MARK_CHARS and any(name in text for text in texts)
+    }

@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from medusa_core.messages import THINK_TAGS, ReasoningFormat
-from medusa_core.models.text.tool_calls.call_shape import CallShape
+from medusa_core.messages.tool_calls import ToolCallFormat
+from medusa_core.models.text.schema_rules import json_rule
+from medusa_core.models.text.tool_calls.grammar import ToolCallGrammar, text_pattern
 from medusa_core.server.chat import ToolChoice, ToolMode
-from medusa_core.server.json_schema import arguments_rule, json_rule
 
 _ANY = r"/(.|\n)*/"
 _GAP = r"GAP: /[ \n]{0,4}/"
@@ -38,7 +39,7 @@ class AnswerRules(NamedTuple):
         reasoning: How thoughts are set apart.
     """
 
-    shape: CallShape | None
+    shape: ToolCallFormat | None
     tools: tuple[str, ...]
     choice: ToolChoice
     schema: str
@@ -68,84 +69,66 @@ class _Body:
     def __init__(self, rules: AnswerRules) -> None:
         self._rules = rules
         name = rules.choice.name
-        functions = map(json.loads, rules.tools)
-        self._functions = [one for one in functions if not name or one["name"] == name]
+        functions = [one for one in map(json.loads, rules.tools) if not name or one["name"] == name]
+        self._calls = (
+            None
+            if rules.shape is None
+            else ToolCallGrammar(
+                rules.shape, functions, rules.mark_ids, is_parallel=rules.choice.is_parallel
+            )
+        )
 
     def lines(self) -> Iterator[str]:
         """All rules that `body` needs."""
-        rules = self._rules
-        if rules.shape is None:
+        rules, calls = self._rules, self._calls
+        before, after = _around_answer(rules)
+        if calls is None:
             yield "body: free"
         elif rules.choice.mode is ToolMode.REQUIRED:
-            yield f"body: {self._calls(rules.shape)}"
-        elif rules.shape.mark and not rules.schema:
-            yield from self._calls_in_text(rules.shape)
+            yield f"body: {calls.required}"
+        elif calls.trigger and not rules.schema:
+            yield from self._calls_in_text(calls, before)
         else:
-            yield f"body: {self._calls(rules.shape)} | free"
-        if rules.shape is not None:
-            yield from self._call(rules.shape)
-        before, behind = _around_answer(rules)
-        yield f"free: {before}{json_rule(rules.schema) if rules.schema else 'TEXT'}{behind}"
+            yield f"body: {calls.required} | free"
+        if calls is not None:
+            yield from calls.lines()
+        yield f"free: {before}{json_rule(rules.schema) if rules.schema else 'TEXT'}{after}"
         if not rules.schema:
-            yield f"TEXT: {_ANY}{self._exclusions(rules.shape)}"
+            yield f"TEXT: {_ANY}{self._exclusions()}"
 
-    def _calls(self, shape: CallShape) -> str:
-        """An answer of calls alone."""
-        optional = ""
-        if shape.optional_mark and shape.optional_mark in self._rules.mark_ids:
-            optional = f"{self._mark(shape.optional_mark)}? "
-        first = f"{optional}{self._mark(shape.mark)} calls".strip()
-        if shape.between or not shape.mark or not self._rules.choice.is_parallel:
-            return first
-        return f"{first} ({_literal(shape.gap)} {self._mark(shape.mark)} calls)*"
-
-    def _calls_in_text(self, shape: CallShape) -> Iterator[str]:
-        """An answer in which a mark begins a call."""
-        several = self._rules.choice.is_parallel and not shape.between
-        bare = f" | item {self._mark(shape.close)}?" if self._may_be_bare(shape) else ""
-        yield f"body: {'(lead calls)* free' if several else 'lead calls | free'}{bare}"
-        if shape.mark in self._rules.mark_ids:
-            yield f"lead: free {self._mark(shape.mark)}"
+    def _calls_in_text(self, calls: ToolCallGrammar, before: str) -> Iterator[str]:
+        """An answer in which a trigger begins a call."""
+        shape, reasoning = calls.shape, self._rules.reasoning
+        text = f"{_literal(shape.text_mark.removeprefix(shape.opening))} " if shape.is_open else ""
+        body = "(lead calls)* free" if calls.takes_several else "lead calls | free"
+        forms = [f"{text}({body})"]
+        # Where something stands before text, or the prompt ends with the trigger, a call that is
+        # the beginning of the answer isn't text and a call.
+        if before or shape.is_open:
+            forms.append(calls.required)
+        if calls.bare:
+            forms.append(calls.bare)
+        yield f"body: {' | '.join(forms)}"
+        # Each of several messages has a header, the one that is a call, too.
+        turn = f"{_tag_rule(reasoning.end, reasoning)} {_tag_rule(reasoning.header, reasoning)} "
+        if calls.is_token:
+            header = f"({turn})? " if reasoning.header else ""
+            yield f"lead: free {header}{calls.literal(calls.trigger)}"
         else:
             yield "lead[lazy]: LEAD"
-            yield f"LEAD: /(.|\\n)*{_pattern(shape.mark)}/{self._exclusions(shape)}"
+            yield f"LEAD: /(.|\\n)*{text_pattern(calls.trigger)}/{self._exclusions()}"
 
-    def _call(self, shape: CallShape) -> Iterator[str]:
-        """What stands behind a mark."""
-        more = f" ({_literal(shape.between)} item)*"
-        repeats = shape.between and self._rules.choice.is_parallel
-        parts = [_literal(shape.before), f"item{more if repeats else ''}", _literal(shape.behind)]
-        yield f"calls: {' '.join(filter(None, (*parts, self._mark(shape.close))))}"
-        yield f"item: {' | '.join(f'call_{place}' for place in range(len(self._functions)))}"
-        for place, function in enumerate(self._functions):
-            yield f"call_{place}: {self._item(shape, function, place)}"
-            yield f"arguments_{place}: {arguments_rule(function.get('parameters') or {})}"
-
-    def _item(self, shape: CallShape, function: Mapping[str, Any], place: int) -> str:
-        if shape.arguments_mark:
-            mark = self._mark(shape.arguments_mark)
-            return f"{_literal(function['name'])} {mark} arguments_{place}"
-        head = f'{{"name": {_quoted(function["name"])}, "{shape.arguments_key}": '
-        return f"{_literal(head)} arguments_{place} {_literal('}')}"
-
-    def _exclusions(self, shape: CallShape | None) -> str:
+    def _exclusions(self) -> str:
         """How free text may not begin, since it would be something else."""
         beginnings = []
         start, reasoning = self._rules.reasoning.start, self._rules.reasoning
         is_spelled = all(number is None for _, number in _tag_parts(start, reasoning))
         if self._rules.thoughts is Thoughts.POSSIBLE and is_spelled:
-            beginnings.append(_pattern(start))
-        if shape is not None and self._may_be_bare(shape):
-            beginnings += [_pattern(f'{{"name": {_quoted(one["name"])}') for one in self._functions]
+            beginnings.append(text_pattern(start))
+        if self._calls is not None and not (self._calls.trigger and self._rules.schema):
+            beginnings += map(text_pattern, self._calls.bare_beginnings)
         alternatives = "|".join(beginnings)
         return f" & ~/\\s*({alternatives})(.|\\n)*/" if beginnings else ""
-
-    def _may_be_bare(self, shape: CallShape) -> bool:
-        """May calls be the whole answer, without a mark? Then no text begins as one does."""
-        return not shape.arguments_mark and not (shape.mark and self._rules.schema)
-
-    def _mark(self, mark: str) -> str:
-        return _mark_rule(mark, self._rules.mark_ids)
 
 
 def _thought(rules: AnswerRules) -> Sequence[str]:
@@ -158,7 +141,7 @@ def _thought(rules: AnswerRules) -> Sequence[str]:
     start = _tag_parts(reasoning.start, reasoning)
     has_token = any(number is not None for _, number in start)
     if place is None and not has_token:
-        begin = "" if is_begun else rf"\s*{_pattern(reasoning.start)}"
+        begin = "" if is_begun else rf"\s*{text_pattern(reasoning.start)}"
         lines = ["thought: thinking GAP"]
     else:
         begin = ""
@@ -171,7 +154,7 @@ def _thought(rules: AnswerRules) -> Sequence[str]:
     return [
         *lines,
         "thinking[lazy]: THINKING",
-        rf"THINKING: /{begin}(.|\n)*{_pattern(reasoning.end)}/",
+        rf"THINKING: /{begin}(.|\n)*{text_pattern(reasoning.end)}/",
         _GAP,
     ]
 
@@ -206,18 +189,5 @@ def _parts_rule(parts: Sequence[tuple[str, int | None]]) -> str:
     return " ".join(_literal(text) if number is None else f"<[{number}]>" for text, number in parts)
 
 
-def _mark_rule(mark: str, ids: Mapping[str, int]) -> str:
-    """A mark: a token by its number, or text."""
-    return f"<[{ids[mark]}]>" if mark in ids else _literal(mark)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _literal(text: str) -> str:
-    return _quoted(text) if text else ""
-
-
-def _pattern(text: str) -> str:
-    return re.escape(text).replace("/", r"\/")
+    return json.dumps(text, ensure_ascii=False) if text else ""

@@ -167,8 +167,8 @@ def _command(
 def _reader(
     request: ChatRequest, settings: GenerateSettings, form: AnswerForm, facts: ModelLoaded
 ) -> AnswerReader:
-    names = [json.loads(tool)["name"] for tool in request.tools]
-    calls = None if form.tool_format is None else ToolCallParser(form.tool_format.shape, names)
+    tools = map(json.loads, request.tools)
+    calls = None if form.tool_format is None else ToolCallParser(form.tool_format, tools)
     is_scored = request.num_logprobs >= 0
     return AnswerReader(
         facts.reasoning,
@@ -241,6 +241,8 @@ class _Answer:
         Templates leave out the thoughts before a call.
         """
         tool_format = self._form.tool_format
-        if not self._calls or self._has_thoughts or tool_format is None or not tool_format.replays:
+        if not self._calls or self._has_thoughts or tool_format is None:
+            return None
+        if not tool_format.is_replayed:
             return None
         return ChatMessage(Role.ASSISTANT, done.text, done.token_ids)

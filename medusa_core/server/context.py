@@ -20,8 +20,7 @@ from medusa_core.messages import (
     Tokenize,
     Tokenized,
 )
-from medusa_core.models.text.tool_calls.tool_format import find_tool_format
-from medusa_core.server.answer_form import check_text_length, read_turns
+from medusa_core.server.answer_form import check_text_length, read_turns, tool_call_format
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answering import Answering
 from medusa_core.server.api_error import api_error_of, bad_request
@@ -138,8 +137,7 @@ class ServerContext:
     ) -> Counted:
         """As `count`, once the model is loaded."""
         facts = self.models.facts
-        template = "" if facts is None else facts.chat_template
-        messages, tools = read_turns(messages, tools, find_tool_format(template))
+        messages, tools = read_turns(messages, tools, tool_call_format(facts))
         if facts is not None:
             check_text_length(messages, tools, facts, self.limits)
         command = Count(_SESSION, new_id(), messages, settings, wants_prompt=True, tools=tools)

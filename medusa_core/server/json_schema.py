@@ -16,14 +16,6 @@ ANY_OBJECT = '{"type": "object"}'
 
 _LOCAL = "#"
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# One way to write a value: an answer can't lose itself in spaces, and a client that reads a call's
-# arguments and writes them again mostly writes the same text.
-_TIGHT = {
-    "whitespace_flexible": False,
-    "item_separator": ", ",
-    "key_separator": ": ",
-    "coerce_one_of": True,
-}
 
 
 def check_schema(schema: Mapping[str, Any], where: str) -> None:
@@ -58,36 +50,6 @@ def check_schema(schema: Mapping[str, Any], where: str) -> None:
         raise _out_of_bounds(
             where, f"has {num_choices:,} values in enums; {MOST_CHOICES:,} are the most"
         )
-
-
-def json_rule(schema: str) -> str:
-    """The values that match a schema, as a grammar's rule writes them.
-
-    Args:
-        schema: The schema, as JSON; `check_schema` has seen it.
-    """
-    return _rule(json.loads(schema), is_lenient=False)
-
-
-def arguments_rule(parameters: Mapping[str, Any]) -> str:
-    """The arguments of a function, as a grammar's rule writes them.
-
-    What the grammar can't check is left unchecked: most clients describe their functions more
-    closely than calls need it. Only the properties that are named may come.
-
-    Args:
-        parameters: The schema of its arguments.
-    """
-    schema: dict[str, Any] = {**parameters, "type": "object"}
-    if "properties" in schema and "patternProperties" not in schema:
-        schema.setdefault("additionalProperties", False)
-    return _rule(schema, is_lenient=True)
-
-
-def _rule(schema: Any, *, is_lenient: bool) -> str:
-    if isinstance(schema, dict):
-        schema = {**schema, "x-guidance": {**_TIGHT, "lenient": is_lenient}}
-    return f"%json {json.dumps(schema)}"
 
 
 def _objects(level: list[Any]) -> Iterator[dict[str, Any]]:

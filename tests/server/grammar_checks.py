@@ -17,7 +17,11 @@ _REASONING = (
     "<|R|>",
     "<|/R|>",
 )
-MARK_IDS = {mark: 257 + place for place, mark in enumerate((*_MARKS, *_REASONING))}
+_CALLS = (
+    *("[CALL_ID]", "<|calls|>", "<|/calls|>", "<|call|>", "<|/call|>", "<|args|>", "<|q|>"),
+    *("<|ACT|>", "</p>", "<|t|>", "<｜D｜calls>", "<|tool_call|>", "<:calls>", "<|m|>"),
+)
+MARK_IDS = {mark: 257 + place for place, mark in enumerate((*_MARKS, *_REASONING, *_CALLS))}
 
 
 class _Bytes:

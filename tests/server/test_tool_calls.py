@@ -16,7 +16,6 @@ from medusa_core.models.text.grammar_process import GrammarProcess
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
 from medusa_core.models.text.tool_calls.parser import ToolCallParser, new_call_id
 from medusa_core.models.text.tool_calls.python_calls import python_calls
-from medusa_core.models.text.tool_calls.tool_format import find_tool_format, tool_format_registry
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
 from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
 from medusa_core.server.answer_reader import AnswerReader
@@ -28,11 +27,11 @@ from medusa_core.server.chat import (
     ToolMode,
 )
 from medusa_core.server.session_pool import SessionPool
-from medusa_core.system.resources import demo_model_dir, resources_dir
+from tests.core.tool_call_templates import TEMPLATES, format_of, written
 from tests.server.grammar_checks import MARK_IDS, matches
 from tests.server.test_answer_parts import END_ID, done, step
 
-FORMATS = {spec.name: spec for spec in tool_format_registry().specs}
+FORMATS = {name: format_of(name) for name in TEMPLATES}
 CITY = {
     "type": "object",
     "properties": {"city": {"enum": ["Ulm", "Rome"]}, "days": {"type": "integer"}},
@@ -40,6 +39,7 @@ CITY = {
 }
 WEATHER = json.dumps({"name": "weather", "description": "of a city", "parameters": CITY})
 CLOCK = json.dumps({"name": "clock", "description": "", "parameters": {}})
+TOOLS = [json.loads(tool) for tool in (WEATHER, CLOCK)]
 NAMES = ("weather", "clock")
 Found = tuple[str, list[tuple[str, str]]]
 
@@ -128,7 +128,7 @@ def collected(parts: Iterable[object]) -> Found:
 
 
 def read(name: str, text: str, cuts: list[int]) -> Found:
-    reader = ToolCallParser(FORMATS[name].shape, NAMES)
+    reader = ToolCallParser(FORMATS[name], TOOLS)
     places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     parts = [part for begin, end in pairwise(places) for part in reader.push(text[begin:end])]
     return collected([*parts, *reader.finish()])
@@ -168,7 +168,7 @@ def test_an_answer_without_calls_is_its_text(name: str, text: str) -> None:
 
 
 def test_arguments_come_while_they_are_written() -> None:
-    reader = ToolCallParser(FORMATS["hermes"].shape, NAMES, lambda: "id")
+    reader = ToolCallParser(FORMATS["hermes"], TOOLS, lambda: "id")
     assert list(reader.push('<tool_call>{"name": "weather", "arguments"')) == []
     assert list(reader.push(': {"ci')) == [CallStarted(0, "id", "weather"), CallDelta(0, '{"ci')]
     assert list(reader.push('ty": "')) == [CallDelta(0, 'ty": "')]
@@ -176,7 +176,7 @@ def test_arguments_come_while_they_are_written() -> None:
 
 def test_an_object_that_is_no_call_comes_while_it_is_written() -> None:
     for text in ('{"name": "Bob", "age', '{"city": "Ulm"'):
-        reader = ToolCallParser(FORMATS["json"].shape, NAMES)
+        reader = ToolCallParser(FORMATS["json"], TOOLS)
         assert collected(reader.push(text)) == (text, [])
 
 
@@ -194,90 +194,91 @@ def test_python_that_is_more_than_a_call_is_none(text: str) -> None:
     assert python_calls(text, NAMES) == []
 
 
-@pytest.mark.parametrize(
-    ("template", "name"),
-    [
-        ('{{ tools }} <tool_call>{"name": x, "arguments": y}</tool_call>', "hermes"),
-        ("{{ tools }} <tool_call><function=x></function></tool_call> arguments", "json"),
-        ("<|start_header_id|> {{ tools }} '{\"name\": ' '\"parameters\": '", "llama_3"),
-        ("[AVAILABLE_TOOLS]{{ tools }}[TOOL_CALLS][", "mistral_list"),
-        ("[AVAILABLE_TOOLS]{{ tools }}[TOOL_CALLS]x[ARGS]", "mistral_args"),
-        ("<start_of_turn>user", "gemma"),
-        ("", "json"),
-    ],
-)
-def test_the_format_is_found_by_the_template(template: str, name: str) -> None:
-    assert find_tool_format(template).name == name
-
-
-def test_at_most_one_format_fits_a_template_that_ships() -> None:
-    paths = [*(resources_dir() / "templates").iterdir(), demo_model_dir() / "chat_template.jinja"]
-    for path in paths:
-        text = path.read_text(encoding="utf-8")
-        assert sum(spec.fits(text) for spec in FORMATS.values()) <= 1, path
-
-
 AUTO = ToolChoice()
 
 
 def grammar(name: str, choice: ToolChoice = AUTO, marks: dict[str, int] | None = None) -> str:
-    rules = (FORMATS[name].shape, (WEATHER, CLOCK), choice, "", Thoughts.NONE, marks or {})
+    rules = (FORMATS[name], (WEATHER, CLOCK), choice, "", Thoughts.NONE, marks or {})
     return answer_grammar(AnswerRules(*rules))
 
 
 def marks_of(name: str) -> dict[str, int]:
-    return {mark: number for mark, number in MARK_IDS.items() if mark in FORMATS[name].shape.marks}
+    texts = FORMATS[name].texts
+    return {
+        mark: number for mark, number in MARK_IDS.items() if any(mark in text for text in texts)
+    }
 
 
 REQUIRED = ToolChoice(ToolMode.REQUIRED)
-CALL = {
-    "hermes": '<tool_call>\n{"name": "weather", "arguments": %s}\n</tool_call>',
-    "llama_3": '{"name": "weather", "parameters": %s}',
-    "mistral_list": '[TOOL_CALLS][{"name": "weather", "arguments": %s}]',
-    "mistral_args": "[TOOL_CALLS]weather[ARGS]%s",
-    "gemma": '{"name": "weather", "parameters": %s}',
-    "json": '{"name": "weather", "arguments": %s}',
+# Calls in forms that no template writes.
+UNWRITTEN = {
+    "json": '{"name": "%s", "arguments": %s}',
+    "gemma": '{"name": "%s", "parameters": %s}',
+    "granite_3": '<|tool_call|>[{"name": "%s", "arguments": %s}]',
+    "harmony": "<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s<|call|>",
+    "functionary": "%s\n%s",
 }
-SECOND = {
-    "hermes": '\n<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>',
-    "llama_3": '; {"name": "clock", "parameters": {}}',
-    "mistral_list": ', {"name": "clock", "arguments": {}}]',
-    "mistral_args": "[TOOL_CALLS]clock[ARGS]{}",
-    "gemma": '\n{"name": "clock", "parameters": {}}',
-    "json": '\n{"name": "clock", "arguments": {}}',
-}
+ONE_CALL = ("harmony", "llama_3")
+
+
+def call(name: str, arguments: str, function: str = "weather") -> str:
+    """An answer that is one call."""
+    if name in UNWRITTEN:
+        return UNWRITTEN[name] % (function, arguments)
+    return written(name, "", [(function, arguments)], (WEATHER, CLOCK)).strip()
+
+
+def both_calls(name: str) -> str:
+    """An answer of two calls."""
+    first, second = call(name, '{"city": "Ulm"}'), call(name, "{}", "clock")
+    if name == "llama_3":
+        return f"{first}; {second}"
+    if name == "harmony":
+        return f"{first}<|start|>assistant{second}"
+    if name == "functionary":
+        return f"{first}>>>{second}"
+    if name == "granite_3":
+        return first.removesuffix("]") + ", " + second.removeprefix("<|tool_call|>[")
+    if name in UNWRITTEN:
+        return f"{first}\n{second}"
+    return written(name, "", [_ULM, _CLOCK], (WEATHER, CLOCK)).strip()
+
+
+def free_text(name: str, text: str) -> str:
+    return f"all\n{text}" if name == "functionary" else text
 
 
 @pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
 @pytest.mark.parametrize("name", sorted(FORMATS))
-def test_a_grammar_enforces_calls_that_the_reader_reads(name: str, marked: bool) -> None:
+def test_a_grammar_enforces_calls_that_the_parser_reads(name: str, marked: bool) -> None:
     marks = marks_of(name) if marked else {}
-    right, wrong = CALL[name] % '{"city": "Ulm"}', CALL[name] % '{"city": "Paris"}'
+    right, wrong = call(name, '{"city": "Ulm", "days": 2}'), call(name, '{"city": "Paris"}')
     forced, free = grammar(name, REQUIRED, marks), grammar(name, marks=marks)
     assert matches(forced, right, marks)
     assert matches(free, right, marks)
-    assert read(name, right, []) == ("", [_ULM])
-    for text in (wrong, CALL[name] % "{}", CALL[name] % '{"city": "Ulm", "country": 1}'):
+    assert read(name, right, []) == ("", [("weather", '{"city": "Ulm", "days": 2}')])
+    bad = ("{}", '{"city": "Ulm", "country": 1}', '{"city": "Ulm", "days": "two"}')
+    for text in (wrong, *(call(name, arguments) for arguments in bad)):
         assert not matches(forced, text, marks)
         assert not matches(free, text, marks)
     assert not matches(forced, "It rains.", marks)
     for text in ("It rains.", "", '{"name": "Bob"}', "a [x] <y>"):
-        assert matches(free, text, marks)
-    if FORMATS[name].shape.mark:
-        assert matches(free, f"Well: {right}", marks)
-        assert not matches(free, f"Well: {wrong}", marks)
+        assert matches(free, free_text(name, text), marks)
+    if not FORMATS[name].opening.startswith("{"):
+        before = ">>>" if name == "functionary" else ""
+        assert matches(free, free_text(name, f"Well: {before}{right}"), marks)
+        assert not matches(free, free_text(name, f"Well: {before}{wrong}"), marks)
 
 
 @pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_several_calls_come_only_where_they_may(name: str, marked: bool) -> None:
     marks = marks_of(name) if marked else {}
-    first = CALL[name] % '{"city": "Ulm"}'
-    both = first.removesuffix("]" if name == "mistral_list" else "") + SECOND[name]
+    first, both = call(name, '{"city": "Ulm"}'), both_calls(name)
     assert read(name, both, []) == ("", [_ULM, _CLOCK])
     for mode in (ToolMode.AUTO, ToolMode.REQUIRED):
         several = grammar(name, ToolChoice(mode), marks)
-        assert matches(several, both, marks) == (name != "llama_3")  # whose template takes one
+        assert matches(several, both, marks) == (name not in ONE_CALL)
         alone = grammar(name, ToolChoice(mode, is_parallel=False), marks)
         assert matches(alone, first, marks)
         assert not matches(alone, both, marks)
@@ -286,25 +287,25 @@ def test_several_calls_come_only_where_they_may(name: str, marked: bool) -> None
 def test_a_named_function_is_the_only_one() -> None:
     named = grammar("json", ToolChoice(ToolMode.REQUIRED, "clock"))
     assert matches(named, '{"name": "clock", "arguments": {}}')
-    assert not matches(named, CALL["json"] % '{"city": "Ulm"}')
+    assert not matches(named, call("json", '{"city": "Ulm"}'))
 
 
 def test_a_schema_is_what_answers_match_that_call_nothing() -> None:
     for name in FORMATS:
-        rules = (FORMATS[name].shape, (WEATHER,), ToolChoice(), '{"type": "integer"}')
+        rules = (FORMATS[name], (WEATHER,), ToolChoice(), '{"type": "integer"}')
         either = answer_grammar(AnswerRules(*rules, Thoughts.NONE, {}))
         assert matches(either, "5")
-        assert matches(either, CALL[name] % '{"city": "Ulm"}')
+        assert matches(either, call(name, '{"city": "Ulm"}'))
         assert not matches(either, "five")
 
 
 def test_odd_names_of_functions_are_written_as_json() -> None:
     name = 'a "b" \\ü/\n'
     tool = json.dumps({"name": name, "parameters": {}})
-    rules = AnswerRules(FORMATS["json"].shape, (tool,), ToolChoice(), "", Thoughts.NONE, {})
+    rules = AnswerRules(FORMATS["json"], (tool,), ToolChoice(), "", Thoughts.NONE, {})
     call = json.dumps({"name": name, "arguments": {}}, ensure_ascii=False)
     assert matches(answer_grammar(rules), call)
-    assert collected(ToolCallParser(FORMATS["json"].shape, [name]).push(call)) == (
+    assert collected(ToolCallParser(FORMATS["json"], [json.loads(tool)]).push(call)) == (
         "",
         [(name, "{}")],
     )
@@ -312,10 +313,10 @@ def test_odd_names_of_functions_are_written_as_json() -> None:
 
 def answered(texts: list[tuple[int, bytes]], shown: str, name: str) -> list[object]:
     """The parts of an answer that comes in one step."""
-    shape = FORMATS[name].shape
+    shape = FORMATS[name]
     marks = {number: mark for mark, number in MARK_IDS.items()}
     reader = AnswerReader(
-        THINK_TAGS, False, frozenset({END_ID}), (), False, ToolCallParser(shape, NAMES), marks
+        THINK_TAGS, False, frozenset({END_ID}), (), False, ToolCallParser(shape, TOOLS), marks
     )
     first = step(0, tuple(text for _, text in texts), len(shown))
     first = first._replace(token_ids=tuple(token_id for token_id, _ in texts))
@@ -333,7 +334,7 @@ def test_tokens_without_text_mark_calls() -> None:
 
 def test_an_answer_that_is_cut_within_a_call_has_reached_its_length() -> None:
     reader = AnswerReader(
-        THINK_TAGS, False, frozenset(), (), False, ToolCallParser(FORMATS["json"].shape, NAMES)
+        THINK_TAGS, False, frozenset(), (), False, ToolCallParser(FORMATS["json"], TOOLS)
     )
     text = '{"name": "weather", "arguments": {"ci'
     parts = [*reader.step(step(0, (text.encode(),), len(text)))]
@@ -359,30 +360,30 @@ def test_a_system_message_describes_functions_where_the_template_cant() -> None:
         ChatMessage(Role.ASSISTANT, "", tool_calls=(call,)),
         ChatMessage(Role.TOOL, "noon", tool_name="clock", call_id="a"),
     )
-    described = with_described_tools(turns, (CLOCK,), FORMATS["gemma"].shape, is_parallel=False)
+    described = with_described_tools(turns, (CLOCK,), FORMATS["gemma"], is_parallel=False)
     assert described[0].content.startswith("Be brief.\n\n")
     assert CLOCK in described[0].content
     assert '"parameters": {' in described[0].content
     assert [turn.role for turn in described] == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.USER]
-    alone = with_described_tools(turns[1:], (CLOCK,), FORMATS["json"].shape, is_parallel=True)
+    alone = with_described_tools(turns[1:], (CLOCK,), FORMATS["json"], is_parallel=True)
     assert alone[0].role is Role.SYSTEM
 
 
-def test_a_session_reads_its_own_call_as_it_was_written() -> None:
+def test_a_session_reads_its_own_call_as_it_was_as_written() -> None:
     pool = SessionPool(2)
     question = ChatMessage(Role.USER, "Time?")
-    call = ToolCall("a", "weather", '{"city": "Ulm"}')
-    sent = ChatMessage(Role.ASSISTANT, "", tool_calls=(call,))
-    written = ChatMessage(Role.ASSISTANT, CALL["hermes"] % call.arguments, (1, 2, 3))
+    asked = ToolCall("a", "weather", '{"city": "Ulm"}')
+    sent = ChatMessage(Role.ASSISTANT, "", tool_calls=(asked,))
+    as_written = ChatMessage(Role.ASSISTANT, call("hermes", asked.arguments), (1, 2, 3))
     with pool.lease((question,), ()) as lease:
-        lease.conclude((question, sent), written)
-    spaced = sent._replace(tool_calls=(call._replace(arguments='{"city":"Ulm"}'),))
+        lease.conclude((question, sent), as_written)
+    spaced = sent._replace(tool_calls=(asked._replace(arguments='{"city":"Ulm"}'),))
     result = ChatMessage(Role.TOOL, "wet", tool_name="weather", call_id="a")
     with pool.lease((question, spaced, result), ()) as lease:
-        assert lease.messages == (question, written, result)
+        assert lease.messages == (question, as_written, result)
         assert lease.turns == (question, sent, result)
         lease.conclude((*lease.turns, ChatMessage(Role.ASSISTANT, "It rains.")))
-    other = sent._replace(tool_calls=(call._replace(name="clock"),))
+    other = sent._replace(tool_calls=(asked._replace(name="clock"),))
     with pool.lease((question, other, result), ()) as lease:
         assert lease.messages == (question, other, result)
 

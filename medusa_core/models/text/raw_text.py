@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medusa_core.messages import NO_SWITCH, THINK_TAGS, ChatMessage
-from medusa_core.models.text.conversation_fit import ConversationFit
+from medusa_core.messages import DESCRIBED_JSON, NO_SWITCH, THINK_TAGS, ChatMessage
 
 
 class RawText:
@@ -13,19 +12,21 @@ class RawText:
 
     Attributes:
         continues_text: The target goes on with the text: nothing is put between the turns.
-        conversations: All that is written stays, calls as text.
+        takes_system: A system prompt is the beginning of the text.
+        takes_tools: Such a model knows no functions.
         source: There is no template.
         thinking: Such a model isn't told whether to think.
         reasoning: As most models write it.
+        tool_calls: A system message describes functions.
     """
 
     continues_text = True
+    takes_system = True
+    takes_tools = False
     source = ""
     thinking = NO_SWITCH
     reasoning = THINK_TAGS
-
-    def __init__(self) -> None:
-        self.conversations = ConversationFit(lambda messages, _: self.render(messages))
+    tool_calls = DESCRIBED_JSON
 
     def render(
         self,

@@ -7,13 +7,19 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 
 from medusa_core.errors import TemplateError
-from medusa_core.messages import ChatMessage, ReasoningFormat, Role, ThinkingSwitch
-from medusa_core.models.text.conversation_fit import ConversationFit
+from medusa_core.messages import (
+    ChatMessage,
+    ReasoningFormat,
+    Role,
+    ThinkingSwitch,
+    ToolCallFormat,
+)
 from medusa_core.models.text.known_templates import is_shipped
 from medusa_core.models.text.raw_text import RawText
 from medusa_core.models.text.reasoning_formats import learn_reasoning
 from medusa_core.models.text.rendering import Rendering
 from medusa_core.models.text.template_process import TemplateProcess
+from medusa_core.models.text.tool_calls.learn import learn_tool_call_format
 from medusa_core.models.text.turns import TemplateTurn, tool_as_json, turn_as_json, turns_of
 from medusa_core.models.text.written_template import WrittenTemplate
 
@@ -26,7 +32,7 @@ class ChatTemplate:
     Attributes:
         continues_text: It asks for answers, not for more of the text.
         source: The template itself.
-        conversations: Rewrites conversations so that the template shows all of them.
+        takes_tools: It writes which functions the model may call.
     """
 
     continues_text = False
@@ -42,6 +48,7 @@ class ChatTemplate:
         self._rendering = rendering
         self._can_switch = bool(rendering.switch)
         self.source = source
+        self.takes_tools = rendering.takes_tools
 
         def render(
             turns: tuple[TemplateTurn, ...],
@@ -54,17 +61,31 @@ class ChatTemplate:
             return rendering.render(messages, opens_answer, thinks, functions)
 
         # Each turn of a conversation renders the openings of all earlier ones again.
-        self._kept = kept = lru_cache(maxsize=_NUM_KEPT)(render)
+        self._kept = lru_cache(maxsize=_NUM_KEPT)(render)
 
-        def probe(messages: Sequence[ChatMessage], tools: tuple[str, ...]) -> str:
-            return kept(turns_of(messages), True, None, tools, datetime.date.today())
-
-        self.conversations = ConversationFit(probe)
+    @cached_property
+    def takes_system(self) -> bool:
+        """Whether a conversation may begin with a system prompt; Mistral's first ones refuse it."""
+        opening = (ChatMessage(Role.SYSTEM, "a"), ChatMessage(Role.USER, "a"))
+        try:
+            self.render(opening)
+        except TemplateError:
+            return False
+        return True
 
     @cached_property
     def reasoning(self) -> ReasoningFormat:
         """How it sets reasoning apart from the answer, without the ids of tokens."""
         return learn_reasoning(self._rendering.render, self.source)
+
+    @cached_property
+    def tool_calls(self) -> ToolCallFormat:
+        """How its models write calls of functions."""
+
+        def render(turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
+            return self.render(turns, opens, tools=tools)
+
+        return learn_tool_call_format(render, self.source, takes_tools=self.takes_tools)
 
     @cached_property
     def thinking(self) -> ThinkingSwitch:

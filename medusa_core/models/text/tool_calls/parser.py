@@ -1,4 +1,4 @@
-"""Calls of functions apart from text, while an answer is being written."""
+"""Tool calls apart from text, while an answer is being written."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import json
 import re
 import secrets
 import string
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
 from medusa_core.chats.partial_match import partial_match_length
-from medusa_core.models.text.tool_calls.call_shape import CallShape
+from medusa_core.messages.tool_calls import ArgumentStyle, Segment, Slot, ToolCallFormat
+from medusa_core.models.text.tool_calls.arguments import (
+    ArgumentReader,
+    JsonReader,
+    argument_reader,
+)
 from medusa_core.models.text.tool_calls.events import (
     CallDelta,
     CallStarted,
@@ -19,17 +24,22 @@ from medusa_core.models.text.tool_calls.events import (
     ToolCallEvent,
 )
 from medusa_core.models.text.tool_calls.json_end import JsonEnd
+from medusa_core.models.text.tool_calls.matching import (
+    MISMATCH,
+    PARTIAL,
+    Head,
+    match_head,
+    match_some,
+    match_text,
+    trigger_of,
+)
 from medusa_core.models.text.tool_calls.python_calls import begins_python_call, python_calls
 
-_ARGUMENTS = ("arguments", "parameters")
 _OPENING = re.compile(r"\s*(\[?)\s*")
-_FIRST_KEY = re.compile(r'\{\s*"((?:[^"\\]|\\.)*)"\s*:')
-_NAMED = re.compile(r'\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")')
-_HEAD = re.compile(
-    r'\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)'
-)
 _FENCE = re.compile(r"```\w*\n")
 _FENCE_BEGUN = re.compile(r"`{1,2}|```\w{0,20}")
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_ID_KEYS = ("id", "call_id", "tool_call_id", "type")
 _ID_LETTERS = string.ascii_letters + string.digits
 
 
@@ -39,10 +49,11 @@ class _Place(Enum):
     LEAD = 0  # the whole answer may become calls
     TEXT = 1
     CALL = 2  # a call may begin
-    PYTHON = 3  # calls as Python writes them, which are read at the end
+    PYTHON = 3  # calls as Python writes them, which are read as a whole
     ARGUMENTS = 4
-    OBJECT = 5  # behind the arguments, in the object that holds them
-    BEHIND = 6  # behind a call
+    OBJECT = 5  # after the arguments, in the object that holds them
+    CLOSE = 6  # after the arguments, where marks close the call
+    AFTER = 7  # after a call
 
 
 def new_call_id() -> str:
@@ -53,9 +64,10 @@ def new_call_id() -> str:
 class ToolCallParser:
     """Takes an answer in pieces; what may become a call with the next one is held back.
 
-    A call begins once its name and the first bracket of its arguments are there; then the
-    arguments come as they are written. What only looks like a call comes out as text. An answer
-    that is nothing but calls is also read without the marks, which small models forget.
+    A call begins once its name and the beginning of its arguments are there; then the arguments
+    come as they are written, as JSON whatever the form. What only looks like a call comes out as
+    text. An answer that is nothing but calls as JSON is also read without the marks, which small
+    models forget.
 
     Attributes:
         num_calls: Calls so far.
@@ -63,37 +75,46 @@ class ToolCallParser:
 
     def __init__(
         self,
-        shape: CallShape,
-        names: Collection[str],
+        shape: ToolCallFormat,
+        tools: Iterable[Mapping[str, Any]],
         make_id: Callable[[], str] = new_call_id,
     ) -> None:
-        """Read one answer.
+        """Parse one answer.
 
         Args:
-            shape: How calls look.
-            names: Of the functions that may be called.
-            make_id: Gives each call its id.
+            shape: The form of calls.
+            tools: Functions that may be called: objects of `name` and `parameters`.
+            make_id: Makes the id of a call that has none.
         """
         self.num_calls = 0
-        self._shape, self._names, self._make_id = shape, frozenset(names), make_id
+        self._shape, self._make_id = shape, make_id
+        self._schemas = {tool["name"]: tool.get("parameters") or {} for tool in tools}
+        self._names = self._schemas.keys()
+        self._keys = _Keys(shape)
+        self._triggers = _triggers(shape)
         self._place = _Place.LEAD
         self._held = ""
-        self._opening = ""  # what stands before a call; it is text if none comes
+        self._opening = ""  # text before a call: part of the answer if no call comes
+        self._is_implied = False  # `opening` is the end of the prompt
         self._space = ""  # at the end of the text so far
         self._is_list = self._is_fenced = self._is_marked = self._in_object = False
-        self._end = JsonEnd()
+        self._reader: ArgumentReader = JsonReader()
         self._steps: dict[_Place, Callable[[], Iterator[ToolCallEvent]]] = {
             _Place.LEAD: self._lead,
             _Place.TEXT: self._text,
             _Place.CALL: self._call,
-            _Place.PYTHON: lambda: iter(()),
+            _Place.PYTHON: self._python,
             _Place.ARGUMENTS: self._arguments,
             _Place.OBJECT: self._object,
-            _Place.BEHIND: self._behind,
+            _Place.CLOSE: self._close,
+            _Place.AFTER: self._after,
         }
+        if shape.is_open:
+            self._is_marked = self._is_implied = True
+            self._opening, self._place = shape.opening, _Place.CALL
 
     def push(self, text: str) -> Iterator[ToolCallEvent]:
-        """More of the answer.
+        """Parse more of the answer.
 
         Yields:
             Text that is settled, calls that begin, and more of their arguments.
@@ -105,19 +126,19 @@ class ToolCallParser:
             yield from self._steps[self._place]()
 
     def finish(self) -> Iterator[ToolCallEvent]:
-        """The answer is complete.
+        """Parse the end of the answer.
 
         Yields:
             As `push`.
         """
-        if self._place is _Place.PYTHON:
+        if self._place is _Place.ARGUMENTS:
+            yield from self._read_arguments(is_last=True)
+        elif self._place is _Place.PYTHON:
             text = self._held.strip().removesuffix("```" if self._is_fenced else "")
-            calls = python_calls(text, self._names)
-            for name, arguments in calls:
-                yield from self._whole_call(name, arguments)
-            self._held = "" if calls else self._held
-        if self._place not in (_Place.ARGUMENTS, _Place.OBJECT, _Place.BEHIND):
-            rest, self._held = self._opening + self._held, ""
+            yield from self._python_calls(text, len(self._held))
+        if self._place in (_Place.LEAD, _Place.TEXT, _Place.CALL, _Place.PYTHON):
+            opening = "" if self._is_implied else self._opening
+            rest, self._held = opening + self._held, ""
             yield from self._say(rest)
         if self._space and not self.num_calls:
             yield ContentDelta(self._space)
@@ -139,18 +160,17 @@ class ToolCallParser:
         yield from ()
 
     def _text(self) -> Iterator[ToolCallEvent]:
-        mark = self._shape.mark
-        if not mark:
-            yield from self._say(self._take(len(self._held)))
-            return
-        text, found, _ = self._held.partition(mark)
+        held = self._held
+        found = [(place, mark) for mark in self._triggers if (place := held.find(mark)) >= 0]
+        num_begun = max((partial_match_length(held, mark) for mark in self._triggers), default=0)
         if found:
-            yield from self._say(text)
-            self._held = self._held[len(text) :]
-            self._is_marked = True
+            place, mark = min(found, key=lambda one: (one[0], -len(one[1])))
+            yield from self._say(held[:place])
+            self._held = held[place:]
+            self._is_marked, self._is_list = True, False
             self._open(mark)
         else:
-            yield from self._say(self._take(len(text) - partial_match_length(text, mark)))
+            yield from self._say(self._take(len(held) - num_begun))
 
     def _open(self, opening: str) -> None:
         """A call may stand behind this, with which the text goes on."""
@@ -160,20 +180,88 @@ class ToolCallParser:
 
     def _call(self) -> Iterator[ToolCallEvent]:
         """Where a call may begin."""
-        opening = _OPENING.match(self._held)
+        text, mark = self._opening + self._held, self._shape.text_mark
+        if self._is_marked and mark and text.startswith(mark):
+            self._opening, self._held, self._place = "", text[len(mark) :], _Place.TEXT
+            self._is_implied = False
+            return
+        if self._is_marked and mark.startswith(text):
+            return
+        if self._is_marked and self._shape.style is ArgumentStyle.PYTHON:
+            self._place = _Place.PYTHON
+        elif self._is_marked and not self._keys.name:
+            yield from self._call_by_marks()
+        else:
+            yield from self._call_as_object()
+
+    def _call_by_marks(self) -> Iterator[ToolCallEvent]:
+        """A call whose name stands between marks."""
+        text = self._opening + self._held
+        heads = [self._head(text, start) for start in self._starts()]
+        found = next((head for head in heads if head.end >= 0), None)
+        if found is not None:
+            self._held = text[found.end :]
+            yield self._begin(found.name, self._written_id(found))
+            self._reader = argument_reader(self._shape, self._schemas[found.name])
+            self._place, self._in_object = _Place.ARGUMENTS, False
+        elif not any(head.end == PARTIAL for head in heads):
+            yield from self._give_up()
+
+    def _starts(self) -> list[tuple[Segment, ...]]:
+        """What may stand before arguments here: models forget marks around several calls."""
+        shape = self._shape
+        first, *others = shape.call_open
+        assert isinstance(first, str)  # by the making of formats
+        last_line = first.strip().splitlines()[-1:]
+        openings = dict.fromkeys((shape.opening, shape.separator + first, first, *last_line))
+        return [*((opening, *others) for opening in openings), *shape.other_openings]
+
+    def _head(self, text: str, segments: tuple[Segment, ...]) -> Head:
+        """A call up to its arguments, if these begin after it."""
+        found = match_head(text, 0, segments, self._names)
+        if found.end < 0:
+            return found
+        if self._shape.style is not ArgumentStyle.TAGS:
+            begin = match_text(text, found.end, "{")
+            return found._replace(end=begin - 1 if begin >= 0 else begin)
+        close = next((one for one in self._shape.call_close if isinstance(one, str)), "")
+        after = [
+            match_text(text, found.end, one.split()[0])
+            for one in (self._shape.tags.before_key, close, self._shape.section_close)
+            if one.strip()
+        ]
+        is_begun = max(after, default=MISMATCH) >= 0
+        return found if is_begun else Head(PARTIAL if PARTIAL in after else MISMATCH)
+
+    def _written_id(self, head: Head) -> str:
+        """A call's id as the model has written it; empty for none."""
+        if not self._shape.call_id:
+            return head.call_id
+        parts = {Slot.NAME: head.name, Slot.INDEX: head.number, Slot.CALL_ID: head.call_id}
+        return "".join(one if isinstance(one, str) else parts[one] for one in self._shape.call_id)
+
+    def _call_as_object(self) -> Iterator[ToolCallEvent]:
+        """A call that is a JSON object, or one that Python would write."""
+        start = self._after_marks()
+        opening = _OPENING.match(self._held, max(start, 0))
         assert opening is not None  # it matches anything
         rest = self._held[opening.end() :]
-        if not rest:
+        if start == PARTIAL or not rest:
             return
-        if self._shape.arguments_mark and self._is_marked and rest[0] != "{":
-            yield from self._bare_call(rest)
-        elif rest[0] == "{":
+        if rest[0] == "{":
             self._is_list = self._is_list or bool(opening.group(1))
             yield from self._object_call(rest)
         elif self._is_python(rest):
             self._place = _Place.PYTHON
         elif not self._may_be_python(rest):
             yield from self._give_up()
+
+    def _after_marks(self) -> int:
+        """The place after those marks that stand between the first one and the object."""
+        if not self._is_marked:
+            return 0
+        place, is_partial = match_some(self._held, 0, self._keys.marks_after(self._opening))
+        return PARTIAL if is_partial else place
 
     def _is_python(self, text: str) -> bool:
         return self._shape.reads_python and begins_python_call(text, self._names)
@@ -182,28 +270,14 @@ class ToolCallParser:
         calls = (f"{name}(" for name in self._names)
         return self._shape.reads_python and any(call.startswith(text) for call in calls)
 
-    def _bare_call(self, rest: str) -> Iterator[ToolCallEvent]:
-        """A name, a mark, arguments."""
-        mark = self._shape.arguments_mark
-        name, found, behind = rest.partition(mark)
-        arguments = behind.lstrip()
-        if found and not arguments:
-            return
-        if found and name.strip() in self._names and arguments[0] == "{":
-            yield self._begin(name.strip())
-            self._held, self._place = arguments, _Place.ARGUMENTS
-            self._end, self._in_object = JsonEnd(), False
-        elif found or not any(f"{one}{mark}".startswith(rest) for one in self._names):
-            yield from self._give_up()
-
     def _object_call(self, rest: str) -> Iterator[ToolCallEvent]:
         """An object of name and arguments."""
-        head = _HEAD.match(rest)
+        head = self._keys.head.match(rest)
         name = "" if head is None else _string(head.group(1))
         if head is not None and name in self._names:
             yield self._begin(name)
             self._held, self._place = rest[head.end() :], _Place.ARGUMENTS
-            self._end, self._in_object = JsonEnd(), True
+            self._reader, self._in_object = JsonReader(), True
             return
         if head is not None or self._is_other(rest):
             yield from self._give_up()
@@ -211,55 +285,89 @@ class ToolCallParser:
         end = JsonEnd().find(rest)
         if end < 0:
             return
-        call = _read_call(rest[:end])
+        call = self._keys.read(rest[:end])
         if call is None or call[0] not in self._names:
             yield from self._give_up()
             return
         yield from self._whole_call(*call)
-        self._held, self._place = rest[end:], _Place.BEHIND
+        self._held, self._place = rest[end:], _Place.AFTER
 
     def _is_other(self, rest: str) -> bool:
         """Does an object begin as no call does? Then it needn't wait for its end."""
-        first, named = _FIRST_KEY.match(rest), _NAMED.match(rest)
+        first, named = self._keys.first.match(rest), self._keys.named.match(rest)
         if named is not None:
             return _string(named.group(1)) not in self._names
-        return first is not None and first.group(1) not in ("name", *_ARGUMENTS)
+        return first is not None and first.group(1) not in self._keys.known
+
+    def _python(self) -> Iterator[ToolCallEvent]:
+        """Calls as Python writes them, up to the mark that ends them."""
+        end = self._shape.section_close.strip().lstrip("])").strip()
+        place = self._held.find(end) if end else -1
+        if place >= 0 and self._is_marked:
+            num_calls = self.num_calls
+            opening = self._shape.section_open.strip()
+            text = (self._opening + self._held[:place]).removeprefix(trigger_of(opening))
+            yield from self._python_calls(text, place + len(end))
+            if self.num_calls == num_calls:
+                yield from self._give_up()
+
+    def _python_calls(self, text: str, length: int) -> Iterator[ToolCallEvent]:
+        """All calls of a text, which is so long in the answer; none if it isn't made of calls."""
+        calls = python_calls(text, self._names)
+        for name, arguments in calls:
+            yield from self._whole_call(name, arguments)
+        if calls:
+            self._held, self._place = self._held[length:], _Place.AFTER
 
     def _arguments(self) -> Iterator[ToolCallEvent]:
-        end = self._end.find(self._held)
-        text = self._take(len(self._held) if end < 0 else end)
+        yield from self._read_arguments(is_last=False)
+
+    def _read_arguments(self, *, is_last: bool) -> Iterator[ToolCallEvent]:
+        text, num = self._reader.push(self._held, is_last=is_last)
+        self._held = self._held[num:]
         if text:
             yield CallDelta(self.num_calls - 1, text)
-        if end >= 0:
-            self._place = _Place.OBJECT if self._in_object else _Place.BEHIND
+        if self._reader.is_done:
+            self._place = _Place.OBJECT if self._in_object else _Place.CLOSE
 
     def _object(self) -> Iterator[ToolCallEvent]:
-        """Other keys behind the arguments, such as an id, are of no use."""
+        """Other keys after the arguments, such as an id, are of no use."""
         rest = self._held.lstrip()
         if not rest:
             return
         if rest[0] not in "},":
-            self._place = _Place.BEHIND
+            self._place = _Place.AFTER
             return
         end = JsonEnd(depth=1).find(rest)
         if end >= 0:
-            self._held, self._place = rest[end:], _Place.BEHIND
+            self._held, self._place = rest[end:], _Place.AFTER
         yield from ()
 
-    def _behind(self) -> Iterator[ToolCallEvent]:
-        """What stands between calls and behind the last one."""
-        rest, close = self._held.lstrip(), self._shape.close
+    def _close(self) -> Iterator[ToolCallEvent]:
+        """The marks after a call's arguments, as far as the model writes them."""
+        place = 0
+        for segment in self._shape.call_close:
+            if not isinstance(segment, str):
+                continue
+            place, is_partial = match_some(self._held, place, segment)
+            if is_partial:
+                return
+        self._held, self._place = self._held[place:], _Place.AFTER
+        yield from ()
+
+    def _after(self) -> Iterator[ToolCallEvent]:
+        """What stands between calls and after the last one."""
+        rest = self._held.lstrip()
         if not rest:
             return
         if self._is_list and rest[0] in ",]":
             self._is_list = rest[0] == ","
-            self._go_on(rest[0], _Place.CALL if self._is_list else _Place.BEHIND)
-        elif close and close.startswith(rest) and rest != close:
-            return
-        elif close and rest.startswith(close):
-            self._go_on(close, _Place.TEXT)
+            self._go_on(rest[0], _Place.CALL if self._is_list else _Place.AFTER)
         elif self._is_marked:
-            self._place = _Place.TEXT
+            self._after_marked(rest)
+        elif (close := self._keys.close) and match_text(rest, 0, close) != MISMATCH:
+            if match_text(rest, 0, close) >= 0:  # a mark that nothing has opened
+                self._go_on(close, _Place.TEXT)
         elif self._is_fenced and "```".startswith(rest[:3]):
             if len(rest) >= 3:
                 self._is_fenced = False
@@ -270,16 +378,48 @@ class ToolCallParser:
             self._place = _Place.CALL if rest[0] == "{" else _Place.TEXT
         yield from ()
 
+    def _after_marked(self, rest: str) -> None:
+        """After a call in marks: another one, the end of all, or text."""
+        shape = self._shape
+        if self._keys.name:
+            place, is_partial = match_some(rest, 0, self._keys.close)
+            if is_partial:
+                return
+            if place:
+                self._held = rest = rest[place:]
+            if not rest.strip():
+                return
+            rest = rest.lstrip()
+            if shape.section_open and rest[:1] == "{":
+                self._opening, self._place = "", _Place.CALL
+                return
+        elif shape.style is not ArgumentStyle.PYTHON:
+            heads = [self._head(rest, start) for start in self._starts()]
+            if any(head.end >= 0 for head in heads):
+                self._opening, self._held, self._place = "", rest, _Place.CALL
+                return
+            if any(head.end == PARTIAL for head in heads):
+                return
+        close = shape.section_close.lstrip()
+        close = close.removeprefix("]") if self._keys.name else close  # read with the list
+        place, is_partial = match_some(rest, 0, close)
+        if is_partial:
+            return
+        self._held = rest[place:] if place else self._held
+        self._opening, self._place = "", _Place.TEXT
+
     def _go_on(self, taken: str, place: _Place) -> None:
-        """Behind something that stands between calls; it is text if no other call comes."""
-        self._held = self._held.lstrip()[len(taken) :]
+        """After something that stands between calls; it is text if no other call comes."""
+        end = match_text(self._held, 0, taken)
+        self._held = self._held[end:]
         self._opening = taken if place is _Place.CALL else ""
         self._place = place
 
-    def _begin(self, name: str) -> CallStarted:
+    def _begin(self, name: str, call_id: str = "") -> CallStarted:
         self._opening = self._space = ""
+        self._is_implied = False
         self.num_calls += 1
-        return CallStarted(self.num_calls - 1, self._make_id(), name)
+        return CallStarted(self.num_calls - 1, call_id or self._make_id(), name)
 
     def _whole_call(self, name: str, arguments: str) -> Iterator[ToolCallEvent]:
         yield self._begin(name)
@@ -287,8 +427,8 @@ class ToolCallParser:
 
     def _give_up(self) -> Iterator[ToolCallEvent]:
         """There is no call here: what looked like one is text."""
-        opening, self._opening = self._opening, ""
-        self._is_list = False
+        opening, self._opening = ("" if self._is_implied else self._opening), ""
+        self._is_list = self._is_implied = False
         self._place = _Place.TEXT
         yield from self._say(opening)
 
@@ -305,26 +445,81 @@ class ToolCallParser:
         return taken
 
 
+class _Keys:
+    """What is known of calls that are JSON objects.
+
+    Attributes:
+        name: Key of the function's name; empty where calls aren't objects.
+        head: Matches an object up to its arguments.
+        first: Matches an object's first key.
+        named: Matches an object up to the end of the name.
+        known: Keys that a call may begin with.
+        close: Marks after the object.
+    """
+
+    def __init__(self, shape: ToolCallFormat) -> None:
+        names = dict.fromkeys(one for one in ("name", shape.name_key) if one)
+        arguments = ("arguments", "parameters", shape.arguments_key)
+        self._names, self._arguments = names, dict.fromkeys(one for one in arguments if one)
+        self.name = shape.name_key
+        self.known = {*names, *self._arguments, *_ID_KEYS}
+        ids, name, argument = (
+            "|".join(map(re.escape, one)) for one in (_ID_KEYS, names, self._arguments)
+        )
+        named = (
+            rf'\{{\s*(?:"(?:{ids})"\s*:\s*(?:{_STRING}|\d+)\s*,\s*)*"(?:{name})"\s*:\s*({_STRING})'
+        )
+        self.named = re.compile(named)
+        self.head = re.compile(rf'{named}\s*,\s*"(?:{argument})"\s*:\s*(?=\{{)')
+        self.first = re.compile(r'\{\s*"((?:[^"\\]|\\.)*)"\s*:')
+        last = shape.call_close[-1] if shape.call_close else ""
+        self.close = last.rpartition("}")[2] if isinstance(last, str) else ""
+        self._marks = object_marks(shape.opening)
+
+    def marks_after(self, opening: str) -> str:
+        """The marks that stand between the first one and the object."""
+        first = opening.strip()
+        return self._marks.removeprefix(first) if first else ""
+
+    def read(self, text: str) -> tuple[str, str] | None:
+        """Name and arguments of a JSON object, whatever the order of its keys."""
+        try:
+            found: dict[str, Any] = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        name: Any = next((found[key] for key in self._names if key in found), None)
+        arguments: Any = next((found[key] for key in self._arguments if key in found), {})
+        if isinstance(arguments, str):  # JSON within JSON
+            try:
+                arguments = json.loads(arguments)
+            except (ValueError, RecursionError):
+                return None
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            return None
+        return name, json.dumps(arguments, ensure_ascii=False)
+
+
+def object_marks(opening: str) -> str:
+    """The marks before a call that is an object, without the bracket of a list of calls."""
+    return opening.rpartition("{")[0].strip().removesuffix("[").rstrip()
+
+
+def _triggers(shape: ToolCallFormat) -> tuple[str, ...]:
+    """Words and tags with which a call may begin within text."""
+    first = shape.call_open[0] if isinstance(shape.call_open[0], str) else ""
+    openings = [shape.opening, first]
+    if shape.name_key:
+        openings = list(map(object_marks, openings))
+    else:
+        openings += [line for line in first.strip().splitlines()[-1:] if line.startswith("<")]
+        openings += [one[0] for one in shape.other_openings if isinstance(one[0], str)]
+    found = (trigger_of(opening) for opening in openings)
+    return tuple(dict.fromkeys(trigger for trigger in found if len(trigger) > 2))
+
+
 def _string(text: str) -> str:
     """A JSON string's value; empty where it is none."""
     try:
         return str(json.loads(text))
     except ValueError:
         return ""
-
-
-def _read_call(text: str) -> tuple[str, str] | None:
-    """Name and arguments of a JSON object, whatever the order of its keys."""
-    try:
-        found: dict[str, Any] = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    arguments: Any = next((found[key] for key in _ARGUMENTS if key in found), {})
-    if isinstance(arguments, str):  # JSON within JSON
-        try:
-            arguments = json.loads(arguments)
-        except (ValueError, RecursionError):
-            return None
-    if not isinstance(found.get("name"), str) or not isinstance(arguments, dict):
-        return None
-    return found["name"], json.dumps(arguments, ensure_ascii=False)

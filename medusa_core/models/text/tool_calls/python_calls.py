@@ -49,8 +49,17 @@ def _call(node: ast.expr) -> tuple[str, str]:
     for keyword in node.keywords:
         if keyword.arg is None:
             raise ValueError("an argument has no name")
-        arguments[keyword.arg] = ast.literal_eval(keyword.value)
+        arguments[keyword.arg] = ast.literal_eval(_JsonNames().visit(keyword.value))
     try:
         return node.func.id, json.dumps(arguments, ensure_ascii=False)
     except TypeError as error:  # a set, bytes
         raise ValueError("no JSON") from error
+
+
+class _JsonNames(ast.NodeTransformer):
+    """Names of JSON's values, which templates write for what isn't text."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Python's value for such a name."""
+        values = {"true": True, "false": False, "null": None}
+        return ast.Constant(values[node.id]) if node.id in values else node

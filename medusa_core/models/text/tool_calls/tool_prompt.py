@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from medusa_core.messages import ChatMessage, Role
-from medusa_core.models.text.tool_calls.call_shape import CallShape
+from medusa_core.messages import ChatMessage, Role, ToolCallFormat
 from medusa_core.models.text.turns import without_tools
 
 _FORM = '{{"name": "<name of the function>", "{key}": {{<its arguments>}}}}'
@@ -19,7 +18,10 @@ _DESCRIPTION = (
 
 
 def with_described_tools(
-    messages: tuple[ChatMessage, ...], tools: tuple[str, ...], shape: CallShape, is_parallel: bool
+    messages: tuple[ChatMessage, ...],
+    tools: tuple[str, ...],
+    shape: ToolCallFormat,
+    is_parallel: bool,
 ) -> tuple[ChatMessage, ...]:
     """A conversation whose system message describes functions; earlier calls become text.
 

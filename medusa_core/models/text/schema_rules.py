@@ -1,0 +1,46 @@
+"""JSON schemas as rules of a Lark grammar for llguidance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+# One way to write a value: an answer can't lose itself in spaces, and a client that reads a call's
+# arguments and writes them again mostly writes the same text.
+_TIGHT = {
+    "whitespace_flexible": False,
+    "item_separator": ", ",
+    "key_separator": ": ",
+    "coerce_one_of": True,
+}
+
+
+def json_rule(schema: str) -> str:
+    """The values that match a schema, as a grammar's rule writes them.
+
+    Args:
+        schema: The schema, as JSON; its size and depth are checked.
+    """
+    return _rule(json.loads(schema), is_lenient=False)
+
+
+def arguments_rule(parameters: Mapping[str, Any]) -> str:
+    """The arguments of a function, as a grammar's rule writes them.
+
+    What the grammar can't check is left unchecked: most clients describe their functions more
+    closely than calls need it. Only the properties that are named may come.
+
+    Args:
+        parameters: The schema of its arguments.
+    """
+    schema: dict[str, Any] = {**parameters, "type": "object"}
+    if "properties" in schema and "patternProperties" not in schema:
+        schema.setdefault("additionalProperties", False)
+    return _rule(schema, is_lenient=True)
+
+
+def _rule(schema: Any, *, is_lenient: bool) -> str:
+    if isinstance(schema, dict):
+        schema = {**schema, "x-guidance": {**_TIGHT, "lenient": is_lenient}}
+    return f"%json {json.dumps(schema)}"

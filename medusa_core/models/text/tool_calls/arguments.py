@@ -1,0 +1,381 @@
+"""Arguments of a call become JSON while they are written, whatever their form."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from medusa_core.chats.partial_match import partial_match_length
+from medusa_core.messages.tool_calls import KEY, ArgumentStyle, ArgumentTags, ToolCallFormat
+from medusa_core.models.text.tool_calls.json_end import JsonEnd
+from medusa_core.models.text.tool_calls.matching import (
+    MISMATCH,
+    PARTIAL,
+    match_text,
+    skip_space,
+)
+
+_MOST_KEY_CHARS = 256
+_CDATA = "<![CDATA["  # stands before text that holds tags, in some templates
+_TYPE_NAMES: Mapping[type, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+
+
+class ArgumentReader(Protocol):
+    """Reads the arguments of one call.
+
+    Attributes:
+        is_done: They are complete.
+    """
+
+    is_done: bool
+
+    def push(self, text: str, *, is_last: bool = False) -> tuple[str, int]:
+        """Read more.
+
+        Args:
+            text: What hasn't been taken yet, and what is new.
+            is_last: Nothing comes after it.
+
+        Returns:
+            JSON that is settled, and how many characters were taken.
+        """
+        ...
+
+
+def argument_reader(shape: ToolCallFormat, schema: Mapping[str, Any]) -> ArgumentReader:
+    """A reader for a form of arguments.
+
+    Args:
+        shape: The form of calls.
+        schema: JSON schema of the function's parameters.
+    """
+    if shape.style is ArgumentStyle.TAGS:
+        close = next((one for one in shape.call_close if isinstance(one, str)), "")
+        return TagReader(shape.tags, close, schema)
+    if shape.style is ArgumentStyle.BARE_KEYS:
+        return BareKeyReader(shape.tags.quote)
+    return JsonReader()
+
+
+class JsonReader:
+    """Reads a JSON object, which stays as it is written."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self._end = JsonEnd()
+
+    def push(self, text: str, *, is_last: bool = False) -> tuple[str, int]:
+        """Read more; see `ArgumentReader`."""
+        del is_last
+        end = self._end.find(text)
+        self.is_done = end >= 0
+        num = end if self.is_done else len(text)
+        return text[:num], num
+
+
+class BareKeyReader:
+    """Reads an object as JSON writes it, but with bare keys and another quotation mark."""
+
+    def __init__(self, quote: str) -> None:
+        """Read arguments.
+
+        Args:
+            quote: The quotation mark.
+        """
+        self.is_done = False
+        self._quote = quote
+        self._open: list[str] = []
+        self._in_string = self._is_key_next = False
+
+    def push(self, text: str, *, is_last: bool = False) -> tuple[str, int]:
+        """Read more; see `ArgumentReader`."""
+        written, place = "", 0
+        while place < len(text) and not self.is_done:
+            part, num = self._part(text[place:], is_last)
+            if not num:
+                break
+            written, place = written + part, place + num
+        return written, place
+
+    def _part(self, text: str, is_last: bool) -> tuple[str, int]:
+        quote = self._quote
+        if text.startswith(quote):
+            self._in_string = not self._in_string
+            self._is_key_next = False
+            return '"', len(quote)
+        if quote.startswith(text) and not is_last:
+            return "", 0
+        if self._in_string:
+            end = text.find(quote)
+            num = len(text) - partial_match_length(text, quote) if end < 0 else end
+            return json.dumps(text[:num], ensure_ascii=False)[1:-1], num
+        character = text[0]
+        if character in "{[":
+            self._open.append(character)
+        elif character in "}]":
+            self._open.pop()
+            self.is_done = not self._open
+        if character in "{,":
+            self._is_key_next = self._open[-1:] == ["{"]
+        elif self._is_key_next and not character.isspace() and character not in "}]":
+            end = text.find(":")
+            if end < 0:
+                return "", 0
+            self._is_key_next = False
+            return json.dumps(text[:end].strip().strip('"'), ensure_ascii=False), end
+        return (", " if character == "," else ": " if character == ":" else character), 1
+
+
+class TagReader:
+    """Reads arguments between tags."""
+
+    def __init__(self, tags: ArgumentTags, close: str, schema: Mapping[str, Any]) -> None:
+        """Read arguments.
+
+        Args:
+            tags: The tags.
+            close: What ends the call after its last argument.
+            schema: JSON schema of the parameters.
+        """
+        self.is_done = False
+        self._tags, self._close, self._schema = tags, close, schema
+        self._num = 0  # arguments so far
+        self._key = ""
+        self._types: frozenset[str] = frozenset()
+        self._is_in_value = False
+        self._begins_value = False
+        self._has_line_break = self._is_cdata = False
+
+    def push(self, text: str, *, is_last: bool = False) -> tuple[str, int]:
+        """Read more; see `ArgumentReader`."""
+        written, place = "", 0
+        while not self.is_done:
+            step = self._value if self._is_in_value else self._argument
+            part, num = step(text[place:], is_last)
+            written, place = written + part, place + num
+            if not num and not self.is_done:
+                break
+        return written, place
+
+    def _argument(self, text: str, is_last: bool) -> tuple[str, int]:
+        """Where an argument may begin."""
+        # What ends the call may begin as an argument does.
+        close = match_text(text, 0, self._close) if self._close.strip() else MISMATCH
+        lead = self._match_lead(text) if close == MISMATCH else close
+        if lead == PARTIAL and not is_last:
+            return "", 0
+        if lead < 0 or close >= 0:
+            self.is_done = True
+            return ("}" if self._num else "{}"), 0
+        found = self._match_key(text, lead)
+        if found is None:
+            return "", 0
+        key, end, before_value = found
+        self._key, self._num = key, self._num + 1
+        self._types = self._types_of(before_value)
+        self._is_in_value = self._begins_value = True
+        self._has_line_break, self._is_cdata = before_value.endswith("\n"), False
+        begin = ("{" if self._num == 1 else ", ") + json.dumps(key, ensure_ascii=False) + ": "
+        return begin + ('"' if self._is_text else ""), end
+
+    def _match_lead(self, text: str) -> int:
+        """The place of the next key."""
+        place = match_text(text, 0, self._tags.separator) if self._num else 0
+        if place == MISMATCH:
+            place = 0
+        if place == PARTIAL:
+            return PARTIAL
+        return match_text(text, place, self._tags.before_key)
+
+    def _match_key(self, text: str, lead: int) -> tuple[str, int, str] | None:
+        """A key, the place after the mark behind it, and this mark; None while it isn't there."""
+        tags = self._tags
+        marks = {tags.after_key, *(mark for _, mark in tags.after_key_of_others)}
+        for end in range(lead, min(len(text), lead + _MOST_KEY_CHARS)):
+            found = {mark: match_text(text, end, mark) for mark in marks}
+            if PARTIAL in found.values():
+                return None
+            whole = [mark for mark, place in found.items() if place >= 0]
+            if whole:
+                mark = max(whole, key=len)
+                return text[lead:end].strip(), found[mark], mark
+        return None
+
+    def _types_of(self, before_value: str) -> frozenset[str]:
+        """Types that the value may have: as its mark says, else as the schema does."""
+        tags = self._tags
+        others = {mark for _, mark in tags.after_key_of_others}
+        if tags.after_key not in others:
+            if before_value == tags.after_key:
+                return frozenset({"string"})
+            return frozenset(set(_TYPE_NAMES.values()) - {"string"})
+        properties = self._schema.get("properties")
+        found = properties.get(self._key) if isinstance(properties, dict) else None
+        return types_of(found, self._schema)
+
+    @property
+    def _is_text(self) -> bool:
+        return self._types == {"string"}
+
+    def _value(self, text: str, is_last: bool) -> tuple[str, int]:
+        """Within a value."""
+        if self._begins_value and text:
+            if _CDATA.startswith(text[: len(_CDATA)]) and len(text) < len(_CDATA) and not is_last:
+                return "", 0
+            self._begins_value = False
+            if text.startswith(_CDATA):
+                self._is_cdata = True
+                return "", len(_CDATA)
+            if text.startswith("\n") and self._has_line_break:  # which belongs to the mark before
+                return "", 1
+        mark = self._tags.after_value.replace(KEY, self._key)
+        if self._is_cdata:
+            mark = "]]>" + mark.lstrip()
+        end, is_settled = self._find_end(text, mark.strip(), is_last)
+        if end < 0:
+            return self._some(text, -1 - end, mark) if self._is_text else ("", 0)
+        if not is_settled:
+            return self._some(text, end, mark) if self._is_text else ("", 0)
+        value = text[:end].removesuffix("\n") if mark.startswith("\n") else text[:end]
+        self._is_in_value = False
+        num = end + len(mark.strip())
+        if self._is_text:
+            return json.dumps(value, ensure_ascii=False)[1:], num
+        return json.dumps(self._converted(value), ensure_ascii=False), num
+
+    def _some(self, text: str, num: int, mark: str) -> tuple[str, int]:
+        """More of a text value, up to what may be its end."""
+        shown = text[:num].removesuffix("\n") if mark.startswith("\n") else text[:num]
+        return json.dumps(shown, ensure_ascii=False)[1:-1], len(shown)
+
+    def _find_end(self, text: str, mark: str, is_last: bool) -> tuple[int, bool]:
+        """Where the value ends, and whether that is sure; −1 − n if not within n characters.
+
+        The mark ends a value only where an argument or the end of the call follows: a value may
+        hold the mark itself.
+        """
+        end = text.find(mark)
+        while end >= 0:
+            after = end + len(mark)
+            if is_last or not self._close:
+                return end, True
+            followers = (self._tags.separator + self._tags.before_key, self._close)
+            found = [match_text(text, after, one) for one in followers]
+            if max(found) >= 0 or self._begins(text, after):
+                return end, True
+            if PARTIAL in found:
+                return end, False
+            end = text.find(mark, end + 1)
+        return -1 - (len(text) - partial_match_length(text, mark)), False
+
+    def _begins(self, text: str, place: int) -> bool:
+        """Is the first word of the call's end there? Models forget what follows it."""
+        words = self._close.split()
+        return bool(words) and match_text(text, place, words[0]) >= 0
+
+    def _converted(self, text: str) -> Any:
+        """A value that isn't a string: JSON, Python, or tags within tags."""
+        stripped = text.strip()
+        if match_text(stripped, 0, self._tags.before_key) >= 0 and KEY in self._tags.after_value:
+            return _nested(stripped, self._tags)
+        for parse in (json.loads, ast.literal_eval):
+            try:
+                value = parse(stripped)
+                json.dumps(value, allow_nan=False)
+            except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+                continue
+            name = _TYPE_NAMES.get(type(value), "")
+            is_number = name == "integer" and "number" in self._types
+            if not self._types or name in self._types or is_number or "string" not in self._types:
+                return value
+        return text
+
+
+def types_of(schema: Any, root: Mapping[str, Any], depth: int = 8) -> frozenset[str]:
+    """JSON types that a schema allows; empty if it allows all or that isn't clear.
+
+    Args:
+        schema: The schema.
+        root: The schema that `$ref` refers to.
+        depth: Schemas within schemas to look at.
+    """
+    if not isinstance(schema, dict) or not depth:
+        return frozenset()
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/"):
+        return types_of(_referred(reference, root), root, depth - 1)
+    kind = schema.get("type")
+    if isinstance(kind, str | list):
+        return frozenset([kind] if isinstance(kind, str) else map(str, kind))
+    values = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    if isinstance(values, list) and values:
+        return frozenset(_TYPE_NAMES.get(type(value), "") for value in values)
+    for key in ("anyOf", "oneOf"):
+        if isinstance(schema.get(key), list):
+            found = [types_of(one, root, depth - 1) for one in schema[key]]
+            return frozenset().union(*found) if all(found) else frozenset()
+    return frozenset()
+
+
+def _referred(reference: str, root: Mapping[str, Any]) -> Any:
+    found: Any = root
+    for part in reference[2:].split("/"):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def _nested(text: str, tags: ArgumentTags) -> Any:
+    """A value of tags within tags; the elements of a list all have the same name."""
+    place, found = 0, []
+    while place < len(text):
+        start = match_text(text, place, tags.before_key)
+        after = text.find(tags.after_key, max(start, 0))
+        if start < 0 or after < 0:
+            return text
+        key = text[start:after]
+        begin = after + len(tags.after_key)
+        end = _closing(text, begin, tags, key)
+        if end < 0:
+            return text
+        mark = tags.after_value.replace(KEY, key)
+        inner = text[begin:end]
+        is_nested = match_text(inner, 0, tags.before_key) >= 0
+        found.append((key, _nested(inner, tags) if is_nested else _scalar(inner)))
+        place = skip_space(text, end + len(mark))
+    keys = [key for key, _ in found]
+    if keys and set(keys) == {"item"}:
+        return [value for _, value in found]
+    return dict(found)
+
+
+def _closing(text: str, place: int, tags: ArgumentTags, key: str) -> int:
+    """Where the mark after a value stands, past those of elements of the same name within."""
+    opening, closing = tags.before_key + key + tags.after_key, tags.after_value.replace(KEY, key)
+    depth = 1
+    while depth:
+        end = text.find(closing, place)
+        if end < 0:
+            return -1
+        inner = text.find(opening, place)
+        if 0 <= inner < end:
+            depth, place = depth + 1, inner + len(opening)
+        else:
+            depth, place = depth - 1, end + len(closing)
+    return end
+
+
+def _scalar(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,1 +1,0 @@
-"""Formats in which models write calls of functions; each module exports its `SPEC`."""

@@ -1,0 +1,400 @@
+"""Tool calls as rules of a Lark grammar for llguidance."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from medusa_core.messages.tool_calls import KEY, ArgumentStyle, Segment, Slot, ToolCallFormat
+from medusa_core.models.text.schema_rules import arguments_rule, json_rule
+from medusa_core.models.text.tool_calls.arguments import types_of
+from medusa_core.models.text.tool_calls.matching import trigger_of
+
+_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
+_SLOTS = {
+    Slot.CALL_ID: "CALL_ID: /[a-zA-Z0-9_.:-]{1,64}/",
+    Slot.INDEX: "INDEX: /[0-9]{1,6}/",
+}
+_PYTHON_TEXT = r"""PYTHON_TEXT: /'([^'\\\n]|\\.)*'/ | /"([^"\\\n]|\\.)*"/"""
+_ANY_KEY = "/[A-Za-z_][A-Za-z0-9_.-]{0,63}/"
+_SCALAR = '{"type": ["number", "boolean", "null"]}'
+_NO_TEXT = '{"type": ["number", "boolean", "null", "array", "object"]}'
+_MOST_LEVELS = 6  # of objects within objects that are checked
+
+
+class ToolCallGrammar:
+    """The rules of calls in one format, for use in the grammar of an answer.
+
+    The rule `calls` matches what follows the trigger, up to the end of the last call.
+
+    Attributes:
+        shape: The format.
+        token_ids: Special tokens without text, by their names.
+        trigger: Text that begins calls; empty where calls are the whole answer.
+        takes_several: Several calls may come, each with a trigger of its own.
+    """
+
+    def __init__(
+        self,
+        shape: ToolCallFormat,
+        functions: Sequence[Mapping[str, Any]],
+        token_ids: Mapping[str, int],
+        *,
+        is_parallel: bool,
+    ) -> None:
+        """Make the rules.
+
+        Args:
+            shape: The format.
+            functions: Objects of `name` and `parameters`.
+            token_ids: Special tokens without text, by their names.
+            is_parallel: Several calls may come in one answer.
+        """
+        self.shape, self._functions = shape, functions
+        self.token_ids = {name: number for name, number in token_ids.items() if len(name) > 2}
+        self._is_parallel = is_parallel and shape.is_parallel
+        self._opening = shape.opening.strip() if shape.name_key else shape.opening.lstrip()
+        self.trigger = self._trigger()
+        self.takes_several = self._is_parallel and not shape.section_open and bool(self.trigger)
+
+    @property
+    def is_token(self) -> bool:
+        """The trigger is a token without text."""
+        return self.trigger in self.token_ids
+
+    @property
+    def bare_beginnings(self) -> list[str]:
+        """Texts with which a call begins that is an object without marks."""
+        if not self.shape.name_key:
+            return []
+        if self.shape.call_open[1] is not Slot.NAME:
+            return [self._object_start]
+        return [self._object_start + _escaped(one["name"]) + '"' for one in self._functions]
+
+    @property
+    def required(self) -> str:
+        """An answer of calls alone."""
+        optional = ""
+        if self.shape.optional_mark in self.token_ids:
+            optional = f"{self.literal(self.shape.optional_mark)}? "
+        trigger = "" if self.shape.is_open else self.literal(self.trigger)
+        first = f"{optional}{trigger} calls".strip()
+        return f"{first} {self._more}" if self.takes_several else first
+
+    @property
+    def bare(self) -> str:
+        """One call as an object without the marks before it; empty for other formats."""
+        if not self.shape.name_key or not self.trigger:
+            return ""
+        end = self._after_object
+        mark = f" ({self.literal(end)})?" if end.strip() else ""
+        return f"bare {self.literal('}')}{mark}"
+
+    def lines(self) -> Iterator[str]:
+        """All rules that `calls` needs."""
+        shape, opening = self.shape, self._opening
+        first = shape.call_open[0]
+        assert isinstance(first, str)  # by the making of formats
+        # Where no trigger tells a call from text, its beginning and its name are one lexeme.
+        start = () if self.trigger else (self._opening,)
+        rest = opening.removeprefix(self.trigger) if self.trigger else ""
+        repeats = self._is_parallel and not self.takes_several
+        between = shape.separator + (first if self.trigger else "")
+        more = f"({self._joined(between, 'item')})*" if repeats else ""
+        parts = (self.literal(rest), "item", more, self.literal(shape.section_close))
+        yield f"calls: {' '.join(filter(None, parts))}"
+        close = self._segments(shape.call_close)
+        if Slot.CALL_ID in shape.call_close and shape.name_key:
+            # An id after the arguments comes from the program, not from the model.
+            close = f"({close} | {self.literal('}' + self._after_object)})"
+        yield f"item: {' '.join(filter(None, ('call', close)))}"
+        yield f"call: {' | '.join(f'call_{n}' for n in range(len(self._functions)))}"
+        for number, function in enumerate(self._functions):
+            head = self._segments((*start, *shape.call_open[1:]), function["name"])
+            yield f"call_{number}: {head} arguments_{number}"
+            yield from self._arguments(number, function.get("parameters") or {})
+        if self.bare:
+            yield f"bare: {' | '.join(f'bare_{n}' for n in range(len(self._functions)))}"
+            for number, function in enumerate(self._functions):
+                object_open = (self._object_start, *shape.call_open[1:])
+                head = self._segments(object_open, function["name"])
+                yield f"bare_{number}: {head} arguments_{number}"
+        used = (*shape.call_open, *shape.call_close)
+        yield from (rule for slot, rule in _SLOTS.items() if slot in used)
+        if shape.style is ArgumentStyle.PYTHON:
+            yield _PYTHON_TEXT
+        elif shape.style is ArgumentStyle.BARE_KEYS:
+            yield from _bare_rules(self)
+
+    def literal(self, text: str) -> str:
+        """A text, in which names of special tokens are these tokens; empty for none."""
+        names = sorted(self.token_ids, key=len, reverse=True)
+        parts = re.split(f"({'|'.join(map(re.escape, names))})", text) if names else [text]
+        ids = self.token_ids
+        written = (f"<[{ids[part]}]>" if part in ids else _quoted(part) for part in parts if part)
+        return " ".join(written)
+
+    def _trigger(self) -> str:
+        opening = self._opening
+        found = next((name for name in self.token_ids if opening.startswith(name)), "")
+        if found:
+            return found
+        word = trigger_of(opening)
+        if not opening.startswith(word) or len(word) < 3:
+            return ""
+        places = (place for name in self.token_ids if (place := word.find(name)) > 0)
+        return word[: min(places, default=len(word))]
+
+    @property
+    def _more(self) -> str:
+        """More calls behind the first, each with its trigger."""
+        first = self.shape.call_open[0]
+        assert isinstance(first, str)
+        space = first[: len(first) - len(first.lstrip())]
+        gap = self._joined(self.shape.separator + space, self.literal(self.trigger))
+        return f"({gap} calls)*"
+
+    @property
+    def _object_start(self) -> str:
+        return "{" + self._opening.rpartition("{")[2]
+
+    @property
+    def _after_object(self) -> str:
+        last = self.shape.call_close[-1] if self.shape.call_close else ""
+        return last.rpartition("}")[2] if isinstance(last, str) else ""
+
+    def _joined(self, text: str, rule: str) -> str:
+        return f"{self.literal(text)} {rule}".strip()
+
+    def _segments(self, segments: Sequence[Segment], name: str = "") -> str:
+        written = _escaped(name) if self.shape.name_key else name
+        rules, text = [], ""
+        for segment in segments:
+            if isinstance(segment, str):
+                text += segment
+            elif segment is Slot.NAME:
+                text += written
+            else:
+                rules += [self.literal(text), segment.name]
+                text = ""
+        return " ".join(filter(None, (*rules, self.literal(text))))
+
+    def _arguments(self, number: int, schema: Mapping[str, Any]) -> Iterator[str]:
+        """The rules of a function's arguments."""
+        rule = f"arguments_{number}"
+        style = self.shape.style
+        if style is ArgumentStyle.JSON:
+            yield f"{rule}: {arguments_rule(schema)}"
+        elif style is ArgumentStyle.BARE_KEYS:
+            yield from _BareKeys(self, schema, rule).lines()
+        else:
+            yield from _Tags(self, schema, rule).lines()
+
+
+class _Chain:
+    """Arguments in the order of their schema, of which some may be left out."""
+
+    def __init__(self, grammar: ToolCallGrammar, root: Mapping[str, Any], rule: str) -> None:
+        self.grammar, self.root, self.rule = grammar, root, rule
+        self.tags = grammar.shape.tags
+
+    def chain(
+        self, rule: str, names: Sequence[str], required: Sequence[str], arguments: Sequence[str]
+    ) -> Iterator[str]:
+        """Rules for a sequence.
+
+        Args:
+            rule: Name of the rule, and beginning of the names of others.
+            names: Names of the arguments.
+            required: Those that may not be left out.
+            arguments: The rule of each.
+        """
+        separator = self.grammar.literal(self.tags.separator)
+        yield f"{rule}: {rule}_first_0"
+        for state, before in (("first", ""), ("next", f"{separator} ")):
+            for place, (name, argument) in enumerate(zip(names, arguments, strict=True)):
+                options = [f"{before}{argument} {rule}_next_{place + 1}".strip()]
+                if name not in required:
+                    options.append(f"{rule}_{state}_{place + 1}")
+                yield f"{rule}_{state}_{place}: {' | '.join(options)}"
+            yield f'{rule}_{state}_{len(names)}: ""'
+
+    def schema_of(self, schema: Any) -> str:
+        """A part of the parameters' schema as JSON, with what it may refer to."""
+        definitions = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
+        whole = {**definitions, **schema} if isinstance(schema, dict) else schema
+        return json.dumps(whole)
+
+
+class _Tags(_Chain):
+    """Arguments between tags, or as Python writes them."""
+
+    def lines(self) -> Iterator[str]:
+        """All rules."""
+        properties = self.root.get("properties")
+        if not isinstance(properties, dict):
+            yield from self._any()
+            return
+        names = list(properties)
+        rules = [f"{self.rule}_{place}" for place in range(len(names))]
+        yield from self.chain(self.rule, names, _required(self.root), rules)
+        for rule, name in zip(rules, names, strict=True):
+            yield from self._argument(rule, name, properties[name])
+
+    def _argument(self, rule: str, name: str, schema: Any) -> Iterator[str]:
+        literal, tags = self.grammar.literal, self.tags
+        others = dict(tags.after_key_of_others)
+        types = types_of(schema, self.root) or frozenset(_TYPES)
+        options: dict[str, list[str]] = {}
+        for kind in sorted(types):
+            mark = others.get(kind, others.get("integer", tags.after_key))
+            options.setdefault(tags.after_key if kind == "string" else mark, []).append(kind)
+        forms = []
+        for number, (mark, kinds) in enumerate(options.items()):
+            value = f"{rule}_value_{number}"
+            forms.append(f"{literal(tags.before_key + name + mark)} {value}")
+            yield from self._value(value, name, kinds, schema)
+        yield f"{rule}: {' | '.join(forms)}"
+
+    def _value(self, rule: str, name: str, kinds: Sequence[str], schema: Any) -> Iterator[str]:
+        """A value and the mark after it."""
+        after = self.tags.after_value.replace(KEY, name)
+        literal = self.grammar.literal
+        is_python = self.grammar.shape.style is ArgumentStyle.PYTHON
+        is_nested = KEY in self.tags.after_value and not {"array", "object"}.isdisjoint(kinds)
+        choices = schema.get("enum") if isinstance(schema, dict) else None
+        if isinstance(choices, list) and all(isinstance(one, str) for one in choices):
+            quotes = ('"', "'") if is_python else ("",)
+            texts = [quote + one + quote for one in choices for quote in quotes]
+            yield f"{rule}: ({' | '.join(map(literal, texts))}) {literal(after)}"
+        elif is_python:
+            text = ["PYTHON_TEXT"] if "string" in kinds else []
+            value = [f"{rule}_json"] if set(kinds) != {"string"} else []
+            yield f"{rule}: {' | '.join((*text, *value))}"
+            if value:
+                yield f"{rule}_json: {_json_but_text(self.schema_of(schema), kinds)}"
+        elif "string" in kinds or is_nested:
+            yield from self._text(rule, after)
+        else:
+            yield f"{rule}: {rule}_json {literal(after)}"
+            yield f"{rule}_json: {json_rule(self.schema_of(schema))}"
+
+    def _text(self, rule: str, after: str) -> Iterator[str]:
+        """Any text up to a mark."""
+        token = next((name for name in self.grammar.token_ids if name in after), "")
+        if token:
+            before, _, _ = after.partition(token)
+            end = self.grammar.literal(after[len(before) :])
+            yield f"{rule}: {rule.upper()} {end}"
+            yield f"{rule.upper()}: /(.|\\n)*/"
+            return
+        yield f"{rule}[lazy]: {rule.upper()}"
+        yield f"{rule.upper()}: /(.|\\n)*{text_pattern(after)}/"
+
+    def _any(self) -> Iterator[str]:
+        """Arguments of a function that describes none."""
+        tags, rule, literal = self.tags, self.rule, self.grammar.literal
+        is_python = self.grammar.shape.style is ArgumentStyle.PYTHON
+        if KEY in tags.after_value:
+            yield f'{rule}: ""'
+            return
+        key, value = f"{rule}_key".upper(), f"{rule}_value"
+        argument = f"{literal(tags.before_key)} {key} {literal(tags.after_key)} {value}"
+        yield f'{rule}: ({argument} {literal(tags.separator)} )* {argument} | ""'
+        yield f"{key}: {_ANY_KEY}"
+        if is_python:
+            yield f"{value}: PYTHON_TEXT | {value}_json"
+            yield f"{value}_json: {json_rule(_NO_TEXT)}"
+        else:
+            yield from self._text(value, tags.after_value)
+
+
+class _BareKeys(_Chain):
+    """An object with bare keys and quotation marks of the format's own."""
+
+    def lines(self) -> Iterator[str]:
+        """All rules."""
+        yield from self._value(self.rule, {**self.root, "type": "object"}, _MOST_LEVELS)
+
+    def _value(self, rule: str, schema: Any, levels: int) -> Iterator[str]:
+        """A value of any type."""
+        kinds = types_of(schema, self.root)
+        choices = schema.get("enum") if isinstance(schema, dict) else None
+        if isinstance(choices, list) and choices:
+            yield f"{rule}: {' | '.join(map(self._constant, choices))}"
+        elif kinds == {"string"}:
+            yield f"{rule}: quoted"
+        elif kinds == {"object"} and isinstance(schema.get("properties"), dict) and levels:
+            yield from self._object(rule, schema, levels)
+        elif kinds == {"array"} and schema.get("items") and levels:
+            comma = self.grammar.literal(self.tags.separator)
+            yield f'{rule}: "[" ({rule}_item ({comma} {rule}_item)*)? "]"'
+            yield from self._value(f"{rule}_item", schema["items"], levels - 1)
+        elif kinds and kinds <= {"integer", "number", "boolean", "null"}:
+            yield f"{rule}: {json_rule(self.schema_of(schema))}"
+        else:
+            shown = {"object": "bare_object", "array": "bare_array", "string": "quoted"}
+            names = [name for kind, name in shown.items() if not kinds or kind in kinds]
+            scalars = not kinds or not kinds <= shown.keys()
+            yield f"{rule}: {' | '.join((*names, *(['bare_scalar'] if scalars else [])))}"
+
+    def _object(self, rule: str, schema: Mapping[str, Any], levels: int) -> Iterator[str]:
+        # The one template of this form that is known writes keys in order of the alphabet.
+        properties: dict[str, Any] = dict(sorted(schema["properties"].items()))
+        rules = [f"{rule}_{place}" for place in range(len(properties))]
+        yield f'{rule}: "{{" {rule}_all "}}"'
+        yield from self.chain(f"{rule}_all", list(properties), _required(schema), rules)
+        for one, (name, inner) in zip(rules, properties.items(), strict=True):
+            yield f"{one}: {self.grammar.literal(name + self.tags.after_key)} {one}_value"
+            yield from self._value(f"{one}_value", inner, levels - 1)
+
+    def _constant(self, value: Any) -> str:
+        quote = self.tags.quote
+        text = quote + value + quote if isinstance(value, str) else json.dumps(value)
+        return self.grammar.literal(text)
+
+
+def _bare_rules(grammar: ToolCallGrammar) -> Iterator[str]:
+    """Values of any type with bare keys."""
+    literal, tags = grammar.literal, grammar.shape.tags
+    comma, colon = literal(tags.separator), literal(tags.after_key)
+    pair = f"BARE_KEY {colon} bare_value"
+    yield f'bare_object: "{{" ({pair} ({comma} {pair})*)? "}}"'
+    yield f'bare_array: "[" (bare_value ({comma} bare_value)*)? "]"'
+    yield "bare_value: bare_object | bare_array | quoted | bare_scalar"
+    yield f"bare_scalar: {json_rule(_SCALAR)}"
+    yield f"BARE_KEY: {_ANY_KEY}"
+    quote = literal(tags.quote)
+    if tags.quote in grammar.token_ids:
+        yield f"quoted: {quote} QUOTED {quote}"
+        yield "QUOTED: /(.|\\n)*/"
+    else:
+        yield f"quoted: {quote} quoted_end"
+        yield "quoted_end[lazy]: QUOTED"
+        yield f"QUOTED: /(.|\\n)*{text_pattern(tags.quote)}/"
+
+
+def _json_but_text(schema: str, kinds: Sequence[str]) -> str:
+    """JSON values of a schema, without those that are text."""
+    others = [kind for kind in kinds if kind != "string"]
+    return json_rule(json.dumps({"type": others}) if "string" in kinds else schema)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _escaped(text: str) -> str:
+    return _quoted(text)[1:-1]
+
+
+def _required(schema: Mapping[str, Any]) -> Sequence[str]:
+    names = schema.get("required")
+    return names if isinstance(names, list) else ()
+
+
+def text_pattern(text: str) -> str:
+    """A regular expression of Lark that matches a text alone."""
+    return re.escape(text).replace("/", r"\/").replace("\\\n", r"\n")

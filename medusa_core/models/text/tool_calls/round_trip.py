@@ -1,0 +1,100 @@
+"""Check a form of tool calls: what the template writes is read back as the same calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from medusa_core.messages import ChatMessage, Role, ToolCall
+from medusa_core.messages.tool_calls import ToolCallFormat
+from medusa_core.models.text.tool_calls.comparing import header_length, num_turn_end
+from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
+from medusa_core.models.text.tool_calls.parser import ToolCallParser
+
+_QUESTION, _TEXT, _OTHER_TEXT = "Which bird nests in reeds?", "Let me look.", "A bittern."
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "river": {"type": "string", "description": "Its name"},
+        "code": {"type": "string", "description": "Digits"},
+        "depth": {"type": "number", "description": "Metres"},
+        "is_frozen": {"type": "boolean", "description": "Ice"},
+        "extent": {
+            "type": "object",
+            "description": "Where",
+            "additionalProperties": {"type": "string"},
+        },
+    },
+    "required": ["river"],
+}
+_TOOLS = (
+    {"name": "find_bird", "description": "Finds one.", "parameters": _PARAMETERS},
+    {"name": "find_bird_again", "description": "Finds more.", "parameters": _PARAMETERS},
+)
+_FIRST = {
+    "river": "Große Röder {7}",
+    "code": "0042",
+    "depth": 3.5,
+    "is_frozen": True,
+    "extent": {"from": [1, "x"], "to": "y"},
+}
+_SECOND = {"river": "Elbe, near <b>Riesa</b>"}
+
+Texts = Callable[[Sequence[ChatMessage], bool, tuple[str, ...]], str]
+
+
+def check_round_trip(shape: ToolCallFormat, text_of: Texts) -> None:
+    """Write calls by a template and parse them, character by character.
+
+    Args:
+        shape: The form of calls.
+        text_of: Renders messages, with an open answer or not, and tools; empty for none.
+
+    Raises:
+        ValueError: Other calls are read than were written.
+    """
+    calls = [ToolCall("Ga7Hb8Jc9", "find_bird", json.dumps(_FIRST))]
+    if shape.is_parallel:
+        calls.append(ToolCall("Rd1Se2Tf3", "find_bird_again", json.dumps(_SECOND)))
+    tools = tuple(map(json.dumps, _TOOLS))
+    question = ChatMessage(Role.USER, _QUESTION)
+    opened = text_of((question,), True, tools).rpartition(_QUESTION)[2]
+    plain = _answer(text_of, tools, _OTHER_TEXT)
+    # Calls without marks before them are the whole answer.
+    contents = ("",) if shape.opening.lstrip().startswith("{") else ("", _TEXT)
+    for content in contents:
+        written = _answer(text_of, tools, content, *calls).rstrip()
+        begin = max(header_length(written, opened), header_length(written, plain))
+        written = written[begin : len(written) - num_turn_end(written, plain)]
+        is_first = 0 <= written.find(content) < written.find(calls[0].name)
+        if is_first:
+            written = written[written.find(content) :]
+        text, found = parsed(shape, written)
+        wanted = [(call.name, json.loads(call.arguments)) for call in calls]
+        if found != wanted:
+            raise ValueError(f"{found} is read, {wanted} was written")
+        is_kept = text.strip().startswith(content) if is_first else content in text
+        if content in written and not is_kept:
+            raise ValueError(f"{text!r} is read instead of {content!r}")
+
+
+def _answer(text_of: Texts, tools: tuple[str, ...], content: str, *calls: ToolCall) -> str:
+    """What is written after the question for an answer."""
+    answer = ChatMessage(Role.ASSISTANT, content, tool_calls=calls)
+    prompt = text_of((ChatMessage(Role.USER, _QUESTION), answer), False, tools)
+    return prompt.rpartition(_QUESTION)[2]
+
+
+def parsed(shape: ToolCallFormat, text: str) -> tuple[str, list[tuple[str, object]]]:
+    """Text and calls of an answer that comes by characters."""
+    parser = ToolCallParser(shape, _TOOLS)
+    content, calls = "", []
+    events = [event for character in text for event in parser.push(character)]
+    for event in (*events, *parser.finish()):
+        if isinstance(event, ContentDelta):
+            content += event.text
+        elif isinstance(event, CallStarted):
+            calls.append([event.name, ""])
+        elif isinstance(event, CallDelta):
+            calls[event.place][1] += event.text
+    return content, [(name, json.loads(arguments)) for name, arguments in calls]
