@@ -81,6 +81,7 @@ class ChatController(QObject):
         taken_back: A turn (`Conversation`, `Turn`) was removed: nothing came of it.
         taken_up: An answer (`Answer`) is written by another model than was expected.
         moved: Another path of the conversation is shown.
+        reasoning_known: It is known how the model of an answer (`Answer`) sets reasoning apart.
     """
 
     answer_started = Signal(object)
@@ -93,6 +94,7 @@ class ChatController(QObject):
     taken_back = Signal(object, object)
     taken_up = Signal(object)
     moved = Signal(object)
+    reasoning_known = Signal(object)
 
     def __init__(
         self,
@@ -377,15 +379,19 @@ class ChatController(QObject):
             return
         conversation, turn = self.running[steps[0].request_id]
         loaded = self._keeper.status.loaded
-        if not turn.answer.steps and loaded is not None and turn.answer.given is None:
-            turn.answer.begins_inside = loaded.thinking.opens(turn.answer.settings.thinks)
+        is_first = not turn.answer.steps
+        if is_first and loaded is not None:
+            turn.answer.reasoning = loaded.reasoning
+            if turn.answer.given is None:
+                turn.answer.begins_inside = loaded.thinking.opens(turn.answer.settings.thinks)
+            self.reasoning_known.emit(turn.answer)
         turn.answer.steps.extend(steps)
         self.grew.emit(turn.answer, tuple(steps))
         message = self.path.message_of(turn.answer.id)
         if conversation is not self.conversation or message is None:
             return
-        if turn.answer.begins_inside:
-            message.begin_inside()
+        if is_first:
+            message.expect_reasoning(turn.answer.reasoning, turn.answer.begins_inside)
         message.append(tuple(steps))
         if steps[0].step == 0:
             self._page.strip.begin()
@@ -401,6 +407,7 @@ class ChatController(QObject):
     def _complete(self, done: GenerationDone) -> None:
         conversation, turn = self.running.end(done.request_id)
         turn.answer.done, turn.answer.text = done, done.text
+        turn.answer.spans = turn.answer.find_spans()
         if not done.text and len(turn.prompt.answers) > 1:
             self._take_back(conversation, turn)
         else:
@@ -418,6 +425,7 @@ class ChatController(QObject):
         conversation, turn = self.running.end(failed.request_id)
         message = self.path.message_of(turn.answer.id)
         turn.answer.text = shown_text(turn.answer.steps)
+        turn.answer.spans = turn.answer.find_spans()
         turn.answer.is_cut = bool(turn.answer.text)
         if conversation is self.conversation:
             self.outbox.give_back()  # first: what comes back later stands before it

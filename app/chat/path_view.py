@@ -161,7 +161,7 @@ class PathView(QObject):
             answer.id,
             text=answer.text,
             fill=None if answer.is_running else lambda m: _fill(m, answer),
-            begins_inside=answer.begins_inside,
+            said=answer.said,
         )
         message.done, message.is_cut = answer.done, answer.is_cut
         if answer.is_running:
@@ -191,6 +191,9 @@ def _fill(message: AnswerMessage, answer: Answer) -> None:
     """Show what there is of an answer."""
     steps = answer.all_steps()
     with message.unspoken():
+        message.expect_reasoning(answer.reasoning, answer.begins_inside)
+        if answer.spans is not None:
+            message.use_spans(answer.spans)
         if steps:
             message.append(steps)
         if answer.done is not None:

@@ -159,10 +159,14 @@ class HistoryKeeper(QObject):
         named = (answer.id, answer.model, answer.model_key)
         self.journal.write(lambda h: h.name_model(*named))
 
+    def _reasoning_known(self, answer: Answer) -> None:
+        known = (answer.id, answer.reasoning, answer.begins_inside)
+        self.journal.write(lambda h: h.set_reasoning(*known))
+
     def _ended(self, conversation: Conversation, turn: Turn) -> None:
         self.save()
         answer = turn.answer
-        ended = (answer.id, answer.text, answer.done, state_of(answer))
+        ended = (answer.id, answer.text, answer.done, state_of(answer), answer.spans)
         self.journal.write(lambda h: h.finish_answer(*ended))
         self.refresh()
 
@@ -301,6 +305,7 @@ class HistoryKeeper(QObject):
         chat.prompt_sent.connect(self._prompt_sent)
         chat.grew.connect(self._grew)
         chat.taken_up.connect(self._taken_up)
+        chat.reasoning_known.connect(self._reasoning_known)
         chat.ended.connect(self._ended)
         chat.taken_back.connect(self._taken_back)
         chat.moved.connect(self._moved)

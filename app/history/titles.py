@@ -14,7 +14,7 @@ from medusa_core.chats.conversation import (
     Turn,
     new_id,
 )
-from medusa_core.chats.thinking import without_thinking
+from medusa_core.chats.reasoning import answer_text, find_spans
 from medusa_core.errors import Cancelled
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
@@ -27,6 +27,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     Role,
+    StepDone,
     StopReason,
 )
 
@@ -58,6 +59,7 @@ class Titles(QObject):
         self._chat, self._bridge, self._keeper, self._journal = chat, bridge, keeper, journal
         self._waiting: dict[str, tuple[ChatMessage, ...]] = {}
         self._pending: dict[str, str] = {}
+        self._steps: list[StepDone] = []
         self._idle = QTimer(self)
         self._idle.setSingleShot(True)
         self._idle.setInterval(_IDLE_MS)
@@ -73,7 +75,7 @@ class Titles(QObject):
         # Very small models make up titles; the question itself says more.
         names_things = loaded is not None and not is_small(loaded)
         if is_first and turn.answer.done is not None and names_things:
-            words = (turn.prompt.text[:_MOST_CHARS], turn.answer.text[:_MOST_CHARS])
+            words = (turn.prompt.text[:_MOST_CHARS], turn.answer.said[:_MOST_CHARS])
             described = (ChatMessage(Role.USER, words[0]), ChatMessage(Role.ASSISTANT, words[1]))
             self._waiting[conversation.session_id] = (*described, ChatMessage(Role.USER, _ASK))
         if self._waiting:
@@ -93,15 +95,21 @@ class Titles(QObject):
         conversation_id, messages = next(iter(self._waiting.items()))
         request_id = new_id()
         self._pending[request_id] = conversation_id
-        # Whatever drafts for the model: not every one has Medusa heads.
-        settings = GenerateSettings(drafter="", max_new_tokens=_MOST_TOKENS, stop=("\n",))
+        self._steps = []
+        # Whatever drafts for the model: not every one has Medusa heads. Thoughts would take all
+        # tokens there are.
+        settings = GenerateSettings(
+            drafter="", max_new_tokens=_MOST_TOKENS, stop=("\n",), thinks=False
+        )
         self._bridge.submit(Generate(_SESSION, request_id, messages, settings, is_background=True))
 
     def _receive(self, events: tuple[Event, ...]) -> None:
         for event in events:
             if event.request_id not in self._pending:
                 continue
-            if isinstance(event, GenerationDone):
+            if isinstance(event, StepDone):
+                self._steps.append(event)
+            elif isinstance(event, GenerationDone):
                 self._take(self._pending.pop(event.request_id), event)
             elif isinstance(event, Failed):
                 conversation_id = self._pending.pop(event.request_id)
@@ -112,11 +120,20 @@ class Titles(QObject):
         self._bridge.submit(CloseSession(_SESSION, new_id()))
         if done.stop_reason is not StopReason.CANCELLED:
             self._waiting.pop(conversation_id, None)
-            if title := title_in(without_thinking(done.text)):
+            if title := title_in(self._said(done)):
                 self._journal.write(lambda h: h.rename(conversation_id, title, by_user=False))
                 self.named.emit()
         if self._waiting and not self._chat.running:
             self._idle.start()
+
+    def _said(self, done: GenerationDone) -> str:
+        """What the model answered, without reasoning."""
+        loaded = self._keeper.status.loaded
+        if loaded is None:
+            return ""
+        begins_inside = loaded.thinking.opens(done.settings.thinks)
+        spans = find_spans(self._steps, done.text, loaded.reasoning, begins_inside)
+        return answer_text(done.text, spans)
 
 
 def title_in(answer: str) -> str:

@@ -16,6 +16,7 @@ from app.widgets.choices import offer
 from app.widgets.naming import name_box
 from app.widgets.numbers import Number
 from medusa_core.messages import (
+    THINK_TAGS,
     GenerateSettings,
     GenerationDone,
     ModelLoaded,
@@ -48,6 +49,7 @@ class Side(QWidget):
         self.drafter_box = _box(self.tr("Drafter, {0}").format(name), {})
         self.rule_box = _box(self.tr("Rule, {0}").format(name), {})
         self._plain: set[str] = set()
+        self._reasoning, self._begins_inside = THINK_TAGS, False
         rows = {
             rows: self.tr("{0} rows").format(rows) if rows else self.tr("Best tree")
             for rows in ROWS
@@ -80,6 +82,8 @@ class Side(QWidget):
     def offer(self, loaded: ModelLoaded) -> None:
         """Offer what the model can do."""
         self._plain = {choice.name for choice in loaded.drafters if not choice.drafts}
+        self._reasoning = loaded.reasoning
+        self._begins_inside = loaded.thinking.opens(None)
         offer(self.drafter_box, loaded.drafters)
         offer(self.rule_box, loaded.rules)
         self._drafter_changed()
@@ -109,6 +113,7 @@ class Side(QWidget):
         self.clock_s, self.num_tokens, self.done = 0.0, 0, None
         self._view.clear()
         answer = AnswerMessage(self.mode, marking, self._appearance, request_id)
+        answer.expect_reasoning(self._reasoning, self._begins_inside)
         answer.show_waiting(self.tr("Waiting for its turn…"))
         self._view.add(answer)
         self.answer = answer

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from medusa_core.chats.attachments.attachment import (
     Attachment,
     with_attachments,
 )
-from medusa_core.chats.thinking import (
-    NOTHING_THOUGHT,
-    find_thinking,
-    without_thinking,
-)
+from medusa_core.chats.reasoning import Spans, answer_text, find_spans
 from medusa_core.messages import (
+    THINK_TAGS,
     ChatMessage,
     GenerateSettings,
     GenerationDone,
+    ReasoningFormat,
     Role,
     StepDone,
     shown_tokens,
@@ -56,8 +54,10 @@ class Answer:
         is_running: It is being written.
         is_cut: It broke off: the program ended, or the engine failed.
         created_s: Seconds since 1970.
-        begins_inside: The prompt ended with `<think>`, so it begins as a thought; known for answers
-            of this run of the program. Of older ones their text says it, where they came to an end.
+        reasoning: How its model sets reasoning apart from the answer.
+        begins_inside: Its prompt opened the reasoning, so it begins within.
+        spans: Which of its text is reasoning, once it is complete or was cut short; None where
+            that was never found out.
     """
 
     id: str
@@ -73,7 +73,9 @@ class Answer:
     is_running: bool = False
     is_cut: bool = False
     created_s: float = 0.0
+    reasoning: ReasoningFormat = THINK_TAGS
     begins_inside: bool = False
+    spans: Spans | None = None
 
     def all_steps(self) -> tuple[StepDone, ...]:
         """What the engine told of its steps."""
@@ -96,13 +98,24 @@ class Answer:
         """All that the model wrote, its thoughts included: to go on with it."""
         return ChatMessage(Role.ASSISTANT, self.text, self.token_ids)
 
+    def find_spans(self) -> Spans:
+        """Which of its text is reasoning, found anew from its steps."""
+        is_usual = self.reasoning == THINK_TAGS and not self.begins_inside
+        # Reading stored steps takes long; most answers from before spans were stored need none.
+        steps = tuple(self.steps) if is_usual else self.all_steps()
+        return find_spans(steps, self.text, self.reasoning, self.begins_inside)
+
+    @property
+    def said(self) -> str:
+        """Its text without reasoning."""
+        return answer_text(self.text, self.find_spans() if self.spans is None else self.spans)
+
     @property
     def remembered(self) -> ChatMessage:
-        """What the model reads of it later on: what was thought is left out."""
-        if find_thinking(self.text, self.begins_inside) == NOTHING_THOUGHT:
-            return self.message
-        # Its tokens spell the thought as well, so the text alone is passed on.
-        return ChatMessage(Role.ASSISTANT, without_thinking(self.text, self.begins_inside))
+        """What the model reads of it later on: reasoning is left out."""
+        said = self.said
+        # The tokens spell the reasoning as well, so without it the text alone is passed on.
+        return self.message if said == self.text else ChatMessage(Role.ASSISTANT, said)
 
 
 @dataclass(slots=True)
@@ -188,9 +201,11 @@ class Conversation:
         """Wait for another answer that keeps the tokens before this one, or all for None."""
         old = self.turns[place].answer
         assert old.can_continue
-        turn = self.retry(settings, place)
+        # Its tokens belong to the prompt that they followed, which opened the reasoning or didn't.
+        turn = self.retry(replace(settings, thinks=old.settings.thinks), place)
         turn.answer.given = old.message
         turn.answer.keep_tokens = token
+        turn.answer.reasoning, turn.answer.begins_inside = old.reasoning, old.begins_inside
         return turn
 
     def take_back(self, turn: Turn) -> None:

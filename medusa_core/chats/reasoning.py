@@ -259,9 +259,15 @@ class VisiblePiece(NamedTuple):
 
 
 class VisiblePieces:
-    """Pieces of an answer's steps, whole tokens of which all may be shown."""
+    """Pieces of an answer's steps, as far as they may be shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, tags: ReasoningFormat = THINK_TAGS) -> None:
+        """Begin an answer.
+
+        Args:
+            tags: The model's format: tokens that belong to a tag come whole.
+        """
+        self._tag_ids = {token_id for token_id, _ in tags.tokens}
         self._waiting: deque[tuple[bytes, int, TokenSource]] = deque()
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._num_bytes = self._num_visible = 0
@@ -275,16 +281,22 @@ class VisiblePieces:
     def release(self, num_visible: int) -> Iterator[VisiblePiece]:
         """Yield the pieces up to a number of bytes, counted from the answer's beginning."""
         self._num_visible = max(self._num_visible, num_visible)
-        while self._waiting and self._num_bytes + len(self._waiting[0][0]) <= self._num_visible:
-            piece, token_id, source = self._waiting.popleft()
+        while self._waiting:
+            piece, token_id, source = self._waiting[0]
+            if self._num_bytes + len(piece) > self._num_visible:
+                if token_id not in self._tag_ids:
+                    yield from self.finish()
+                return
+            self._waiting.popleft()
             self._num_bytes += len(piece)
             yield VisiblePiece(self._decoder.decode(piece), token_id, source)
 
     def finish(self) -> Iterator[VisiblePiece]:
-        """Yield the visible part of a token in which a stop string begins."""
+        """Yield the visible part of a token within which a stop string may begin."""
         num_left = self._num_visible - self._num_bytes
         if self._waiting and num_left > 0:
-            piece, _, source = self._waiting.popleft()
+            piece, _, source = self._waiting[0]
+            self._waiting[0] = (piece[num_left:], NO_TOKEN_ID, source)
             self._num_bytes = self._num_visible
             yield VisiblePiece(self._decoder.decode(piece[:num_left]), NO_TOKEN_ID, source)
 
@@ -353,7 +365,7 @@ def find_spans(
         tags: The model's format.
         begins_inside: The prompt ended with the start tag.
     """
-    reader, pieces = SpanReader(tags, begins_inside), VisiblePieces()
+    reader, pieces = SpanReader(tags, begins_inside), VisiblePieces(tags)
     for step in steps:
         for piece in pieces.add(step):
             reader.add(piece)

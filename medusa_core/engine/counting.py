@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from medusa_core.engine.admission import admit
 from medusa_core.engine.overflow import fit
-from medusa_core.engine.transcript import as_read
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import Count, Counted, Role
@@ -14,7 +13,7 @@ def count(command: Count, target: Target) -> Counted:
     """Count a conversation by the model's own template and tokenizer; no session is touched.
 
     Args:
-        command: Which conversation; one without a user's message has no tokens yet.
+        command: Which conversation; one in which nobody asks anything has no tokens yet.
         target: The loaded target.
 
     Raises:
@@ -23,17 +22,13 @@ def count(command: Count, target: Target) -> Counted:
     """
     admit(command.messages, command.settings)
     ids, limit = (command.session_id, command.request_id), target.config.context_tokens
-    if not any(message.role in (Role.USER, Role.TOOL) for message in command.messages):
+    if all(message.role is Role.ASSISTANT for message in command.messages):
         return Counted(*ids, 0, 0, limit, None, "", "")
     try:
         fitted = fit(command.messages, None, target, command.settings, tools=command.tools)
     except RequestError as error:
         num_tokens = int(error.data.get("num_tokens", 0))
         return Counted(*ids, num_tokens, num_tokens, limit, None, error.message, "")
-    prompt = ""
-    if command.wants_prompt:
-        prompt = target.template.render(
-            as_read(fitted.messages, target), thinks=command.settings.thinks, tools=command.tools
-        )
+    prompt = fitted.transcript.prompt if command.wants_prompt else ""
     num_read = len(fitted.transcript.token_ids)
     return Counted(*ids, fitted.num_tokens, num_read, limit, fitted.cut, "", prompt)

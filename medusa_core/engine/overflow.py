@@ -8,7 +8,7 @@ through the conversation turn by turn, as it grew, and depends on nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from medusa_core.engine.transcript import Transcript, transcribe, transcript_of
@@ -97,7 +97,7 @@ def _cut(
     least = _least_room(turns.messages, settings, limit)
     head = turns.head(limit * _BEGINNING) if settings.overflow is Overflow.MIDDLE else 0
     first = turns.first_kept(head, limit - _room(limit), limit * _LEFT_AFTER_CUT)
-    last = len(turns.exchanges) - 1
+    last = max(0, len(turns.exchanges) - 1)
     while True:
         kept = turns.kept(head, first)
         transcript = transcribe(kept, keep_tokens, target, settings.thinks, turns.tools)
@@ -114,11 +114,11 @@ def _cut(
 
 
 class _Turns:
-    """A conversation as exchanges, each a user's message and what answered it, and their lengths.
+    """A conversation as exchanges, each a question and what answered it, and their lengths.
 
     Attributes:
         messages: All messages.
-        exchanges: All but what stands before the first user's message.
+        exchanges: All but what stands before the first of them.
         tools: Functions that the model may call.
     """
 
@@ -126,13 +126,15 @@ class _Turns:
         self, messages: Sequence[ChatMessage], target: Target, tools: tuple[str, ...]
     ) -> None:
         self.messages, self.tools = tuple(messages), tools
-        starts = [i for i, message in enumerate(messages) if message.role is Role.USER]
+        starts = _starts(self.messages)
         begin = starts[0] if starts else len(self.messages)
         self._system = self.messages[:begin]
-        ends = [*starts[1:], len(self.messages)]
-        self.exchanges = [self.messages[a:b] for a, b in zip(starts, ends, strict=True)]
-        self._question_lengths = [_length(exchange[:1], target) for exchange in self.exchanges]
-        self._answered = [_length(exchange[1:], target) for exchange in self.exchanges]
+        ends = [*starts, len(self.messages)]
+        self.exchanges = [self.messages[a:b] for a, b in pairwise(ends)]
+        questions = [_num_asking(exchange) for exchange in self.exchanges]
+        parts = list(zip(self.exchanges, questions, strict=True))
+        self._question_lengths = [_length(exchange[:count], target) for exchange, count in parts]
+        self._answered = [_length(exchange[count:], target) for exchange, count in parts]
         self._once, each = _frame(self._system, target, tools) if self.exchanges else (0, 0)
         pairs = zip(self._question_lengths, self._answered, strict=True)
         self._before = [0, *accumulate(question + answer + each for question, answer in pairs)]
@@ -146,7 +148,7 @@ class _Turns:
     def head(self, most: float) -> int:
         """How many exchanges from the beginning on have at most so many tokens."""
         fitting = [count for count, size in enumerate(self._before) if self._once + size <= most]
-        return min(len(fitting), len(self.exchanges)) - 1 if fitting else 0
+        return max(0, min(len(fitting), len(self.exchanges)) - 1)
 
     def first_kept(self, head: int, most: float, wanted: float) -> int:
         """The first exchange behind the gap.
@@ -173,6 +175,26 @@ class _Turns:
         """Tokens of a prompt that asks exchange `now`, with a gap from `head` to `first`."""
         before = self._before
         return self._once + before[head] + before[now] - before[first] + self._question_lengths[now]
+
+
+def _starts(messages: Sequence[ChatMessage]) -> list[int]:
+    """Where exchanges begin: with a user's message, or the system messages right before it.
+
+    The system messages at the start of the conversation belong to no exchange, unless there is
+    nothing else to answer.
+    """
+    asking = [i for i, message in enumerate(messages) if message.role in (Role.USER, Role.SYSTEM)]
+    users = (i for i in asking if messages[i].role is Role.USER)
+    first = next(users, asking[-1] if asking else 0)
+    return [
+        i for i in asking if i == first or (i > first and messages[i - 1].role is not Role.SYSTEM)
+    ]
+
+
+def _num_asking(exchange: Sequence[ChatMessage]) -> int:
+    """How many messages of an exchange are the question."""
+    answers = (i for i, one in enumerate(exchange) if one.role in (Role.ASSISTANT, Role.TOOL))
+    return next(answers, len(exchange))
 
 
 def _length(messages: Sequence[ChatMessage], target: Target) -> int:

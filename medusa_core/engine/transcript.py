@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from medusa_core.errors import RequestError, TemplateError, TokenizerError
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.models.text.detokenizer import Detokenizer
-from medusa_core.models.text.turns import without_tools
+from medusa_core.models.text.name_guard import NameGuard
 
 Render = Callable[[Sequence[ChatMessage]], str]
 _MARK = "\ue0a7{}\ue0a8"  # of the private use area: no text means anything by it
@@ -31,12 +32,14 @@ class Transcript:
         next_id: The token that followed them in the answer they are taken from, if any.
         answers: Where tokens of answers lie in `token_ids`: from, to. Empty where the template
             doesn't show them as they were written.
+        prompt: The conversation as text; empty where it is given as tokens.
     """
 
     prompt_ids: list[int]
     given_ids: list[int]
     next_id: int | None
     answers: tuple[tuple[int, int], ...] = ()
+    prompt: str = ""
 
     @property
     def token_ids(self) -> list[int]:
@@ -66,16 +69,16 @@ def transcribe(
     """
     goes_on = bool(messages) and messages[-1].role is Role.ASSISTANT
     turns = messages[:-1] if goes_on else messages
-    if not turns or not _asks(turns[-1]):
+    if not _asks(turns):
         raise RequestError("There is nothing to answer.", "Write a message first.")
-    render = partial(target.template.render, thinks=thinks, tools=tools)
-    prompt_ids, answers = _prompt_ids(as_read(turns, target), target, render)
+    read = _read(turns, target, thinks, tools)
+    prompt_ids, answers = _prompt_ids(read, target)
     prefix_ids = _written_ids(messages[-1], target) if goes_on else []
     kept = _keep(prefix_ids, messages[-1], keep_tokens, target)
     if kept:
         answers = (*answers, (len(prompt_ids), len(prompt_ids) + len(kept)))
     next_id = prefix_ids[len(kept)] if len(kept) < len(prefix_ids) else None
-    transcript = Transcript(prompt_ids, kept, next_id, answers)
+    transcript = Transcript(prompt_ids, kept, next_id, answers, read.text)
     _check_ids(transcript.token_ids, target)
     return transcript
 
@@ -96,25 +99,60 @@ def transcript_of(token_ids: Sequence[int], target: Target) -> Transcript:
     return Transcript(list(token_ids), [], None)
 
 
-def _asks(turn: ChatMessage) -> bool:
-    """Is there something to answer? A tool's result may be empty."""
-    return turn.role is Role.TOOL or (turn.role is Role.USER and bool(turn.content.strip()))
+def _asks(turns: Sequence[ChatMessage]) -> bool:
+    """Is there something to answer? A tool's result may be empty, a user's message may not."""
+    answerable = (turn for turn in reversed(turns) if turn.content.strip() or not _is_system(turn))
+    last = next(answerable, None)
+    if last is None or last.role is Role.ASSISTANT:
+        return False
+    return last.role is Role.TOOL or bool(last.content.strip())
 
 
-def as_read(turns: Sequence[ChatMessage], target: Target) -> Sequence[ChatMessage]:
-    """The turns as the template takes them.
+def _is_system(turn: ChatMessage) -> bool:
+    return turn.role is Role.SYSTEM
 
-    One that refuses a system prompt reads it first; one that knows no functions reads calls and
-    results as text.
+
+class _Read(NamedTuple):
+    """A conversation as the template takes it.
+
+    Attributes:
+        turns: Its messages.
+        guarded: The same, names of special tokens in them guarded.
+        render: Renders messages.
+        guard: What guards them.
     """
-    if not target.template.takes_tools:
-        turns = without_tools(turns)
-    if len(turns) < 2 or turns[0].role is not Role.SYSTEM or target.template.takes_system:
-        return turns
-    system, first, *others = turns
-    if first.role is not Role.USER:
-        return turns
-    return (ChatMessage(Role.USER, f"{system.content}\n\n{first.content}"), *others)
+
+    turns: tuple[ChatMessage, ...]
+    guarded: tuple[ChatMessage, ...]
+    render: Render
+    guard: NameGuard
+
+    @property
+    def text(self) -> str:
+        """The prompt as text."""
+        return self.guard.without(self.render(self.guarded))
+
+
+def _read(
+    turns: Sequence[ChatMessage], target: Target, thinks: bool | None, tools: tuple[str, ...]
+) -> _Read:
+    """Find the form in which the template shows all of a conversation."""
+    template = target.template
+    texts = () if template.continues_text else turns
+    guard = NameGuard(texts, tools, target.tokenizer, template.reasoning)
+    render = partial(template.render, thinks=thinks, tools=tuple(map(guard.tool, tools)))
+
+    def guarded(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+        names = tuple(map(guard.message, messages))
+        tags = tuple(map(guard.message_with_reasoning, messages))
+        is_same = names == tags or guard.without(render(names)) == guard.without(render(tags))
+        return names if is_same else tags
+
+    def prompt(messages: Sequence[ChatMessage]) -> str:
+        return guard.without(render(guarded(messages)))
+
+    fitting = template.conversations.fit(turns, prompt, bool(tools), template.reasoning)
+    return _Read(fitting, guarded(fitting), render, guard)
 
 
 def _keep(
@@ -133,45 +171,29 @@ def _keep(
     return prefix_ids[:keep_tokens]
 
 
-def _prompt_ids(
-    turns: Sequence[ChatMessage], target: Target, render: Render
-) -> tuple[list[int], tuple[tuple[int, int], ...]]:
+def _prompt_ids(read: _Read, target: Target) -> tuple[list[int], tuple[tuple[int, int], ...]]:
     """The turns' tokens, and where the answers among them lie."""
+    # An answer stays the tokens it was decoded as.
     written = {
-        index: ids
-        for index, message in enumerate(turns)
-        if (ids := _own_ids(message, target)) is not None
+        index: _written_ids(message, target)
+        for index, message in enumerate(read.turns)
+        if message.token_ids and not message.tool_calls and message.role is Role.ASSISTANT
     }
-    segments = _segments(turns, written, render)
+    segments = _segments(read.guarded, written, read.render)
     tokenizer = target.tokenizer
     within = tokenizer.encode_within if target.template.continues_text else tokenizer.encode
     token_ids: list[int] = []
     answers = []
     for segment, index in zip(segments, (*written, None), strict=True):
         encode = within if token_ids else tokenizer.encode_prompt
-        token_ids += encode(segment)
+        token_ids += read.guard.encode(segment, encode, tokenizer.encode_within)
         answer = [] if index is None else written[index]
         if answer and answer[-1] in target.eos_token_ids:
             answer = answer[:-1]  # the template ends its answers itself
-        if answer and index is not None and turns[index].role is Role.ASSISTANT:
+        if answer:
             answers.append((len(token_ids), len(token_ids) + len(answer)))
         token_ids += answer
     return token_ids, tuple(answers)
-
-
-def _own_ids(message: ChatMessage, target: Target) -> list[int] | None:
-    """The tokens of a turn that aren't those of its text in the prompt; None where they are.
-
-    An answer stays the tokens it was decoded as. Whoever writes the name of a special token writes
-    text: else anybody whose text is read, such as a tool's, could end a turn and begin another.
-    """
-    if message.role is Role.ASSISTANT:
-        is_written = bool(message.token_ids) and not message.tool_calls
-        return _written_ids(message, target) if is_written else None
-    tokenizer = target.tokenizer
-    if target.template.continues_text or not tokenizer.names_special_token(message.content):
-        return None
-    return tokenizer.encode_literal(message.content)
 
 
 def _segments(
@@ -191,16 +213,14 @@ def _segments(
     if len(segments) != len(marks) + 1 or not _shows(text, segments, [turns[i] for i in marks]):
         written.clear()
         return [text]
-    answers = [n for n, index in enumerate(marks) if turns[index].role is Role.ASSISTANT]
-    if not answers:
+    if not marks:
         return segments
+    last = len(marks) - 1
     # Many templates put a space or a line break before an answer that they did not write
     # when they asked for it: the model read the latter. Where the first and the last answer have
     # the same space there, so have the others: each would cost a rendering.
-    ends = {
-        _space(_opening(n, marks, marked, render), segments[n]) for n in {answers[0], answers[-1]}
-    }
-    for place in answers:
+    ends = {_space(_opening(n, marks, marked, render), segments[n]) for n in {0, last}}
+    for place in range(len(marks)):
         if len(ends) == 1:
             ((here, question),) = ends
         else:
@@ -216,7 +236,11 @@ def _opening(
 ) -> str:
     """What the template wrote between the answer before this one and where this one begins."""
     indices = list(marks)
-    opened = render(marked[: indices[place]])
+    before = marked[: indices[place]]
+    try:
+        opened = render(before) if before else ""
+    except TemplateError:  # it may refuse a beginning: one without a user, say
+        return ""
     return opened.rpartition(marks[indices[place - 1]])[2] if place else opened
 
 

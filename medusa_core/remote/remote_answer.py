@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from medusa_core.chats.thinking import CLOSE, OPEN
 from medusa_core.messages import (
     GIVEN,
+    REASONING,
     TARGET,
+    THINK_TAGS,
     Generate,
     GenerationDone,
     Role,
@@ -28,7 +29,8 @@ class RemoteAnswer:
     """Collects an answer.
 
     What is thought before it comes apart and becomes text between `<think>` and `</think>`, as
-    models of this computer write it.
+    models of this computer write it. Its pieces have a source of their own, for such a tag within
+    it is text.
 
     Attributes:
         finish: Why the server says that it ended; empty while it goes on.
@@ -51,10 +53,11 @@ class RemoteAnswer:
         """Take a chunk; returns what is new of the text, as a step."""
         self.finish = chunk.finish or self.finish
         self._figures = self._figures.updated(chunk.figures)
-        text = self._whole_characters(self._as_text(chunk))
-        if not text:
+        found = [(self._whole_characters(text), source) for text, source in self._parts(chunk)]
+        pieces = [text.encode() for text, _ in found if text]
+        sources = [source for text, source in found if text]
+        if not pieces:
             return None
-        pieces, sources = [text.encode()], [TARGET]
         now_s = self._clock()
         if self._first_s is None:
             self._first_s = now_s
@@ -109,17 +112,20 @@ class RemoteAnswer:
         has_limit = self._request.settings.max_new_tokens > 0
         return StopReason.MAX_TOKENS if has_limit else StopReason.CONTEXT
 
-    def _as_text(self, chunk: AnswerChunk) -> str:
-        """What a chunk adds to the text, with marks around what is thought."""
-        text = ""
+    def _parts(self, chunk: AnswerChunk) -> list[tuple[str, TokenSource]]:
+        """What a chunk adds to the text, with tags around what is thought."""
+        parts = []
         if chunk.thought and not self._has_text:
-            text += chunk.thought if self._is_thinking else f"{OPEN}\n{chunk.thought}"
+            if not self._is_thinking:
+                parts.append((f"{THINK_TAGS.start}\n", TARGET))
+            parts.append((chunk.thought, REASONING))
             self._is_thinking = True
         if chunk.text or (chunk.finish and self._is_thinking):
-            text += f"\n{CLOSE}\n\n{chunk.text}" if self._is_thinking else chunk.text
+            if self._is_thinking:
+                parts.append((f"\n{THINK_TAGS.end}\n\n", TARGET))
             self._is_thinking = False
             self._has_text = True
-        return text
+        return [*parts, (chunk.text, TARGET)]
 
     def _whole_characters(self, text: str) -> str:
         """A text without halves of characters: one at its end waits for the next chunk."""

@@ -24,7 +24,7 @@ class AnswerWriter:
         """
         self._screen = screen
         self._reasoning = ReasoningParser(reasoning, begins_inside)
-        self._pieces = VisiblePieces()
+        self._pieces = VisiblePieces(reasoning)
         self._was_thinking = False
         self._last = ""
         columns = screen.columns

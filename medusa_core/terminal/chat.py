@@ -142,6 +142,7 @@ class TerminalChat:
         turn = self.conversation.ask(text, settings)
         answer, loaded = turn.answer, self.model.loaded
         answer.model, answer.model_key = loaded.name, self.model.key
+        answer.reasoning = loaded.reasoning
         answer.begins_inside = loaded.thinking.opens(settings.thinks)
         self._record.begin_turn(self.conversation, turn, self.settings)
         self.last = LastAnswer()
@@ -160,8 +161,7 @@ class TerminalChat:
 
     async def _receive(self, request: Generate, turn: Turn) -> None:
         """Show and keep an answer's events."""
-        reasoning = self.model.loaded.reasoning
-        writer = AnswerWriter(self._screen, reasoning, turn.answer.begins_inside)
+        writer = AnswerWriter(self._screen, turn.answer.reasoning, turn.answer.begins_inside)
         num_kept, kept_at_s = 0, time.monotonic()
         try:
             async with aclosing(self._client.generate(request)) as events:
@@ -204,6 +204,7 @@ class TerminalChat:
 
     def _end(self, turn: Turn) -> None:
         turn.answer.is_running = False
+        turn.answer.spans = turn.answer.find_spans()
         self.last.steps, self.last.done = turn.answer.steps, turn.answer.done
         self._record.end_turn(turn)
         if not turn.answer.text:

@@ -71,8 +71,8 @@ class ChatRecord:
     def end_turn(self, turn: Turn) -> None:
         """Write how an answer ended."""
         answer = turn.answer
-        text, done, state = answer.text, answer.done, state_of(answer)
-        self._write(lambda history: history.finish_answer(answer.id, text, done, state))
+        text, done, state, spans = answer.text, answer.done, state_of(answer), answer.spans
+        self._write(lambda history: history.finish_answer(answer.id, text, done, state, spans))
         self._checkpoint()
 
     def move(self, conversation: Conversation) -> None:

@@ -1605,10 +1605,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Prüfen Sie, ob die Adresse die eines OpenAI-kompatiblen Servers ist.</translation>
     </message>
     <message>
-        <source>Check that user and assistant turns alternate, or leave out the system prompt.</source>
-        <translation>Prüfen Sie, ob Frage und Antwort sich abwechseln, oder lassen Sie den Systemprompt weg.</translation>
-    </message>
-    <message>
         <source>Check the address and the model under Models, Other machines.</source>
         <translation>Prüfen Sie Adresse und Modell unter Modelle, Andere Rechner.</translation>
     </message>
@@ -2441,6 +2437,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Es kann auch am Proxy oder an HF_ENDPOINT liegen: {0}.</translation>
     </message>
     <message>
+        <source>It may be a pickle, which can run code. Don&apos;t use this download.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>It may be made to harm. Copy the text that you need instead.</source>
         <translation>Es könnte dazu gemacht sein zu schaden. Kopieren Sie stattdessen den Text, den Sie brauchen.</translation>
     </message>
@@ -2921,6 +2921,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Stellen zählen ab 0.</translation>
     </message>
     <message>
+        <source>Put its text into the message before or after it, or choose another model.</source>
+        <translation>Schreibe seinen Text in die Nachricht davor oder danach, oder wähle ein anderes Modell.</translation>
+    </message>
+    <message>
         <source>Put them into the same folder.</source>
         <translation>Legen Sie sie in denselben Ordner.</translation>
     </message>
@@ -3283,6 +3287,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The chat template is wrong in line {0}: {1}.</source>
         <translation>Die Chat-Vorlage ist in Zeile {0} falsch: {1}.</translation>
+    </message>
+    <message>
+        <source>The chat template leaves out message {0} ({1}): {2}.</source>
+        <translation>Die Chat-Vorlage lässt Nachricht {0} ({1}) aus: {2}.</translation>
     </message>
     <message>
         <source>The chat template of {0} writes nothing.</source>
@@ -4753,6 +4761,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Fragen Sie noch einmal: Das Gespräch wird neu gelesen.</translation>
     </message>
     <message>
+        <source>Change the message that it means, or choose another model.</source>
+        <translation>Ändere die Nachricht, die gemeint ist, oder wähle ein anderes Modell.</translation>
+    </message>
+    <message>
         <source>Check the disk, then load it again.</source>
         <translation>Prüfen Sie die Festplatte und laden Sie es dann noch einmal.</translation>
     </message>
@@ -5371,6 +5383,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} names a file outside of its folder: {1}.</source>
         <translation>{0} nennt eine Datei außerhalb seines Ordners: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} names a file that isn&apos;t safetensors: {1}.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0} need {1} GiB in {2}, where {3} GiB are free and 1 must stay free.</source>

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from medusa_core.messages import (
     NO_SWITCH,
     TARGET,
+    THINK_TAGS,
     Advice,
     Alternative,
     AnswerStarted,
@@ -32,6 +33,7 @@ from medusa_core.messages import (
     Odds,
     Planned,
     Progress,
+    ReasoningFormat,
     StepDone,
     StepTimes,
     StepTrace,
@@ -81,6 +83,7 @@ class Script:
         learned_rows: Rows of the best tree after an answer; 0 where nothing is learned.
         advice: As of the model that is loaded.
         thinking: As of that.
+        reasoning: As of that.
         continues_text: It is a base model.
         num_parameters: Of the model that is loaded.
     """
@@ -97,6 +100,7 @@ class Script:
     learned_rows: int = 0
     advice: Advice | None = GREEDY
     thinking: ThinkingSwitch = NO_SWITCH
+    reasoning: ReasoningFormat = THINK_TAGS
     continues_text: bool = False
     num_parameters: int = 6_000_000
 
@@ -309,6 +313,7 @@ class FakeEngine:
                 load_s=0.1,
                 advice=self.script.advice,
                 thinking=self.script.thinking,
+                reasoning=self.script.reasoning,
                 continues_text=self.script.continues_text,
                 head_source="medusa",
                 serving=frozenset(info.name for info in SOURCES),

@@ -15,16 +15,19 @@ from app.chat.messages.copy_button import COPIED
 from app.chat.messages.message_widgets import UserMessage
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
-from medusa_core.messages import TARGET, Generate, Role
+from medusa_core.messages import TARGET, THINK_TAGS, Generate, ReasoningFormat, Role
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import Script
 from tests.app.offloaded import generation_done, step
 
 
-def answered(qtbot: QtBot, appearance: Appearance, *pieces: str) -> AnswerMessage:
+def answered(
+    qtbot: QtBot, appearance: Appearance, *pieces: str, begins_inside: bool = False
+) -> AnswerMessage:
     """An answer that came in these pieces, a token each."""
     message = AnswerMessage("Fake", Marking.HEADS, appearance)
+    message.expect_reasoning(THINK_TAGS, begins_inside)
     qtbot.addWidget(message)
     message.resize(700, 900)
     message.show()
@@ -113,10 +116,73 @@ def test_what_was_thought_is_folded_with_its_time(qtbot: QtBot, appearance: Appe
 def test_an_answer_that_begins_inside_its_thought_is_folded_when_that_ends(
     qtbot: QtBot, appearance: Appearance
 ) -> None:
-    message = answered(qtbot, appearance, "let me see\n", "</think>\n", "\nYes.")
+    pieces = ("let me see\n", "</think>\n", "\nYes.")
+    message = answered(qtbot, appearance, *pieces, begins_inside=True)
     assert message.view.toPlainText() == "Yes."
     assert message.fold is not None
     assert message.fold.view.toPlainText() == "let me see"
+
+
+SHOWN_TAGS = (
+    "Reasoning models write this form:\n\n```\n<think>\nthe thought\n</think>\nthe answer\n```\n\n"
+    "That is all."
+)
+
+
+def test_tags_in_a_code_block_are_part_of_the_answer(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(answer=SHOWN_TAGS))
+    wait_ready(qtbot, window)
+    message = ask(qtbot, window, "one")
+    assert message.fold is None
+    assert "the thought\n</think>\nthe answer" in message.view.toPlainText()
+    message.row.copy_button.click()
+    assert clipboard() == SHOWN_TAGS
+    ask(qtbot, window, "two")
+    requested = engine.of_kind(Generate)[-1]
+    assert isinstance(requested, Generate)
+    assert requested.messages[1].content == SHOWN_TAGS
+    assert requested.messages[1].token_ids, "its tokens are read as they were written"
+
+
+CHANNELS = ReasoningFormat(
+    "<|channel|>analysis<|message|>",
+    "<|end|>",
+    "<|start|>assistant",
+    ("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
+    tokens=((901, "<|channel|>"), (902, "<|message|>"), (903, "<|end|>"), (904, "<|start|>")),
+)
+
+
+def test_messages_of_one_answer_are_set_apart_by_their_tokens(
+    qtbot: QtBot, appearance: Appearance
+) -> None:
+    message = AnswerMessage("Fake", Marking.HEADS, appearance)
+    qtbot.addWidget(message)
+    message.expect_reasoning(CHANNELS, False)
+    message.show()
+    numbers = {name: number for number, name in CHANNELS.tokens}
+    written = (
+        "<|channel|> analysis <|message|> One. <|end|> <|start|> assistant "
+        "<|channel|> commentary <|message|> Wait. <|end|> <|start|> assistant "
+        "<|channel|> analysis <|message|> Two. <|end|> <|start|> assistant "
+        "<|channel|> final <|message|> **Four.**"
+    )
+    text, seen = "", []
+    for number, token in enumerate(written.split()):
+        piece = "" if token in numbers else token
+        text += piece
+        one = step(number, (piece.encode(),), (TARGET,), len(text))
+        message.append((one._replace(token_ids=(numbers.get(token, 1),)),))
+        seen.append(message.view.toPlainText().replace("\n", ""))
+    message.finish(replace(generation_done(text, len(written.split())), decode_s=1.0))
+    assert message.fold is not None
+    assert message.fold.view.toPlainText().split() == ["One.", "Two."]
+    assert message.view.toPlainText().split() == ["Wait.", "Four."]
+    assert list(dict.fromkeys(seen)) == ["", "Wait.", "Wait.Four."], "nothing flickers"
+    message.row.copy_button.click()
+    assert clipboard() == "Wait.\n\n**Four.**"
+    place = message.view.toPlainText().index("Four")
+    assert message.document.token_at(place) == len(written.split()) - 1
 
 
 def test_the_model_doesnt_read_its_old_thoughts(qtbot: QtBot, open_fake: Open) -> None:

@@ -1,46 +1,13 @@
-"""Where an answer's thought ends and what is said begins."""
+"""Whether a model thinks before it answers, and that it doesn't read its thoughts again."""
 
 from dataclasses import replace
 
-import pytest
-
 from medusa_core.chats.conversation import Conversation
 from medusa_core.chats.settings import ChatSettings
-from medusa_core.chats.thinking import (
-    NOTHING_THOUGHT,
-    find_thinking,
-    without_thinking,
-)
 from medusa_core.engine.overflow import fit
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, ThinkingSwitch
 from medusa_core.models.text.template import ChatTemplate
-
-
-@pytest.mark.parametrize(
-    ("text", "thought", "output", "is_open"),
-    [
-        ("<think>a b</think>\n\nc", "a b", "c", False),
-        ("\n<think>\na\n</think>c", "\na\n", "c", False),
-        ("a\nb\n</think>\n\nc", "a\nb\n", "c", False),
-        ("<think>a </thi", "a </thi", "", True),
-        ("<thi", "", "", True),
-        ("<think></think>", "", "", False),
-    ],
-)
-def test_a_thought_is_found(text: str, thought: str, output: str, is_open: bool) -> None:
-    found = find_thinking(text)
-    assert text[found.start : found.end] == thought
-    assert without_thinking(text) == output
-    assert found.is_open is is_open
-
-
-def test_an_answer_that_begins_inside_is_thought_until_it_ends() -> None:
-    assert find_thinking("so far", begins_inside=True) == (0, 6, 6, True)
-    assert without_thinking("a\n</think>\n\nb", begins_inside=True) == "b"
-    assert without_thinking("a </think> b", begins_inside=True) == "b"
-    assert without_thinking("<think>a</think>b", begins_inside=True) == "b"
-
 
 SWITCHED = (
     "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}"
@@ -87,14 +54,6 @@ def test_the_switch_is_a_setting_of_the_answer(tiny: Target) -> None:
     assert lengths[0] == lengths[1] < lengths[2]
     assert ChatSettings().with_json({"thinks": False}).generate_settings(0).thinks is False
     assert ChatSettings().with_json({"thinks": "yes"}).thinks is None
-
-
-@pytest.mark.parametrize(
-    "text", ["", " ", "a <think>b</think>", "Write </think> to end it.", "<b>", "<thinker>a"]
-)
-def test_an_answer_without_thought_is_said_as_it_stands(text: str) -> None:
-    assert find_thinking(text) == NOTHING_THOUGHT
-    assert without_thinking(text) == text
 
 
 def test_later_turns_dont_read_what_was_thought() -> None:

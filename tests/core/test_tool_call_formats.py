@@ -254,7 +254,7 @@ def test_a_template_that_fails_or_never_ends_is_given_up() -> None:
     def fails(turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
         raise TemplateError("It fails.", "Mend it.")
 
-    assert learn_tool_call_format(fails, "{{ tools }}", takes_tools=True) == DESCRIBED_JSON
+    assert learn_tool_call_format(fails, "{{ tools }}") == DESCRIBED_JSON
     num = 0
 
     def counted(turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
@@ -262,7 +262,7 @@ def test_a_template_that_fails_or_never_ends_is_given_up() -> None:
         num += 1
         return rendered(TEMPLATES["typed"], turns, opens, tools)
 
-    learn_tool_call_format(counted, TEMPLATES["typed"], takes_tools=True)
+    learn_tool_call_format(counted, TEMPLATES["typed"])
     assert num <= 20
 
     def slow(turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
@@ -272,7 +272,7 @@ def test_a_template_that_fails_or_never_ends_is_given_up() -> None:
     clock = [time.monotonic()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: clock[-1])
-        assert learn_tool_call_format(slow, "", takes_tools=True) == DESCRIBED_JSON
+        assert learn_tool_call_format(slow, "") == DESCRIBED_JSON
     assert len(clock) < 5
 
 
@@ -312,7 +312,6 @@ def test_the_demo_model_has_a_form() -> None:
 def check(template: ChatTemplate) -> None:
     found: ToolCallFormat = template.tool_calls
     if found == DESCRIBED_JSON:
-        assert not template.takes_tools
         return
     check_round_trip(found, lambda turns, opens, tools: template.render(turns, opens, tools=tools))
     assert Slot.NAME in found.call_open

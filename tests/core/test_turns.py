@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import transcribe
-from medusa_core.errors import RequestError
+from medusa_core.errors import RequestError, TemplateError
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     GIVEN,
@@ -126,23 +126,23 @@ def test_a_character_in_several_tokens_is_kept_whole_or_not_at_all(
     assert transcribe(messages, None, tiny).given_ids == [id_of[name] for name in expected]
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
-        # It rewrites old answers, as templates of thinking models do.
-        "{% for m in messages %}[{{ m['role'] }}]{{ m['content'].split('|')[-1] }}{% endfor %}[go]",
-        # It shows only the last message.
-        "[user]{{ messages[-1]['content'] }}[go]",
-    ],
-)
-def test_a_template_that_rewrites_answers_has_its_way(tiny: Target, template: str) -> None:
-    target = replace(tiny, template=ChatTemplate(template, {}))
-    answer = "think|say"
+def test_a_template_that_drops_thoughts_has_its_way(tiny: Target) -> None:
+    template = "{% for m in messages %}[{{ m['role'] }}]{{ m['content'].split('</think>')[-1] }}"
+    target = replace(tiny, template=ChatTemplate(template + "{% endfor %}[go]", {}))
+    answer = "<think>well</think>say"
     ids = tuple(i for char in answer for i in target.tokenizer.encode(char))
     messages = (*user_says("x"), ChatMessage(Role.ASSISTANT, answer, ids), *user_says("y"))
     rendered = target.template.render(messages)
-    assert "think" not in rendered
+    assert "well" not in rendered
     assert transcribe(messages, None, target).prompt_ids == target.tokenizer.encode(rendered)
+
+
+def test_a_template_that_shows_only_the_last_message_is_refused(tiny: Target) -> None:
+    target = replace(tiny, template=ChatTemplate("[user]{{ messages[-1]['content'] }}[go]", {}))
+    messages = (*user_says("x"), ChatMessage(Role.ASSISTANT, "answer"), *user_says("y"))
+    with pytest.raises(TemplateError, match=r"message 1 \(user\): 'x'") as caught:
+        transcribe(messages, None, target)
+    assert caught.value.hint
 
 
 def test_space_before_an_answer_is_what_the_model_was_asked_with(tiny: Target) -> None:

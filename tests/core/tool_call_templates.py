@@ -193,7 +193,7 @@ def learned(source: str) -> ToolCallFormat:
     def render(turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
         return rendered(source, turns, opens, tools)
 
-    return learn_tool_call_format(render, source, takes_tools=_rendering(source).takes_tools)
+    return learn_tool_call_format(render, source)
 
 
 @cache

@@ -69,17 +69,20 @@ CONVERSATIONS = {
     "a call before": ((ASKS, CALLS, RESULT, SAYS, ASKS), True),
 }
 WITH_CALLS = ("a result", "a call before")
-# What fails in transformers as it does here, and why.
+# What fails in transformers, and why. The first four fail here, too, until `ConversationFit`
+# rewrites their conversations.
 FAILING = {
-    "CohereForAI-c4ai-command-r-plus-tool_use.jinja": "takes tools alone: without, it fails",
     "Kimi-K2-Instruct.jinja": "changes a list, which the sandbox forbids",
     "Kimi-K2-Thinking.jinja": "changes a list, which the sandbox forbids",
+    "google-gemma-2-2b-it.jinja": "refuses system and tool turns",
+    "meetkai-functionary-medium-v3.2.jinja": "takes a call's arguments as text",
+}
+FAILING_THERE = FAILING | {
+    "CohereForAI-c4ai-command-r-plus-tool_use.jinja": "takes tools alone: without, it fails",
     "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use.jinja": "wants tools; another is for chats",
     "NousResearch-Hermes-3-Llama-3.1-8B-tool_use.jinja": "wants tools; another is for chats",
     "fireworks-ai-llama-3-firefunction-v2.jinja": "wants tools as a text named functions",
-    "google-gemma-2-2b-it.jinja": "refuses system and tool turns",
     "llama-cpp-deepseek-r1.jinja": "writes a generator as JSON, which llama.cpp alone can",
-    "meetkai-functionary-medium-v3.2.jinja": "takes a call's arguments as text",
 }
 
 
@@ -138,7 +141,7 @@ def ours(
 def test_70_templates_render_as_transformers_renders_them(folder: Path) -> None:
     paths = sorted((folder / "templates").glob("*.jinja"))
     assert len(paths) == 70
-    failing, num_prompts = set(), 0
+    failing, failing_there, num_prompts = set(), set(), 0
     for path in paths:
         source = path.read_text(encoding="utf-8")
         names = [name for name in ("enable_thinking", "thinking") if re.search(name, source)]
@@ -149,11 +152,14 @@ def test_70_templates_render_as_transformers_renders_them(folder: Path) -> None:
                     switch = {} if thinks is None else {names[0]: thinks}
                     wanted = theirs(source, turns, opens, has_tools, switch)
                     found = ours(template, turns, opens, has_tools, thinks)
+                    if wanted is None:
+                        failing_there.add(path.name)
+                        failing |= {path.name} if found is None else set()
+                        continue
                     assert found == wanted, (path.name, title, has_tools, thinks)
-                    num_prompts += found is not None
-                    if found is None:
-                        failing.add(path.name)
+                    num_prompts += 1
     assert failing == FAILING.keys()
+    assert failing_there == FAILING_THERE.keys()
     assert num_prompts > 1000
 
 

@@ -13,7 +13,7 @@ from medusa_core.chats.history.packing import (
     pack_steps,
     unpack_steps,
 )
-from medusa_core.chats.thinking import find_thinking, without_thinking
+from medusa_core.chats.reasoning import answer_text, find_spans, reasoning_text, text_spans
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.messages import (
     TARGET,
@@ -120,9 +120,27 @@ def test_what_is_thought_apart_becomes_a_thought_of_the_text(
         async with remote_client() as client:
             await client.load(load_of(endpoint))
             done = await done_of(client, asks())
-        found = find_thinking(done.text)
-        assert done.text[found.start : found.end].strip() == "Let me see."
-        assert without_thinking(done.text) == "Four."
+        spans = text_spans(done.text)
+        assert reasoning_text(done.text, spans).strip() == "Let me see."
+        assert answer_text(done.text, spans) == "Four."
+
+    run(work())
+
+
+def test_tags_within_what_is_thought_apart_are_text(endpoint: FakeEndpoint) -> None:
+    said = delta(content="<think> opens.")
+    thought = delta(reasoning_content="The tag\n</think>\ncloses.")
+    endpoint.answer = Reply((thought, said, finish(), DONE))
+
+    async def work() -> None:
+        async with remote_client() as client:
+            await client.load(load_of(endpoint))
+            events = [event async for event in client.generate(asks())]
+        steps = [event for event in events if isinstance(event, StepDone)]
+        text = shown_text(steps)
+        spans = find_spans(steps, text)
+        assert reasoning_text(text, spans).strip() == "The tag\n</think>\ncloses."
+        assert answer_text(text, spans) == "<think> opens."
 
     run(work())
 
@@ -145,7 +163,7 @@ def test_an_answer_that_never_says_anything_ends_its_thought(endpoint: FakeEndpo
         async with remote_client() as client:
             await client.load(load_of(endpoint))
             done = await done_of(client, asks())
-        assert not find_thinking(done.text).is_open
+        assert done.text == "<think>\nHm\n</think>\n\n"
         assert done.stop_reason is StopReason.CONTEXT
 
     run(work())

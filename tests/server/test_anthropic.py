@@ -107,7 +107,8 @@ def test_an_answer_that_was_begun_is_gone_on_with(messages: anthropic.resources.
         ({"max_tokens": "many"}, "max_tokens"),
         ({"temperature": 3}, "temperature"),
         ({"messages": []}, "messages"),
-        ({"messages": [{"role": "system", "content": "x"}]}, "role"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "role"),
+        ({"messages": [{"role": "assistant", "content": "x"}], "system": "x"}, "messages"),
         ({"messages": [{"role": "user"}]}, "content"),
         ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "image"),
         ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "document"),
@@ -188,3 +189,24 @@ def test_a_count_needs_no_longest_answer() -> None:
     assert read_request(fields, Limits(), needs_max_tokens=False).chat.messages
     with pytest.raises(ApiError, match="max_tokens"):
         read_request(fields, Limits(), needs_max_tokens=True)
+
+
+def test_system_messages_among_the_turns_are_read_at_their_place(served: Served) -> None:
+    user, answer = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}
+    reminder = {"role": "system", "content": [{"type": "text", "text": "Be brief."}]}
+    for messages in ([user, answer, reminder, user], [user, reminder], [reminder]):
+        asked = {**ASK, "messages": messages}
+        answered = served.post("/v1/messages", asked)
+        counted = served.post("/v1/messages/count_tokens", asked)
+        assert (answered.status_code, counted.status_code) == (200, 200)
+        usage = answered.json()["usage"]
+        num_read = usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)
+        assert counted.json()["input_tokens"] == num_read > 3
+    chat = read(system="Be kind.", messages=[user, answer, reminder, user]).chat
+    assert [(turn.role, turn.content) for turn in chat.messages] == [
+        (Role.SYSTEM, "Be kind."),
+        (Role.USER, "Hi"),
+        (Role.ASSISTANT, "Hello"),
+        (Role.SYSTEM, "Be brief."),
+        (Role.USER, "Hi"),
+    ]

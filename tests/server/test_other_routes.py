@@ -152,6 +152,25 @@ def test_the_template_shows_what_the_model_reads(served: Served) -> None:
     assert abs(answer["usage"]["prompt_tokens"] - len(token_ids)) <= 1  # the first token
 
 
+def test_system_and_developer_messages_in_the_middle_are_read_at_their_place(
+    served: Served,
+) -> None:
+    texts = [("system", "Rule one"), ("developer", "Rule two"), ("user", "Question one")]
+    texts += [("assistant", "Answer"), ("developer", "Rule three"), ("user", "Question two")]
+    texts += [("assistant", "Well"), ("system", "Rule four")]
+    for last in range(1, len(texts) + 1):
+        messages = [{"role": role, "content": content} for role, content in texts[:last]]
+        asked = {"messages": messages, "max_tokens": 1}
+        assert served.post("/v1/chat/completions", asked).status_code == 200
+        answered = served.post("/v1/responses", {"input": messages, "max_output_tokens": 1})
+        assert answered.status_code == 200
+        if messages[-1]["role"] == "assistant":
+            messages = messages[:-1]  # it is gone on with
+        prompt = served.post("/apply-template", {"messages": messages}).json()["prompt"]
+        places = [prompt.index(message["content"]) for message in messages]
+        assert places == sorted(places)
+
+
 def test_health_and_metrics_can_be_watched(served: Served) -> None:
     assert served.get("/health").json() == {"status": "ok"}
     served.chat("Hello there", max_tokens=5)

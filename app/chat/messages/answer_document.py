@@ -6,9 +6,8 @@ only if the token that completes its source was drafted and accepted.
 
 from __future__ import annotations
 
-import codecs
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from PySide6.QtGui import QTextDocument
@@ -22,27 +21,24 @@ from app.markdown.tokens import NO_TOKEN, TokenMap
 from app.markdown.writer import DocumentWriter
 from app.theme.legend import mark_of
 from app.theme.text_style import MarkStyle
-from medusa_core.chats.thinking import (
-    NOTHING_THOUGHT,
-    Thinking,
-    find_thinking,
+from medusa_core.chats.reasoning import (
+    AnswerSpan,
+    SpanReader,
+    Spans,
+    VisiblePiece,
+    VisiblePieces,
+    answer_text,
+    reasoning_text,
 )
-from medusa_core.messages import TARGET, GenerationDone, StepDone, TokenSource
+from medusa_core.messages import (
+    TARGET,
+    GenerationDone,
+    ReasoningFormat,
+    StepDone,
+    TokenSource,
+)
 
 log = logging.getLogger(__name__)
-
-
-DocumentPart = Callable[[str, Thinking], tuple[int, int]]
-
-
-def spoken_text(text: str, thinking: Thinking) -> tuple[int, int]:
-    """The answer without what was thought before it."""
-    return thinking.answer_start, len(text)
-
-
-def what_is_thought(_text: str, thinking: Thinking) -> tuple[int, int]:
-    """What was thought before the answer."""
-    return thinking.start, thinking.end
 
 
 class MarkedRange(NamedTuple):
@@ -73,7 +69,7 @@ class AnswerDocument:
         style: Colours and fonts.
         marking: What to mark.
         bounds: How much is formatted, and how much shown in one turn.
-        part: Chooses what is shown of an answer; what was thought is not, if nothing is said.
+        shows_reasoning: Show the reasoning; else the answer without it.
     """
 
     def __init__(
@@ -82,23 +78,21 @@ class AnswerDocument:
         style: MarkStyle,
         marking: Marking = Marking.HEADS,
         bounds: Bounds | None = None,
-        part: DocumentPart = spoken_text,
+        shows_reasoning: bool = False,
     ) -> None:
         self._document = document
         self._style = style
         self._marking = marking
         self._tokens = TokenMap()
         self._writer = DocumentWriter(document, self._tokens, self._formats())
-        self._received = bytearray()
-        self._num_decoded_bytes = 0
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._pieces = VisiblePieces()
         self._bounds = bounds or Bounds()
         self._reader = Reader(self._writer, bounds=self._bounds)
-        self._part = part
+        self._shows_reasoning = shows_reasoning
         self._text = ""
         self._start = 0
-        self.thinking = NOTHING_THOUGHT
-        self.begins_inside = False
+        self._spans = SpanReader()
+        self._known_spans: Spans | None = None
 
     @property
     def document(self) -> QTextDocument:
@@ -113,7 +107,24 @@ class AnswerDocument:
     @property
     def shown_text(self) -> str:
         """The Markdown of the part that is shown here."""
-        return self._reader.text[self._start :]
+        if self._shows_reasoning:
+            return reasoning_text(self._text, self.spans)
+        return answer_text(self._text, self.spans)
+
+    @property
+    def spans(self) -> Sequence[AnswerSpan]:
+        """Which of the text is reasoning, as far as that is decided."""
+        return self._spans.spans if self._known_spans is None else self._known_spans
+
+    @property
+    def is_reasoning(self) -> bool:
+        """Whether the reasoning is still under way."""
+        return self._known_spans is None and self._spans.is_reasoning
+
+    @property
+    def reasoning_end(self) -> int:
+        """Where the reasoning ends; 0 without any."""
+        return max((one.end for one in self.spans if one.is_reasoning), default=0)
 
     def selected_text(self, start: int, end: int) -> str:
         """What stands between two document positions; formulas as they were written."""
@@ -156,22 +167,32 @@ class AnswerDocument:
         """What is marked."""
         return self._marking
 
+    def expect_reasoning(self, tags: ReasoningFormat, begins_inside: bool) -> None:
+        """Say how the model sets reasoning apart, before anything of the answer comes.
+
+        Args:
+            tags: The model's format.
+            begins_inside: The prompt opened the reasoning.
+        """
+        self._spans, self._pieces = SpanReader(tags, begins_inside), VisiblePieces(tags)
+
+    def use_spans(self, spans: Spans) -> None:
+        """Take what is known of an answer that is complete, instead of looking for it."""
+        self._known_spans = spans
+
     def append(self, *steps: StepDone) -> None:
         """Show the next steps of the answer; several at once cost about as much as one.
 
         Args:
             steps: In order, each exactly once.
         """
-        num_visible = self._num_decoded_bytes
+        num_chars = len(self._text)
         for step in steps:
             for piece, source in zip(step.pieces, step.sources, strict=True):
-                self._received += piece
                 self._tokens.add(piece, source)
-            num_visible = max(num_visible, step.num_visible_bytes)
-        fresh = bytes(self._received[self._num_decoded_bytes : num_visible])
-        self._num_decoded_bytes += len(fresh)
-        if text := self._decoder.decode(fresh):
-            self._text += text
+            for visible in self._pieces.add(step):
+                self._add(visible)
+        if len(self._text) > num_chars:
             self._read_part()
 
     def finish(self, done: GenerationDone | None = None) -> None:
@@ -181,16 +202,17 @@ class AnswerDocument:
             done: The end of the answer; None if it broke off, then what is there is final. An
                 answer without steps (from the history) is shown without marks.
         """
+        for piece in self._pieces.finish():
+            self._add(piece)
         if done is not None and done.text != self.text:
             self._replace_text(done.text)
-        self._reader.complete()
-        self._reader.read_on()
+        self._end()
 
     def show_text(self, text: str) -> None:
         """Show a text of which no steps are known, without marks."""
         self._text += text
-        self._reader.complete()
-        self._read_part()
+        self._spans.add_text(text)
+        self._end()
 
     def show_more(self) -> None:
         """Show one turn's share of what is not shown yet."""
@@ -264,18 +286,35 @@ class AnswerDocument:
         if num_common < len(self._text):
             log.warning("the final text departs from its steps at character %d", num_common)
             self._begin_at(0)
-            self.thinking = NOTHING_THOUGHT
+            self._spans, num_common = SpanReader(), 0
+        self._spans.add_text(text[num_common:])
         self._text = text
+
+    def _add(self, piece: VisiblePiece) -> None:
+        self._text += piece.text
+        self._spans.add(piece)
+
+    def _end(self) -> None:
+        """Nothing more comes."""
+        self._spans.finish()
         self._read_part()
+        self._reader.complete()
+        self._reader.read_on()
 
     def _read_part(self) -> None:
         """Read what is to be shown of the text as it is now."""
-        if self.thinking == NOTHING_THOUGHT or self.thinking.is_open:
-            self.thinking = find_thinking(self._text, self.begins_inside)
-        start, end = self._part(self._text, self.thinking)
-        if start != self._start or end < len(self._reader.text):
-            self._begin_at(start)
-        self._reader.add(self._text[len(self._reader.text) : end])
+        shown = [one for one in self.spans if one.is_reasoning is self._shows_reasoning]
+        if not shown:
+            return
+        if shown[0].start != self._start or shown[-1].end < len(self._reader.text):
+            self._begin_at(shown[0].start)
+        at = len(self._reader.text)
+        for span in shown:
+            if span.end > at:
+                # What isn't shown between two parts is empty lines: places in the text stay.
+                hidden = "\n" * max(0, span.start - at)
+                self._reader.add(hidden + self._text[max(at, span.start) : span.end])
+                at = span.end
         self._reader.read_on()
 
     def _begin_at(self, start: int) -> None:

@@ -37,11 +37,14 @@ from app.theme.legend import mark_of
 from app.theme.marks import mark_style
 from app.theme.tokens import Theme
 from app.widgets.qt_text import passed_on
-from medusa_core.chats.thinking import (
-    NOTHING_THOUGHT,
-    without_thinking,
+from medusa_core.chats.reasoning import Spans
+from medusa_core.messages import (
+    THINK_TAGS,
+    GenerationDone,
+    ReasoningFormat,
+    StepDone,
+    StopReason,
 )
-from medusa_core.messages import GenerationDone, StepDone, StopReason
 
 # Such an answer isn't at its end.
 _CUT = (
@@ -92,7 +95,7 @@ class AnswerMessage(MessageWidget):
         *,
         text: str = "",
         fill: Callable[[AnswerMessage], object] | None = None,
-        begins_inside: bool = False,
+        said: str = "",
     ) -> None:
         """Make a message.
 
@@ -104,14 +107,16 @@ class AnswerMessage(MessageWidget):
             parent: Qt's.
             text: The answer, where it is complete.
             fill: Fills it when it is laid out; without, it is laid out at once.
-            begins_inside: It begins within a thought.
+            said: The same without reasoning.
         """
         super().__init__(parent)
         self.is_populated = False
         self.speaker = speaker
         self._text = text
         self._fill = fill
-        self._begins_inside = begins_inside
+        self._said = said
+        self._expected: tuple[ReasoningFormat, bool] = (THINK_TAGS, False)
+        self._spans: Spans | None = None
         self._searched: str | None = None
         self._version = (0, 1)
         self._is_last = True
@@ -159,7 +164,6 @@ class AnswerMessage(MessageWidget):
         self.view.head_code(appearance)
         style = mark_style(appearance.theme, appearance.scale, appearance.legend)
         self._document = AnswerDocument(rich, style, self._marking)
-        self._document.begins_inside = self._begins_inside
         self.view.spell_by(self.document.selected_text)
         self._row = FigureRow(appearance)
         self._speaker = QLabel(self.speaker)
@@ -182,9 +186,20 @@ class AnswerMessage(MessageWidget):
         self.set_place(is_last=self._is_last, lack=self._lack)
         self.select_tokens(self._selected)
 
-    def begin_inside(self) -> None:
-        """What comes begins within a thought."""
-        self._begins_inside = self.document.begins_inside = True
+    def expect_reasoning(self, tags: ReasoningFormat, begins_inside: bool) -> None:
+        """Say how the model sets reasoning apart, before anything of the answer comes.
+
+        Args:
+            tags: The model's format.
+            begins_inside: The prompt opened the reasoning.
+        """
+        self._expected = (tags, begins_inside)
+        self.document.expect_reasoning(tags, begins_inside)
+
+    def use_spans(self, spans: Spans) -> None:
+        """Take what is known of an answer that is complete: which of its text is reasoning."""
+        self._spans = spans
+        self.document.use_spans(spans)
 
     @property
     def has_text(self) -> bool:
@@ -196,7 +211,7 @@ class AnswerMessage(MessageWidget):
         if self.is_populated:
             return self.view.toPlainText()
         if self._searched is None:
-            self._searched = rendered_text(without_thinking(self._text, self._begins_inside))
+            self._searched = rendered_text(self._said)
         return self._searched
 
     def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
@@ -226,7 +241,7 @@ class AnswerMessage(MessageWidget):
 
     def append(self, steps: tuple[StepDone, ...]) -> None:
         """Show what these steps added."""
-        num_before = len(self.document.text)
+        num_before = len(self.document.shown_text)
         self.document.append(*steps)
         self._steps.extend(steps)
         self._show_thought(steps)
@@ -234,8 +249,7 @@ class AnswerMessage(MessageWidget):
         self.num_accepted += sum(
             mark_of(source) is not None for step in steps for source in step.sources
         )
-        described = max(num_before, self.document.thinking.answer_start)
-        self._announcer.feed(self.document.text[described:])
+        self._announcer.feed(self.document.shown_text[num_before:])
         if self.has_text and self.view.isHidden():
             self._show_text()
 
@@ -357,17 +371,19 @@ class AnswerMessage(MessageWidget):
 
     def _show_thought(self, steps: tuple[StepDone, ...]) -> None:
         """Fold what is thought, once it is known that something is."""
-        thinking = self.document.thinking
-        if thinking == NOTHING_THOUGHT:
+        is_open, has_reasoning = self.document.is_reasoning, self.document.reasoning_end > 0
+        if self.fold is None and not is_open and not has_reasoning:
             return
         if self.fold is None:
             self.fold = ThoughtFold(self._marking, self._appearance)
-            self.fold.document.begins_inside = self.document.begins_inside
+            self.fold.document.expect_reasoning(*self._expected)
+            if self._spans is not None:
+                self.fold.document.use_spans(self._spans)
             self._column.insertWidget(2, self.fold)
             steps = tuple(self._steps)
         self.fold.append(steps)
-        self.fold.show_time(thinking.is_open, self._thinking_s())
-        self.fold.setVisible(thinking.is_open or thinking.end > thinking.start)
+        self.fold.show_time(is_open, self._thinking_s())
+        self.fold.setVisible(is_open or has_reasoning)
 
     def _end_thought(self, done: GenerationDone | None) -> None:
         self._show_thought(())
@@ -377,7 +393,7 @@ class AnswerMessage(MessageWidget):
 
     def _thinking_s(self) -> float:
         """How long was thought, by the steps that wrote it."""
-        num_left = self.document.num_tokens_before(self.document.thinking.end)
+        num_left = self.document.num_tokens_before(self.document.reasoning_end)
         seconds = 0.0
         for step in self._steps:
             if num_left <= 0:

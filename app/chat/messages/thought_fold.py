@@ -8,10 +8,7 @@ from dataclasses import replace
 from PySide6.QtCore import QCoreApplication, QSize, Qt
 from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
 
-from app.chat.messages.answer_document import (
-    AnswerDocument,
-    what_is_thought,
-)
+from app.chat.messages.answer_document import AnswerDocument
 from app.chat.messages.text_view import (
     InertDocument,
     TextView,
@@ -40,7 +37,7 @@ class ThoughtFold(QWidget):
         rich = InertDocument()
         self.view = TextView(rich, self.tr("Thought"))
         self.view.hide()
-        self.document = AnswerDocument(rich, self._style(), marking, part=what_is_thought)
+        self.document = AnswerDocument(rich, self._style(), marking, shows_reasoning=True)
         self.button = QToolButton()
         self.button.setProperty("class", "action")
         self.button.setCheckable(True)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medusa_core.chats.history.answer_rows import done_text
+from medusa_core.chats.history.answer_rows import (
+    done_text,
+    reasoning_of,
+    reasoning_text,
+    spans_text,
+)
 from medusa_core.chats.history.messages import Messages
 from medusa_core.chats.history.packing import (
     pack_steps,
@@ -15,7 +20,8 @@ from medusa_core.chats.history.records import (
     AnswerState,
     Stored,
 )
-from medusa_core.messages import GenerationDone, StepDone, shown_text
+from medusa_core.chats.reasoning import Spans, answer_text, find_spans, text_spans
+from medusa_core.messages import GenerationDone, ReasoningFormat, StepDone, shown_text
 
 
 class Answers(Messages):
@@ -50,6 +56,26 @@ class Answers(Messages):
                 *(clean(model), clean(model_key), self._message(message_id)),
             )
 
+    def set_reasoning(
+        self, message_id: str, reasoning: ReasoningFormat, begins_inside: bool
+    ) -> None:
+        """Say how the model that writes an answer sets reasoning apart.
+
+        Args:
+            message_id: The answer.
+            reasoning: The model's format.
+            begins_inside: The prompt opened the reasoning.
+
+        Raises:
+            RequestError: The answer isn't here any more.
+            StorageError: It can't be written.
+        """
+        with self._database.transaction():
+            self._database.write(
+                "UPDATE answers SET reasoning = ?, begins_inside = ? WHERE message = ?",
+                *(reasoning_text(reasoning), begins_inside, self._message(message_id)),
+            )
+
     def append_steps(self, message_id: str, steps: Sequence[StepDone]) -> None:
         """Keep the next steps of an answer that is being written.
 
@@ -72,6 +98,7 @@ class Answers(Messages):
         text: str,
         done: GenerationDone | None,
         state: AnswerState,
+        spans: Spans | None = None,
     ) -> None:
         """Keep how an answer ended.
 
@@ -80,6 +107,7 @@ class Answers(Messages):
             text: All of it.
             done: Its figures; None if it was cut or failed.
             state: How it ended.
+            spans: Which of its text is reasoning; None where that isn't known.
 
         Raises:
             RequestError: The answer isn't here any more.
@@ -87,7 +115,7 @@ class Answers(Messages):
         """
         with self._database.transaction():
             number = self._message(message_id)
-            self._finish(number, text, done, state)
+            self._finish(number, text, done, state, spans)
             row = self._database.row("SELECT conversation FROM messages WHERE number = ?", number)
             assert row is not None
             self._touch(row[0])
@@ -98,13 +126,14 @@ class Answers(Messages):
         text: str,
         done: GenerationDone | None,
         state: AnswerState,
+        spans: Spans | None,
     ) -> None:
         self._database.write("UPDATE messages SET text = ? WHERE number = ?", clean(text), number)
         self._database.write(
-            "UPDATE answers SET state = ?, done = ? WHERE message = ?",
-            *(state.value, done_text(done), number),
+            "UPDATE answers SET state = ?, done = ?, spans = ? WHERE message = ?",
+            *(state.value, done_text(done), spans_text(spans), number),
         )
-        self._index(number, text)
+        self._index(number, answer_text(text, text_spans(text) if spans is None else spans))
 
     def cut_unfinished(self) -> None:
         """Answers that were being written when the program ended keep what was appended of them.
@@ -112,11 +141,16 @@ class Answers(Messages):
         Raises:
             StorageError: They can't be read or written.
         """
-        unfinished = self._database.rows("SELECT message FROM answers WHERE state = 'streaming'")
-        for (number,) in unfinished:
+        unfinished = self._database.rows(
+            "SELECT message, begins_inside, reasoning FROM answers WHERE state = 'streaming'"
+        )
+        for number, begins_inside, written in unfinished:
             packs = self._database.rows(
                 "SELECT packed FROM steps WHERE message = ? ORDER BY number", number
             )
-            text = shown_text(unpack_steps(pack for (pack,) in packs))
+            steps = unpack_steps(pack for (pack,) in packs)
+            text = shown_text(steps)
+            tags = reasoning_of(written)
+            spans = None if tags is None else find_spans(steps, text, tags, bool(begins_inside))
             with self._database.transaction():
-                self._finish(number, text, None, AnswerState.CUT)
+                self._finish(number, text, None, AnswerState.CUT, spans)

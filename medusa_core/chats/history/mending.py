@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from medusa_core.chats.history.answer_rows import said
 from medusa_core.chats.history.folding import (
     fold,
     unfold,
@@ -106,7 +107,9 @@ FROM messages WHERE conversation = :conversation AND number < :number
 """
 _TEXTS = """
 INSERT INTO message_words_content (id, c0)
-SELECT number, fold(text || coalesce((
+SELECT number, fold(said(
+    text, role, (SELECT spans FROM answers WHERE message = messages.number)
+) || coalesce((
     SELECT group_concat(char(10) || name, '') FROM attachments WHERE message = messages.number
 ), '')) FROM messages
 """
@@ -136,6 +139,7 @@ def mend(db: sqlite3.Connection, has_backup: bool) -> int:
         db.execute(_UNFINISHED)
     _restore_messages(db)
     db.create_function("fold", 1, fold, deterministic=True)
+    db.create_function("said", 3, said, deterministic=True)
     db.create_function("unfold", 1, unfold, deterministic=True)
     db.execute(_CONVERSATIONS, (_RECOVERED,))
     for sql in (_PARENTS, _ANSWERS, _FOLDERS, _LEAVES):

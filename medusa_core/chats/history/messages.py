@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.history.answer_rows import (
@@ -21,6 +22,7 @@ from medusa_core.chats.history.records import (
     Stored,
     StoredAnswer,
 )
+from medusa_core.chats.reasoning import answer_text, find_spans
 from medusa_core.errors import RequestError
 from medusa_core.messages import Role, shown_text
 
@@ -50,19 +52,14 @@ class Messages(HistoryPart):
         texts = {row[0]: row[4] for row in rows}
         attachments = self._attachments(number)
         answers = self._answers(number, texts)
-        return tuple(
-            Stored(
-                name,
-                conversation_id,
-                parent,
-                Role(role),
-                text or _text_so_far(answers.get(key)),
-                created_s,
-                tuple(attachments.get(key, ())),
-                answers.get(key),
-            )
-            for key, name, parent, role, text, created_s in rows
-        )
+        messages = []
+        for key, name, parent, role, text, created_s in rows:
+            answer, files = answers.get(key), tuple(attachments.get(key, ()))
+            if not text and answer is not None and answer.state is AnswerState.STREAMING:
+                text, answer = _so_far(answer)
+            message = (name, conversation_id, parent, Role(role), text, created_s, files, answer)
+            messages.append(Stored(*message))
+        return tuple(messages)
 
     def _attachments(self, conversation: int) -> dict[int, list[Attachment]]:
         found: dict[int, list[Attachment]] = defaultdict(list)
@@ -124,12 +121,13 @@ class Messages(HistoryPart):
         )
         if message.answer is not None:
             self._add_answer(number, message.answer)
-        self._index(number, message.text, message.attachments)
+        said = answer_text(message.text, message.spans)
+        self._index(number, said, message.attachments)
         return number
 
     def _add_answer(self, number: int, answer: StoredAnswer) -> None:
         self._database.write(
-            f"INSERT INTO answers (message, {ANSWER_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO answers (message, {ANSWER_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(number, *row_of(answer)),
         )
         self._database.write_many(
@@ -171,8 +169,11 @@ class Messages(HistoryPart):
             )
 
 
-def _text_so_far(answer: StoredAnswer | None) -> str:
-    """What was appended of an answer that isn't ended yet."""
-    if answer is None or answer.state is not AnswerState.STREAMING:
-        return ""
-    return shown_text(answer.steps)
+def _so_far(answer: StoredAnswer) -> tuple[str, StoredAnswer]:
+    """What was appended of an answer that isn't ended yet, and which of that is reasoning."""
+    steps = answer.steps
+    text = shown_text(steps)
+    if answer.reasoning is None:
+        return text, answer
+    spans = find_spans(steps, text, answer.reasoning, answer.begins_inside)
+    return text, replace(answer, spans=spans)

@@ -12,9 +12,11 @@ from enum import Enum
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
+from medusa_core.chats.reasoning import AnswerSpan, Spans
 from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
+    ReasoningFormat,
     StepDone,
     StepTimes,
     TokenSource,
@@ -146,6 +148,45 @@ def done_from_json(raw: dict[str, Any], text: str) -> GenerationDone:
         if name in raw and name not in ("text", "settings")
     }
     return GenerationDone(text=text, settings=settings, **values)
+
+
+def reasoning_as_json(tags: ReasoningFormat) -> dict[str, Any]:
+    """Tags by their names."""
+    return tags._asdict()
+
+
+def reasoning_from_json(raw: dict[str, Any]) -> ReasoningFormat:
+    """Tags as they were.
+
+    Raises:
+        TypeError: One is of another type.
+        ValueError: A token has no number of ours.
+    """
+    kinds = _kinds(ReasoningFormat)
+    return ReasoningFormat(**{name: _read_as(kinds[name], raw[name]) for name in raw})
+
+
+def spans_as_json(spans: Spans) -> list[list[int]]:
+    """Spans as lists of start, end, and 1 for reasoning."""
+    return [[one.start, one.end, int(one.is_reasoning)] for one in spans]
+
+
+def spans_from_json(raw: Any, num_chars: int) -> Spans:
+    """Spans as they were.
+
+    Args:
+        raw: What `spans_as_json` wrote.
+        num_chars: Length of their text.
+
+    Raises:
+        ValueError: They don't lie in the text one after the other.
+        TypeError: They are something else.
+    """
+    spans = tuple(AnswerSpan(_count(start), _count(end), kind == 1) for start, end, kind in raw)
+    ends = [0, *(place for one in spans for place in one[:2]), num_chars]
+    if ends != sorted(ends):
+        raise ValueError("spans don't lie in their text")
+    return spans
 
 
 @cache

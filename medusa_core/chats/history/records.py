@@ -7,7 +7,14 @@ from enum import Enum
 
 from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.history.packing import unpack_steps
-from medusa_core.messages import GenerateSettings, GenerationDone, Role, StepDone
+from medusa_core.chats.reasoning import AnswerSpan, Spans, text_spans
+from medusa_core.messages import (
+    GenerateSettings,
+    GenerationDone,
+    ReasoningFormat,
+    Role,
+    StepDone,
+)
 
 
 class AnswerState(str, Enum):
@@ -30,6 +37,9 @@ class StoredAnswer:
         settings: What it was asked for with.
         done: How it ended; None if it was cut or failed.
         packed_steps: Its steps as they lie in the file.
+        begins_inside: Its prompt opened the reasoning.
+        reasoning: How its model sets reasoning apart; None where that isn't known.
+        spans: Which of its text is reasoning; None where that isn't known.
     """
 
     model: str
@@ -38,6 +48,9 @@ class StoredAnswer:
     settings: GenerateSettings = field(default_factory=GenerateSettings)
     done: GenerationDone | None = None
     packed_steps: tuple[bytes, ...] = ()
+    begins_inside: bool = False
+    reasoning: ReasoningFormat | None = None
+    spans: Spans | None = None
 
     @property
     def steps(self) -> tuple[StepDone, ...]:
@@ -68,6 +81,14 @@ class Stored:
     created_s: float
     attachments: tuple[Attachment, ...] = ()
     answer: StoredAnswer | None = None
+
+    @property
+    def spans(self) -> Spans:
+        """Which of its text is reasoning: of a prompt, nothing."""
+        if self.role is not Role.ASSISTANT:
+            return (AnswerSpan(0, len(self.text), False),)
+        known = None if self.answer is None else self.answer.spans
+        return text_spans(self.text) if known is None else known
 
 
 @dataclass(frozen=True, slots=True)

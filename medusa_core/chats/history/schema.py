@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+
+from medusa_core.chats.history.answer_rows import spans_text
+from medusa_core.chats.history.old_answers import began_inside
+from medusa_core.chats.history.packing import unpack_steps
+from medusa_core.chats.reasoning import find_spans
+from medusa_core.messages import THINK_TAGS
 from medusa_core.system.storage.database import Migration
 
 # Rows are in the order of their numbers, whatever the clock said. A message knows its parent only.
@@ -96,4 +103,31 @@ CREATE TABLE draft_files (
 CREATE INDEX draft_files_by_conversation ON draft_files (conversation_id);
 """
 
-MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2)
+# Spans and format of reasoning are JSON; both are unknown of what was written before.
+_REASONING_COLUMNS = (
+    "begins_inside INTEGER NOT NULL DEFAULT 0",
+    "reasoning TEXT",
+    "spans TEXT",
+)
+
+
+def _version_3(db: sqlite3.Connection) -> None:
+    """Store which text of an answer is reasoning, and find it in answers that began within."""
+    for column in _REASONING_COLUMNS:
+        db.execute(f"ALTER TABLE answers ADD COLUMN {column}")
+    found = db.execute(
+        "SELECT m.number, m.text, a.settings FROM answers AS a"
+        " JOIN messages AS m ON m.number = a.message WHERE instr(m.text, ?) > 0",
+        (THINK_TAGS.end,),
+    ).fetchall()
+    for number, text, settings in found:
+        packs = db.execute("SELECT packed FROM steps WHERE message = ? ORDER BY number", (number,))
+        steps = unpack_steps(pack for (pack,) in packs)
+        if began_inside(text, settings, steps):
+            spans = spans_text(find_spans((), text, THINK_TAGS, begins_inside=True))
+            db.execute(
+                "UPDATE answers SET begins_inside = 1, spans = ? WHERE message = ?", (spans, number)
+            )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _version_3)

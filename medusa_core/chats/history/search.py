@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from medusa_core.chats.history.answer_rows import said
 from medusa_core.chats.history.folding import (
     as_query,
+    fold,
     snippet,
     words_of,
 )
@@ -14,6 +16,7 @@ from medusa_core.chats.history.part import (
     clean,
 )
 from medusa_core.chats.history.records import SearchHit
+from medusa_core.system.storage.database import SqlRow
 
 _MOST_A_CONVERSATION = 3  # a long one mustn't hide the others
 _MOST_CHARS = 200
@@ -21,14 +24,15 @@ _MOST_SCANNED = 25_000  # messages that are read for inner parts of words: 40 ms
 
 # Crossed, so that words are looked at first, in order, and no more than are asked for.
 _TITLES = """
-    SELECT c.id, '', c.title, c.title
+    SELECT c.id, '', c.title, c.title, NULL, NULL
     FROM title_words AS w CROSS JOIN conversations AS c ON c.number = w.rowid
     WHERE {} AND c.trashed_s IS NULL ORDER BY w.rowid DESC
 """
 _MESSAGES = """
-    SELECT c.id, m.id, c.title, m.text
+    SELECT c.id, m.id, c.title, m.text, m.role, a.spans
     FROM message_words AS w CROSS JOIN messages AS m ON m.number = w.rowid
     CROSS JOIN conversations AS c ON c.number = m.conversation
+    LEFT JOIN answers AS a ON a.message = m.number
     WHERE {} AND c.trashed_s IS NULL ORDER BY w.rowid DESC
 """
 
@@ -41,7 +45,7 @@ class Search(HistoryPart):
 
         Words are found by their beginning, without case and accents; scripts without spaces by any
         part. If that finds too little, inner parts of words are found in the newest messages, too.
-        What is in the trash isn't found.
+        What is in the trash isn't found, nor is reasoning.
 
         Args:
             text: What to look for; any characters.
@@ -55,9 +59,13 @@ class Search(HistoryPart):
             return ()
         hits: dict[tuple[str, str], SearchHit] = {}
         counts: dict[str, int] = {}
-        for conversation_id, message_id, title, found in self._found(parts):
+        for conversation_id, message_id, title, text, role, spans in self._found(parts):
             key = (conversation_id, message_id)
             if key in hits or counts.get(conversation_id, 0) >= _MOST_A_CONVERSATION:
+                continue
+            found = said(text, role, spans)
+            # Words of answers that were kept before reasoning was set apart are all in the index.
+            if found != text and not all(part in fold(found) for part in parts):
                 continue
             counts[conversation_id] = counts.get(conversation_id, 0) + 1
             hits[key] = SearchHit(conversation_id, message_id, title, *snippet(found, parts))
@@ -65,8 +73,8 @@ class Search(HistoryPart):
                 break
         return tuple(hits.values())
 
-    def _found(self, parts: list[str]) -> Iterator[tuple[str, str, str, str]]:
-        """Conversation, message, title and text of all places, the best first."""
+    def _found(self, parts: list[str]) -> Iterator[SqlRow]:
+        """Conversation, message, title, text, role and spans of all places, the best first."""
         each = self._database.each
         if query := as_query(parts):
             yield from each(_TITLES.format("title_words MATCH ?"), query)

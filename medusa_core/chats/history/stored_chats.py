@@ -5,7 +5,7 @@ from __future__ import annotations
 from medusa_core.chats.conversation import Answer, Conversation, Prompt, Turn
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import AnswerState, Stored, StoredAnswer
-from medusa_core.messages import GenerateSettings, Role
+from medusa_core.messages import THINK_TAGS, GenerateSettings, Role
 
 _TITLE_CHARS = 60
 
@@ -81,6 +81,13 @@ def stored_prompt(conversation: Conversation, prompt: Prompt) -> Stored:
 def stored_answer(conversation: Conversation, turn: Turn) -> Stored:
     """An answer that is about to be written, for the history."""
     answer = turn.answer
+    stored = StoredAnswer(
+        answer.model,
+        answer.model_key,
+        settings=answer.settings,
+        begins_inside=answer.begins_inside,
+        reasoning=answer.reasoning,
+    )
     return Stored(
         answer.id,
         conversation.session_id,
@@ -88,7 +95,7 @@ def stored_answer(conversation: Conversation, turn: Turn) -> Stored:
         Role.ASSISTANT,
         "",
         answer.created_s,
-        answer=StoredAnswer(answer.model, answer.model_key, settings=answer.settings),
+        answer=stored,
     )
 
 
@@ -122,4 +129,7 @@ def _answer(message: Stored) -> Answer:
         done=answer.done,
         is_cut=answer.state is AnswerState.CUT,
         created_s=message.created_s,
+        reasoning=answer.reasoning or THINK_TAGS,
+        begins_inside=answer.begins_inside,
+        spans=answer.spans,
     )

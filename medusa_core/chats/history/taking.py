@@ -45,7 +45,7 @@ class Taking(Trash, Shelf, Messages):
         """Add conversations whose ids aren't known yet: all of them, or none after an error.
 
         Args:
-            conversations: As `conversations-1.json` describes them, such as a `ConversationFile`.
+            conversations: As `conversations-2.json` describes them, such as a `ConversationFile`.
 
         Raises:
             StorageError: They can't be written.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medusa_core.messages import DESCRIBED_JSON, NO_SWITCH, THINK_TAGS, ChatMessage
+from medusa_core.models.text.conversation_fit import ConversationFit
 
 
 class RawText:
@@ -12,8 +13,7 @@ class RawText:
 
     Attributes:
         continues_text: The target goes on with the text: nothing is put between the turns.
-        takes_system: A system prompt is the beginning of the text.
-        takes_tools: Such a model knows no functions.
+        conversations: All that is written stays, calls as text.
         source: There is no template.
         thinking: Such a model isn't told whether to think.
         reasoning: As most models write it.
@@ -21,12 +21,13 @@ class RawText:
     """
 
     continues_text = True
-    takes_system = True
-    takes_tools = False
     source = ""
     thinking = NO_SWITCH
     reasoning = THINK_TAGS
     tool_calls = DESCRIBED_JSON
+
+    def __init__(self) -> None:
+        self.conversations = ConversationFit(lambda messages, _: self.render(messages))
 
     def render(
         self,

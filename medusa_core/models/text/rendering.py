@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jinja2
@@ -34,7 +34,6 @@ class Rendering:
     Attributes:
         switch: The variable that says whether the model thinks before it answers; empty if the
             template asks for none.
-        takes_tools: It writes which functions the model may call.
     """
 
     def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
@@ -61,7 +60,7 @@ class Rendering:
                 f"The chat template can't be read: {_name(error)}.", _MEND
             ) from error
         self.switch = next((name for name in _SWITCHES if name in variables), "")
-        self.takes_tools = "tools" in variables
+        self._wants_lists = False  # written for functions alone: no tools are an empty list
 
     def render(
         self,
@@ -81,32 +80,45 @@ class Rendering:
         Raises:
             TemplateError: The template refuses the conversation, fails, or writes too much.
         """
-        # Templates may ask whether tools are none, not whether they are defined.
-        extra: dict[str, Any] = {"tools": list(tools) or None, "documents": None}
-        if self.switch and thinks is not None:
-            extra[self.switch] = thinks
+        switch = {} if thinks is None or not self.switch else {self.switch: thinks}
+        variables = {"messages": turns, "add_generation_prompt": opens_answer, **switch}
         try:
-            return self._written(
-                messages=turns,
-                add_generation_prompt=opens_answer,
-                **self._special_tokens,
-                **extra,
-            )
+            if not self._wants_lists:
+                try:
+                    # As transformers does: templates may ask whether tools are none.
+                    return self._written(**variables, tools=list(tools) or None, documents=None)
+                except (TypeError, jinja2.UndefinedError):
+                    text = self._with_lists(variables, tools)
+                    self._wants_lists = text is not None
+                    if text is None:
+                        raise
+                    return text
+            return self._written(**variables, **_lists(tools))
         except TemplateError:
             raise
         except jinja2.TemplateError as error:
             raise TemplateError(
                 f"The chat template refuses this conversation{_line(error)}: {error}.",
-                "Check that user and assistant turns alternate, or leave out the system prompt.",
+                "Change the message that it means, or choose another model.",
+                is_refusal=True,
             ) from error
         except Exception as error:  # a foreign program may raise anything
             raise TemplateError(
-                f"The chat template fails{_line(error)}: {_name(error)}.", _MEND
+                f"The chat template fails{_line(error)}: {_name(error)}.", _MEND, is_refusal=True
             ) from error
+
+    def _with_lists(
+        self, variables: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]
+    ) -> str | None:
+        """The prompt with lists for tools and documents; None if that fails, too."""
+        try:
+            return self._written(**variables, **_lists(tools))
+        except (TypeError, jinja2.TemplateError):
+            return None
 
     def _written(self, **variables: object) -> str:
         parts, num_chars = [], 0
-        for part in self._template.generate(**variables):
+        for part in self._template.generate(**self._special_tokens, **variables):
             parts.append(part)
             num_chars += len(part)
             if num_chars > MOST_CHARS:
@@ -115,6 +127,16 @@ class Rendering:
                     "Start a new chat if this one is very long; else choose another model.",
                 )
         return "".join(parts)
+
+
+def _lists(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Variables that templates name which were written for functions alone."""
+    return {
+        "tools": list(tools),
+        "documents": [],
+        "functions": _to_json([tool["function"] for tool in tools]),
+        "datetime": _strftime_now("%Y-%m-%d"),
+    }
 
 
 def too_long(num_chars: int) -> TemplateError:
@@ -177,7 +199,15 @@ def _to_json(
         indent=indent,
         separators=separators,
         sort_keys=sort_keys,
+        default=_listed,
     )
+
+
+def _listed(value: object) -> list[Any]:
+    """What filters give, as llama.cpp writes it."""
+    if isinstance(value, Iterator):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} can't be written as JSON")
 
 
 def _raise_exception(message: str) -> None:

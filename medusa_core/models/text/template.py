@@ -14,6 +14,7 @@ from medusa_core.messages import (
     ThinkingSwitch,
     ToolCallFormat,
 )
+from medusa_core.models.text.conversation_fit import ConversationFit
 from medusa_core.models.text.known_templates import is_shipped
 from medusa_core.models.text.raw_text import RawText
 from medusa_core.models.text.reasoning_formats import learn_reasoning
@@ -32,7 +33,7 @@ class ChatTemplate:
     Attributes:
         continues_text: It asks for answers, not for more of the text.
         source: The template itself.
-        takes_tools: It writes which functions the model may call.
+        conversations: Rewrites conversations so that the template shows all of them.
     """
 
     continues_text = False
@@ -48,7 +49,6 @@ class ChatTemplate:
         self._rendering = rendering
         self._can_switch = bool(rendering.switch)
         self.source = source
-        self.takes_tools = rendering.takes_tools
 
         def render(
             turns: tuple[TemplateTurn, ...],
@@ -61,17 +61,12 @@ class ChatTemplate:
             return rendering.render(messages, opens_answer, thinks, functions)
 
         # Each turn of a conversation renders the openings of all earlier ones again.
-        self._kept = lru_cache(maxsize=_NUM_KEPT)(render)
+        self._kept = kept = lru_cache(maxsize=_NUM_KEPT)(render)
 
-    @cached_property
-    def takes_system(self) -> bool:
-        """Whether a conversation may begin with a system prompt; Mistral's first ones refuse it."""
-        opening = (ChatMessage(Role.SYSTEM, "a"), ChatMessage(Role.USER, "a"))
-        try:
-            self.render(opening)
-        except TemplateError:
-            return False
-        return True
+        def probe(messages: Sequence[ChatMessage], tools: tuple[str, ...]) -> str:
+            return kept(turns_of(messages), True, None, tools, datetime.date.today())
+
+        self.conversations = ConversationFit(probe)
 
     @cached_property
     def reasoning(self) -> ReasoningFormat:
@@ -85,7 +80,7 @@ class ChatTemplate:
         def render(turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
             return self.render(turns, opens, tools=tools)
 
-        return learn_tool_call_format(render, self.source, takes_tools=self.takes_tools)
+        return learn_tool_call_format(render, self.source)
 
     @cached_property
     def thinking(self) -> ThinkingSwitch:

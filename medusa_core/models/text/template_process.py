@@ -34,7 +34,6 @@ class TemplateProcess:
 
     Attributes:
         switch: As of `Rendering`.
-        takes_tools: As of `Rendering`.
     """
 
     def __init__(
@@ -56,7 +55,6 @@ class TemplateProcess:
         self._sandbox: Sandbox | None = None
         self._end: Callable[[], object] = _nothing_to_end
         self.switch = ""
-        self.takes_tools = False
         self._begin()
 
     def render(
@@ -95,7 +93,7 @@ class TemplateProcess:
         self._end = weakref.finalize(self, sandbox.close)
         self._receive(sandbox, _START_S)
         compiled = self._request(sandbox, self._template)
-        self.switch, self.takes_tools = str(compiled["switch"]), bool(compiled["takes_tools"])
+        self.switch = str(compiled["switch"])
         return sandbox
 
     def _request(self, sandbox: Sandbox, question: object) -> dict[str, Any]:
@@ -107,7 +105,7 @@ class TemplateProcess:
         finally:
             patience.end()
         if "error" in answer:
-            raise TemplateError(str(answer["error"]), str(answer["hint"]))
+            raise TemplateError(str(answer["error"]), str(answer["hint"]), **answer["data"])
         return answer
 
     def _receive(self, sandbox: Sandbox, time_s: float) -> dict[str, Any]:

@@ -32,13 +32,10 @@ def main() -> int:
             try:
                 if rendering is None:
                     rendering = Rendering(request["source"], request["special_tokens"])
-                    answer: dict[str, Any] = {
-                        "switch": rendering.switch,
-                        "takes_tools": rendering.takes_tools,
-                    }
+                    answer: dict[str, Any] = {"switch": rendering.switch}
                 else:
                     answer = {"text": rendering.render(**request)}
             except TemplateError as error:
-                answer = {"error": error.message, "hint": error.hint}
+                answer = {"error": error.message, "hint": error.hint, "data": error.data}
             channel.send(**answer)
             faulthandler.cancel_dump_traceback_later()

@@ -129,21 +129,20 @@ class Tokenizer:
         guard, ids = self.encode(_GUARD), self.encode(_GUARD + text)
         return ids[len(guard) :] if ids[: len(guard)] == guard else self.encode(text)
 
-    def names_special_token(self, text: str) -> bool:
-        """Does a text hold the name of a special token?"""
-        return self._special_names.search(text) is not None
-
     def encode_literal(self, text: str) -> list[int]:
         """Token ids of a text within another, in which names of special tokens are mere text."""
+        parts = self.literal_parts(text)
+        return [token_id for part in parts for token_id in self.encode_within(part)]
+
+    def literal_parts(self, text: str) -> list[str]:
+        """A text in parts, none of which holds the whole name of a special token."""
         parts, start = [], 0
         found = self._special_names.search(text)
         while found is not None:
-            # Cut behind the first character: no part holds a whole name, which would be its token.
             cut = found.start() + 1
             parts.append(text[start:cut])
             start, found = cut, self._special_names.search(text, cut)
-        parts.append(text[start:])
-        return [token_id for part in parts for token_id in self.encode_within(part)]
+        return [*parts, text[start:]]
 
     @cached_property
     def _special_names(self) -> re.Pattern[str]:

@@ -45,8 +45,12 @@ def turn_as_json(turn: TemplateTurn) -> dict[str, Any]:
 
 
 def tool_as_json(tool: str) -> dict[str, Any]:
-    """A function as templates take it."""
-    return {"type": "function", "function": json.loads(tool)}
+    """A function as templates take it, which look for properties of its parameters."""
+    function = json.loads(tool)
+    parameters = function.get("parameters")
+    if isinstance(parameters, dict):
+        parameters.setdefault("properties", {})
+    return {"type": "function", "function": function}
 
 
 def without_tools(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:

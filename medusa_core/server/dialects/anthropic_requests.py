@@ -27,6 +27,8 @@ _CHOICES = {
     "tool": ToolMode.REQUIRED,
     "none": ToolMode.NONE,
 }
+_SYSTEMS = ("system", "developer")
+_ROLES = ("user", "assistant", *_SYSTEMS)
 _THOUGHTS = {"enabled": True, "disabled": False, "adaptive": None}
 _NOT_READ = ("thinking", "redacted_thinking")  # a model's earlier thoughts
 
@@ -75,25 +77,25 @@ def read_request(fields: Fields, limits: Limits, *, needs_max_tokens: bool) -> M
 
 def _messages(fields: Fields, limits: Limits) -> tuple[ChatMessage, ...]:
     messages: list[ChatMessage] = []
-    system = read_content(fields, "system")
-    if system:
-        messages.append(ChatMessage(Role.SYSTEM, system))
     names: dict[str, str] = {}  # of functions, by the ids of their calls
     for turn in fields.records("messages", limits.most_messages):
         role = turn.text("role")
-        if role not in ("user", "assistant"):
-            raise turn.invalid("role", '"user" or "assistant"')
+        if role not in _ROLES:
+            raise turn.invalid("role", f"one of {', '.join(_ROLES)}")
         if not turn.has("content"):
             raise turn.missing("content")
-        if role == "assistant":
+        if role in _SYSTEMS:  # which clients send in the middle, too
+            messages.append(ChatMessage(Role.SYSTEM, read_content(turn)))
+        elif role == "assistant":
             answer = _answer(turn)
             names |= {call.call_id: call.name for call in answer.tool_calls}
             messages.append(answer)
         else:
             messages += _user_turn(turn, names)
-    if not any(message.role in (Role.USER, Role.TOOL) for message in messages):
+    if all(message.role is Role.ASSISTANT for message in messages):
         raise fields.invalid("messages", "a list with a user's message")
-    return tuple(messages)
+    system = read_content(fields, "system")
+    return (ChatMessage(Role.SYSTEM, system), *messages) if system else tuple(messages)
 
 
 def _answer(turn: Fields) -> ChatMessage:

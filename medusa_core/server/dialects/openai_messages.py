@@ -38,7 +38,7 @@ def read_messages(fields: Fields, limits: Limits) -> tuple[ChatMessage, ...]:
         if message.role is Role.TOOL and not message.tool_name:
             message = message._replace(tool_name=names.get(message.call_id, ""))
         messages.append(message)
-    if not any(message.role in (Role.USER, Role.TOOL) for message in messages):
+    if all(message.role is Role.ASSISTANT for message in messages):
         raise fields.invalid("messages", "a list with a user's message")
     return tuple(messages)
 

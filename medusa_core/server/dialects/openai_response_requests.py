@@ -87,17 +87,17 @@ def _check_stateless(fields: Fields) -> None:
 
 def _items(fields: Fields, limits: Limits) -> tuple[ChatMessage, ...]:
     """The turns of a request: its instructions, then its input."""
-    messages: list[ChatMessage] = []
-    if instructions := fields.text("instructions"):
-        messages.append(ChatMessage(Role.SYSTEM, instructions))
+    instructions = fields.text("instructions")
+    before = (ChatMessage(Role.SYSTEM, instructions),) if instructions else ()
     if isinstance(fields.values.get("input"), str):
-        return (*messages, ChatMessage(Role.USER, fields.text("input")))
+        return (*before, ChatMessage(Role.USER, fields.text("input")))
+    messages: list[ChatMessage] = []
     names: dict[str, str] = {}  # of functions, by the ids of their calls
     for item in fields.records("input", limits.most_messages):
         _add(messages, item, names)
-    if not any(message.role in (Role.USER, Role.TOOL) for message in messages):
+    if all(message.role is Role.ASSISTANT for message in messages):
         raise fields.missing("input")
-    return tuple(messages)
+    return (*before, *messages)
 
 
 def _add(messages: list[ChatMessage], item: Fields, names: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pypdf import PdfReader
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
@@ -22,6 +23,8 @@ from app.history.titles import title_in
 from app.window.application import continue_or_explain
 from app.window.main_window import MainWindow
 from medusa_core.api import ConversationFile, ConversationInfo, FileKind, Folder, History
+from medusa_core.chats.history.exchange.export import export
+from medusa_core.chats.history.stored_chats import open_conversation
 from medusa_core.chats.history.taking import Taken
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import StorageError
@@ -29,7 +32,7 @@ from medusa_core.loading.choice import (
     ModelChoice,
     demo_choice,
 )
-from medusa_core.messages import Cancel, Generate
+from medusa_core.messages import Cancel, Generate, Role, StopReason, ThinkingSwitch
 from tests.app.driving import ask, errors, figure_texts, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
 from tests.app.history.conftest import OpenSaved
@@ -90,6 +93,94 @@ def test_a_conversation_is_there_again_with_its_marks_figures_and_versions(
     requested = engine.of_kind(Generate)[-1].messages
     assert [message.content for message in requested][::2] == ["one", "two", "three"]
     assert requested[1].token_ids
+
+
+INSIDE = ThinkingSwitch(True, True, True)
+THOUGHT_HARD = "I think hard about it.</think>The answer is 4."
+
+
+def test_what_was_thought_stays_apart_after_a_restart(
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
+) -> None:
+    window, _ = open_saved(Script(answer=THOUGHT_HARD, thinking=INSIDE))
+    ask(qtbot, window, "one")
+    window, engine = open_saved(Script(thinking=INSIDE))
+    click(window, "one")
+    (message,) = window.chat.answers
+    assert message.searched_text == "The answer is 4."
+    assert message.view.toPlainText() == "The answer is 4."
+    assert message.fold is not None
+    assert message.fold.view.toPlainText() == "I think hard about it."
+    message.row.copy_button.click()
+    assert QGuiApplication.clipboard().text() == "The answer is 4."
+    ask(qtbot, window, "two")
+    requested = engine.of_kind(Generate)[-1].messages
+    assert [one.content for one in requested] == ["one", "The answer is 4.", "two"]
+    assert requested[1].token_ids == ()
+    assert window.history is not None
+    history = window.history.history
+    assert [hit.snippet for hit in history.search("answer")] == ["The answer is 4."]
+    assert history.search("hard") == ()
+    for kind in (FileKind.MARKDOWN, FileKind.HTML):
+        path = tmp_path / f"out.{kind.value}"
+        export(history, path, kind)
+        assert "</think>" not in path.read_text()
+    path = tmp_path / "out.json"
+    export(history, path, FileKind.JSON)
+    copied = History(tmp_path / "copy.db")
+    with ConversationFile(path) as found:
+        copied.take(found)
+    (info,) = copied.conversations()
+    assert open_conversation(copied, info.id).messages()[1].content == "The answer is 4."
+    copied.close()
+
+
+def test_an_answer_that_was_cut_while_it_was_thought_goes_on_within(
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
+) -> None:
+    script = Script(answer="I think hard.", thinking=INSIDE, stop_reason=StopReason.MAX_TOKENS)
+    window, _ = open_saved(script)
+    ask(qtbot, window, "one")
+    window, engine = open_saved(Script(answer=" Yes.</think> Four.", thinking=INSIDE))
+    click(window, "one")
+    panel = window.page.settings_panel
+    panel.thinks_box.setCurrentIndex(2)
+    panel.thinks_box.activated.emit(2)
+    window.chat.go_on()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    command = engine.of_kind(Generate)[-1]
+    assert isinstance(command, Generate)
+    assert command.messages[-1].content == "I think hard."
+    assert command.settings.thinks is None, "the prompt before it must be the same"
+    message = window.chat.answers[-1]
+    assert message.fold is not None
+    assert message.view.toPlainText() == "Four."
+    ask(qtbot, window, "two")
+    (old,) = [m for m in engine.of_kind(Generate)[-1].messages if m.role is Role.ASSISTANT]
+    assert old.content == "Four."
+
+
+def test_an_answer_that_a_crash_cut_while_it_was_thought_is_no_answer(
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
+) -> None:
+    window, engine = open_saved(Script(answer=LONG, thinking=INSIDE), 40)
+    engine.gate.clear()
+    window.chat.send("long")
+    qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 30)
+    assert window.history is not None
+    window.history.save()
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    for file in tmp_path.glob("history.db*"):
+        shutil.copy(file, crashed)
+    again = History(crashed / "history.db")
+    (info,) = again.conversations()
+    conversation = open_conversation(again, info.id)
+    assert conversation.turns[0].answer.text
+    assert conversation.turns[0].answer.said == ""
+    assert conversation.turns[0].answer.begins_inside
+    again.close()
+    engine.gate.set()
 
 
 def test_an_answer_is_kept_while_it_is_written(

@@ -15,7 +15,7 @@ from medusa_core.chats.history.records import (
     Stored,
 )
 from medusa_core.chats.history.tree import path_to
-from medusa_core.chats.thinking import find_thinking
+from medusa_core.chats.reasoning import answer_text, reasoning_text
 from medusa_core.messages import Role
 
 _HEAD_BEFORE = """<!DOCTYPE html>
@@ -68,7 +68,9 @@ class Markdown:
         for message in path_to(messages, info.leaf_id):
             parts.append(f"## {_speaker(message)} · {_when(message.created_s)}\n")
             parts += [f"*Attached: {' '.join(a.name.split())}*\n" for a in message.attachments]
-            parts.append(message.text.rstrip() + "\n")
+            if thought := reasoning_text(message.text, message.spans).strip():
+                parts.append(_quoted(f"*Thought*\n\n{thought}") + "\n")
+            parts.append(answer_text(message.text, message.spans).rstrip() + "\n")
         return "\n".join(parts)
 
 
@@ -96,12 +98,16 @@ class Html:
 def _answer_text(message: Stored) -> str:
     if message.role is not Role.ASSISTANT:
         return plain(message.text)
-    thinking = find_thinking(message.text)
-    text_part = rendered(message.text[thinking.answer_start :])
-    thought = message.text[thinking.start : thinking.end].strip()
+    text_part = rendered(answer_text(message.text, message.spans))
+    thought = reasoning_text(message.text, message.spans).strip()
     if not thought:
         return text_part
     return f"<details><summary>Thought</summary>{rendered(thought)}</details>\n{text_part}"
+
+
+def _quoted(text: str) -> str:
+    """A text as a quotation in Markdown."""
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
 def _speaker(message: Stored) -> str:

@@ -1,4 +1,4 @@
-"""A conversation as `resources/schemas/conversations-1.json` describes it, and back."""
+"""A conversation as `resources/schemas/conversations-2.json` describes it, and back."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from medusa_core.chats.history.packing import (
     done_from_json,
     settings_as_json,
     settings_from_json,
+    spans_as_json,
+    spans_from_json,
 )
 from medusa_core.chats.history.records import (
     AnswerState,
@@ -25,14 +27,15 @@ from medusa_core.chats.history.records import (
     Stored,
     StoredAnswer,
 )
+from medusa_core.chats.reasoning import Spans
 from medusa_core.messages import GenerationDone, Role
 from medusa_core.system.resources import resources_dir
 
 log = logging.getLogger(__name__)
 
 FORMAT = "medusa-chat-conversations"
-VERSION = 1
-_SCHEMA = "conversations-1.json"
+VERSION = 2
+_SCHEMA = "conversations-2.json"
 _LATEST_S = 1e11
 
 Json = dict[str, Any]
@@ -103,6 +106,9 @@ def _answer(answer: StoredAnswer) -> Json:
         "state": answer.state.value,
         "settings": settings_as_json(answer.settings),
     }
+    if answer.spans is not None:
+        raw["begins_inside"] = answer.begins_inside
+        raw["spans"] = spans_as_json(answer.spans)
     if answer.done is not None:
         raw["done"] = done_as_json(answer.done)
     packs = [pack for pack in map(_unpacked, answer.packed_steps) if pack is not None]
@@ -154,7 +160,17 @@ def _answer_from_json(raw: Json | None, text: str) -> StoredAnswer:
         settings_from_json(raw["settings"]),
         _done_from_json(raw.get("done"), text),
         tuple(zlib.compress(pack.encode()) for pack in packs),
+        raw.get("begins_inside", False),
+        spans=_spans_from_json(raw.get("spans"), text),
     )
+
+
+def _spans_from_json(raw: Any, text: str) -> Spans | None:
+    """Which of an answer is reasoning; None where that isn't told, or can't be."""
+    try:
+        return None if raw is None else spans_from_json(raw, len(text))
+    except (TypeError, ValueError):
+        return None
 
 
 def _done_from_json(raw: Json | None, text: str) -> GenerationDone | None:

@@ -45,9 +45,9 @@ class JsonPieces:
         self._more()
         found = _OURS.match(self._text)
         self.is_ours = found is not None
-        if found is not None and int(found[1]) != VERSION:
+        if found is not None and int(found[1]) > VERSION:
             raise ConversationFileError(
-                f"The file has version {found[1]}; this program reads version {VERSION}.",
+                f"The file has version {found[1]}; this program reads versions up to {VERSION}.",
                 "Update Medusa Chat.",
             )
         self._at = found.end() if found else self._skip_space()

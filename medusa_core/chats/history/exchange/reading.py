@@ -56,7 +56,7 @@ class ConversationFile:
         self.num_conversations, self.num_refused, self.reasons = found
 
     def __iter__(self) -> Iterator[Json]:
-        """Each conversation, checked, as `conversations-1.json` describes it."""
+        """Each conversation, checked, as `conversations-2.json` describes it."""
         self._lines.seek(0)
         for line in self._lines:
             yield json.loads(line)

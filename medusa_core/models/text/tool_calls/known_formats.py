@@ -69,15 +69,8 @@ _FUNCTIONARY = ToolCallFormat(
 )
 
 
-def known_format(template: str, *, takes_tools: bool) -> ToolCallFormat | None:
-    """The form of a template's models; None where it is to be learned.
-
-    Args:
-        template: The template.
-        takes_tools: It mentions tools.
-    """
-    if not takes_tools:
-        return _GEMMA if "<start_of_turn>" in template else None
+def known_format(template: str) -> ToolCallFormat | None:
+    """The form of a template's models; None where it is to be learned."""
     if _CHANNEL in template:
         return _HARMONY
     if ">>>${recipient}" in template:
@@ -86,7 +79,9 @@ def known_format(template: str, *, takes_tools: bool) -> ToolCallFormat | None:
 
 
 def unwritten_format(template: str) -> ToolCallFormat | None:
-    """The form of a template that describes functions but writes no calls that can be read."""
+    """The form of models whose template shows none; None where they have none."""
+    if "<start_of_turn>" in template:
+        return _GEMMA
     if "<|tool_call|>" in template:
         return _GRANITE_3
     if "<|im_start|>" in template and "List of tools: " in template:

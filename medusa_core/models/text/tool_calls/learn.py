@@ -56,20 +56,18 @@ class _UnclearError(Exception):
     """The rendered calls don't show a form."""
 
 
-def learn_tool_call_format(render: Render, source: str, *, takes_tools: bool) -> ToolCallFormat:
+def learn_tool_call_format(render: Render, source: str) -> ToolCallFormat:
     """The form in which a model writes tool calls.
 
     Args:
         render: Renders messages, with an open answer or not, and tools.
         source: The template.
-        takes_tools: The template mentions tools at all.
 
     Returns:
         `DESCRIBED_JSON` where the template shows no form that is read back.
     """
-    known = known_format(source, takes_tools=takes_tools)
-    if known is not None or not takes_tools:
-        return known or DESCRIBED_JSON
+    if (known := known_format(source)) is not None:
+        return known
     learner = _Learner(render)
     try:
         found = learner.learn()

@@ -1,0 +1,194 @@
+"""How one chat template takes conversations: learned from probes, checked on every prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+from medusa_core.errors import TemplateError
+from medusa_core.messages import THINK_TAGS, ChatMessage, ReasoningFormat, Role, ToolCall
+from medusa_core.models.text.conversation_form import Calls, ConversationForm, Systems
+from medusa_core.models.text.presence import first_missing
+
+_EXCERPT_CHARS = 40
+
+# Words that no template holds: only a text that is unique can be missed.
+_SYSTEMS, _USERS, _ANSWERS = (
+    [ChatMessage(role, f"{role.value} probe {letter}q7") for letter in "abcd"]
+    for role in (Role.SYSTEM, Role.USER, Role.ASSISTANT)
+)
+_CALLS = [
+    ToolCall(
+        f"call_probe_{letter}_0123456", f"probe_{letter}", f'{{"key_{letter}": "is {letter}"}}'
+    )
+    for letter in "xy"
+]
+_RESULTS = [
+    ChatMessage(Role.TOOL, f"result of {call.name}", tool_name=call.name, call_id=call.call_id)
+    for call in _CALLS
+]
+_TOOLS = tuple(
+    json.dumps({"name": call.name, "description": "", "parameters": {"type": "object"}})
+    for call in _CALLS
+)
+_SYSTEM_PROBE = (
+    *(_SYSTEMS[0], _SYSTEMS[1], _USERS[0], _ANSWERS[0], _SYSTEMS[2], _USERS[1], _ANSWERS[1]),
+    _SYSTEMS[3],
+)
+_NEIGHBOUR_PROBES = (
+    (_USERS[0], _USERS[1], _ANSWERS[0], _ANSWERS[1], _USERS[2]),
+    (_ANSWERS[0], _USERS[0]),
+)
+_END = (_ANSWERS[1], _USERS[1])
+
+
+def _call_probe(text: str, count: int) -> tuple[ChatMessage, ...]:
+    """A conversation with an answer that calls so many functions."""
+    answer = ChatMessage(Role.ASSISTANT, text, tool_calls=tuple(_CALLS[:count]))
+    return (_USERS[0], answer, *_RESULTS[:count], *_END)
+
+
+class ConversationFit:
+    """Rewrites conversations for one template so that their prompts hold all texts in order.
+
+    What the template does to a second system message, to neighbours of one role and to calls is
+    found by rendering probes when a conversation first has such. So a form depends on the template
+    alone, and a longer conversation begins as the shorter one did. The prompt is checked all the
+    same: where a text is missing, forms that change more are tried.
+    """
+
+    def __init__(self, render: Callable[[Sequence[ChatMessage], tuple[str, ...]], str]) -> None:
+        """Learn nothing yet.
+
+        Args:
+            render: Renders messages, with functions that may be called.
+        """
+        self._render = render
+        self._call_forms: dict[bool, ConversationForm] = {}
+
+    def fit(
+        self,
+        messages: Sequence[ChatMessage],
+        render: Callable[[Sequence[ChatMessage]], str],
+        has_tools: bool,
+        reasoning: ReasoningFormat = THINK_TAGS,
+    ) -> tuple[ChatMessage, ...]:
+        """Rewrite a conversation so that the template shows all of it.
+
+        Args:
+            messages: The conversation.
+            render: Renders it as it will be read.
+            has_tools: The model may call functions.
+            reasoning: How the model's answers set it apart.
+
+        Raises:
+            TemplateError: It refuses the conversation in every form, or leaves out a message.
+        """
+        problem: TemplateError | None = None
+        tried: list[tuple[ChatMessage, ...]] = []
+        for form in self._form(messages, has_tools).alternatives():
+            turns = form.apply(messages)
+            if turns in tried:
+                continue
+            tried.append(turns)
+            try:
+                prompt = render(turns)
+            except TemplateError as error:
+                if not error.data.get("is_refusal"):
+                    raise
+                problem = problem or error
+            else:
+                if first_missing(turns, prompt, reasoning) is None:
+                    return turns
+                problem = problem or _left_out(messages, prompt, reasoning)
+        assert problem is not None  # there is one form at least
+        raise problem
+
+    def _form(self, messages: Sequence[ChatMessage], has_tools: bool) -> ConversationForm:
+        """The form for conversations with what this one has."""
+        roles = [message.role for message in messages]
+        form = ConversationForm()
+        if Role.TOOL in roles or any(message.tool_calls for message in messages):
+            form = self._call_form(has_tools)
+        if Role.SYSTEM in roles:
+            form = form._replace(systems=self._systems)
+        if form.systems or roles[:1] != [Role.USER] or _has_neighbours(roles):
+            form = form._replace(merges=self._merges)
+        return form
+
+    @cached_property
+    def _systems(self) -> Systems:
+        forms = [ConversationForm(one, self._merges) for one in Systems]
+        return self._first_fitting(forms, [_SYSTEM_PROBE], ()).systems
+
+    @cached_property
+    def _merges(self) -> bool:
+        forms = [ConversationForm(merges=merges) for merges in (False, True)]
+        return self._first_fitting(forms, _NEIGHBOUR_PROBES, ()).merges
+
+    def _call_form(self, has_tools: bool) -> ConversationForm:
+        found = self._call_forms.get(has_tools)
+        if found is None:
+            tools = _TOOLS if has_tools else ()
+            forms = [
+                ConversationForm(calls=calls, has_text_arguments=texts, has_short_ids=short)
+                for calls in Calls
+                for texts in (False, True)
+                for short in (False, True)
+                if calls is not Calls.SPLIT
+            ]
+            found = self._first_fitting(forms, [_call_probe("", 1)], tools)
+            found = self._first_fitting(
+                [found._replace(calls_with_text=calls) for calls in Calls],
+                [_call_probe(_ANSWERS[0].content, 1)],
+                tools,
+            )
+            found = self._first_fitting(
+                [found._replace(parallel_calls=calls) for calls in Calls],
+                [_call_probe("", 2)],
+                tools,
+            )
+            self._call_forms[has_tools] = found
+        return found
+
+    def _first_fitting(
+        self,
+        forms: Sequence[ConversationForm],
+        probes: Iterable[Sequence[ChatMessage]],
+        tools: tuple[str, ...],
+    ) -> ConversationForm:
+        """The first form in which all probes are shown; the first one if there is none."""
+        fitting = (
+            form for form in forms if all(self._shows(form.apply(one), tools) for one in probes)
+        )
+        return next(fitting, forms[0])
+
+    def _shows(self, messages: Sequence[ChatMessage], tools: tuple[str, ...]) -> bool:
+        try:
+            prompt = self._render(messages, tools)
+        except TemplateError as error:
+            if not error.data.get("is_refusal"):
+                raise
+            return False
+        return first_missing(messages, prompt) is None
+
+
+def _has_neighbours(roles: Sequence[Role]) -> bool:
+    return any(a is b for a, b in pairwise(roles))
+
+
+def _left_out(
+    messages: Sequence[ChatMessage], prompt: str, reasoning: ReasoningFormat
+) -> TemplateError:
+    """The error that names the message which isn't in the prompt."""
+    index = first_missing(messages, prompt, reasoning) or 0
+    message = messages[index]
+    text = message.content or next((call.name for call in message.tool_calls), "")
+    excerpt = text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}…"
+    return TemplateError(
+        f"The chat template leaves out message {index + 1} ({message.role.value}): {excerpt!r}.",
+        "Put its text into the message before or after it, or choose another model.",
+        is_refusal=True,
+    )

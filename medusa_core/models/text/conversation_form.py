@@ -1,0 +1,180 @@
+"""Conversations rewritten for chat templates that don't take them as they are.
+
+Templates were written for one system message at the start, then user and assistant in turns. What
+else a client sends they render, refuse, move to the top or leave out. A form rewrites a message
+near its place, never at the top: a longer conversation then begins with the shorter one's tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from medusa_core.messages import ChatMessage, Role, ToolCall
+from medusa_core.models.text.turns import without_tools
+
+_ID_CHARS = 9  # of a call's id, where the template demands it (Mistral)
+
+
+class Systems(IntEnum):
+    """Where system messages stay system messages; elsewhere they are a user's text."""
+
+    ANYWHERE = 0
+    FIRST = 1
+    NOWHERE = 2
+
+
+class Calls(IntEnum):
+    """How an answer with calls of functions is given to the template."""
+
+    KEPT = 0
+    SPLIT = 1  # text and each call in answers of their own, each call followed by its result
+    TEXT = 2
+
+
+class ConversationForm(NamedTuple):
+    """A way to rewrite a conversation.
+
+    Attributes:
+        systems: Where system messages stay.
+        merges: Join neighbours of one role, and let a user begin.
+        calls: How answers with calls are given.
+        calls_with_text: The same for those that say something, too.
+        parallel_calls: The same for those with several calls.
+        has_text_arguments: Arguments of calls are JSON texts instead of objects.
+        has_short_ids: Ids of calls have nine letters and digits.
+    """
+
+    systems: Systems = Systems.ANYWHERE
+    merges: bool = False
+    calls: Calls = Calls.KEPT
+    calls_with_text: Calls = Calls.KEPT
+    parallel_calls: Calls = Calls.KEPT
+    has_text_arguments: bool = False
+    has_short_ids: bool = False
+
+    def apply(self, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+        """Rewrite a conversation; all texts stay, in their order."""
+        turns: Iterable[ChatMessage] = self._rewrite_calls(messages)
+        if self.systems is not Systems.ANYWHERE:
+            turns = _fold_systems(turns, keeps_first=self.systems is Systems.FIRST)
+        return tuple(_merge(turns) if self.merges else turns)
+
+    def alternatives(self) -> Iterator[ConversationForm]:
+        """This form, then those that change more, the least change first."""
+        for calls in Calls:
+            for systems in Systems:
+                for merges in (False, True):
+                    if systems >= self.systems and merges >= self.merges:
+                        yield self._replace(
+                            systems=systems,
+                            merges=merges,
+                            calls=max(calls, self.calls),
+                            calls_with_text=max(calls, self.calls_with_text),
+                            parallel_calls=max(calls, self.parallel_calls),
+                        )
+
+    def _rewrite_calls(self, messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
+        index = 0
+        while index < len(messages):
+            message = messages[index]
+            start = index = index + 1
+            if message.role is not Role.TOOL and not message.tool_calls:
+                yield message
+                continue
+            while index < len(messages) and messages[index].role is Role.TOOL:
+                index += 1
+            way = self._way(message)
+            round_ = (message, *messages[start:index])
+            if way is Calls.TEXT:
+                yield from without_tools(round_)
+            else:
+                yield from map(self._with_calls, _split(*round_) if way is Calls.SPLIT else round_)
+
+    def _way(self, message: ChatMessage) -> Calls:
+        with_text = self.calls_with_text if message.content else Calls.KEPT
+        parallel = self.parallel_calls if len(message.tool_calls) > 1 else Calls.KEPT
+        return max(self.calls, with_text, parallel)
+
+    def _with_calls(self, message: ChatMessage) -> ChatMessage:
+        calls = tuple(map(self._call, message.tool_calls))
+        return message._replace(tool_calls=calls, call_id=self._id(message.call_id))
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        # Arguments are parsed for the template: a text in JSON becomes a text.
+        arguments = json.dumps(call.arguments) if self.has_text_arguments else call.arguments
+        return ToolCall(self._id(call.call_id), call.name, arguments)
+
+    def _id(self, call_id: str) -> str:
+        if not self.has_short_ids or (len(call_id) == _ID_CHARS and call_id.isalnum()):
+            return call_id
+        return hashlib.sha256(call_id.encode()).hexdigest()[:_ID_CHARS] if call_id else ""
+
+
+def _joined(*texts: str) -> str:
+    """Texts with blank lines between them."""
+    return "\n\n".join(text for text in texts if text)
+
+
+def _fold_systems(messages: Iterable[ChatMessage], *, keeps_first: bool) -> Iterator[ChatMessage]:
+    """Make system messages the beginning of the user's message after them, else one of their own.
+
+    Those at the start of the conversation become one system message if that is kept.
+    """
+    texts: list[str] = []
+    may_keep = keeps_first
+    for message in messages:
+        if message.role is Role.SYSTEM:
+            texts.append(message.content)
+            continue
+        if may_keep and texts:
+            yield ChatMessage(Role.SYSTEM, _joined(*texts))
+        elif message.role is Role.USER:
+            message = message._replace(content=_joined(*texts, message.content))
+        elif any(texts):
+            yield ChatMessage(Role.USER, _joined(*texts))
+        texts, may_keep = [], False
+        yield message
+    if texts:
+        yield ChatMessage(Role.SYSTEM if may_keep else Role.USER, _joined(*texts))
+
+
+def _merge(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
+    """Join neighbours of one role, and put an empty user's message before an answer at the start.
+
+    An answer's tokens are lost where it is joined: they are those of one answer.
+    """
+    last: ChatMessage | None = None
+    for message in messages:
+        if last is not None and last.role is message.role and _can_join(last):
+            content = _joined(last.content, message.content)
+            last = ChatMessage(last.role, content, tool_calls=message.tool_calls)
+            continue
+        if last is not None:
+            yield last
+        if message.role is Role.ASSISTANT and (last is None or last.role is Role.SYSTEM):
+            yield ChatMessage(Role.USER, "")
+        last = message
+    if last is not None:
+        yield last
+
+
+def _can_join(message: ChatMessage) -> bool:
+    return message.role is not Role.TOOL and not message.tool_calls
+
+
+def _split(answer: ChatMessage, *results: ChatMessage) -> Iterator[ChatMessage]:
+    """The text of an answer, then each call with its result behind it."""
+    left = list(results)
+    if answer.content:
+        yield answer._replace(tool_calls=())
+    for call in answer.tool_calls:
+        yield ChatMessage(Role.ASSISTANT, "", tool_calls=(call,))
+        own = next((one for one in left if one.call_id == call.call_id), None)
+        if own is not None:
+            left.remove(own)
+            yield own
+    yield from left

@@ -1,0 +1,124 @@
+"""Checks that a rendered prompt holds every message of a conversation, in order."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from medusa_core.chats.reasoning import answer_text, find_spans
+from medusa_core.messages import THINK_TAGS, ChatMessage, ReasoningFormat, Role
+
+_TAIL_CHARS = 40
+# Reasoning ends with a tag: whatever a template drops of an answer does.
+_TAG_END = re.compile(r"[>\]]")
+_UNICODE_ESCAPES = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+")
+_IGNORED = re.compile(r"""\\+[nrtbf]?|[\s"'<>&/]+""")
+
+
+def first_missing(
+    messages: Sequence[ChatMessage], prompt: str, reasoning: ReasoningFormat = THINK_TAGS
+) -> int | None:
+    """Index of the first message whose text isn't in the prompt behind the text of those before.
+
+    Reasoning in answers may be missing: templates drop it on purpose.
+
+    Args:
+        messages: The conversation.
+        prompt: Its rendering.
+        reasoning: How answers set it apart.
+
+    Returns:
+        None if all texts are there, in the order of the messages.
+    """
+    finder = _Finder(prompt)
+    for index, message in enumerate(messages):
+        is_answer = message.role is Role.ASSISTANT
+        content = _said(message.content, reasoning) if is_answer else message.content
+        texts = [content, *(text for call in message.tool_calls for text in _call_texts(*call[1:]))]
+        if not finder.find(texts) and not (is_answer and finder.find([_tail(content), *texts[1:]])):
+            return index
+    return None
+
+
+class _Finder:
+    """Finds texts from a position on that only moves forward.
+
+    The earliest match is taken, so the position is never behind the true one. Only where a text
+    isn't found as it is are white space and escapes normalized, once for the rest of the prompt:
+    the whole check takes time in proportion to the prompt.
+    """
+
+    def __init__(self, prompt: str) -> None:
+        self._rest = prompt
+        self._position = 0
+        self._is_normal = False
+
+    def find(self, texts: Iterable[str]) -> bool:
+        """Move behind these texts, which may come in any order; False if one isn't there."""
+        stripped = [text.strip() for text in texts]
+        if not self._is_normal:
+            if self._move(stripped):
+                return True
+            self._rest, self._position = _normalized(self._rest[self._position :]), 0
+            self._is_normal = True
+        return self._move([_normalized(text) for text in stripped])
+
+    def _move(self, texts: Iterable[str]) -> bool:
+        end = self._position
+        for text in texts:
+            at = self._rest.find(text, self._position)
+            if at < 0:
+                return False
+            end = max(end, at + len(text))
+        self._position = end
+        return True
+
+
+def _normalized(text: str) -> str:
+    """A text without what white space and escapes of JSON and HTML change, whichever were used."""
+    text = html.unescape(html.unescape(text)) if "&" in text else text
+    return _IGNORED.sub("", _UNICODE_ESCAPES.sub(_unescaped, text))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    codes = re.findall("[0-9a-fA-F]{4}", found[0])
+    return bytes.fromhex("".join(codes)).decode("utf-16-be", "replace")
+
+
+def _call_texts(name: str, arguments: str) -> Iterator[str]:
+    """What must be shown of a call: its name, and keys and values of its arguments."""
+    yield name
+    try:
+        yield from _leaves(json.loads(arguments or "{}"))
+    except (ValueError, RecursionError):
+        yield arguments
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, str):
+        yield value
+    elif value is not None and not isinstance(value, bool):  # which Python writes in another way
+        yield json.dumps(value)
+
+
+def _said(content: str, reasoning: ReasoningFormat) -> str:
+    """An answer without reasoning; its text may hold the tags that its tokens were."""
+    if not any(tag in content for tag in reasoning.tags):
+        return content
+    tags = reasoning._replace(tokens=())
+    return answer_text(content, find_spans((), content, tags))
+
+
+def _tail(content: str) -> str:
+    """The end of an answer, without reasoning in a format that isn't known."""
+    return _TAG_END.split(content)[-1][-_TAIL_CHARS:]
