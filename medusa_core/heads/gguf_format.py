@@ -52,5 +52,6 @@ def gguf_format_registry() -> Registry[GgufHeadsFormat]:
 def find_gguf_format(gguf: Gguf) -> GgufHeadsFormat | None:
     """The architecture of a file of heads; None for a model."""
     specs = gguf_format_registry().specs
-    own = (spec for spec in specs if spec.architecture == gguf.architecture)
+    architecture = gguf.architecture.replace("_", "-")  # some converters write gemma4_assistant
+    own = (spec for spec in specs if spec.architecture == architecture)
     return next((spec for spec in own if spec.serves(gguf.tensors)), None)

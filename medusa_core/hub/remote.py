@@ -20,7 +20,7 @@ from medusa_core.hub.refusals import access_error, unreachable, unreadable
 from medusa_core.hub.settings import HubSettings
 from medusa_core.hub.wire import BrokenError, Head, Wire
 from medusa_core.messages import HeadsShape
-from medusa_core.models.checkpoints.gguf_config import config_of
+from medusa_core.models.checkpoints.gguf_config import config_of, gguf_errors
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.system.files.gguf import Gguf, read_beginning
 from medusa_core.system.files.safetensors_header import (
@@ -135,7 +135,8 @@ def _gguf_header(
 def _model_in(gguf: Gguf) -> tuple[ModelConfig, HeadsShape]:
     """Sizes of a model and of heads among its tensors."""
     raw, *others = config_of(gguf)
-    config = parse_config(raw, *others)
+    with gguf_errors(gguf):
+        config = parse_config(raw, *others)
     if not any(".nextn." in name for name in gguf.tensors):
         return config, HeadsShape()
     from medusa_core.heads.kind import shape_within  # takes torch along

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medusa_core.models.checkpoints.gguf_config import config_of
+from medusa_core.models.checkpoints.gguf_config import config_of, gguf_errors
 from medusa_core.models.checkpoints.gguf_naming import model_name
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.system.files.gguf import Gguf, is_gguf, read_gguf
@@ -213,7 +213,8 @@ class GgufFiles(ModelFiles):
 
     @cached_property
     def config(self) -> ModelConfig:
-        return parse_config(*self._config_parts)
+        with gguf_errors(self.headers):
+            return parse_config(*self._config_parts)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

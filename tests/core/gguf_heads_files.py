@@ -243,10 +243,12 @@ _BESIDE_BLOCKS = {
 }
 
 
-def write_assistant_gguf(path: Path, spec: AssistantSpec, kind: str = "f32") -> Path:
+def write_assistant_gguf(
+    path: Path, spec: AssistantSpec, kind: str = "f32", architecture: str = "gemma4-assistant"
+) -> Path:
     """Write a Gemma 4 assistant as one file, without its clusters; returns it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = gguf.GGUFWriter(path, "gemma4-assistant")
+    writer = gguf.GGUFWriter(path, architecture)
     add_base_model(writer, BASE_MODEL)
     windows = [its != GLOBAL for its in spec.kinds]
     count, heads = len(windows), (spec.kv_heads, spec.global_kv_heads)

@@ -370,6 +370,8 @@ def test_from_a_gguf_file_it_drafts_the_same(name: str, tmp_path: Path) -> None:
     folder = write_assistant(tmp_path / "assistant", spec)
     file = write_assistant_gguf(tmp_path / "x.gguf", SPECS[name])
     assert read_shape(file) == read_shape(folder)
+    other = write_assistant_gguf(tmp_path / "y.gguf", SPECS[name], architecture="gemma4_assistant")
+    assert read_shape(other) == read_shape(folder)
     found = []
     for heads in (folder, file):
         target = load_target(tmp_path / "model", heads, LoadOptions("float64", "cpu"))

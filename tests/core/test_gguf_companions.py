@@ -61,6 +61,7 @@ def test_what_goes_with_a_model_is_told_and_not_called_damage(
     ("architecture", "what"),
     [
         ("gemma4-assistant", "a Gemma 4 assistant, a drafter for"),
+        ("gemma4_assistant", "a Gemma 4 assistant, a drafter for"),
         ("eagle3", "an EAGLE-3 drafter for"),
         ("dflash", "a DFlash drafter for"),
     ],

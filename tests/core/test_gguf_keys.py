@@ -11,6 +11,7 @@ from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, ModelError, TokenizerError
 from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.text.gguf_tokenizer import make_gguf_tokenizer
 from medusa_core.system.files.gguf import read_gguf
 
 Add = Callable[[gguf.GGUFWriter], None]
@@ -186,3 +187,46 @@ def test_a_vocabulary_of_words_without_merges_is_refused(tmp_path: Path) -> None
         _ = ModelFiles.open(written(tmp_path / "x.gguf", byte_level)).tokenizer
     path = written(tmp_path / "y.gguf", byte_level, lambda w: w.add_token_merges(["a b"]))
     assert len(ModelFiles.open(path).tokenizer.encode("ab")) == 1
+
+
+@pytest.mark.parametrize("context", [0, 2**31 - 1])
+def test_a_size_that_makes_no_sense_is_told_by_the_key_of_the_file(
+    context: int, tmp_path: Path
+) -> None:
+    path = written(
+        tmp_path / "x.gguf",
+        lambda w: w.add_context_length(context),
+        lambda w: w.add_block_count(1),
+        lambda w: w.add_token_list(["a", "b"]),
+    )
+    with pytest.raises(ModelError) as caught:
+        _ = ModelFiles.open(path).config
+    assert caught.value.message.startswith(f"x.gguf: llama.context_length is {context}")
+    assert "config.json" not in caught.value.message + caught.value.hint
+    assert "GGUF" in caught.value.hint
+
+
+def test_tokens_whose_kinds_are_missing_are_special_by_their_keys_and_names(tmp_path: Path) -> None:
+    texts = [
+        *_BYTES,
+        *("<b", "ST", "STO"),
+        "<|im_start|>",
+        "<|im_end|>",
+        "<end_of_turn>",
+        "<\uff5cUser\uff5c>",
+        "STOP",
+        "<b>",
+    ]
+    path = written(
+        tmp_path / "x.gguf",
+        lambda w: w.add_tokenizer_model("gpt2"),
+        lambda w: w.add_tokenizer_pre("gpt-2"),
+        lambda w: w.add_token_list(texts),
+        lambda w: w.add_token_merges(["< b", "<b >", "S T", "ST O", "STO P"]),
+        lambda w: w.add_eos_token_id(texts.index("STOP")),
+    )
+    tokenizer, _ = make_gguf_tokenizer(read_gguf(path))
+    special = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+    assert special == {"<|im_start|>", "<|im_end|>", "<end_of_turn>", "<\uff5cUser\uff5c>", "STOP"}
+    ids = tokenizer.encode("<|im_start|>a<b>", add_special_tokens=False).ids
+    assert ids == [texts.index(text) for text in ("<|im_start|>", "a", "<", "b", ">")]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from medusa_core.errors import CheckpointError, ModelError
@@ -48,6 +50,17 @@ _MORE = {
     "embedding_multiplier": "embedding_scale",
     "residual_multiplier": "residual_scale",
     "logits_scaling": "logit_scale",
+}
+_KEYS = {
+    **_SIZES,
+    **_MORE,
+    "original_max_position_embeddings": "rope.scaling.original_context_length",
+    "head_dim": "attention.key_length",
+    "rope_scaling": "rope.scaling",
+    "num_experts": "expert_count",
+    "num_local_experts": "expert_count",
+    "num_experts_per_tok": "expert_used_count",
+    "moe_intermediate_size": "expert_feed_forward_length",
 }
 _SAMPLING = {
     "temperature": "temp",
@@ -137,6 +150,27 @@ def block_sizes_of(gguf: Gguf, of: Architecture) -> dict[str, Any]:
     raw["head_dim"] = gguf.of_model("attention.key_length") or width_of_heads(raw)
     raw["rope_scaling"] = _scaling(gguf)
     return raw
+
+
+@contextmanager
+def gguf_errors(gguf: Gguf) -> Iterator[None]:
+    """Tell errors about a `config.json` as errors about the keys of a GGUF file.
+
+    Raises:
+        ModelError: What was raised within, of the file that there really is.
+    """
+    try:
+        yield
+    except ModelError as error:
+        if "config.json" not in error.message + error.hint:
+            raise
+        message = error.message.removeprefix("config.json: ")
+        for name, key in _KEYS.items():
+            message = re.sub(rf"\b{name}\b", f"{gguf.architecture}.{key}", message)
+        raise ModelError(
+            f"{gguf.path.name}: {message}",
+            "Download the GGUF file again, or choose another one of this model.",
+        ) from error
 
 
 def base_model_of(gguf: Gguf) -> str | None:

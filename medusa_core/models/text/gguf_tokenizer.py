@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
@@ -24,6 +25,17 @@ _NOT_SWALLOWING = frozenset({"<unk>", "<s>", "<|endoftext|>"})
 _GEMMA4 = "gemma4"  # SentencePiece's pieces, which merges of the file put together
 _MODELS = ("llama", "gpt2", _GEMMA4)
 _NAMED = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
+_SPECIAL_KEYS = (
+    *("bos", "eos", "eot", "eom", "unknown", "padding", "seperator", "separator", "mask", "cls"),
+    *("fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep"),
+)
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
+# Such as <|im_end|>, <\uff5cUser\uff5c>, <end_of_turn>, <|turn>, and [INST].
+_SPECIAL = re.compile(
+    r"<[|\uff5c][^\s<>|\uff5c]{1,60}[|\uff5c]?>|<[^\s<>|]{1,60}\|>|<(?:bos|eos|pad|mask)>"
+    r"|<(?:start|end)_of_(?:turn|image)>|<(?:start|end)_of_(?:text|role)>|<unused\d+>|_?<EOT>"
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS|IMG|THINK|ARGS|CALL_ID)\]"
+)
 _CALLED = ("name", "basename", "finetune")
 _MOST_CHARS = 4096
 _TOKENS = "tokenizer.ggml.tokens"
@@ -51,11 +63,34 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
         raise _damaged(path, "it holds no tokens, or far too long ones")
     if kinds and len(kinds) != len(texts):
         raise _damaged(path, "its tokens have other kinds than there are tokens")
-    kinds = [int(kind) for kind in kinds] or [PieceKind.NORMAL] * len(texts)
+    kinds = [int(kind) for kind in kinds] or _guess_kinds(gguf, texts)
     with tokenizer_errors(f"The tokenizer in {path.name} can't be read", "Download it again."):
         if model == "gpt2":
             return _byte_level(gguf, path, texts, kinds), True
         return _sentencepiece(gguf, path, texts, kinds), False
+
+
+def _guess_kinds(gguf: Gguf, texts: list[str]) -> list[int]:
+    """Kinds of tokens for a file that names none: by its keys, and by what they look like.
+
+    Without them no token would be special: chats would be read as plain text and never end.
+    """
+    keys = (f"tokenizer.ggml.{name}_token_id" for name in _SPECIAL_KEYS)
+    named = {number for key in keys if isinstance(number := gguf.entries.get(key), int)}
+    is_llama = gguf.text("tokenizer.ggml.model") != "gpt2"
+    unknown = gguf.entries.get("tokenizer.ggml.unknown_token_id")
+    kinds: list[int] = []
+    for number, text in enumerate(texts):
+        if is_llama and (number == unknown or text == "<unk>"):
+            kinds.append(PieceKind.UNKNOWN)
+        elif is_llama and _BYTE.fullmatch(text):
+            kinds.append(PieceKind.BYTE)
+        else:
+            # Of byte-level BPE's tokens, <s> is the strikethrough of HTML.
+            is_end = is_llama and text in ("<s>", "</s>")
+            is_special = number in named or is_end or _SPECIAL.fullmatch(text)
+            kinds.append(PieceKind.CONTROL if is_special else PieceKind.NORMAL)
+    return kinds
 
 
 def template_of(gguf: Gguf) -> WrittenTemplate:

@@ -70,6 +70,7 @@ def check_is_model(name: str, entries: Mapping[str, object]) -> None:
         CompanionError: It goes with a model, or does something else.
     """
     kind, architecture = _text(entries, "general.type"), _text(entries, "general.architecture")
+    architecture = architecture.replace("_", "-")  # as some converters spell Gemma 4's assistants
     if architecture in _DRAFTERS:
         raise _drafter(name, _DRAFTERS[architecture], entries)
     if kind in _TYPES:
