@@ -106,6 +106,7 @@ def read_settings_file(path: Path) -> SettingsFile:
     except CheckpointError as error:
         raise SettingsFileError(error.message, _CHOOSE) from error
     _check_kind(raw, path)
+    _check_text(raw, path)
     try:
         _validator()(raw)
     except fastjsonschema.JsonSchemaValueException as error:
@@ -145,6 +146,16 @@ def _is_absent(name: str, value: Any) -> bool:
 
 def _problem(error: fastjsonschema.JsonSchemaValueException) -> str:
     return str(error.message).removeprefix("data.")
+
+
+def _check_text(raw: Mapping[str, Any], path: Path) -> None:
+    """Refuse halves of characters, which no file can be written from."""
+    try:
+        json.dumps(raw, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise SettingsFileError(
+            f"{path.name} can't be used: a text in it holds half a character.", _CHOOSE
+        ) from None
 
 
 def _check_kind(raw: Mapping[str, Any], path: Path) -> None:

@@ -183,7 +183,8 @@ class Executor:
                 except BaseException as again:  # noqa: BLE001 - the first error has been reported
                     self._fail(command, again)
                     if not self._failures.is_lost:
-                        self._free()
+                        freed = self._free()
+                        self._send(Unloaded(before.session_id, before.request_id, freed))
 
     def _calibrate(self, command: Calibrate) -> None:
         self._measurements.wait(command)

@@ -174,7 +174,7 @@ class ModelState:
                 self._take_speeds(event)
             case Planned():
                 self.status = replace(self.status, planned=event)
-            case Unloaded():
+            case Unloaded() if self.status.phase is not Phase.FAILED:
                 self.status = ModelStatus(Phase.ASLEEP)
             case Failed(request_id=self._load_id):
                 self.status = ModelStatus(Phase.FAILED, failed=event)

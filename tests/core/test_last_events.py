@@ -233,6 +233,7 @@ def test_a_load_that_fails_fails_once_where_the_model_before_does_not_come_back(
     engine.submit(Calibrate("", "there is none"))
     assert isinstance(engine.wait("there is none", *LAST), Failed)
     monkeypatch.undo()
+    assert engine.of("load", Unloaded)  # nobody goes on to name the model before
     assert isinstance(engine.load(load_command(folders, "works")), ModelLoaded)
     check(engine, "fails")
 

@@ -22,6 +22,7 @@ from medusa_core.messages import (
     ModelLoaded,
     Race,
     Raced,
+    Unloaded,
 )
 from tests.core.test_messages import EXAMPLES
 
@@ -92,6 +93,19 @@ def test_a_refused_model_gives_way_to_the_one_from_before() -> None:
     assert state.status.failed is not None, "it can still be told why"
     assert state.choice_of(second.request_id) == other
     assert state.choice_of("unknown") is None
+
+
+def test_a_refused_model_stays_told_where_the_one_from_before_does_not_come_back() -> None:
+    state = ModelState(demo_choice())
+    first = state.load()
+    _loads(state, first.request_id)
+    second = state.load(ModelChoice("Other", Path("/other")))
+    failed = Failed(second.session_id, second.request_id, "ModelError", "No.", "")
+    state.take(failed)
+    gone = Unloaded(first.session_id, first.request_id, 0)
+    assert state.concerns(gone)
+    state.take(gone)
+    assert (state.status.phase, state.status.failed) == (Phase.FAILED, failed)
 
 
 def test_of_two_models_asked_for_the_last_one_is_the_one_that_answers() -> None:

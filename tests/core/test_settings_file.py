@@ -73,6 +73,8 @@ def changed(path: Path, **values: Any) -> Path:
         ({"version": "1"}, "version must be same as const definition: 1"),
         ({"preferences": {"theme": "pink"}}, "preferences.theme must be one of"),
         ({"preferences": {"zoom": "1"}}, "preferences.zoom must be number"),
+        ({"preferences": {"font_family": "\ud800"}}, "half a character"),
+        ({"preferences": {"shortcuts": {"stop": "\udfff"}}}, "half a character"),
         ({"preferences": {"zoom": 9}}, "preferences.zoom must be smaller"),
         ({"preferences": []}, "preferences must be object"),
         ({"preferences": {"shortcuts": {"stop": 3}}}, "must be string"),
