@@ -73,6 +73,10 @@ TEMPLATES = {
     + "{% endfor %}"
     + _END,
     "insists on alternation": _ALTERNATES,
+    "insists on alternation but for calls": "{% set ns = namespace(n=0) %}{% for m in messages %}"
+    "{% if m.role != 'tool' and not m.tool_calls %}{% if (m.role == 'user') != (ns.n % 2 == 0) %}"
+    "{{ raise_exception('Roles must alternate.') }}{% endif %}{% set ns.n = ns.n + 1 %}"
+    "{% endif %}{% endfor %}" + _ALL,
     "iterates over tools": "{% for t in tools %}{{ t | tojson }}{% endfor %}" + _ALL,
     "wants functions as a text": "{{ 'Functions: ' + functions + datetime }}" + _ALL,
     "drops calls without tools": _ALL.replace(_CALLS, "{% if tools %}" + _CALLS + "{% endif %}"),
@@ -243,6 +247,19 @@ def test_native_calls_stay_where_the_template_writes_them(tiny: Target) -> None:
     assert '[weather {"place": "Köln for weather"' in with_tools
     without = transcribe(CALLED[:4], None, target).prompt
     assert '{"name": "weather", "arguments": {"place": "Köln for weather"' in without
+
+
+def test_only_the_calls_that_a_template_refuses_become_text(tiny: Target) -> None:
+    target = with_template(tiny, TEMPLATES["insists on alternation but for calls"])
+    before = (ASK, says("", call("weather")), result("weather", "cold"), AGAIN, MORE)
+    prompt = transcribe(before, None, target).prompt
+    assert "[weather {" in prompt
+    # A user speaks right behind a result, where this template wants an answer.
+    messages = (*before, says("", call("clock")), result("clock", "late"), THIRD)
+    longer = transcribe(messages, None, target).prompt
+    assert longer.startswith(prompt.removesuffix("<|assistant|>"))
+    assert '{"name": "clock", "arguments"' in longer
+    assert longer.endswith("late\n\nthird question<|assistant|>")
 
 
 def test_parallel_calls_are_split_for_a_template_that_takes_one(tiny: Target) -> None:

@@ -4,7 +4,8 @@ import json
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,7 @@ COLUMNS: dict[str, tuple[ChatMessage, ...]] = {
     "parallel, tools": PARALLEL,
     "parallel, none": PARALLEL,
     "T,S": (*HISTORY[:4], LATER),
+    "T,U": (*HISTORY[:4], MORE, AGAIN, THIRD),
 }
 
 
@@ -109,16 +111,35 @@ def paired(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     return turns
 
 
+def rendered(
+    template: ChatTemplate, messages: tuple[ChatMessage, ...], tools: tuple[str, ...] = ()
+) -> str:
+    """The prompt of a conversation in the form that the template takes."""
+
+    def render(turns: Sequence[ChatMessage]) -> str:
+        return template.render(turns, tools=tools)
+
+    return render(template.conversations.fit(messages, render, bool(tools)))
+
+
+def only_grows(template: ChatTemplate, messages: tuple[ChatMessage, ...]) -> bool:
+    """Does each prompt begin with the one before, up to the end of its question?"""
+    roles = [message.role for message in messages]
+    answers = [n for n, role in enumerate(roles) if role is Role.ASSISTANT]
+    ends = [n for n in answers if roles[n - 1] is not Role.ASSISTANT]
+    prompts = [rendered(template, messages[:end]) for end in (*ends, len(messages))]
+    for end, (before, after) in zip(ends, pairwise(prompts), strict=True):
+        word = words_of(messages[end - 1])[-1]
+        if not after.startswith(before[: before.rindex(word) + len(word)]):
+            return False
+    return True
+
+
 def state(template: ChatTemplate, title: str) -> str:
     """What becomes of a conversation: `·`, `ERR`, `LOST` or `moved`."""
     messages = COLUMNS[title]
-    tools = TOOLS if title.endswith(", tools") else ()
-
-    def render(turns: tuple[ChatMessage, ...]) -> str:
-        return template.render(turns, tools=tools)
-
     try:
-        prompt = render(template.conversations.fit(messages, render, bool(tools)))
+        prompt = rendered(template, messages, TOOLS if title.endswith(", tools") else ())
     except TemplateError as error:
         print(title, error)
         return "ERR"
@@ -149,3 +170,21 @@ def test_every_template_shows_every_conversation(folder: Path) -> None:
         print(f"{path.stem[:38]:38}", *(f"{one:>15}" for one in states))
     print(counts)
     assert set(counts) == {"·"}
+
+
+def test_a_longer_conversation_begins_as_the_shorter_one(folder: Path) -> None:
+    plain = (RULE, ASK, ANSWER, MORE, AGAIN, THIRD)
+    unusual = (
+        *(RULE, SECOND, ASK, ANSWER, LATER, MORE, AGAIN, THIRD, ASK, ANSWER, AGAIN, SECOND),
+        *(ANSWER, MORE),
+    )
+    num_checked, rewriting = 0, []
+    for path in sorted((folder / "templates").glob("*.jinja")):
+        template = ChatTemplate(path.read_text(encoding="utf-8"), TOKENS)
+        if not only_grows(template, plain):  # it rewrites what came before by itself
+            rewriting.append(path.stem)
+            continue
+        assert only_grows(template, unusual), path.stem
+        num_checked += 1
+    print(rewriting)
+    assert num_checked > 60

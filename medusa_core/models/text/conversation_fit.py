@@ -41,13 +41,21 @@ _NEIGHBOUR_PROBES = (
     (_USERS[0], _USERS[1], _ANSWERS[0], _ANSWERS[1], _USERS[2]),
     (_ANSWERS[0], _USERS[0]),
 )
-_END = (_ANSWERS[1], _USERS[1])
 
 
-def _call_probe(text: str, count: int) -> tuple[ChatMessage, ...]:
-    """A conversation with an answer that calls so many functions."""
-    answer = ChatMessage(Role.ASSISTANT, text, tool_calls=tuple(_CALLS[:count]))
-    return (_USERS[0], answer, *_RESULTS[:count], *_END)
+def _call_probe(text: str, num_calls: int, *, is_answered: bool = True) -> tuple[ChatMessage, ...]:
+    """A conversation with an answer that calls functions."""
+    answer = ChatMessage(Role.ASSISTANT, text, tool_calls=tuple(_CALLS[:num_calls]))
+    end = (_ANSWERS[1], _USERS[1]) if is_answered else (_USERS[1],)
+    return (_USERS[0], answer, *_RESULTS[:num_calls], *end)
+
+
+# By the field of a form that they decide.
+_CALL_PROBES = {
+    "calls_with_text": _call_probe(_ANSWERS[0].content, 1),
+    "parallel_calls": _call_probe("", 2),
+    "calls_before_question": _call_probe("", 1, is_answered=False),
+}
 
 
 class ConversationFit:
@@ -133,23 +141,20 @@ class ConversationFit:
         if found is None:
             tools = _TOOLS if has_tools else ()
             forms = [
-                ConversationForm(calls=calls, has_text_arguments=texts, has_short_ids=short)
-                for calls in Calls
+                ConversationForm(
+                    merges=self._merges,
+                    calls=calls,
+                    has_text_arguments=texts,
+                    has_short_ids=short,
+                )
+                for calls in (Calls.KEPT, Calls.TEXT)
                 for texts in (False, True)
                 for short in (False, True)
-                if calls is not Calls.SPLIT
             ]
             found = self._first_fitting(forms, [_call_probe("", 1)], tools)
-            found = self._first_fitting(
-                [found._replace(calls_with_text=calls) for calls in Calls],
-                [_call_probe(_ANSWERS[0].content, 1)],
-                tools,
-            )
-            found = self._first_fitting(
-                [found._replace(parallel_calls=calls) for calls in Calls],
-                [_call_probe("", 2)],
-                tools,
-            )
+            for name, probe in _CALL_PROBES.items():
+                forms = [ConversationForm(**{**found._asdict(), name: calls}) for calls in Calls]
+                found = self._first_fitting(forms, [probe], tools)
             self._call_forms[has_tools] = found
         return found
 

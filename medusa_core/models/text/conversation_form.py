@@ -44,6 +44,7 @@ class ConversationForm(NamedTuple):
         calls: How answers with calls are given.
         calls_with_text: The same for those that say something, too.
         parallel_calls: The same for those with several calls.
+        calls_before_question: The same for those whose results no answer follows.
         has_text_arguments: Arguments of calls are JSON texts instead of objects.
         has_short_ids: Ids of calls have nine letters and digits.
     """
@@ -53,6 +54,7 @@ class ConversationForm(NamedTuple):
     calls: Calls = Calls.KEPT
     calls_with_text: Calls = Calls.KEPT
     parallel_calls: Calls = Calls.KEPT
+    calls_before_question: Calls = Calls.KEPT
     has_text_arguments: bool = False
     has_short_ids: bool = False
 
@@ -75,6 +77,7 @@ class ConversationForm(NamedTuple):
                             calls=max(calls, self.calls),
                             calls_with_text=max(calls, self.calls_with_text),
                             parallel_calls=max(calls, self.parallel_calls),
+                            calls_before_question=max(calls, self.calls_before_question),
                         )
 
     def _rewrite_calls(self, messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
@@ -87,17 +90,22 @@ class ConversationForm(NamedTuple):
                 continue
             while index < len(messages) and messages[index].role is Role.TOOL:
                 index += 1
-            way = self._way(message)
+            way = self._way(message, messages[index : index + 1])
             round_ = (message, *messages[start:index])
             if way is Calls.TEXT:
                 yield from without_tools(round_)
             else:
                 yield from map(self._with_calls, _split(*round_) if way is Calls.SPLIT else round_)
 
-    def _way(self, message: ChatMessage) -> Calls:
-        with_text = self.calls_with_text if message.content else Calls.KEPT
-        parallel = self.parallel_calls if len(message.tool_calls) > 1 else Calls.KEPT
-        return max(self.calls, with_text, parallel)
+    def _way(self, message: ChatMessage, following: Sequence[ChatMessage]) -> Calls:
+        ways = [self.calls]
+        if message.content:
+            ways.append(self.calls_with_text)
+        if len(message.tool_calls) > 1:
+            ways.append(self.parallel_calls)
+        if any(one.role is not Role.ASSISTANT for one in following):
+            ways.append(self.calls_before_question)
+        return max(ways)
 
     def _with_calls(self, message: ChatMessage) -> ChatMessage:
         calls = tuple(map(self._call, message.tool_calls))
