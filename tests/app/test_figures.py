@@ -93,7 +93,7 @@ def test_an_answer_slower_than_plain_says_so_and_why() -> None:
 
 def test_an_answer_without_a_token_still_has_figures() -> None:
     done = done_of(REQUEST, (), StopReason.CANCELLED)
-    assert figures(replace(done, prefill_s=0.0))[-1].text == "stopped"
+    assert [one.text for one in figures(done)] == ["Stopped before the first word"]
 
 
 def test_every_stop_reason_has_words() -> None:
