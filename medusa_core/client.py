@@ -295,8 +295,10 @@ class Client:
 
 
 def error_of(failed: Failed) -> MedusaError:
-    """What a failure was before it became an event, without its data."""
+    """What a failure was before it became an event."""
     kind = getattr(errors, failed.kind, EngineError)
     is_ours = isinstance(kind, type) and issubclass(kind, MedusaError)
-    error: MedusaError = (kind if is_ours else EngineError)(failed.message, failed.hint)
+    error: MedusaError = (kind if is_ours else EngineError)(
+        failed.message, failed.hint, **failed.data
+    )
     return error

@@ -63,7 +63,8 @@ class Failures:
             return
         _log(command, reported, error)
         ids = (command.session_id, command.request_id)
-        self._send(Failed(*ids, type(reported).__name__, reported.message, reported.hint))
+        kind = type(reported).__name__
+        self._send(Failed(*ids, kind, reported.message, reported.hint, reported.data))
 
     def report_lost(self, command: Message) -> None:
         """Say that the device is lost."""

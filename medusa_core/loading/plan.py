@@ -10,6 +10,7 @@ from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.plan import (
     NO_ADAPTER,
     DraftModel,
+    default_plan,
     plan_memory,
 )
 from medusa_core.memory.policy.planned import memory_bytes, plan_policy
@@ -24,8 +25,6 @@ from medusa_core.models.quant.choice import (
 )
 
 log = logging.getLogger(__name__)
-
-_MOST_CONTEXT = 8192  # where nobody asks for more: a cache for 128,000 tokens would fill any card
 
 
 def as_placed(formats: PartFormats, options: LoadOptions, *, has_drafter: bool) -> PartFormats:
@@ -62,11 +61,15 @@ def plan_target(
         raise RequestError(f"{options.memory_gib:g} GiB of memory is less than nothing.")
     budget = limited(live_budget(options.device), options.memory_gib)
     sessions = options.sessions
-    usual = min(_MOST_CONTEXT, config.usual_context)
-    wanted = min(options.context_tokens or usual, config.context_tokens)
+
+    def plan_for(tokens: int) -> MemoryPlan:
+        return plan_memory(config, heads, formats, budget, tokens, sessions, draft_model, adapter)
+
+    asked = min(options.context_tokens, config.context_tokens)
+    plan = plan_for(asked) if asked else default_plan(plan_for, config)
+    wanted = plan.context_tokens
     if options.policy is not None:
         return _as_policy(config, heads, formats, options, budget, wanted, draft_model, adapter)
-    plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model, adapter)
     if plan.fit is not Fit.NO:
         return plan
     may_divide = config.is_ours and not options.cluster
@@ -91,8 +94,7 @@ def plan_target(
         if placed is not None:
             return placed
     if not options.context_tokens and plan.max_context:
-        longest = plan.max_context
-        return plan_memory(config, heads, formats, budget, longest, sessions, draft_model, adapter)
+        return plan_for(plan.max_context)
     if options.ignores_plan:
         log.warning("%d bytes are missing by the plan, which is ignored", -plan.free_bytes)
         return plan

@@ -73,6 +73,9 @@ class DraftModel(NamedTuple):
     formats: PartFormats
 
 
+_DEFAULT_CONTEXT, _LONG_CONTEXTS = 8192, (32_768, 16_384)
+
+
 def plan_memory(
     config: ModelConfig,
     heads: HeadsShape,
@@ -138,6 +141,24 @@ def plan_memory(
         is_live=budget.is_live,
         draft_model_bytes=sum(drafts),
     )
+
+
+def default_plan(plan_for: Callable[[int], MemoryPlan], config: ModelConfig) -> MemoryPlan:
+    """Plan the context that a model gets where nobody asks for a length.
+
+    That is its own context, up to 32,768 tokens, as far as the cache takes no more than a quarter
+    of what the weights leave free. 8,192 tokens may take more.
+
+    Args:
+        plan_for: Plans a context of so many tokens.
+        config: Sizes of the target.
+    """
+    for tokens in _LONG_CONTEXTS:
+        if config.usual_context > _DEFAULT_CONTEXT:
+            plan = plan_for(min(tokens, config.usual_context))
+            if plan.fit is Fit.FITS and 4 * plan.kv_bytes <= plan.kv_bytes + plan.free_bytes:
+                return plan
+    return plan_for(min(_DEFAULT_CONTEXT, config.usual_context))
 
 
 def _on_device_bytes(config: ModelConfig, formats: PartFormats) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.plan import NO_ADAPTER, DraftModel, plan_memory, weights_bytes
+from medusa_core.memory.plan import NO_ADAPTER, DraftModel, default_plan, plan_memory, weights_bytes
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import AdapterShape
@@ -153,8 +153,27 @@ def recommend(
         for formats in _candidates(config, budget):
             choice = plan_choice(config, heads, formats, budget, tokens, draft_model=draft_model)
             if not choice.lack and choice.plan.fit in (Fit.FITS, fit):
-                return choice
+                return _lengthened(choice, config, heads, budget, draft_model)
     return None
+
+
+def _lengthened(
+    choice: Recommendation,
+    config: ModelConfig,
+    heads: HeadsShape,
+    budget: Budget,
+    draft_model: ModelConfig | None,
+) -> Recommendation:
+    """The same way with the context that loading takes by default, where that fits as well."""
+
+    def plan_for(tokens: int) -> MemoryPlan:
+        wanted = choice.formats
+        return plan_choice(config, heads, wanted, budget, tokens, draft_model=draft_model).plan
+
+    plan = default_plan(plan_for, config)
+    if choice.plan.fit is not Fit.FITS or plan.fit is not Fit.FITS:
+        return choice
+    return replace(choice, context_tokens=plan.context_tokens, plan=plan)
 
 
 def _candidates(config: ModelConfig, budget: Budget) -> Iterator[WeightFormats]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from medusa_core.messages.records import (
@@ -465,11 +466,13 @@ class Failed(Message):
         kind: Name of the error's class, as in `medusa_core.errors`.
         message: What happened.
         hint: What to do about it; may be empty.
+        data: The values that matter, by name, as in `MedusaError`.
     """
 
     kind: str
     message: str
     hint: str
+    data: Mapping[str, str | int | float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from medusa_core.models.text.grammar_limits import MOST_CHARS
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
 from medusa_core.models.text.turns import without_tools
 from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
-from medusa_core.server.api_error import bad_request
+from medusa_core.server.api_error import ApiError, bad_request
 from medusa_core.server.chat import ChatRequest, ToolMode
 from medusa_core.server.limits import Limits
 
@@ -109,10 +109,14 @@ def check_text_length(
     calls = (call.arguments for turn in turns for call in turn.tool_calls)
     num_chars = sum(map(len, (*(turn.content for turn in turns), *calls, *tools)))
     if num_chars > most:
-        raise bad_request(
+        raise ApiError(
+            400,
             f"The conversation has {num_chars:,} characters; {most:,} are the most for this model. "
             "Send less of it.",
             "messages",
+            "context_length_exceeded",
+            num_tokens=num_chars // _MOST_TOKEN_CHARS,  # at least
+            context_tokens=facts.context_tokens,
         )
 
 

@@ -24,10 +24,19 @@ class ApiError(Exception):
         param: The field of the request that is wrong; empty for none.
         code: A word that programs compare, such as `model_not_found`; may be empty.
         retry_after_s: Seconds after which another try makes sense; 0 for none.
+        num_tokens: Tokens of a prompt that is longer than the context; 0 for other errors.
+        context_tokens: The context that it is longer than; 0 for other errors.
     """
 
     def __init__(
-        self, status: int, message: str, param: str = "", code: str = "", retry_after_s: int = 0
+        self,
+        status: int,
+        message: str,
+        param: str = "",
+        code: str = "",
+        retry_after_s: int = 0,
+        num_tokens: int = 0,
+        context_tokens: int = 0,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -35,6 +44,7 @@ class ApiError(Exception):
         self.param = param
         self.code = code
         self.retry_after_s = retry_after_s
+        self.num_tokens, self.context_tokens = num_tokens, context_tokens
 
 
 def bad_request(message: str, param: str = "", code: str = "") -> ApiError:
@@ -44,6 +54,17 @@ def bad_request(message: str, param: str = "", code: str = "") -> ApiError:
 
 def api_error_of(error: MedusaError) -> ApiError:
     """What an error of the engine is for whoever asked."""
+    data = error.data
+    if isinstance(error, RequestError) and {"num_tokens", "context_tokens"} <= data.keys():
+        # Clients shorten the conversation where they recognise this code or the dialect's words.
+        return ApiError(
+            400,
+            str(error),
+            "messages",
+            "context_length_exceeded",
+            num_tokens=int(data["num_tokens"]),
+            context_tokens=int(data["context_tokens"]),
+        )
     if isinstance(error, RequestError | TemplateError):
         status = 400
     elif isinstance(error, _UNAVAILABLE):

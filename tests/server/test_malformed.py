@@ -138,3 +138,20 @@ def test_ten_thousand_malformed_requests_harm_nothing(served: Served) -> None:
     assert grown < 40
     assert served.chat("Hello there", max_tokens=5)["choices"]
     assert not any("Traceback" in line for line in served.lines)
+
+
+LONG = {"model": "", "max_tokens": 4, "messages": [{"role": "user", "content": "a fox " * 20_000}]}
+
+
+def test_a_prompt_that_is_too_long_is_refused_in_words_that_clients_know(served: Served) -> None:
+    reply = served.post("/v1/chat/completions", LONG)
+    error = reply.json()["error"]
+    assert (reply.status_code, error["code"]) == (400, "context_length_exceeded"), error
+    assert error["n_prompt_tokens"] > error["n_ctx"] > 0
+    # What LiteLLM, LangChain and llama-server's clients look for.
+    for words in ("maximum context length is", "exceeds the available context size"):
+        assert words in error["message"]
+    reply = served.post("/v1/messages", LONG)
+    assert reply.status_code == 400
+    message = reply.json()["error"]["message"]
+    assert message.startswith(f"prompt is too long: {error['n_prompt_tokens']} tokens > ")

@@ -220,7 +220,13 @@ def _object(arguments: str) -> Any:
 def anthropic_error(error: ApiError) -> Mapping[str, Any]:
     """An error in Anthropic's form."""
     kind = _ERRORS.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
-    return {"type": "error", "error": {"type": kind, "message": error.message}}
+    message = error.message
+    if error.context_tokens:  # Anthropic's own words, which its clients look for
+        message = (
+            f"prompt is too long: {error.num_tokens} tokens > {error.context_tokens} maximum. "
+            f"{message}"
+        )
+    return {"type": "error", "error": {"type": kind, "message": message}}
 
 
 SPEC = DialectSpec("anthropic_messages", ("/v1/messages",), _routes, anthropic_error)

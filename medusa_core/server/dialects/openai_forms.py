@@ -27,13 +27,23 @@ _FINISHES = {
 
 
 def openai_error(error: ApiError) -> Mapping[str, Any]:
-    """An error in OpenAI's form."""
+    """An error in OpenAI's form; of a prompt that is too long also in llama-server's."""
+    message, more = error.message, {}
+    if error.context_tokens:
+        # The words that LiteLLM, LangChain, opencode and Qwen Code look for.
+        message = (
+            f"This model's maximum context length is {error.context_tokens} tokens. However, your "
+            f"request has {error.num_tokens} tokens, which exceeds the available context size. "
+            f"{error.message}"
+        )
+        more = {"n_prompt_tokens": error.num_tokens, "n_ctx": error.context_tokens}
     return {
         "error": {
-            "message": error.message,
+            "message": message,
             "type": _TYPES.get(error.status, "invalid_request_error"),
             "param": error.param or None,
             "code": error.code or None,
+            **more,
         }
     }
 
