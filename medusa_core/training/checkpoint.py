@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from medusa_core.training.optimizer import Optimizers
 
 log = logging.getLogger(__name__)
 
+_MOST_STEPS = 1 << 31
 _PARTS = ("step", "module", "optimizers")
 
 
@@ -92,9 +94,16 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         state: Any = torch.load(path, weights_only=True, map_location="cpu")
         if not isinstance(state, dict) or any(part not in state for part in _PARTS):
             raise ValueError(f"it doesn't hold {', '.join(_PARTS)}")
+        step = state["step"]
+        if type(step) is not int or not 0 <= step <= _MOST_STEPS:
+            raise ValueError("its step is no count")
     except (FileNotFoundError, PermissionError) as error:
         raise TrainingError(
             f"{path} can't be read: {_first_line(error)}.", _afresh(path)
+        ) from error
+    except pickle.UnpicklingError as error:  # whose text advises to unpickle it nevertheless
+        raise TrainingError(
+            f"{path} is damaged: it holds something else than tensors and numbers.", _afresh(path)
         ) from error
     except Exception as error:  # of anything a changed byte may lead to in zipfile, pickle or torch
         raise TrainingError(f"{path} is damaged: {_first_line(error)}.", _afresh(path)) from error

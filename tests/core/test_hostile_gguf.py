@@ -113,8 +113,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Target:
     return load_target(folder, None, LoadOptions("float32", "cpu"))
 
 
-@pytest.mark.parametrize("name", GGUF_HEADS)
-def test_mutations_of_heads_are_refused_or_load(name: str, target: Target, tmp_path: Path) -> None:
+def check_heads(name: str, target: Target, tmp_path: Path, seeds: range) -> int:
+    """How many mutations of heads were refused."""
     its = load_written("gemma4", "float32") if name == "gemma4-assistant" else target
 
     def load_heads(path: Path) -> None:
@@ -126,7 +126,20 @@ def test_mutations_of_heads_are_refused_or_load(name: str, target: Target, tmp_p
 
     whole = GGUF_HEADS[name](tmp_path / "whole.gguf")
     load_heads(whole)
-    assert check_mutations(whole.read_bytes(), tmp_path, range(30), load_heads) > 8
+    return check_mutations(whole.read_bytes(), tmp_path, seeds, load_heads)
+
+
+@pytest.mark.parametrize("name", GGUF_HEADS)
+def test_mutations_of_heads_are_refused_or_load(name: str, target: Target, tmp_path: Path) -> None:
+    assert check_heads(name, target, tmp_path, range(30)) > 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GGUF_HEADS)
+def test_many_mutations_of_heads_are_refused_or_load(
+    name: str, target: Target, tmp_path: Path
+) -> None:
+    assert check_heads(name, target, tmp_path, range(30, 330)) > 80
 
 
 def test_every_architecture_of_heads_is_tried() -> None:

@@ -107,6 +107,29 @@ def test_whole_files_that_are_no_checkpoint_are_refused(tmp_path: Path, content:
         restore(path, *parts())
 
 
+class Hostile:
+    """What would run a program if it were unpickled."""
+
+    def __reduce__(self) -> object:
+        return os.mkdir, ("ran",)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [-1, 10**30, float("nan"), "3", None, True, [1], Hostile()],
+    ids=lambda step: repr(step)[:9],
+)
+def test_a_checkpoint_whose_step_is_no_count_is_refused(
+    step: object, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save(torch.load(written, weights_only=True) | {"step": step}, written)
+    with pytest.raises(TrainingError, match="is damaged: it") as caught:
+        restore(written, *parts())
+    assert "weights_only" not in caught.value.message
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_checkpoint_of_another_run_is_refused(written: Path) -> None:
     with pytest.raises(TrainingError, match="belongs to another run"):
         restore(written, *parts(width=7))

@@ -36,6 +36,7 @@ from medusa_core.messages import Cancel, Generate, Role, StopReason, ThinkingSwi
 from tests.app.driving import ask, errors, figure_texts, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
 from tests.app.history.conftest import OpenSaved
+from tests.history.test_exchange import harm_pack
 
 
 def titles(window: MainWindow) -> list[str]:
@@ -565,6 +566,25 @@ def test_whatever_fails_is_told_and_the_other_files_are_imported(
     monkeypatch.setattr("app.history.files.export_gently", fail)
     asyncio.run(files.export(tmp_path / "again.json", None, None))
     assert errors(window)[-1].message == "again.json can't be written."
+
+
+@pytest.mark.parametrize("packed", [b"", b"no steps"])
+def test_an_export_says_that_damaged_steps_are_left_out(
+    packed: bytes, qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
+) -> None:
+    window, _ = open_saved()
+    ask(qtbot, window, "one")
+    keeper = window.history
+    assert keeper is not None
+    (conversation,) = keeper.history.conversations()
+    harm_pack(keeper.history, packed, conversation.id)
+    path = tmp_path / "all.json"
+    asyncio.run(keeper.files.export(path, None, None))
+    assert errors(window) == []
+    notice = window.sidebar.notice_label.text()
+    assert "1 conversation written to all.json." in notice
+    assert "Damaged steps are left out (answers: 1); all texts are there." in notice
+    assert json.loads(path.read_text(encoding="utf-8"))["conversations"]
 
 
 @pytest.mark.expects_errors
