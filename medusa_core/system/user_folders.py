@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from medusa_core.errors import StorageError
 from medusa_core.system.files.own_folder import OWN, make_own_folder
 
@@ -90,6 +88,8 @@ def places(data_dir: Path | None = None) -> Places:
     """
     root = portable_home() if data_dir is None else data_dir.expanduser().absolute()
     if root is None:
+        import platformdirs  # a portable program doesn't need it
+
         return Places(
             Path(platformdirs.user_config_path(APP_NAME)),
             Path(platformdirs.user_data_path(APP_NAME)),
@@ -111,7 +111,11 @@ def close_folders() -> None:
 def cache_dir() -> Path:
     """The folder of what can be computed again; its files may be deleted."""
     home = portable_home()
-    return Path(platformdirs.user_cache_path(APP_NAME)) if home is None else home / "cache"
+    if home is not None:
+        return home / "cache"
+    import platformdirs
+
+    return Path(platformdirs.user_cache_path(APP_NAME))
 
 
 def portable_home(environment: Mapping[str, str] | None = None) -> Path | None:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from filelock import FileLock
 
-from medusa_core.api import demo_model
 from medusa_core.loading.load import (
     LoadOptions,
     Target,
@@ -19,6 +18,7 @@ from medusa_core.loading.load import (
 )
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.datastore.phrases import write_phrases
+from medusa_core.system.resources import demo_heads_dir, demo_model_dir
 from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
 from tests.core.assistant_files import AssistantSpec, write_assistant
 from tests.core.block_files import DFLASH, JETSPEC, REDUCED, BlockSpec, write_block
@@ -103,7 +103,7 @@ class Folders(Mapping[str, Folder]):
 def folder_of(name: str) -> Folder:
     """The folder of a target, written by the first worker that needs it."""
     if name == "pebble":
-        return Folder(*demo_model())
+        return Folder(demo_model_dir(), demo_heads_dir())
     # Beside "streamed" goes a file of its layers, which comes and goes with one worker's tests.
     root = _OWN if name == "streamed" else SHARED
     model, heads, done = root / name, root / f"{name}-heads", root / f"{name}.done"

@@ -26,7 +26,6 @@ from medusa_core.speculation.rules.rule import (
 )
 from tests.core import faults
 from tests.core.conftest import TARGET_NAMES, LoadTarget
-from tests.core.engine_harness import EngineHarness
 from tests.core.fakes import oracle_spec
 from tests.core.laws import (
     Tie,
@@ -158,6 +157,9 @@ def test_attention_takes_the_mask_of_any_rows_behind_any_length(dtype: torch.dty
 def test_a_device_that_is_not_there_fails_in_words_and_the_engine_lives_on(
     folders: dict[str, tuple[Path, Path]],
 ) -> None:
+    # It needs all of the program's libraries; the other tests run beside torch alone.
+    from tests.core.engine_harness import EngineHarness
+
     harness = EngineHarness()
     try:
         failed = harness.load(LoadModel("", "far", *folders["grouped"], LoadOptions("", "cuda:99")))

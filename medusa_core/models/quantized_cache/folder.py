@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import CheckpointError
+from medusa_core.system.components import version_of
 from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.files.safetensors_header import read_header
 
@@ -122,14 +123,12 @@ def quantized_key(files: Iterable[Path], formats: dict[str, str | bool]) -> str:
         files: The checkpoint's files: each counts by its real name, size and time of change.
         formats: Names of the formats.
     """
-    from importlib.metadata import version
-
     made_of = []
     for file in sorted(files):
         real = file.resolve()
         status = real.stat()
         made_of.append([file.name, real.name, status.st_size, status.st_mtime_ns])
-    versions = {"layout": _LAYOUT, "bitsandbytes": version("bitsandbytes")}
+    versions = {"layout": _LAYOUT, "bitsandbytes": version_of("bitsandbytes")}
     text = json.dumps([made_of, formats, versions], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

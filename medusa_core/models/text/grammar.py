@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from llguidance import LLMatcher
 from numpy.typing import NDArray
 
 from medusa_core.errors import GrammarError
 from medusa_core.models.text.grammar_limits import check_matcher
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
 
 
 class Grammar:

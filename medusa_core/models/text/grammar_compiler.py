@@ -6,14 +6,16 @@ import json
 import threading
 from collections.abc import Collection
 from concurrent.futures import Future
-
-from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+from typing import TYPE_CHECKING
 
 from medusa_core.errors import GrammarError
 from medusa_core.models.text.grammar import Grammar
 from medusa_core.models.text.grammar_limits import build_matcher, check_size
 from medusa_core.models.text.grammar_process import GrammarProcess
 from medusa_core.models.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from llguidance import LLTokenizer
 
 _NEVER = "(?!)"  # a pattern that matches nowhere
 
@@ -105,6 +107,8 @@ class _Vocabulary:
 
     def compiled(self) -> LLTokenizer:
         """All tokens as a tree by their bytes; the interpreter is held for 80 to 250 ms."""
+        from llguidance import LLTokenizer, TokenizerWrapper
+
         return LLTokenizer(
             TokenizerWrapper(self), n_vocab=self._vocab_size, eos_token=self.eos_token_ids
         )
@@ -127,6 +131,8 @@ def json_schema_grammar(schema: str) -> str:
         raise GrammarError("The schema is no JSON.", "Write it as a JSON object.") from error
     if not is_object:
         raise GrammarError("The schema is no JSON object.", "Write it as a JSON object.")
+    from llguidance import LLMatcher
+
     return LLMatcher.grammar_from_json_schema(
         schema,
         defaults={

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+from typing import TYPE_CHECKING
 
 from medusa_core.errors import GrammarError
 
+if TYPE_CHECKING:
+    from llguidance import LLMatcher, LLTokenizer
+
+MEMORY_BYTES = 512 << 20  # of the process that compiles a foreign grammar first
 MOST_CHARS = 256_000
 _MOST_ROW_ITEMS = 2_000
 _INITIAL_FUEL = 1_000_000  # about 20 ms
@@ -26,6 +30,9 @@ def build_matcher(tokenizer: LLTokenizer, text: str) -> LLMatcher:
     Raises:
         GrammarError: It isn't valid, or takes too much.
     """
+    # Only who asks for a grammar needs the library (tests/gpu/first_card.sh runs without it).
+    from llguidance import LLMatcher, LLParserLimits
+
     limits = LLParserLimits(
         max_items_in_row=_MOST_ROW_ITEMS,
         initial_lexer_fuel=_INITIAL_FUEL,

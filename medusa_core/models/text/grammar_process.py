@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from medusa_core.errors import GrammarError
-from medusa_core.models.text.grammar_worker import MEMORY_BYTES
+from medusa_core.models.text.grammar_limits import MEMORY_BYTES
 from medusa_core.system.sandbox.process import Sandbox
 
 log = logging.getLogger(__name__)

@@ -13,10 +13,9 @@ import threading
 from llguidance import LLTokenizer, TokenizerWrapper
 
 from medusa_core.errors import GrammarError
-from medusa_core.models.text.grammar_limits import build_matcher, check_matcher
+from medusa_core.models.text.grammar_limits import MEMORY_BYTES, build_matcher, check_matcher
 from medusa_core.system.sandbox.channel import Channel, limit_process, open_channel
 
-MEMORY_BYTES = 512 << 20
 _STACK_BYTES = 768 << 10
 # Tokens that a grammar names by number belong to the target; one of those here stands for them.
 _NUMBERED = re.compile(r"<\[[\d,\- ]+\]>")

@@ -28,6 +28,7 @@ from medusa_core.runtime.offload.linear import (
     OffloadedWeights,
 )
 from medusa_core.runtime.offload.memory import MemoryLayers
+from medusa_core.system.components import version_of
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.structs import ABI_VERSION
 
@@ -121,9 +122,7 @@ class OffloadStore:
 
 def _key(made_from: Mapping[str, object]) -> str:
     """Names layers by what they are made from, and by whose kernels they are laid out for."""
-    from importlib.metadata import version
-
     compiled = None if native_library() is None else ABI_VERSION
-    versions = {"layout": _LAYOUT, "compiled": compiled, "bitsandbytes": version("bitsandbytes")}
+    versions = {"layout": _LAYOUT, "compiled": compiled, "bitsandbytes": version_of("bitsandbytes")}
     text = json.dumps([dict(made_from), versions], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
