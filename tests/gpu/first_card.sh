@@ -37,7 +37,7 @@ part() {
     local name=$1 limit=$2 status began=$SECONDS
     shift 2
     say "" && say "== $name (at most $limit s)"
-    timeout --signal=INT --kill-after=5 "$limit" "$@" 2>&1 | tee -a "$results"
+    timeout --signal=INT --kill-after=20 "$limit" "$@" 2>&1 | tee -a "$results"
     status=${PIPESTATUS[0]}
     case $status in
     0) say "-- $name: done in $((SECONDS - began)) s" && num_passed=$((num_passed + 1)) ;;
