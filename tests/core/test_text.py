@@ -155,6 +155,11 @@ def test_blocks_leave_no_blank_lines() -> None:
     assert template(source).render(TURNS) == "s\nu\n"
 
 
+def test_a_template_may_change_a_list_of_its_own() -> None:
+    source = "{% set l = [] %}{% set _ = l.append('a') %}{% set _ = l.append('b') %}{{ l.pop(0) }}"
+    assert template(source + "{{ l }}").render(TURNS) == "a['b']"
+
+
 def test_raise_exception_becomes_an_error_with_its_words() -> None:
     with pytest.raises(TemplateError, match="no system prompts here") as caught:
         template("{{ raise_exception('no system prompts here') }}").render(TURNS)

@@ -19,7 +19,16 @@ _REASONING = (
 )
 _CALLS = (
     *("[CALL_ID]", "<|calls|>", "<|/calls|>", "<|call|>", "<|/call|>", "<|args|>", "<|q|>"),
-    *("<|ACT|>", "</p>", "<|t|>", "<｜D｜calls>", "<|tool_call|>", "<:calls>", "<|m|>"),
+    *(
+        "<|ACT|>",
+        "</p>",
+        "<|t|>",
+        "<｜D｜calls>",
+        "<|tool_call|>",
+        "<:calls>",
+        "<|m|>",
+        "<|constrain|>",
+    ),
 )
 MARK_IDS = {mark: 257 + place for place, mark in enumerate((*_MARKS, *_REASONING, *_CALLS))}
 

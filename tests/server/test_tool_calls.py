@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medusa_core.errors import GrammarError
-from medusa_core.messages import THINK_TAGS, ChatMessage, Role, StopReason, ToolCall
+from medusa_core.messages import (
+    THINK_TAGS,
+    ChatMessage,
+    ReasoningFormat,
+    Role,
+    StopReason,
+    ToolCall,
+)
 from medusa_core.models.text.grammar_process import GrammarProcess
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
 from medusa_core.models.text.tool_calls.parser import ToolCallParser, new_call_id
@@ -28,7 +35,7 @@ from medusa_core.server.chat import (
 )
 from medusa_core.server.session_pool import SessionPool
 from tests.core.tool_call_templates import TEMPLATES, format_of, written
-from tests.server.grammar_checks import MARK_IDS, matches
+from tests.server.grammar_checks import MARK_IDS, matches, token_ids_of
 from tests.server.test_answer_parts import END_ID, done, step
 
 FORMATS = {name: format_of(name) for name in TEMPLATES}
@@ -148,7 +155,10 @@ PIECES = st.lists(
             *("<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>", "```"),
             *("```json\n", '{"name": "clock", "arguments": {', "}", "{", '"', "\\", "}}", "[", "]"),
             *(", ", "\n", " ", "weather", "clock()", "(", "word", '"name": "weather"', ";"),
-            *('"parameters": {"city": "Ulm"}', ":", "<tool", "ü"),
+            *('"parameters": {"city": "Ulm"}', ":", "<tool", "ü", ">>>", "<function=", "</"),
+            *("<parameter=city>", "</parameter>", "<arg_key>", "</arg_key>", "<arg_value>", ">"),
+            *("</arg_value>", "<m:calls>", "<invoke name=", "<|calls|>", "<|call|>", "<|q|>"),
+            *("functions.clock", "<|call>call:", "{days:2}", "<call|>", "days", "<:", "</:days>"),
         ]
     ),
     max_size=12,
@@ -350,6 +360,68 @@ def test_calls_within_thoughts_are_none() -> None:
     assert [part.text for part in parts if not part.is_thought] == ["No."]
     assert isinstance(end, AnswerEnd)
     assert end.finish is Finish.STOP
+
+
+HARMONY = ReasoningFormat(
+    "<|channel|>analysis<|message|>",
+    "<|end|>",
+    "<|start|>assistant",
+    ("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
+    tokens=tuple(
+        (MARK_IDS[name], name) for name in ("<|channel|>", "<|message|>", "<|start|>", "<|end|>")
+    ),
+)
+HARMONY_MARKS = {
+    name: MARK_IDS[name]
+    for name in ("<|channel|>", "<|message|>", "<|start|>", "<|call|>", "<|constrain|>")
+}
+HARMONY_CALL = (
+    '<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{"city": "Ulm"}<|call|>'
+)
+HARMONY_ANSWERS = {
+    HARMONY_CALL: ("", ""),
+    f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant{HARMONY_CALL}": ("Hm.", ""),
+    "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+    "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant" + HARMONY_CALL: (
+        "Hm.",
+        "I look.",
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", HARMONY_ANSWERS)
+def test_a_call_may_be_one_of_several_messages_of_an_answer(answer: str) -> None:
+    thought, text = HARMONY_ANSWERS[answer]
+    names = {number: name for name, number in MARK_IDS.items()}
+    marks = {number: name for name, number in HARMONY_MARKS.items()}
+    ids = token_ids_of(answer, MARK_IDS)
+    pieces = [b"" if token_id in names else bytes([token_id]) for token_id in ids]
+    shown = b"".join(pieces).decode()
+    parser = ToolCallParser(FORMATS["harmony"], TOOLS)
+    reader = AnswerReader(HARMONY, False, frozenset({END_ID}), (), False, parser, marks)
+    first = step(0, tuple(pieces), len(shown))._replace(token_ids=tuple(ids))
+    *parts, end = [*reader.step(first), *reader.finish(done(shown))]
+    thoughts = [part for part in parts if isinstance(part, TextDelta) and part.is_thought]
+    assert "".join(part.text for part in thoughts) == thought
+    assert collected(part for part in parts if part not in thoughts) == (text, [_ULM])
+    assert isinstance(end, AnswerEnd)
+    assert end.finish is Finish.TOOL_CALLS
+    for mode in (ToolMode.AUTO, ToolMode.REQUIRED):
+        rules = AnswerRules(
+            FORMATS["harmony"],
+            (WEATHER, CLOCK),
+            ToolChoice(mode),
+            "",
+            Thoughts.POSSIBLE,
+            HARMONY_MARKS,
+            HARMONY,
+        )
+        made = answer_grammar(rules)
+        is_wanted = mode is ToolMode.AUTO or not text
+        assert matches(made, answer, MARK_IDS) == is_wanted
+        assert not matches(made, answer.replace("Ulm", "Paris"), MARK_IDS)
+        final = "<|channel|>final<|message|>It rains."
+        assert matches(made, final, MARK_IDS) == (mode is ToolMode.AUTO)
 
 
 def test_a_system_message_describes_functions_where_the_template_cant() -> None:

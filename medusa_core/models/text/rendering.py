@@ -81,7 +81,11 @@ class Rendering:
             TemplateError: The template refuses the conversation, fails, or writes too much.
         """
         switch = {} if thinks is None or not self.switch else {self.switch: thinks}
-        variables = {"messages": turns, "add_generation_prompt": opens_answer, **switch}
+        variables = {
+            "messages": _ReadOnlyList(turns),
+            "add_generation_prompt": opens_answer,
+            **switch,
+        }
         try:
             if not self._wants_lists:
                 try:
@@ -163,8 +167,22 @@ def _line(error: Exception) -> str:
     return f" in line {lines[-1]}" if lines else ""
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
+class _ReadOnlyList(list[Any]):
+    """A list that templates may not change."""
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja's sandbox; templates may change lists of their own, as llama.cpp lets them."""
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """May a template use an attribute?"""
+        if type(obj) is list and attr in ("append", "pop"):
+            return True
+        return super().is_safe_attribute(obj, attr, value)
+
+
+def _environment() -> _Environment:
+    environment = _Environment(
         trim_blocks=True, lstrip_blocks=True, extensions=[LoopControlExtension, _Generation]
     )
     environment.filters["tojson"] = _to_json

@@ -80,7 +80,7 @@ class ChatTemplate:
         def render(turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
             return self.render(turns, opens, tools=tools)
 
-        return learn_tool_call_format(render, self.source)
+        return learn_tool_call_format(render, self.source, self.reasoning.response_ends)
 
     @cached_property
     def thinking(self) -> ThinkingSwitch:

@@ -56,12 +56,15 @@ class _UnclearError(Exception):
     """The rendered calls don't show a form."""
 
 
-def learn_tool_call_format(render: Render, source: str) -> ToolCallFormat:
+def learn_tool_call_format(
+    render: Render, source: str, response_ends: Sequence[str] = ()
+) -> ToolCallFormat:
     """The form in which a model writes tool calls.
 
     Args:
         render: Renders messages, with an open answer or not, and tools.
         source: The template.
+        response_ends: Tags after an answer's text, which are no part of the calls.
 
     Returns:
         `DESCRIBED_JSON` where the template shows no form that is read back.
@@ -70,7 +73,7 @@ def learn_tool_call_format(render: Render, source: str) -> ToolCallFormat:
         return known
     learner = _Learner(render)
     try:
-        found = learner.learn()
+        found = _without_response_end(learner.learn(), response_ends)
         check_round_trip(found, learner.text_of)
     except (_UnclearError, TemplateError, ValueError) as error:
         if (unwritten := unwritten_format(source)) is not None:
@@ -80,6 +83,13 @@ def learn_tool_call_format(render: Render, source: str) -> ToolCallFormat:
     # Llama 3 may write it before a call, though its template doesn't.
     is_llama = "<|python_tag|>" in source and found.name_key and not found.section_open
     return found._replace(optional_mark="<|python_tag|>") if is_llama else found
+
+
+def _without_response_end(found: ToolCallFormat, ends: Sequence[str]) -> ToolCallFormat:
+    for end in ends:
+        if found.section_open.startswith(end):
+            return found._replace(section_open=found.section_open.removeprefix(end))
+    return found
 
 
 class _Learner:

@@ -64,6 +64,8 @@ def check_round_trip(shape: ToolCallFormat, text_of: Texts) -> None:
     contents = ("",) if shape.opening.lstrip().startswith("{") else ("", _TEXT)
     for content in contents:
         written = _answer(text_of, tools, content, *calls).rstrip()
+        if content and calls[0].name not in written:
+            continue  # the template writes text or calls, not both
         begin = max(header_length(written, opened), header_length(written, plain))
         written = written[begin : len(written) - num_turn_end(written, plain)]
         is_first = 0 <= written.find(content) < written.find(calls[0].name)
