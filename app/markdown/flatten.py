@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -144,7 +145,8 @@ class Flattener:
 
     def _table(self) -> None:
         rows = tuple(tuple(row) for row in self._rows)
-        self.blocks.append(Table(self._place(), tuple(self._alignments), rows))
+        table = Table(self._place(), tuple(self._alignments), rows, _is_rtl(rows))
+        self.blocks.append(table)
         self._rows = []
 
     def _to_source(self, inner: Sequence[int]) -> Sequence[int]:
@@ -152,6 +154,16 @@ class Flattener:
         if isinstance(self._origins, range) and isinstance(inner, range):
             return range(self._origins.start + inner.start, self._origins.start + inner.stop)
         return [self._origins[i] for i in inner]
+
+
+def _is_rtl(rows: Sequence[Sequence[Runs]]) -> bool:
+    """Whether the first letter of a table is one of a script from right to left."""
+    for row in rows:
+        for char in (char for cell in row for run in cell for char in run.text):
+            direction = unicodedata.bidirectional(char)
+            if direction in ("L", "R", "AL"):
+                return direction != "L"
+    return False
 
 
 def _is_unclosed(token: Token) -> bool:

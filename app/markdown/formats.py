@@ -221,9 +221,11 @@ class Formats:
         fmt.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         return fmt
 
-    def table(self, place: Place) -> QTextTableFormat:
-        """Format of a table."""
+    def table(self, place: Place, *, is_rtl: bool) -> QTextTableFormat:
+        """Format of a table; from right to left it begins at the right."""
         fmt = QTextTableFormat()
+        if is_rtl:
+            fmt.setAlignment(Qt.AlignmentFlag.AlignRight)
         fmt.setProperty(QTextFormat.Property.BlockQuoteLevel, place.quote_depth)
         fmt.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
         fmt.setBorder(1)

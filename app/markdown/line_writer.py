@@ -46,7 +46,8 @@ class LineWriter:
         """Set the formats of an empty cell."""
         look = look_of(block, row * len(block.alignments) + column)
         cursor = table.cellAt(row, column).firstCursorPosition()
-        cursor.setBlockFormat(self._formats.cell(block.alignments[column]))
+        alignments = block.alignments[:: -1 if block.is_rtl else 1]
+        cursor.setBlockFormat(self._formats.cell(alignments[column]))
         cursor.setBlockCharFormat(self._formats.line(look))
         return cursor
 

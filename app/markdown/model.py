@@ -125,11 +125,14 @@ class Table:
         place: Where it stands.
         alignments: `left`, `center`, `right` or empty, for each column.
         rows: Cells of each row, as many as there are columns.
+        is_rtl: Whether its text runs from right to left, and so do its columns. Qt's tables can't,
+            so that the document has the cells of each row in reverse order.
     """
 
     place: Place
     alignments: tuple[str, ...]
     rows: tuple[tuple[Runs, ...], ...]
+    is_rtl: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,8 @@ def runs_of(block: MarkdownBlock) -> tuple[Runs, ...]:
         block: Any block.
 
     Returns:
-        One line for a paragraph or a rule, the lines of code, the cells of a table row by row.
+        One line for a paragraph or a rule, the lines of code, the cells of a table row by row, in
+        the order in which a document has them.
     """
     match block:
         case Paragraph():
@@ -157,6 +161,7 @@ def runs_of(block: MarkdownBlock) -> tuple[Runs, ...]:
         case CodeBlock():
             return block.lines
         case Table():
-            return tuple(cell for row in block.rows for cell in row)
+            step = -1 if block.is_rtl else 1
+            return tuple(cell for row in block.rows for cell in row[::step])
         case ThematicBreak():
             return ((),)

@@ -128,13 +128,15 @@ class DocumentWriter:
                 yield block.position(), spans
                 block = block.next()
 
-    def runs(self) -> Iterator[tuple[int, Runs]]:
-        """Document position and runs of each line of text, in order."""
+    def blocks(self) -> Iterator[tuple[MarkdownBlock, list[tuple[int, Runs]]]]:
+        """Each block with the document position and the runs of its lines, in order."""
         for written in self._written:
-            block = self._document.findBlock(written.first_line)
+            line = self._document.findBlock(written.first_line)
+            lines: list[tuple[int, Runs]] = []
             for runs in runs_of(written.block):
-                yield block.position(), runs
-                block = block.next()
+                lines.append((line.position(), runs))
+                line = line.next()
+            yield written.block, lines
 
     def spans(self) -> Iterator[tuple[int, Span]]:
         """Document position of each span, in order."""
@@ -242,7 +244,8 @@ class DocumentWriter:
 
     def _write_table(self, cursor: QTextCursor, block: Table, lines: list[Spans]) -> int:
         num_columns = len(block.alignments)
-        table = cursor.insertTable(len(block.rows), num_columns, self._formats.table(block.place))
+        fmt = self._formats.table(block.place, is_rtl=block.is_rtl)
+        table = cursor.insertTable(len(block.rows), num_columns, fmt)
         for i, spans in enumerate(lines):
             cursor = self._line_writer.begin_cell(table, block, *divmod(i, num_columns))
             self._line_writer.insert(cursor, spans, look_of(block, i))
@@ -266,7 +269,8 @@ def _can_become(old: MarkdownBlock, new: MarkdownBlock) -> bool:
         case CodeBlock(), CodeBlock():
             return old.language == new.language
         case Table(), Table():
-            return old.alignments == new.alignments and len(old.rows) <= len(new.rows)
+            same = (old.alignments, old.is_rtl) == (new.alignments, new.is_rtl)
+            return same and len(old.rows) <= len(new.rows)
     return False
 
 

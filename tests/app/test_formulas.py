@@ -13,6 +13,7 @@ from app.chat.messages.answer_document import AnswerDocument
 from app.markdown.formulas import FORMULA_CHARS, formula_text
 from app.markdown.model import Paragraph, TextStyle
 from app.markdown.parser import MarkdownParser
+from app.markdown.selection import Selection
 from medusa_core.messages import TARGET
 from tests.app.offloaded import step
 from tests.app.rendered import STYLE, plain_text
@@ -216,5 +217,5 @@ def test_a_formula_belongs_to_its_last_token_and_is_copied_as_its_source(qapp: o
     view.finish()
     assert plain_text(view) == "So x² is."
     assert [view.token_at(at) for at in (2, 3, 4, 5)] == [0, 1, 1, 2]
-    assert view.selected_text(0, 9) == "So $x^2$ is."
-    assert view.selected_text(1, 2) == "o"
+    assert view.selected(Selection(0, 9)).text == "So $x^2$ is."
+    assert view.selected(Selection(1, 2)).text == "o"

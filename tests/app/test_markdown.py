@@ -35,7 +35,15 @@ def parse(text: str) -> tuple[MarkdownBlock, ...]:
 
 
 def all_runs(blocks: tuple[MarkdownBlock, ...]) -> list[Run]:
-    return [run for block in blocks for line in runs_of(block) for run in line]
+    """All runs in the order in which they are read."""
+    return [run for block in blocks for line in lines_read(block) for run in line]
+
+
+def lines_read(block: MarkdownBlock) -> Iterator[tuple[Run, ...]]:
+    if isinstance(block, Table):
+        yield from (cell for row in block.rows for cell in row)
+    else:
+        yield from runs_of(block)
 
 
 def shown_with_source(text: str) -> list[tuple[str, str]]:
@@ -142,6 +150,20 @@ def test_raised_and_lowered_texts_keep_their_other_styles() -> None:
     assert styles["2"] == TextStyle.STRONG | TextStyle.SUPERSCRIPT
     assert styles["i"] == TextStyle.EMPHASIS | TextStyle.SUBSCRIPT
     assert styles["x"] == TextStyle.PLAIN
+
+
+def test_a_table_from_right_to_left_is_laid_out_in_reverse() -> None:
+    (table,) = parse("| שם | Alter |\n|:--|---|\n| a | b |\n")
+    assert isinstance(table, Table)
+    assert table.is_rtl
+    assert ["".join(run.text for run in cell) for cell in runs_of(table)] == [
+        *("Alter", "שם"),
+        *("b", "a"),
+    ]
+    for text in ("| name | שם |\n|---|---|\n", "| 1 | - |\n|---|---|\n"):
+        (other,) = parse(text)
+        assert isinstance(other, Table)
+        assert not other.is_rtl
 
 
 def test_a_break_in_a_cell_is_a_line_of_that_cell() -> None:

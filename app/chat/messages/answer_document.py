@@ -14,9 +14,9 @@ from PySide6.QtGui import QTextDocument
 
 from app.markdown.bounds import Bounds
 from app.markdown.formats import Formats, Marking
-from app.markdown.model import LINE_BREAK, TextStyle
 from app.markdown.reader import Reader
-from app.markdown.spans import utf16_length, utf16_slice
+from app.markdown.selection import Copied, Selection, copied, select
+from app.markdown.spans import utf16_length
 from app.markdown.tokens import NO_TOKEN, TokenMap
 from app.markdown.writer import DocumentWriter
 from app.theme.legend import mark_of
@@ -126,21 +126,12 @@ class AnswerDocument:
         """Where the reasoning ends; 0 without any."""
         return max((one.end for one in self.spans if one.is_reasoning), default=0)
 
-    def selected_text(self, start: int, end: int) -> str:
-        """What stands between two document positions; formulas as they were written."""
-        lines: list[str] = []
-        for position, runs in self._writer.runs():
-            at, pieces = position, list[str]()
-            for run in runs:
-                last = at + utf16_length(run.text)
-                if start < last and at < end:
-                    inner = utf16_slice(run.text, start - at, end - at)
-                    is_formula = run.style & TextStyle.MATH
-                    pieces.append(self._text[run.start : run.end] if is_formula else inner)
-                at = last
-            if start <= at and position < end:
-                lines.append("".join(pieces))
-        return "\n".join(lines).replace(LINE_BREAK, "\n")
+    def selected(self, selection: Selection) -> Copied:
+        """What is copied of a selection; formulas as they were written."""
+        found = (
+            select(lines, block, selection, self._text) for block, lines in self._writer.blocks()
+        )
+        return copied([one for one in found if one is not None])
 
     @property
     def is_behind(self) -> bool:

@@ -164,7 +164,7 @@ class AnswerMessage(MessageWidget):
         self.view.head_code(appearance)
         style = mark_style(appearance.theme, appearance.scale, appearance.legend)
         self._document = AnswerDocument(rich, style, self._marking)
-        self.view.spell_by(self.document.selected_text)
+        self.view.copy_by(self.document.selected)
         self._row = FigureRow(appearance)
         self._speaker = QLabel(self.speaker)
         self._speaker.setObjectName("speaker")

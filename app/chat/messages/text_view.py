@@ -38,6 +38,7 @@ from PySide6.QtWidgets import QFrame, QMessageBox, QSizePolicy, QTextBrowser, QW
 
 from app.chat.messages.code_headers import CodeHeaders
 from app.chat.messages.quote_bars import quote_bars
+from app.markdown.selection import Copied, Selection
 from app.theme.appearance import Appearance
 from app.widgets.numbers import Number
 from app.widgets.qt_text import (
@@ -85,7 +86,7 @@ class TextView(QTextBrowser):
         self._frame_colour = QColor()
         self._bar_colour, self._bar_step_px = QColor(), 0.0
         self._headers: CodeHeaders | None = None
-        self._spells: Callable[[int, int], str] = self._selected_plainly
+        self._copies: Callable[[Selection], Copied] = self._selected_plainly
         document.setParent(self)
         document.setDocumentMargin(0)
         self.setDocument(document)
@@ -114,26 +115,42 @@ class TextView(QTextBrowser):
         """Draw bars beside quotations, each level indented so far."""
         self._bar_colour, self._bar_step_px = colour, step_px
 
-    def spell_by(self, spells: Callable[[int, int], str]) -> None:
-        """Set the function that gives the text to copy between two document positions."""
-        self._spells = spells
+    def copy_by(self, copies: Callable[[Selection], Copied]) -> None:
+        """Set the function that gives what is copied of a selection."""
+        self._copies = copies
 
     @property
     def selected(self) -> str:
-        """What is selected, as it is copied."""
+        """What is selected, as plain text."""
+        return self._copied().text
+
+    def _copied(self) -> Copied:
         cursor = self.textCursor()
-        return self._spells(cursor.selectionStart(), cursor.selectionEnd())
+        if not cursor.hasComplexSelection():
+            return self._copies(Selection(cursor.selectionStart(), cursor.selectionEnd()))
+        # Cells of a table.
+        cells = cursor.selectedTableCells()
+        assert isinstance(cells, tuple)  # whatever PySide's stubs say
+        row, num_rows, column, num_columns = cells
+        table = cursor.currentTable()
+        last = table.cellAt(row + num_rows - 1, column + num_columns - 1)
+        first = table.cellAt(row, column).firstPosition()
+        columns = range(column, column + num_columns)
+        return self._copies(Selection(first, last.lastPosition() + 1, columns))
 
     def createMimeDataFromSelection(self) -> QMimeData:
+        copied = self._copied()
         data = QMimeData()
-        data.setText(passed_on(self.selected))
+        data.setText(passed_on(copied.text))
+        if copied.html:
+            data.setHtml(copied.html)
         return data
 
-    def _selected_plainly(self, start: int, end: int) -> str:
+    def _selected_plainly(self, selection: Selection) -> Copied:
         cursor = QTextCursor(self.document())
-        cursor.setPosition(start)
-        cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
-        return cursor.selectedText().replace("\u2029", "\n").replace("\u2028", "\n")
+        cursor.setPosition(selection.start)
+        cursor.setPosition(selection.end, QTextCursor.MoveMode.KeepAnchor)
+        return Copied(cursor.selectedText().replace("\u2029", "\n").replace("\u2028", "\n"))
 
     def set_font(self, font: QFont) -> None:
         """Use this font where the document names none."""

@@ -38,6 +38,7 @@ class ThoughtFold(QWidget):
         self.view = TextView(rich, self.tr("Thought"))
         self.view.hide()
         self.document = AnswerDocument(rich, self._style(), marking, shows_reasoning=True)
+        self.view.copy_by(self.document.selected)
         self.button = QToolButton()
         self.button.setProperty("class", "action")
         self.button.setCheckable(True)
