@@ -366,6 +366,7 @@ class ChatController(QObject):
     def _take_up(self, event: AnswerStarted) -> None:
         """Name who writes: the model that was expected may have been refused meanwhile."""
         answer = self.running[event.request_id][1].answer
+        answer.begins_inside = event.begins_inside
         choice = self._keeper.choice_of(event.load_id)
         if choice is None or not _sign(answer, choice):
             return
@@ -382,8 +383,6 @@ class ChatController(QObject):
         is_first = not turn.answer.steps
         if is_first and loaded is not None:
             turn.answer.reasoning = loaded.reasoning
-            if turn.answer.given is None:
-                turn.answer.begins_inside = loaded.thinking.opens(turn.answer.settings.thinks)
             self.reasoning_known.emit(turn.answer)
         turn.answer.steps.extend(steps)
         self.grew.emit(turn.answer, tuple(steps))

@@ -18,6 +18,7 @@ from medusa_core.chats.reasoning import answer_text, find_spans
 from medusa_core.errors import Cancelled
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
+    AnswerStarted,
     Cancel,
     ChatMessage,
     CloseSession,
@@ -60,6 +61,7 @@ class Titles(QObject):
         self._waiting: dict[str, tuple[ChatMessage, ...]] = {}
         self._pending: dict[str, str] = {}
         self._steps: list[StepDone] = []
+        self._begins_inside = False
         self._idle = QTimer(self)
         self._idle.setSingleShot(True)
         self._idle.setInterval(_IDLE_MS)
@@ -107,7 +109,9 @@ class Titles(QObject):
         for event in events:
             if event.request_id not in self._pending:
                 continue
-            if isinstance(event, StepDone):
+            if isinstance(event, AnswerStarted):
+                self._begins_inside = event.begins_inside
+            elif isinstance(event, StepDone):
                 self._steps.append(event)
             elif isinstance(event, GenerationDone):
                 self._take(self._pending.pop(event.request_id), event)
@@ -131,8 +135,7 @@ class Titles(QObject):
         loaded = self._keeper.status.loaded
         if loaded is None:
             return ""
-        begins_inside = loaded.thinking.opens(done.settings.thinks)
-        spans = find_spans(self._steps, done.text, loaded.reasoning, begins_inside)
+        spans = find_spans(self._steps, done.text, loaded.reasoning, self._begins_inside)
         return answer_text(done.text, spans)
 
 

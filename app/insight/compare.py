@@ -27,6 +27,7 @@ from app.widgets.live_label import LiveLabel
 from app.widgets.numbers import Number
 from medusa_core.messages import (
     AUTO_GROWTH,
+    AnswerStarted,
     Cancel,
     ChatMessage,
     CloseSession,
@@ -190,7 +191,9 @@ class CompareDialog(QDialog):
         for event in events:
             if event.request_id not in self._pending:
                 continue
-            if isinstance(event, StepDone):
+            if isinstance(event, AnswerStarted):
+                self._pending[event.request_id].side.start(event.begins_inside)
+            elif isinstance(event, StepDone):
                 steps.setdefault(event.request_id, []).append(event)
             elif isinstance(event, GenerationDone | Failed):
                 self._show(event.request_id, steps.pop(event.request_id, []))

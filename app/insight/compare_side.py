@@ -49,7 +49,7 @@ class Side(QWidget):
         self.drafter_box = _box(self.tr("Drafter, {0}").format(name), {})
         self.rule_box = _box(self.tr("Rule, {0}").format(name), {})
         self._plain: set[str] = set()
-        self._reasoning, self._begins_inside = THINK_TAGS, False
+        self._reasoning = THINK_TAGS
         rows = {
             rows: self.tr("{0} rows").format(rows) if rows else self.tr("Best tree")
             for rows in ROWS
@@ -83,7 +83,6 @@ class Side(QWidget):
         """Offer what the model can do."""
         self._plain = {choice.name for choice in loaded.drafters if not choice.drafts}
         self._reasoning = loaded.reasoning
-        self._begins_inside = loaded.thinking.opens(None)
         offer(self.drafter_box, loaded.drafters)
         offer(self.rule_box, loaded.rules)
         self._drafter_changed()
@@ -113,12 +112,16 @@ class Side(QWidget):
         self.clock_s, self.num_tokens, self.done = 0.0, 0, None
         self._view.clear()
         answer = AnswerMessage(self.mode, marking, self._appearance, request_id)
-        answer.expect_reasoning(self._reasoning, self._begins_inside)
         answer.show_waiting(self.tr("Waiting for its turn…"))
         self._view.add(answer)
         self.answer = answer
         self._show_clock()
         return answer
+
+    def start(self, begins_inside: bool) -> None:
+        """The answer begins, within its reasoning or not."""
+        if self.answer is not None:
+            self.answer.expect_reasoning(self._reasoning, begins_inside)
 
     def take(self, steps: tuple[StepDone, ...]) -> None:
         """Show these steps."""

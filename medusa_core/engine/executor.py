@@ -279,7 +279,8 @@ class Executor:
             generation = Generation(command, target, session, tuner, prefixes=self._prefixes)
             assert self._model.loaded is not None  # as there is a target
             load_id = self._model.loaded.request_id
-            self._send(AnswerStarted(command.session_id, command.request_id, load_id))
+            ids = (command.session_id, command.request_id)
+            self._send(AnswerStarted(*ids, load_id, generation.begins_inside))
             self._running.append(generation)
             known = session
         finally:

@@ -109,6 +109,13 @@ class Generation:
         self._ending: tuple[Event, ...] = ()
 
     @property
+    def begins_inside(self) -> bool:
+        """Whether the prompt opened the reasoning, so that the answer begins within."""
+        template = self.target.template
+        is_chat = not template.continues_text
+        return is_chat and self._transcript.opens_reasoning(template.reasoning)
+
+    @property
     def is_reading(self) -> bool:
         """The next step reads; else it decodes."""
         return not self.is_done and not self.prefill.is_over

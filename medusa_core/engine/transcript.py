@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from medusa_core.errors import RequestError, TemplateError, TokenizerError
 from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, Role
+from medusa_core.messages import ChatMessage, ReasoningFormat, Role
 from medusa_core.models.text.detokenizer import Detokenizer
 from medusa_core.models.text.name_guard import NameGuard
 
@@ -40,6 +40,14 @@ class Transcript:
     next_id: int | None
     answers: tuple[tuple[int, int], ...] = ()
     prompt: str = ""
+
+    def opens_reasoning(self, tags: ReasoningFormat) -> bool:
+        """Whether the prompt ends within the model's reasoning.
+
+        Args:
+            tags: The model's format.
+        """
+        return self.prompt.rstrip().endswith(tags.start)
 
     @property
     def token_ids(self) -> list[int]:

@@ -236,9 +236,11 @@ class AnswerStarted(Message):
 
     Attributes:
         load_id: Request of the command that loaded this model.
+        begins_inside: The prompt opened the reasoning, so the answer begins within.
     """
 
     load_id: str
+    begins_inside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,6 @@ class AnswerForm(NamedTuple):
         tools: Functions that the template is to describe.
         grammar: What the answer must match; empty for anything.
         marks: Names of tokens without text that calls are known by.
-        begins_inside: The answer begins within a thought.
         tool_format: How calls are written; None where there are none.
     """
 
@@ -41,7 +40,6 @@ class AnswerForm(NamedTuple):
     tools: tuple[str, ...]
     grammar: str
     marks: Mapping[int, str]
-    begins_inside: bool
     tool_format: ToolCallFormat | None
 
     def as_turn(self, answer: ChatMessage) -> ChatMessage:
@@ -88,7 +86,7 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
             f"{MOST_CHARS:,} are the most. Send fewer functions.",
             "tools" if tool_format is not None else "response_format",
         )
-    return AnswerForm(turns, tools, grammar, marks, begins_inside, tool_format)
+    return AnswerForm(turns, tools, grammar, marks, tool_format)
 
 
 def check_text_length(

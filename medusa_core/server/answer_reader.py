@@ -57,8 +57,7 @@ class AnswerReader:
 
     def __init__(
         self,
-        reasoning: ReasoningFormat,
-        begins_inside: bool,
+        tags: ReasoningFormat,
         end_ids: frozenset[int],
         stop: tuple[str, ...],
         is_scored: bool,
@@ -68,15 +67,15 @@ class AnswerReader:
         """Read an answer.
 
         Args:
-            reasoning: How the model sets reasoning apart.
-            begins_inside: It begins within a thought.
+            tags: How the model sets reasoning apart.
             end_ids: Tokens that end it, which are no part of its text.
             stop: The strings that may end it.
             is_scored: A `StepLogprobs` follows every step.
             calls: Finds calls of functions, where the answer may hold some.
             marks: Names of tokens without text that calls are known by.
         """
-        self._reasoning = ReasoningParser(reasoning, begins_inside)
+        self._tags = tags
+        self._reasoning = ReasoningParser(tags, begins_inside=False)
         self._num_given_chars = 0  # of the given text, those that are still held back
         self._calls, self._marks = calls, marks
         self._waiting: tuple[ScoredToken, ...] = ()  # of text that may become a call
@@ -87,6 +86,10 @@ class AnswerReader:
         self._step: StepDone | None = None  # waits for its probabilities
         self._num_thought_tokens = 0
         self._num_drafted = self._num_drafts_accepted = 0
+
+    def begin(self, begins_inside: bool) -> None:
+        """Say whether the prompt opened the reasoning, before anything of the answer comes."""
+        self._reasoning = ReasoningParser(self._tags, begins_inside)
 
     def step(self, step: StepDone) -> Iterator[AnswerDelta]:
         """A step is done.

@@ -12,6 +12,7 @@ from medusa_core.client import Client
 from medusa_core.errors import MedusaError
 from medusa_core.messages import (
     Advice,
+    AnswerStarted,
     ChatMessage,
     Event,
     Generate,
@@ -172,7 +173,6 @@ def _reader(
     is_scored = request.num_logprobs >= 0
     return AnswerReader(
         facts.reasoning,
-        form.begins_inside,
         facts.end_ids,
         settings.stop,
         is_scored,
@@ -187,7 +187,9 @@ def _read(reader: AnswerReader, event: Event) -> Iterator[AnswerPart]:
     Raises:
         ApiError: Somebody stopped the answer.
     """
-    if isinstance(event, StepDone):
+    if isinstance(event, AnswerStarted):
+        reader.begin(event.begins_inside)
+    elif isinstance(event, StepDone):
         yield from reader.step(event)
     elif isinstance(event, StepLogprobs):
         yield from reader.logprobs(event)

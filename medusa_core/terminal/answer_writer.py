@@ -14,21 +14,25 @@ class AnswerWriter:
     Who isn't a person gets the answer alone, without thoughts.
     """
 
-    def __init__(self, screen: Screen, reasoning: ReasoningFormat, begins_inside: bool) -> None:
+    def __init__(self, screen: Screen, tags: ReasoningFormat) -> None:
         """Begin.
 
         Args:
             screen: Where to.
-            reasoning: How the model sets thoughts apart.
-            begins_inside: The prompt ended with the mark of a thought.
+            tags: How the model sets thoughts apart.
         """
         self._screen = screen
-        self._reasoning = ReasoningParser(reasoning, begins_inside)
-        self._pieces = VisiblePieces(reasoning)
+        self._tags = tags
+        self._reasoning = ReasoningParser(tags, begins_inside=False)
+        self._pieces = VisiblePieces(tags)
         self._was_thinking = False
         self._last = ""
         columns = screen.columns
         self._wrap = WordWrap(columns) if columns else None
+
+    def begin(self, begins_inside: bool) -> None:
+        """Say whether the answer begins within a thought, before anything of it comes."""
+        self._reasoning = ReasoningParser(self._tags, begins_inside)
 
     def add(self, step: StepDone) -> None:
         """Write what has become visible."""

@@ -13,6 +13,7 @@ from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.client import Client
 from medusa_core.errors import Cancelled, MedusaError
 from medusa_core.messages import (
+    AnswerStarted,
     ContextCut,
     Event,
     Generate,
@@ -143,7 +144,6 @@ class TerminalChat:
         answer, loaded = turn.answer, self.model.loaded
         answer.model, answer.model_key = loaded.name, self.model.key
         answer.reasoning = loaded.reasoning
-        answer.begins_inside = loaded.thinking.opens(settings.thinks)
         self._record.begin_turn(self.conversation, turn, self.settings)
         self.last = LastAnswer()
         messages = self.settings.framed(self.conversation.messages())
@@ -161,7 +161,7 @@ class TerminalChat:
 
     async def _receive(self, request: Generate, turn: Turn) -> None:
         """Show and keep an answer's events."""
-        writer = AnswerWriter(self._screen, turn.answer.reasoning, turn.answer.begins_inside)
+        writer = AnswerWriter(self._screen, turn.answer.reasoning)
         num_kept, kept_at_s = 0, time.monotonic()
         try:
             async with aclosing(self._client.generate(request)) as events:
@@ -180,6 +180,10 @@ class TerminalChat:
         match event:
             case Progress() if not turn.answer.steps:
                 self._screen.progress(f"{event.text} {event.fraction:.0%}")
+            case AnswerStarted():
+                turn.answer.begins_inside = event.begins_inside
+                self._record.set_reasoning(turn)
+                writer.begin(event.begins_inside)
             case StepDone():
                 if not turn.answer.steps:
                     self._screen.progress("")

@@ -63,6 +63,12 @@ class ChatRecord:
             self._write(lambda history: history.add_prompt(prompt))
         self._write(lambda history: history.begin_answer(answer))
 
+    def set_reasoning(self, turn: Turn) -> None:
+        """Write how an answer sets reasoning apart."""
+        answer = turn.answer
+        reasoning, begins_inside = answer.reasoning, answer.begins_inside
+        self._write(lambda history: history.set_reasoning(answer.id, reasoning, begins_inside))
+
     def add_steps(self, turn: Turn, steps: tuple[StepDone, ...]) -> None:
         """Write more of an answer."""
         if steps:

@@ -176,7 +176,7 @@ class SlashCommands:
         self._chat.use_saved_settings(raw)
         for turn in conversation.turns:
             self._screen.remark(f"> {harmless(turn.prompt.text)}")
-            self._screen.say(f"{harmless(turn.answer.text)}\n")
+            self._screen.say(f"{harmless(turn.answer.said)}\n")
 
     async def _clear(self, _: str) -> None:
         await self._chat.begin_anew()

@@ -327,7 +327,8 @@ class FakeEngine:
             return
         if self._loaded is not None:
             ids = (command.session_id, command.request_id)
-            self._tell(AnswerStarted(*ids, self._loaded.request_id))
+            begins_inside = self.script.thinking.opens(command.settings.thinks)
+            self._tell(AnswerStarted(*ids, self._loaded.request_id, begins_inside))
         for step in steps_of(command, words(self.script.answer), self.script.accept):
             if step.step >= self.num_before_gate:
                 while not self.gate.wait(0.005) and command.request_id not in self._cancelled:

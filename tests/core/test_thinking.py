@@ -5,6 +5,7 @@ from dataclasses import replace
 from medusa_core.chats.conversation import Conversation
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.engine.overflow import fit
+from medusa_core.engine.transcript import transcribe
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, ThinkingSwitch
 from medusa_core.models.text.template import ChatTemplate
@@ -43,6 +44,21 @@ def test_a_template_without_a_switch_does_not_mind() -> None:
     template = ChatTemplate(source, {})
     assert not template.thinking.can_switch
     assert template.render(TURNS, thinks=False) == template.render(TURNS) == "a"
+
+
+def test_a_prompt_tells_whether_the_answer_begins_inside(tiny: Target) -> None:
+    # Some models are told in a message, which no switch knows of.
+    source = SWITCHED.replace(
+        "{% endif %}{% endif %}",
+        "{% elif '/no' in messages[-1].content %}<think></think>"
+        "{% else %}<think>\n{% endif %}{% endif %}",
+    )
+    target = replace(tiny, template=ChatTemplate(source, {}))
+    tags = target.template.reasoning
+    for content, thinks, opens in (("a", None, True), ("a", False, False), ("a /no", None, False)):
+        turns = (ChatMessage(Role.USER, content),)
+        transcript = transcribe(turns, None, target, thinks)
+        assert transcript.opens_reasoning(tags) is opens
 
 
 def test_the_switch_is_a_setting_of_the_answer(tiny: Target) -> None:

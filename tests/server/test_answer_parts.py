@@ -14,6 +14,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     ModelLoaded,
+    ReasoningFormat,
     RuleChoice,
     StepDone,
     StepLogprobs,
@@ -53,7 +54,9 @@ def done(text: str, reason: StopReason = StopReason.EOS, num_given: int = 0) -> 
 def reader(
     stop: tuple[str, ...] = (), *, inside: bool = False, scored: bool = False
 ) -> AnswerReader:
-    return AnswerReader(THINK_TAGS, inside, frozenset({END_ID}), stop, scored)
+    found = AnswerReader(THINK_TAGS, frozenset({END_ID}), stop, scored)
+    found.begin(inside)
+    return found
 
 
 def texts(deltas: object) -> list[str]:
@@ -144,3 +147,53 @@ def test_a_temperature_of_nothing_is_greedy() -> None:
 def test_an_unknown_rule_is_answered_with_those_there_are() -> None:
     with pytest.raises(ApiError, match=LOADED.rules[0].name):
         decoding_settings(wish(GenerateSettings(rule="dice")), LOADED)
+
+
+CHANNELS = ReasoningFormat(
+    "<|channel|>analysis<|message|>",
+    "<|end|>",
+    "<|start|>assistant",
+    ("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
+    tokens=((91, "<|channel|>"), (92, "<|message|>"), (93, "<|end|>"), (94, "<|start|>")),
+)
+
+
+def tokens_of(text: str) -> tuple[tuple[int, ...], tuple[bytes, ...]]:
+    """Ids and bytes of words; tags have none."""
+    ids = {name: number for number, name in CHANNELS.tokens}
+    words = text.split()
+    return tuple(ids.get(word, 1) for word in words), tuple(
+        b"" if word in ids else word.encode() for word in words
+    )
+
+
+def test_messages_of_one_answer_are_apart() -> None:
+    answer = AnswerReader(CHANNELS, frozenset({END_ID}), (), False)
+    ids, pieces = tokens_of(
+        "<|channel|> analysis <|message|> Hm. <|end|> <|start|> assistant "
+        "<|channel|> final <|message|> </think> closes."
+    )
+    text = b"".join(pieces).decode()
+    first = step(0, pieces, len(text))._replace(token_ids=ids)
+    parts = [part for part in answer.step(first) if isinstance(part, TextDelta)]
+    parts += [part for part in answer.finish(done(text)) if isinstance(part, TextDelta)]
+    assert [(part.text, part.is_thought) for part in parts] == [
+        ("Hm.", True),
+        ("</think>closes.", False),
+    ]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_an_answer_that_was_cut_within_a_thought_goes_on_within(inside: bool) -> None:
+    answer = reader(inside=inside)
+    given = b"Hm" if inside else b"<think>Hm"
+    first = step(0, (given, b" so", b"</think>", b"Yes"), len(given) + 14)
+    first = first._replace(sources=(GIVEN, TARGET, TARGET, TARGET))
+    parts = [(part.text, part.is_thought) for part in answer.step(first)]
+    assert parts == [(" so", True), ("Yes", False)]
+
+
+def test_text_that_was_given_and_may_become_a_tag_isnt_repeated() -> None:
+    answer = reader()
+    first = step(0, (b"<thi", b"ck>"), 7)._replace(sources=(GIVEN, TARGET))
+    assert texts(answer.step(first)) == ["ck>"]

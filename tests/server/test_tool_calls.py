@@ -326,7 +326,7 @@ def answered(texts: list[tuple[int, bytes]], shown: str, name: str) -> list[obje
     shape = FORMATS[name]
     marks = {number: mark for mark, number in MARK_IDS.items()}
     reader = AnswerReader(
-        THINK_TAGS, False, frozenset({END_ID}), (), False, ToolCallParser(shape, TOOLS), marks
+        THINK_TAGS, frozenset({END_ID}), (), False, ToolCallParser(shape, TOOLS), marks
     )
     first = step(0, tuple(text for _, text in texts), len(shown))
     first = first._replace(token_ids=tuple(token_id for token_id, _ in texts))
@@ -344,7 +344,7 @@ def test_tokens_without_text_mark_calls() -> None:
 
 def test_an_answer_that_is_cut_within_a_call_has_reached_its_length() -> None:
     reader = AnswerReader(
-        THINK_TAGS, False, frozenset(), (), False, ToolCallParser(FORMATS["json"], TOOLS)
+        THINK_TAGS, frozenset(), (), False, ToolCallParser(FORMATS["json"], TOOLS)
     )
     text = '{"name": "weather", "arguments": {"ci'
     parts = [*reader.step(step(0, (text.encode(),), len(text)))]

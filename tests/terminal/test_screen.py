@@ -38,7 +38,8 @@ def written(
     stream = FakeTerminal() if stream is None else stream
     screen = Screen(stream, io.StringIO(), {"TERM": "xterm"})
     screen.use_sources(SOURCES)
-    writer = AnswerWriter(screen, THINK_TAGS, begins_inside)
+    writer = AnswerWriter(screen, THINK_TAGS)
+    writer.begin(begins_inside)
     for one in steps:
         writer.add(one)
     writer.finish()
