@@ -305,7 +305,6 @@ class SpanReader:
     """Finds the spans of an answer while it streams.
 
     Attributes:
-        text: The visible text so far.
         spans: What is decided of it; spans are only added at the end, and only the last one grows.
     """
 
@@ -314,7 +313,6 @@ class SpanReader:
         self._parser = ReasoningParser(tags, begins_inside)
         self._num_decided = 0
         self._is_finished = False
-        self.text = ""
         self.spans: list[AnswerSpan] = []
 
     @property
@@ -324,13 +322,11 @@ class SpanReader:
 
     def add(self, piece: VisiblePiece) -> None:
         """Take the next piece."""
-        self.text += piece.text
         parts = self._parser.push(piece.text, piece.token_id, is_reasoning=piece.is_reasoning)
         self._extend(parts)
 
     def add_text(self, text: str) -> None:
         """Take text whose tokens aren't known."""
-        self.text += text
         self._extend(self._parser.push(text))
 
     def finish(self) -> None:
@@ -365,15 +361,17 @@ def find_spans(
         tags: The model's format.
         begins_inside: The prompt ended with the start tag.
     """
-    reader, pieces = SpanReader(tags, begins_inside), VisiblePieces(tags)
-    for step in steps:
-        for piece in pieces.add(step):
+    reader, visible = SpanReader(tags, begins_inside), VisiblePieces(tags)
+    pieces = [piece for step in steps for piece in visible.add(step)]
+    pieces += visible.release(len(text.encode("utf-8", "surrogatepass")))
+    known = "".join(piece.text for piece in pieces)
+    if text.startswith(known):
+        for piece in pieces:
             reader.add(piece)
-    for piece in pieces.release(len(text.encode("utf-8", "surrogatepass"))):
-        reader.add(piece)
-    if not text.startswith(reader.text):  # its steps are damaged
+        reader.add_text(text[len(known) :])
+    else:  # its steps are damaged
         reader = SpanReader(tags._replace(tokens=()), begins_inside)
-    reader.add_text(text[len(reader.text) :])
+        reader.add_text(text)
     reader.finish()
     return tuple(reader.spans)
 

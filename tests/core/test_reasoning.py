@@ -203,7 +203,8 @@ def spans_by(tags: ReasoningFormat, pieces: Sequence[Piece]) -> tuple[str, str]:
             assert reader.spans[len(before) - 1]._replace(end=0) == before[-1]._replace(end=0)
             assert reader.spans[len(before) - 1].end >= before[-1].end
     reader.finish()
-    return reasoning_text(reader.text, reader.spans), answer_text(reader.text, reader.spans)
+    whole = "".join(text for text, _ in pieces)
+    return reasoning_text(whole, reader.spans), answer_text(whole, reader.spans)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -301,11 +302,13 @@ def test_cases_of_late_tags_are_answers() -> None:
 def test_reasoning_of_another_machine_is_what_that_machine_says() -> None:
     reader = SpanReader()
     pieces = [("<think>\n", TARGET), ("The tag </think> closes.", REASONING)]
-    for text, source in [*pieces, ("\n</think>\n\n", TARGET), ("<think> opens.", TARGET)]:
+    pieces += [("\n</think>\n\n", TARGET), ("<think> opens.", TARGET)]
+    for text, source in pieces:
         reader.add(VisiblePiece(text, NO_TOKEN_ID, source))
     reader.finish()
-    assert reasoning_text(reader.text, reader.spans) == "\nThe tag </think> closes.\n"
-    assert answer_text(reader.text, reader.spans) == "<think> opens."
+    whole = "".join(text for text, _ in pieces)
+    assert reasoning_text(whole, reader.spans) == "\nThe tag </think> closes.\n"
+    assert answer_text(whole, reader.spans) == "<think> opens."
 
 
 def steps(pieces: Sequence[tuple[bytes, int]], num_held: int = 0) -> tuple[StepDone, ...]:

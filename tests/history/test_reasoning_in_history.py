@@ -63,7 +63,7 @@ def test_what_was_thought_is_neither_found_nor_said_nor_lost(tmp_path: Path) -> 
     assert "> *Thought*\n>\n> Hm, tulips.\n\nRoses.\n" in text
     export(history, tmp_path / "out.html", FileKind.HTML)
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
-    assert "<summary>Thought</summary><p>Hm, tulips.</p>" in page
+    assert "<summary>Thought</summary><blockquote><p>Hm, tulips.</p>" in page
     assert "MIND" not in text + page
     export(history, tmp_path / "out.json", FileKind.JSON)
     (one,) = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["conversations"]

@@ -7,7 +7,7 @@ only if the token that completes its source was drafted and accepted.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from PySide6.QtGui import QTextDocument
@@ -177,13 +177,13 @@ class AnswerDocument:
         Args:
             steps: In order, each exactly once.
         """
-        num_chars = len(self._text)
+        new: list[VisiblePiece] = []
         for step in steps:
             for piece, source in zip(step.pieces, step.sources, strict=True):
                 self._tokens.add(piece, source)
-            for visible in self._pieces.add(step):
-                self._add(visible)
-        if len(self._text) > num_chars:
+            new += self._pieces.add(step)
+        self._add(new)
+        if new:
             self._read_part()
 
     def finish(self, done: GenerationDone | None = None) -> None:
@@ -193,8 +193,7 @@ class AnswerDocument:
             done: The end of the answer; None if it broke off, then what is there is final. An
                 answer without steps (from the history) is shown without marks.
         """
-        for piece in self._pieces.finish():
-            self._add(piece)
+        self._add(self._pieces.finish())
         if done is not None and done.text != self.text:
             self._replace_text(done.text)
         self._end()
@@ -281,9 +280,12 @@ class AnswerDocument:
         self._spans.add_text(text[num_common:])
         self._text = text
 
-    def _add(self, piece: VisiblePiece) -> None:
-        self._text += piece.text
-        self._spans.add(piece)
+    def _add(self, pieces: Iterable[VisiblePiece]) -> None:
+        texts = []
+        for piece in pieces:
+            texts.append(piece.text)
+            self._spans.add(piece)
+        self._text += "".join(texts)  # once: each time copies all of it
 
     def _end(self) -> None:
         """Nothing more comes."""

@@ -102,7 +102,9 @@ def _answer_text(message: Stored) -> str:
     thought = reasoning_text(message.text, message.spans).strip()
     if not thought:
         return text_part
-    return f"<details><summary>Thought</summary>{rendered(thought)}</details>\n{text_part}"
+    # Where nothing folds, as in a PDF, the quotation sets it apart.
+    thought_part = f"<blockquote>{rendered(thought)}</blockquote>"
+    return f"<details><summary>Thought</summary>{thought_part}</details>\n{text_part}"
 
 
 def _quoted(text: str) -> str:
