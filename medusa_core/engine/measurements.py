@@ -51,14 +51,15 @@ class Measurements:
         self._has_sessions = has_sessions
         self._waiting: list[Calibrate] = []
         self._calibrated: Calibrate | None = None
-        self._calibration: Calibration | None = None  # of the first that waits
+        self._calibration: Calibration | None = None  # of the first that waits, or that lacks some
+        self._lacking: Calibrate | None = None  # is answered, but not all was measured in time
         self._race_command: Race | None = None
         self._race: DrafterRace | None = None
         self._lacks_room = False
 
     @property
     def has_work(self) -> bool:
-        return not self._lacks_room and bool(self._waiting or self._race_command)
+        return not self._lacks_room and bool(self._waiting or self._lacking or self._race_command)
 
     def retry(self) -> None:
         """Go on with what was postponed: rows of the cache may have become free."""
@@ -68,12 +69,8 @@ class Measurements:
         """One piece of work."""
         if not self.has_work:
             return
-        if self._waiting:
-            command: Calibrate | Race = self._waiting[0]
-        elif self._race_command is not None:
-            command = self._race_command
-        else:
-            return
+        command = self._waiting[0] if self._waiting else self._lacking or self._race_command
+        assert command is not None  # as there is work
         try:
             self._calibrate(command) if isinstance(command, Calibrate) else self._race_on(command)
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any measurement
@@ -83,28 +80,44 @@ class Measurements:
                 return
             if isinstance(command, Race):
                 self._race = self._race_command = None
-            else:
+            elif self._waiting:
                 self._calibration = None
-                del self._waiting[:1]
+                del self._waiting[0]
+            else:
+                self._calibration = self._lacking = None
             self._fail(command, error)
 
     def wait(self, command: Calibrate) -> None:
         """Calibrate once nobody is answered."""
         self._waiting.append(command)
+        if self._lacking is not None:  # the new one goes on with it
+            self._end_calibration()
+
+    def _end_calibration(self) -> None:
+        if self._calibration is not None:
+            self._calibration.pause()
+        self._calibration = self._lacking = None
 
     def _calibrate(self, command: Calibrate) -> None:
-        """Measure a piece of what steps cost, where that isn't known; in the end, say so."""
+        """Measure a piece of what steps cost, where that isn't known; in the end, say so.
+
+        Whoever asked waits for as much as there is usually time for; the rest comes afterwards.
+        """
         if self._calibration is None:
-            self._calibration = self._model.begin_calibration(is_anew=command.is_anew)
+            is_anew = command.is_anew and command is not self._lacking
+            self._calibration = self._model.begin_calibration(
+                is_anew=is_anew, is_hurried=command is not self._lacking
+            )
         if self._calibration is not None:
             self._calibration.advance()
             if not self._calibration.is_over:
                 return
             self._model.use_costs(self._calibration)
+        self._waiting = [other for other in self._waiting if other is not command]
         self._calibration, self._calibrated = None, command
-        del self._waiting[0]
         costs = self._model.tuner.costs
         assert costs is not None  # just measured, or known
+        self._lacking = None if costs.is_complete or command is self._lacking else command
         step_s = tuple(zip(costs.rows, costs.seconds[0], strict=True))
         ids = (command.session_id, command.request_id)
         self._send(Calibrated(*ids, step_s, costs.plain_s(costs.lengths[0])))
@@ -113,7 +126,7 @@ class Measurements:
     def refresh(self) -> None:
         """Calibrate again if other programs have left the processor: steps cost something else."""
         if self._model.settle_threads() and self._calibrated is not None:
-            self._waiting.append(replace(self._calibrated, is_anew=False))
+            self.wait(replace(self._calibrated, is_anew=False))
 
     def race(self, command: Race) -> None:
         """Say what is known of the drafters' speeds, or begin to find it out.
@@ -149,7 +162,7 @@ class Measurements:
         """Measure nothing any more: the model goes, and who waits is told."""
         self._lacks_room = False
         waiting, self._waiting = self._waiting, []
-        self._calibrated = self._calibration = None
+        self._calibrated = self._calibration = self._lacking = None
         for command in waiting:
             self._fail(command, _stopped())
         self._end_race()

@@ -150,11 +150,12 @@ class ModelSlot:
         self._look_up(self._loaded, *self._need())
         return True
 
-    def begin_calibration(self, *, is_anew: bool = False) -> Calibration | None:
+    def begin_calibration(self, *, is_anew: bool, is_hurried: bool) -> Calibration | None:
         """Begin to measure what a step costs, or what is lacking of it.
 
         Args:
             is_anew: Forget what was measured before.
+            is_hurried: End in the usual time, even where something is lacking then.
 
         Returns:
             The calibration; None where all is known, by which the tuner goes from now on.
@@ -164,12 +165,14 @@ class ModelSlot:
             self._speeds = ()
             if self._measurements is not None:
                 self._measurements.forget()
+        if not is_hurried:
+            return Calibration(target, tuner.costs)  # what a hurried one has reached
         known = None if self._measurements is None else self._measurements.saved_costs()
         if known is not None:
             tuner.costs = known
             if known.is_complete:
                 return None
-        return Calibration(target, known)
+        return Calibration(target, known, is_hurried=is_hurried)
 
     def use_costs(self, calibration: Calibration) -> None:
         """Let the tuner go by what was measured until now; keep what was measured to the end."""

@@ -1,5 +1,6 @@
 """The engine through its public door: events, cancelling, sessions in turns, errors, the end."""
 
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,11 +27,15 @@ from medusa_core.messages import (
     ModelLoaded,
     Planned,
     Progress,
+    Race,
+    Raced,
     StepDone,
     StopReason,
     Unload,
     Unloaded,
 )
+from medusa_core.speculation.tuning import calibration
+from medusa_core.speculation.tuning.costs import StepCosts
 from tests.core.engine_harness import EngineHarness
 from tests.core.laws import decode, user_says
 
@@ -275,6 +280,41 @@ def test_calibration_waits_for_answers_which_have_taken_the_room(
     assert isinstance(fresh.wait("calibrate", Calibrated, Failed), Calibrated)
     kinds = [type(event) for event in order]
     assert kinds.index(GenerationDone) < kinds.index(Calibrated)
+
+
+def test_what_a_calibration_lacks_is_measured_in_spare_time_between_questions(
+    fresh: EngineHarness, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "BUDGET_S", {"cpu": 0.0})
+    monkeypatch.setattr(calibration.Calibration, "is_disturbed", False)
+    fresh.load(replace(load_command(folders, fresh), calibrations_dir=tmp_path))
+    fresh.submit(Calibrate("", "calibrate"))
+    fresh.submit(Race("", "race"))
+    assert isinstance(fresh.wait("calibrate", Calibrated, Failed), Calibrated)
+    assert isinstance(fresh.answer("meanwhile", SETTINGS), GenerationDone)
+    assert isinstance(fresh.wait("race", Raced, Failed), Raced)
+    first, last = fresh.of("calibrate", Calibrated)
+    assert [rows for rows, _ in first.step_s] == [1, 2, 4]
+    assert [rows for rows, _ in last.step_s] == list(calibration.ROW_COUNTS)
+    (saved,) = tmp_path.glob("*.costs.json")
+    assert StepCosts.from_json(json.loads(saved.read_text())).is_complete
+
+
+def test_what_was_measured_is_measured_again_if_that_is_asked_for(
+    fresh: EngineHarness, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration.Calibration, "is_disturbed", False)
+    fresh.load(replace(load_command(folders, fresh), calibrations_dir=tmp_path))
+    fresh.submit(Calibrate("", "first"))
+    first = fresh.wait("first", Calibrated, Failed)
+    fresh.submit(Calibrate("", "known"))
+    known = fresh.wait("known", Calibrated, Failed)
+    fresh.submit(Calibrate("", "again", is_anew=True))
+    again = fresh.wait("again", Calibrated, Failed)
+    assert isinstance(first, Calibrated)
+    assert isinstance(known, Calibrated)
+    assert isinstance(again, Calibrated)
+    assert first.step_s == known.step_s != again.step_s
 
 
 def test_calibration_measures_steps_and_chooses_a_tree(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import torch
@@ -212,10 +213,12 @@ class _Steps:
     def __init__(self, target: Target, known: StepCosts | None) -> None:
         self._target = target
         is_offloaded = target.plan.placement is not None
-        others = len(LENGTHS) * MOST_ROWS + sum(LENGTHS[:-1])
-        room = target.config.context_tokens - others
-        lengths = tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
+        wanted = _lengths(target.config.context_tokens)
+        with suppress(OutOfMemoryError):  # what idle conversations don't need is enough, mostly
+            target.caches.make_room(len(wanted) * MOST_ROWS + sum(wanted))
+        lengths = _lengths(min(target.config.context_tokens, target.caches.free_rows))
         self._lengths = lengths[:1] if is_offloaded else lengths
+        self._has_all_lengths = is_offloaded or lengths == wanted
         self._caches: dict[int, KvCache] = {}
         self.reserve()
         self._most = min(MOST_ROWS, *(kv.most_rows for kv in self._caches.values()))
@@ -310,9 +313,9 @@ class _Steps:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every row count is measured, or too long to be."""
+        """Whether every row count is measured behind every length, or too long to be."""
         measured = self._measured
-        return all(
+        return self._has_all_lengths and all(
             rows in measured or any(self._is_long(rows, length) for length in self._lengths)
             for rows in self._counts
         )
@@ -324,6 +327,12 @@ class _Steps:
             rising([usual_s(self._seconds[length, n]) for n in rows]) for length in self._lengths
         )
         return StepCosts(self._lengths, tuple(rows), tuple(seconds), max_rows=self._most)
+
+
+def _lengths(num_rows: int) -> tuple[int, ...]:
+    """Lengths of the caches that are measured, where there are so many rows for all of them."""
+    room = num_rows - len(LENGTHS) * MOST_ROWS - sum(LENGTHS[:-1])
+    return tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
 
 
 def _filled_cache(target: Target, length: int) -> KvCache:
