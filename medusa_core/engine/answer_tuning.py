@@ -44,6 +44,7 @@ class AnswerTuning:
         self._guesses: list[tuple[int, Guesses]] = []
         self._yields: list[StepYield] = []
         self._baseline = Baseline()
+        self._num_kept, self._seconds = 0, 0.0
         self._first_price = tuner.price(settings, num_prompt_tokens)
 
     @property
@@ -93,6 +94,7 @@ class AnswerTuning:
         """
         proposal, verified_s = step.proposal, step.times.verify_s + step.times.accept_s
         self._baseline.add(proposal.num_rows, place, verified_s, step_s)
+        self._num_kept, self._seconds = self._num_kept + num_kept, self._seconds + step_s
         if self._governor is not None:
             self.num_rested += not self._governor.drafts
             self._governor.add(num_kept, step_s)
@@ -125,7 +127,10 @@ class AnswerTuning:
         self._yields = []
 
     def plain_step_s(self, num_tokens: int) -> float:
-        """What a plain step takes in the middle of an answer; 0 where drafts weren't tried.
+        """What a plain step takes in the middle of an answer; 0 where nothing can be compared.
+
+        That drafts were slower is told by plain steps of the same answer alone: what was measured
+        earlier may have had a quieter computer.
 
         Args:
             num_tokens: Of the answer.
@@ -133,4 +138,6 @@ class AnswerTuning:
         if not self.drafts:
             return 0.0
         length = self._num_prompt_tokens + num_tokens // 2
-        return self._baseline.plain_s(self._tuner.costs, length)
+        plain_s = self._baseline.plain_s(self._tuner.costs, length)
+        is_slower = self._num_kept * plain_s < self._seconds
+        return 0.0 if is_slower and not self._baseline.has_plain_steps else plain_s

@@ -261,8 +261,6 @@ class Executor:
     def _begin(self, command: Generate) -> None:
         target, tuner = self._model.target, self._model.tuner
         self._measurements.pause()
-        if not self._running:
-            self._measurements.refresh()
         if not command.settings.drafter:
             first = self._model.drafters[0].name
             command = replace(command, settings=replace(command.settings, drafter=first))

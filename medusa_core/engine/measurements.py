@@ -55,19 +55,25 @@ class Measurements:
         self._lacking: Calibrate | None = None  # is answered, but not all was measured in time
         self._race_command: Race | None = None
         self._race: DrafterRace | None = None
-        self._lacks_room = False
+        self._lacks_room = self._doubts_threads = False
 
     @property
     def has_work(self) -> bool:
-        return not self._lacks_room and bool(self._waiting or self._lacking or self._race_command)
+        is_open = self._doubts_threads or self._waiting or self._lacking or self._race_command
+        return not self._lacks_room and bool(is_open)
 
     def retry(self) -> None:
-        """Go on with what was postponed: rows of the cache may have become free."""
+        """Go on with what was postponed: rows may be free, other programs gone."""
         self._lacks_room = False
+        self._doubts_threads = self._calibrated is not None
 
     def step(self) -> None:
         """One piece of work."""
         if not self.has_work:
+            return
+        if self._doubts_threads:
+            self._doubts_threads = False
+            self._check_threads()
             return
         command = self._waiting[0] if self._waiting else self._lacking or self._race_command
         assert command is not None  # as there is work
@@ -123,10 +129,13 @@ class Measurements:
         self._send(Calibrated(*ids, step_s, costs.plain_s(costs.lengths[0])))
         self._model.send_plan(command, GenerateSettings())
 
-    def refresh(self) -> None:
-        """Calibrate again if other programs have left the processor: steps cost something else."""
-        if self._model.settle_threads() and self._calibrated is not None:
-            self.wait(replace(self._calibrated, is_anew=False))
+    def _check_threads(self) -> None:
+        """Calibrate again where another count of threads serves now: steps cost something else."""
+        try:
+            if self._model.settle_threads() and self._calibrated is not None:
+                self.wait(replace(self._calibrated, is_anew=False))
+        except OutOfMemoryError:
+            log.info("there are no free rows to measure threads with")
 
     def race(self, command: Race) -> None:
         """Say what is known of the drafters' speeds, or begin to find it out.
@@ -160,7 +169,7 @@ class Measurements:
 
     def clear(self) -> None:
         """Measure nothing any more: the model goes, and who waits is told."""
-        self._lacks_room = False
+        self._lacks_room = self._doubts_threads = False
         waiting, self._waiting = self._waiting, []
         self._calibrated = self._calibration = self._lacking = None
         for command in waiting:

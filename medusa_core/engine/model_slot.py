@@ -24,6 +24,7 @@ from medusa_core.messages import (
     Message,
     ModelLoaded,
     Progress,
+    is_plausible_speed_up,
 )
 from medusa_core.models.advice import tried_sampling
 from medusa_core.models.text.reasoning_formats import with_token_ids
@@ -181,7 +182,12 @@ class ModelSlot:
             self._measurements.save_costs(calibration)
 
     def save_speeds(self, speeds: tuple[DrafterSpeed, ...]) -> None:
-        """Keep how fast its drafters are."""
+        """Keep how fast its drafters are; figures that can't be true are measured another time."""
+        costs = self.tuner.costs
+        is_measured = costs is not None and costs.is_complete
+        if not is_measured or not all(is_plausible_speed_up(s.x_plain, s.tau) for s in speeds):
+            log.info("the speeds of the drafters aren't kept: the computer was busy")
+            return
         self._speeds = speeds
         if self._measurements is not None and speeds:
             self._measurements.save_speeds(speeds)

@@ -84,6 +84,7 @@ from medusa_core.messages.records import (
     TokenSource,
     ToolCall,
     WeightFormats,
+    is_plausible_speed_up,
 )
 from medusa_core.messages.shown import shown_text, shown_tokens
 from medusa_core.messages.tool_calls import DESCRIBED_JSON, ToolCallFormat
@@ -192,6 +193,7 @@ __all__ = [
     "WeightFormats",
     "cluster_of",
     "device_here",
+    "is_plausible_speed_up",
     "offers_with",
     "shown_text",
     "shown_tokens",

@@ -25,6 +25,7 @@ from medusa_core.messages.records import (
     StopReason,
     ThinkingSwitch,
     TokenSource,
+    is_plausible_speed_up,
 )
 from medusa_core.messages.tool_calls import DESCRIBED_JSON, ToolCallFormat
 from medusa_core.messages.traces import Alternative, StepTrace
@@ -452,6 +453,13 @@ class GenerationDone(Message):
         if self.is_remote:
             return self.num_remote_tokens / self.decode_s if self.decode_s else 0.0
         return sum(self.accept_lengths) / self.decode_s if self.num_steps else 0.0
+
+    @property
+    def speed_up(self) -> float | None:
+        """Speed over that of plain decoding; None where that isn't known, or can't be true."""
+        speed_up = self.decode_tokens_per_s * self.plain_step_s
+        is_known = speed_up > 0 and is_plausible_speed_up(speed_up, self.mean_acceptance_length)
+        return speed_up if is_known else None
 
     @property
     def tokens_per_s(self) -> float:

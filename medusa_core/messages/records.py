@@ -188,6 +188,18 @@ class DrafterChoice(NamedTuple):
     looks_ahead: bool = False
 
 
+_NOISE = 1.05  # of a speed-up that was measured
+
+
+def is_plausible_speed_up(speed_up: float, tokens_per_step: float) -> bool:
+    """Whether a speed-up over plain decoding can be true.
+
+    A step with drafts takes at least as long as a plain one, so it is at most the tokens per step;
+    where more was measured, the computer was busy with something else in one of the two.
+    """
+    return speed_up <= tokens_per_step * _NOISE
+
+
 class DrafterSpeed(NamedTuple):
     """How fast a drafter was on this computer, where all of a model's answered the same questions.
 

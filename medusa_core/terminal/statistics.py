@@ -43,9 +43,8 @@ def statistics_lines(
         f"prompt     {done.num_prompt_tokens:,} tokens, {done.num_cached_tokens:,} known already",
         f"drafter    {settings.drafter}, rule {settings.rule}, seed {settings.seed}",
     ]
-    if done.plain_step_s:
-        gain = done.decode_tokens_per_s * done.plain_step_s
-        lines.append(f"× plain    {gain:.2f}")
+    if done.speed_up is not None:
+        lines.append(f"× plain    {done.speed_up:.2f}")
     if forms := _forms(steps):
         lines.append(f"guesses    {forms}; growth {settings.growth}")
     return lines + _source_lines(steps, loaded)

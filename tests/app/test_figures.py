@@ -86,9 +86,25 @@ def test_a_speed_up_is_told_only_where_it_can_be_believed() -> None:
 
 def test_an_answer_slower_than_plain_says_so_and_why() -> None:
     _, done = answer_of("a b c d e f g", (0,))
-    slow = replace(done, num_rested=2)
-    assert figures(slow)[2].text == "slower than plain (0.80×); guessing was paused"
     assert figures(replace(done, num_rested=0))[2].text == "slower than plain (0.80×)"
+    unguessed = figures(replace(done, num_rested=2))[2]
+    assert unguessed.text == "Guesses didn't pay here; written without them"
+    assert "nothing was drafted" in unguessed.meaning
+    _, some = answer_of("a b c d e f g", (1,))
+    slow = replace(
+        some,
+        num_rested=2,
+        decode_s=10 * some.decode_s,
+        plain_step_s=8 / some.decode_tokens_per_s,
+    )
+    assert figures(slow)[2].text == "slower than plain (0.80×); guessing was paused"
+
+
+def test_a_speed_up_that_can_not_be_is_not_told() -> None:
+    _, done = answer_of("a b c d e f g", (2,))
+    busy = replace(done, plain_step_s=1.4 * done.plain_step_s)
+    assert busy.speed_up is None
+    assert "Speed-up" not in [figure.name for figure in figures(busy)]
 
 
 def test_an_answer_without_a_token_still_has_figures() -> None:

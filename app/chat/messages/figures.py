@@ -12,6 +12,7 @@ from medusa_core.messages import GenerationDone, StopReason
 
 UNKNOWN = "—"
 NUM_FIGURES = 5  # at most
+_HARDLY_GUESSED = 1.02  # tokens per step
 LEAST_STEP_S = 0.002  # what lies around a shorter step takes as long as itself
 TOKENS_PER_STEP = QT_TRANSLATE_NOOP(
     "Figures",
@@ -66,12 +67,11 @@ def speed_up(done: GenerationDone) -> float | None:
 
     Returns:
         Mean acceptance length × T(1) ÷ mean time of a step, where T(1) is the time of a plain step
-        at this length, as it was measured when the answer ended. None where that isn't known, where
-        nothing was drafted, or where a step is too short for the comparison to mean anything.
+        at this length, as it was measured when the answer ended. None where that isn't known or
+        can't be true, where nothing was drafted, or where a step is too short for the comparison
+        to mean anything.
     """
-    if done.plain_step_s < LEAST_STEP_S or not done.num_steps or done.decode_s <= 0:
-        return None
-    return done.mean_acceptance_length * done.plain_step_s / (done.decode_s / done.num_steps)
+    return None if done.plain_step_s < LEAST_STEP_S else done.speed_up
 
 
 def figures(done: GenerationDone) -> tuple[Figure, ...]:
@@ -185,6 +185,8 @@ def _remote_drafts(done: GenerationDone) -> tuple[Figure, ...]:
 
 def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
     """The comparison with plain decoding, where there is one that can be believed."""
+    if done.num_rested and done.mean_acceptance_length < _HARDLY_GUESSED:
+        return (_unguessed(done),)
     factor = speed_up(done)
     if factor is None:
         return ()
@@ -202,12 +204,25 @@ def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
     text = words.format(factor=f"{Number(factor):.2f}")
     if done.num_rested:
         text += QCoreApplication.translate("Figures", "; guessing was paused")
-        meaning += QCoreApplication.translate(
-            "Figures",
-            " In {rested} of {all} steps nothing was drafted: drafting gained less than 5 % just "
-            "then. It is tried again from time to time.",
-        ).format(rested=f"{Number(done.num_rested):,}", all=f"{Number(done.num_steps):,}")
+        meaning += _paused_words(done)
     return (Figure(QCoreApplication.translate("Figures", "Speed-up"), text, meaning),)
+
+
+def _unguessed(done: GenerationDone) -> Figure:
+    """Nearly nothing was guessed, so that the answer is as fast as a plain one."""
+    return Figure(
+        QCoreApplication.translate("Figures", "Speed-up"),
+        QCoreApplication.translate("Figures", "Guesses didn't pay here; written without them"),
+        _paused_words(done).strip(),
+    )
+
+
+def _paused_words(done: GenerationDone) -> str:
+    return QCoreApplication.translate(
+        "Figures",
+        " In {rested} of {all} steps nothing was drafted: drafting gained less than 5 % just "
+        "then. It is tried again from time to time.",
+    ).format(rested=f"{Number(done.num_rested):,}", all=f"{Number(done.num_steps):,}")
 
 
 def _seconds(seconds: float) -> str:

@@ -77,7 +77,6 @@ def answer_figures(end: AnswerEnd) -> dict[str, Any]:
     done = end.done
     num_read = end.num_prompt_tokens - end.num_cached_tokens
     tau = done.mean_acceptance_length
-    x_plain = done.decode_tokens_per_s * done.plain_step_s
     return {
         "timings": {
             "cache_n": end.num_cached_tokens,
@@ -89,7 +88,7 @@ def answer_figures(end: AnswerEnd) -> dict[str, Any]:
         "medusa": {
             "tau": round(tau, 4),
             "drafter": done.settings.drafter,
-            "x_plain": round(x_plain, 4) if x_plain else None,
+            "x_plain": None if done.speed_up is None else round(done.speed_up, 4),
         },
     }
 

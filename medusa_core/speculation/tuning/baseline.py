@@ -32,6 +32,11 @@ class Baseline:
         if num_rows == 1:
             self._plain.append((length, step_s))
 
+    @property
+    def has_plain_steps(self) -> bool:
+        """Whether the answer itself had plain steps enough to compare with."""
+        return len(self._plain) >= _LEAST_PLAIN
+
     def plain_s(self, costs: StepCosts | None, length: int) -> float:
         """Seconds of a plain step behind a cache of some length; 0 where that can't be said.
 
@@ -40,7 +45,7 @@ class Baseline:
         as long as the answer's steps took about as long as such steps did then: else the machine
         was busy with something else in one of the two.
         """
-        if len(self._plain) >= _LEAST_PLAIN:
+        if self.has_plain_steps:
             return statistics.median(
                 seconds * (costs.plain_s(length) / costs.plain_s(behind) if costs else 1.0)
                 for behind, seconds in self._plain

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from medusa_core.loading.target import Target
-from medusa_core.messages import DrafterSpeed, Tier
+from medusa_core.messages import DrafterSpeed, Tier, is_plausible_speed_up
 from medusa_core.speculation.drafters.lineup import raced_drafters
 from medusa_core.speculation.tuning.calibration import Calibration
 from medusa_core.speculation.tuning.costs import StepCosts
@@ -102,6 +102,8 @@ def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:
     numbers = [value for speed in speeds for value in speed if not isinstance(value, str)]
     if not all(math.isfinite(number) and number >= 0 for number in numbers):
         raise ValueError("the speeds make no sense")
+    if not all(is_plausible_speed_up(speed.x_plain, speed.tau) for speed in speeds):
+        raise ValueError("the computer was busy while the speeds were measured")
     return speeds
 
 

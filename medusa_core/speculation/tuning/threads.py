@@ -25,12 +25,17 @@ _NUM_TOKENS = 8
 _PREFILL_TOKENS = 64
 _LARGE_S = 0.05  # a pass of a large model
 _BUSY = 0.75  # processes that want to run, for each thread
-_WORTHWHILE = 0.8  # more threads must save a fifth to be worth what they risk
+_ROUNDS = 5
+_LONG_S = 0.25  # a pass that isn't measured for the choice
+_CLEARLY = 1.1  # times as long
+_MAJORITY = 0.75  # of the rounds
+_RECHECK_S = 30.0  # a smaller count is measured again after so long
+_MOST_RECHECKS = 3
 
 
 @torch.inference_mode()
 def settle_threads(target: Target, most: int) -> int:
-    """Measure short passes with 1, 2, 4, ... threads and take more while that is worthwhile.
+    """Measure short passes with 1, 2, 4, ... threads in turns; fewer must be clearly faster.
 
     Prefill, whose passes are longer, gets a count of its own, which the runner keeps.
 
@@ -64,16 +69,23 @@ class Threads:
             most: Threads that may be used.
         """
         self._target, self._most = target, most
+        self._num_rechecks = 0
         self._settle()
 
     def settle_again(self) -> bool:
-        """Choose anew, if others had the processor the last time and have left it since.
+        """Choose anew where it may have been a disturbed moment.
+
+        That is where others had the processor the last time and have left it since, or, a few
+        times, where fewer threads seemed faster: all cores are the better choice in general.
 
         Returns:
             Whether another count serves now: what was measured with the old one holds no more.
         """
-        if not self._was_busy or _is_busy(self._most):
+        has_left = self._was_busy and not _is_busy(self._most)
+        is_due = self._num_rechecks < _MOST_RECHECKS and time.monotonic() > self._recheck_at
+        if not has_left and not (is_due and self._count < self._most):
             return False
+        self._num_rechecks += not has_left
         before = self._count
         self._settle()
         return self._count != before
@@ -81,6 +93,7 @@ class Threads:
     def _settle(self) -> None:
         self._was_busy = _is_busy(self._most)
         self._count = settle_threads(self._target, self._most)
+        self._recheck_at = time.monotonic() + _RECHECK_S
 
 
 def _is_busy(num_threads: int) -> bool:
@@ -108,14 +121,22 @@ def _prompt_tokens(target: Target) -> int:
 
 
 def _best(target: Target, most: int, num_tokens: int) -> int:
-    best, best_s = 1, _pass_s(target, 1, num_tokens)
-    count = 2
-    while count < 2 * most:
-        tried = min(count, most)
-        tried_s = _pass_s(target, tried, num_tokens)
-        if tried_s < best_s * _WORTHWHILE:
-            best, best_s = tried, tried_s
-        count *= 2
+    """The largest count, unless a smaller one is clearly faster in round after round.
+
+    Counts are measured in turns: another program that runs for a moment slows all of them, or is
+    outvoted by the other rounds. Threads that were idle for a moment are no reason to use fewer.
+    """
+    counts = sorted({min(2**power, most) for power in range(most.bit_length() + 1)}, reverse=True)
+    if len(counts) == 1 or _pass_s(target, most, num_tokens) > _LONG_S:
+        return most  # a large model gains by all cores, and nobody should wait for many passes
+    rounds = [
+        {count: _pass_s(target, count, num_tokens) for count in counts} for _ in range(_ROUNDS)
+    ]
+    best = most
+    for count in counts[1:]:
+        is_faster = [each[count] * _CLEARLY < each[best] for each in rounds]
+        if sum(is_faster) > len(rounds) * _MAJORITY:
+            best = count
     return best
 
 
