@@ -20,13 +20,14 @@ from medusa_core.server.api_error import ApiError, api_error_of
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.guard import Guard
-from medusa_core.server.replies import ClientGone, JsonReply, too_large
+from medusa_core.server.replies import ClientGone, JsonReply, RequestBody, too_large
 from medusa_core.server.request_log import RequestRecord, tally_of
 from medusa_core.system.registry import Registry
 
 log = logging.getLogger(__name__)
 
 _AMBIGUOUS = "ambiguous_length"
+_LATE = 408  # what didn't come in time isn't waited for again
 _GONE = 499  # as other servers log a client that left
 
 
@@ -59,11 +60,12 @@ class HttpApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        http = Request(scope, receive)
+        body = RequestBody(Headers(scope=scope), receive)
+        http = Request(scope, body.receive)
         tally = tally_of(http)
         watched = _Watched(send, dict(self._guard.cors_headers(http.headers.get("origin"))))
         try:
-            await self._serve(http, scope, receive, watched)
+            await self._serve(http, scope, body, watched)
         except ClientGone:
             watched.status = _GONE
         except asyncio.CancelledError:
@@ -77,7 +79,7 @@ class HttpApplication:
             self._context.metrics.add_request(record, "" if route is None else route.path)
             self._on_request(record)
 
-    async def _serve(self, http: Request, scope: Scope, receive: Receive, send: _Watched) -> None:
+    async def _serve(self, http: Request, scope: Scope, body: RequestBody, send: _Watched) -> None:
         """Route a request; whatever goes wrong becomes a reply.
 
         Raises:
@@ -89,26 +91,23 @@ class HttpApplication:
                 reply = Response(
                     status_code=204, headers=self._guard.preflight_headers(http.headers)
                 )
-                await reply(scope, receive, send)
+                await reply(scope, body.receive, send)
                 return
-            if not self._has_right_length(http.headers):
-                raise await too_large(http, self._context.limits)
+            self._check_length(http.headers)
             scope["app"] = self  # then the router raises what it can't route
-            await self._router(scope, receive, send)
+            await self._router(scope, body.receive, send)
         except ClientGone:
             raise
         except Exception as error:
             if send.status:
                 log.exception("a reply broke off")
                 raise ClientGone from None
-            await self._error_reply(http.url.path, _as_api_error(error))(scope, receive, send)
+            found = _as_api_error(error)
+            if found.code != _AMBIGUOUS and found.status != _LATE:
+                await body.drop(self._context.limits)
+            await self._error_reply(http.url.path, found)(scope, body.receive, send)
 
-    def _has_right_length(self, headers: Headers) -> bool:
-        """Whether a body is no larger than may be.
-
-        Raises:
-            ApiError: Its length isn't told, or twice.
-        """
+    def _check_length(self, headers: Headers) -> None:
         if "transfer-encoding" in headers and "content-length" in headers:
             # A proxy before this server may end the body elsewhere: its rest would be a request.
             raise ApiError(
@@ -119,7 +118,8 @@ class HttpApplication:
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
             raise ApiError(400, "The header Content-Length is no number.")
-        return len(length) <= 12 and int(length) <= self._context.limits.body_bytes
+        if len(length) > 12 or int(length) > self._context.limits.body_bytes:
+            raise too_large(self._context.limits)
 
     def _error_reply(self, path: str, error: ApiError) -> Response:
         """An error in the form of the API that was called."""

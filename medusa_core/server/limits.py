@@ -22,7 +22,7 @@ class Limits:
         text_chars: Of a text whose tokens are wanted: meanwhile no answer takes a step.
         json_depth: Objects and lists within each other.
         json_parts: Objects, lists, names and strings of a body.
-        dropped_bytes: Of a body that is too large, read so that its client reads the reply.
+        dropped_bytes: Of a body that is refused unread, dropped so that its client reads the reply.
         drop_s: Seconds in which that must have arrived.
         most_messages: Turns of a conversation.
         most_choices: Answers to one request.

@@ -8,15 +8,17 @@ from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from medusa_core.server.api_error import ApiError, bad_request
 from medusa_core.server.fields import Fields, parse_json
 from medusa_core.server.limits import Limits
 
 _SMALL_BYTES = 64 << 10
+_LENGTH_DIGITS = 13  # more are endless all the same
 _T = TypeVar("_T")
 
 
@@ -53,32 +55,54 @@ async def read_body(http: Request, limits: Limits) -> bytes:
                 if message["type"] == "http.disconnect":
                     raise ClientGone
                 body += message.get("body", b"")
-                has_more = message.get("more_body", False)
                 if len(body) > limits.body_bytes:
-                    break
-                if not has_more:
+                    raise too_large(limits)
+                if not message.get("more_body", False):
                     return bytes(body)
     except TimeoutError:
         raise ApiError(408, f"The body didn't arrive within {limits.body_s:g} s.") from None
-    raise await too_large(http, limits, has_more)
 
 
-async def too_large(http: Request, limits: Limits, has_more: bool = True) -> ApiError:
-    """The error of a body that is too large, whose rest is read and dropped.
+class RequestBody:
+    """A request's body on its way, of which somebody may read only a part."""
 
-    Most clients send all of a body before they read a reply. Were the connection closed before,
-    they would be told that it broke, and not why. One that asks before it sends reads the reply.
-    """
-    length = http.headers.get("content-length", "0")
-    is_endless = len(length) > 12 or int(length) > limits.dropped_bytes
-    has_asked = "expect" in http.headers
-    left = limits.dropped_bytes if has_more and not (is_endless or has_asked) else 0
-    with suppress(TimeoutError):
-        async with asyncio.timeout(limits.drop_s):
-            while left > 0:
-                message = await http.receive()
-                is_last = not message.get("more_body", False)  # also where the client has gone
-                left = 0 if is_last else left - len(message["body"])
+    def __init__(self, headers: Headers, receive: Receive) -> None:
+        """Watch who reads it.
+
+        Args:
+            headers: Of the request.
+            receive: Brings it.
+        """
+        length = headers.get("content-length", "0")
+        is_number = length.isascii() and length.isdigit()
+        self._length = int(length[:_LENGTH_DIGITS]) if is_number else 0
+        self._is_read = not self._length and "transfer-encoding" not in headers
+        self._is_awaited = "expect" in headers
+        self._receive = receive
+
+    async def receive(self) -> Message:
+        """The next part of it, or that the client has gone."""
+        message = await self._receive()
+        self._is_read = not message.get("more_body", False)
+        return message
+
+    async def drop(self, limits: Limits) -> None:
+        """Read and forget what nobody has read, up to a bound.
+
+        Most clients send all of a body before they read a reply. Were the connection closed
+        before, they would be told that it broke, and not why. Who asks before they send need none.
+        """
+        left = limits.dropped_bytes
+        if self._is_awaited or self._length > left:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limits.drop_s):
+                while left > 0 and not self._is_read:
+                    left -= len((await self.receive()).get("body", b""))
+
+
+def too_large(limits: Limits) -> ApiError:
+    """The error of a body that is too large."""
     return ApiError(413, f"The body is larger than {limits.body_bytes:,} bytes.")
 
 

@@ -217,17 +217,34 @@ def test_a_chunked_body_that_is_too_large_is_refused(served: Served) -> None:
     assert reply.status_code == 413
 
 
-@pytest.mark.parametrize("num_bytes", [(8 << 20) + 1, 20 << 20])
-def test_who_sends_all_before_it_reads_learns_that_it_is_too_large(
-    num_bytes: int, served: Served
+@pytest.mark.parametrize(
+    ("path", "num_bytes", "status"),
+    [
+        ("/v1/chat/completions", (8 << 20) + 1, 413),
+        ("/v1/chat/completions", 20 << 20, 413),
+        ("/nowhere", 7 << 20, 404),
+        ("/health", 7 << 20, 405),
+    ],
+)
+def test_who_sends_all_before_it_reads_learns_why_it_is_refused(
+    path: str, num_bytes: int, status: int, served: Served
 ) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
-    with closing(connection):
-        connection.request("POST", "/v1/chat/completions", b" " * num_bytes)
-        reply = connection.getresponse()
-        assert reply.status == 413
-        assert b"larger than" in reply.read()
+    assert status_behind(served, path, num_bytes) == status
     assert served.get("/health").status_code == 200
+
+
+def test_who_has_no_key_learns_so_behind_a_large_body(guarded: Served) -> None:
+    assert status_behind(guarded, "/v1/chat/completions", 7 << 20) == 401
+
+
+def status_behind(server: Served, path: str, num_bytes: int) -> int:
+    """The status of a reply that is read once all of a body is sent."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    with closing(connection):
+        connection.request("POST", path, b" " * num_bytes)
+        reply = connection.getresponse()
+        assert b"message" in reply.read()
+        return reply.status
 
 
 @pytest.mark.parametrize("part", ["[]", "{}", '""', '{"a":1}'])
