@@ -5,18 +5,27 @@ The templates are those of llama.cpp's sources; see `test_llama_cpp_files`.
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from medusa_core.errors import TemplateError
 from medusa_core.messages import THINK_TAGS, ReasoningFormat, ThinkingSwitch
 from medusa_core.models.text.template import ChatTemplate
+from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
+from medusa_core.models.text.tool_calls.parser import ToolCallParser
+from medusa_core.server.answer_reader import AnswerReader
+from medusa_core.server.chat import TextDelta
 from tests.conftest import MISSING
+from tests.server.test_answer_parts import done, step
 from tests.tools import llama_cpp_files
 
 pytestmark = pytest.mark.slow
 
+TAG = re.compile(r"<[^<>\s][^<>\n]{0,40}>|\[/?[A-Z][A-Z_ ]{1,40}\]")
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 APRIEL = ReasoningFormat(
     "Here are my reasoning steps:",
@@ -102,3 +111,72 @@ def test_70_templates_show_their_format(templates: list[Path]) -> None:
     assert formats == FORMATS
     assert {name for name, (_, one) in found.items() if one.opens_usually} == OPEN_USUALLY
     assert {name for name, (_, one) in found.items() if one.opens_on_request} == OPEN_ON_REQUEST
+
+
+TOOL = {
+    "name": "weather",
+    "description": "Weather of a city.",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    },
+}
+ARGUMENTS = {"city": "Köln", "days": 2}
+CALL = {
+    "id": "call12345",
+    "type": "function",
+    "function": {"name": "weather", "arguments": ARGUMENTS},
+}
+USER = {"role": "user", "content": "zqquestion"}
+FIELDS = dict.fromkeys(("reasoning_content", "reasoning", "thinking", "thought"), "zqreasoning")
+ASSISTANT = {"role": "assistant", "content": "", "tool_calls": [CALL], **FIELDS}
+
+
+def written_answer(template: ChatTemplate) -> tuple[str, bool] | None:
+    """A turn of reasoning and a call as its model writes it, and whether it begins inside."""
+    tools, render = [{"type": "function", "function": TOOL}], template._rendering.render
+    for thinks in (None, True):
+        try:
+            whole = render([USER, ASSISTANT], False, thinks, tools)
+            prompt = render([USER], True, thinks, tools)
+        except TemplateError:
+            return None
+        if FIELDS["thought"] in whole and whole.startswith(prompt.rstrip()):
+            opens = prompt.rstrip().endswith(template.reasoning.start)
+            return whole[len(prompt.rstrip()) :], opens
+    return None
+
+
+@pytest.mark.parametrize("has_text", [False, True], ids=["special", "with text"])
+def test_reasoning_before_a_call_is_apart_from_it(templates: list[Path], has_text: bool) -> None:
+    num_read = 0
+    for path in templates:
+        template = ChatTemplate(path.read_text(encoding="utf-8"), TOKENS)
+        answer = written_answer(template)
+        if answer is None:
+            continue
+        text, opens = answer
+        names = sorted({part for tag in template.reasoning.tags for part in TAG.findall(tag)})
+        ids = {name: 1000 + place for place, name in enumerate(names)}
+        calls = template.tool_calls
+        marks = {
+            number: name for name, number in ids.items() if any(name in t for t in calls.texts)
+        }
+        tags = template.reasoning._replace(
+            tokens=tuple((number, name) for name, number in ids.items())
+        )
+        reader = AnswerReader(tags, frozenset(), (), False, ToolCallParser(calls, [TOOL]), marks)
+        reader.begin(opens)
+        parts = re.split(f"({'|'.join(map(re.escape, ids)) or '(?!)'})", text)
+        pieces = [(ids[p], p if has_text else "") if p in ids else (1, p) for p in parts if p]
+        shown = "".join(piece for _, piece in pieces)
+        one = step(0, tuple(piece.encode() for _, piece in pieces), len(shown.encode()))
+        one = one._replace(token_ids=tuple(number for number, _ in pieces))
+        events = [*reader.step(one), *reader.finish(done(shown))]
+        thought = "".join(e.text for e in events if isinstance(e, TextDelta) and e.is_thought)
+        arguments = "".join(e.text for e in events if isinstance(e, CallDelta))
+        assert thought.strip() == FIELDS["thought"], path.name
+        assert [e.name for e in events if isinstance(e, CallStarted)] == ["weather"], path.name
+        assert json.loads(arguments) == ARGUMENTS, path.name
+        num_read += 1
+    assert num_read >= 25
