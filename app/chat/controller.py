@@ -27,6 +27,7 @@ from app.engine.model_keeper import ModelKeeper
 from app.i18n.engine_texts import engine_text
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
+from app.theme.missing_fonts import FontHints
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
@@ -107,6 +108,7 @@ class ChatController(QObject):
     ) -> None:
         super().__init__()
         self._page = page
+        self._font_hints = FontHints()
         self._bridge = bridge
         self._keeper = keeper
         self._appearance = appearance
@@ -417,6 +419,8 @@ class ChatController(QObject):
         if conversation is self.conversation:
             for text in remarks_on(turn, done, self._appearance.legend):
                 self._page.conversation.add(Notice(text))
+            if hint := self._font_hints.hint(turn.prompt.text, done.text):
+                self._page.conversation.add(Notice(hint))
             self._end()
             self.outbox.send()
 

@@ -2193,8 +2193,16 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Laden Sie config.json neu herunter.</translation>
     </message>
     <message>
+        <source>Download it again, or choose another file of this model.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Download it again.</source>
         <translation>Laden Sie es neu herunter.</translation>
+    </message>
+    <message>
+        <source>Download the GGUF file again, or choose another one of this model.</source>
+        <translation>Laden Sie die GGUF-Datei noch einmal herunter, oder wählen Sie eine andere dieses Modells.</translation>
     </message>
     <message>
         <source>Download the adapter again.</source>
@@ -2399,10 +2407,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>It fits with a context of {0} tokens; or choose a smaller weight format.</source>
         <translation>Mit einem Kontext von {0} Token passt es; oder wählen Sie ein kleineres Gewichtsformat.</translation>
-    </message>
-    <message>
-        <source>It goes on when conversations have freed some.</source>
-        <translation>Es geht weiter, sobald Gespräche welche freigeben.</translation>
     </message>
     <message>
         <source>It has {0} and {1}: download config.json again.</source>
@@ -3413,10 +3417,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Faktoren der gestreckten Positionen sind keine Zahlen.</translation>
     </message>
     <message>
-        <source>The file has version {0}; this program reads version {1}.</source>
-        <translation>Die Datei hat Version {0}; dieses Programm liest Version {1}.</translation>
-    </message>
-    <message>
         <source>The file holds no conversations that can be read.</source>
         <translation>Die Datei enthält keine lesbaren Gespräche.</translation>
     </message>
@@ -3579,10 +3579,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The prompt holds half a character (U+{0}).</source>
         <translation>Der Prompt enthält ein halbes Zeichen (U+{0}).</translation>
-    </message>
-    <message>
-        <source>The race of the drafters finds no free rows in the cache.</source>
-        <translation>Das Rennen der Ratenden findet keine freien Zeilen im Cache.</translation>
     </message>
     <message>
         <source>The residual layers are not all {0} wide.</source>
@@ -4181,6 +4177,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>eine Zeile hat kein Ende</translation>
     </message>
     <message>
+        <source>a quotation mark isn&apos;t closed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>a value isn&apos;t found</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>an assistant of a kind that isn&apos;t read; it drafts for models of type {0}</source>
         <translation>ein Assistent einer Art, die nicht gelesen wird; er rät für Modelle der Art {0} voraus</translation>
     </message>
@@ -4191,6 +4195,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>an exception can&apos;t be read</source>
         <translation>eine Ausnahme ist nicht lesbar</translation>
+    </message>
+    <message>
+        <source>arguments come before the name</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>arguments of one type are written in two ways</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>columns in another order, actorder</source>
@@ -4421,12 +4433,24 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>dort antwortet nichts</translation>
     </message>
     <message>
+        <source>nothing ends a value</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>nothing stands between name and arguments</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>one scale for a matrix</source>
         <translation>ein Faktor für eine ganze Matrix</translation>
     </message>
     <message>
         <source>plan --throughput --json writes one as an example.</source>
         <translation>plan --throughput --json schreibt eine als Beispiel.</translation>
+    </message>
+    <message>
+        <source>quoted arguments aren&apos;t an object</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>reads keys and values of {0}</source>
@@ -4479,6 +4503,22 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>the model&apos;s hash</source>
         <translation>der Hash des Modells</translation>
+    </message>
+    <message>
+        <source>the template doesn&apos;t describe functions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the template doesn&apos;t write calls</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the template is too slow</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the value of {0} isn&apos;t found</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>these are no heads</source>
@@ -4539,6 +4579,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>vocabulary size {0} ≠ {1}</source>
         <translation>Vokabular {0} ≠ {1}</translation>
+    </message>
+    <message>
+        <source>what stands between arguments depends on their types</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0} (made when it is needed)</source>
@@ -4631,6 +4675,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} can&apos;t be used.</source>
         <translation>{0} kann nicht benutzt werden.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be used: a text in it holds half a character.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0} can&apos;t be used: in {1}, {2} makes no sense: {3}.</source>
@@ -4847,6 +4895,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The device has no memory left for this step.</source>
         <translation>Das Gerät hat für diesen Schritt keinen Speicher mehr.</translation>
+    </message>
+    <message>
+        <source>The file has version {0}; this program reads versions up to {1}.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The grammar is too deep to be compiled.</source>
@@ -5386,6 +5438,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>{0} names a file that isn&apos;t safetensors: {1}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} names token {1} as {2}, but has {3}.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -8191,6 +8247,105 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Load with a context of {0} tokens</source>
         <translation>Mit {0} Token Kontext laden</translation>
+    </message>
+</context>
+<context>
+    <name>Scripts</name>
+    <message>
+        <source>Chinese</source>
+        <translation>Chinesisch</translation>
+    </message>
+    <message>
+        <source>Japanese</source>
+        <translation>Japanisch</translation>
+    </message>
+    <message>
+        <source>Korean</source>
+        <translation>Koreanisch</translation>
+    </message>
+    <message>
+        <source>Arabic</source>
+        <translation>Arabisch</translation>
+    </message>
+    <message>
+        <source>Hebrew</source>
+        <translation>Hebräisch</translation>
+    </message>
+    <message>
+        <source>Thai</source>
+        <translation>Thai</translation>
+    </message>
+    <message>
+        <source>Devanagari</source>
+        <translation>Devanagari</translation>
+    </message>
+    <message>
+        <source>Bengali</source>
+        <translation>Bengalisch</translation>
+    </message>
+    <message>
+        <source>Gurmukhi</source>
+        <translation>Gurmukhi</translation>
+    </message>
+    <message>
+        <source>Gujarati</source>
+        <translation>Gujarati</translation>
+    </message>
+    <message>
+        <source>Tamil</source>
+        <translation>Tamil</translation>
+    </message>
+    <message>
+        <source>Telugu</source>
+        <translation>Telugu</translation>
+    </message>
+    <message>
+        <source>Kannada</source>
+        <translation>Kannada</translation>
+    </message>
+    <message>
+        <source>Malayalam</source>
+        <translation>Malayalam</translation>
+    </message>
+    <message>
+        <source>Sinhala</source>
+        <translation>Singhalesisch</translation>
+    </message>
+    <message>
+        <source>Lao</source>
+        <translation>Laotisch</translation>
+    </message>
+    <message>
+        <source>Myanmar</source>
+        <translation>Birmanisch</translation>
+    </message>
+    <message>
+        <source>Khmer</source>
+        <translation>Khmer</translation>
+    </message>
+    <message>
+        <source>Georgian</source>
+        <translation>Georgisch</translation>
+    </message>
+    <message>
+        <source>Armenian</source>
+        <translation>Armenisch</translation>
+    </message>
+    <message>
+        <source>emoji</source>
+        <translation>Emoji</translation>
+    </message>
+    <message>
+        <source>This computer has no font for some characters ({0}).</source>
+        <translation>Dieser Computer hat für einige Zeichen keine Schrift ({0}).</translation>
+    </message>
+    <message>
+        <source>Install one, and start the program again.</source>
+        <translation>Installieren Sie eine, und starten Sie das Programm neu.</translation>
+    </message>
+    <message>
+        <source>Install {0}, and start the program again.</source>
+        <translation>Installieren Sie {0}, und starten Sie das Programm neu.</translation>
     </message>
 </context>
 <context>
