@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from app.batch.batch_dialog import BatchDialog
     from app.help.changelog import Release
     from app.help.diagnostics import DiagnosticsDialog
+    from app.help.help_dialog import HelpDialog
     from app.models.library_dialog import LibraryDialog
     from app.server.server_dialog import ServerDialog
     from app.settings.dialog import SettingsDialog
@@ -46,6 +47,7 @@ class Dialogs(QObject):
         models: The model manager; None until it is opened, or where there is no library.
         batch: Answers files; None until it is opened, or where nothing of this user is kept.
         diagnostics: What works here; None until it is opened.
+        help: The documents; None until they are opened.
         server: Lets other programs use the model; None until it is opened, or where it can't be.
 
     Signals:
@@ -63,6 +65,7 @@ class Dialogs(QObject):
         self.models: LibraryDialog | None = None
         self.batch: BatchDialog | None = None
         self.diagnostics: DiagnosticsDialog | None = None
+        self.help: HelpDialog | None = None
         self.server: ServerDialog | None = None
         self._training: TrainDialog | None = None
         self._import: asyncio.Task[None] | None = None
@@ -106,6 +109,16 @@ class Dialogs(QObject):
         if page:
             self.settings.open_page(page)
         _bring_up(self.settings)
+
+    def show_help(self, page: str = "", heading: str = "") -> None:
+        """Open the documents, on a page if one is named."""
+        if self.help is None:
+            from app.help.help_dialog import HelpDialog
+
+            self.help = HelpDialog(self._parts.appearance, self._parts.window)
+        if page:
+            self.help.open_page(page, heading)
+        _bring_up(self.help)
 
     def show_about(self) -> None:
         """Say what this is and whose work is in it."""

@@ -37,10 +37,14 @@ def is_checkout() -> bool:
     return not _PACKED.is_dir()
 
 
+def docs_dir() -> Path:
+    """Folder of the documents: in the package where it was installed, else the checkout's."""
+    return program_root() / "docs" if is_checkout() else _PACKED / "docs"
+
+
 def changelog_file() -> Path:
-    """What is new in each version: in the package where it was installed, else the checkout's."""
-    packed = resources_dir() / "changelog.md"
-    return packed if packed.is_file() else program_root() / "docs" / "changelog.md"
+    """What is new in each version."""
+    return docs_dir() / "changelog.md"
 
 
 def models_dir() -> Path:

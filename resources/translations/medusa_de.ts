@@ -2194,7 +2194,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Download it again, or choose another file of this model.</source>
-        <translation type="unfinished"></translation>
+        <translation>Laden Sie es neu herunter, oder wählen Sie eine andere Datei dieses Modells.</translation>
     </message>
     <message>
         <source>Download it again.</source>
@@ -2442,7 +2442,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>It may be a pickle, which can run code. Don&apos;t use this download.</source>
-        <translation type="unfinished"></translation>
+        <translation>Es kann ein Pickle sein, der Code ausführen kann. Benutzen Sie diesen Download nicht.</translation>
     </message>
     <message>
         <source>It may be made to harm. Copy the text that you need instead.</source>
@@ -4177,14 +4177,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>eine Zeile hat kein Ende</translation>
     </message>
     <message>
-        <source>a quotation mark isn&apos;t closed</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>a value isn&apos;t found</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>an assistant of a kind that isn&apos;t read; it drafts for models of type {0}</source>
         <translation>ein Assistent einer Art, die nicht gelesen wird; er rät für Modelle der Art {0} voraus</translation>
     </message>
@@ -4195,14 +4187,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>an exception can&apos;t be read</source>
         <translation>eine Ausnahme ist nicht lesbar</translation>
-    </message>
-    <message>
-        <source>arguments come before the name</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>arguments of one type are written in two ways</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>columns in another order, actorder</source>
@@ -4433,24 +4417,12 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>dort antwortet nichts</translation>
     </message>
     <message>
-        <source>nothing ends a value</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>nothing stands between name and arguments</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>one scale for a matrix</source>
         <translation>ein Faktor für eine ganze Matrix</translation>
     </message>
     <message>
         <source>plan --throughput --json writes one as an example.</source>
         <translation>plan --throughput --json schreibt eine als Beispiel.</translation>
-    </message>
-    <message>
-        <source>quoted arguments aren&apos;t an object</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>reads keys and values of {0}</source>
@@ -4503,22 +4475,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>the model&apos;s hash</source>
         <translation>der Hash des Modells</translation>
-    </message>
-    <message>
-        <source>the template doesn&apos;t describe functions</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>the template doesn&apos;t write calls</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>the template is too slow</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>the value of {0} isn&apos;t found</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>these are no heads</source>
@@ -4579,10 +4535,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>vocabulary size {0} ≠ {1}</source>
         <translation>Vokabular {0} ≠ {1}</translation>
-    </message>
-    <message>
-        <source>what stands between arguments depends on their types</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0} (made when it is needed)</source>
@@ -4678,7 +4630,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>{0} can&apos;t be used: a text in it holds half a character.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} ist unbrauchbar: Ein Text darin enthält ein halbes Zeichen.</translation>
     </message>
     <message>
         <source>{0} can&apos;t be used: in {1}, {2} makes no sense: {3}.</source>
@@ -4898,7 +4850,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>The file has version {0}; this program reads versions up to {1}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Datei hat Version {0}; dieses Programm liest Versionen bis {1}.</translation>
     </message>
     <message>
         <source>The grammar is too deep to be compiled.</source>
@@ -5438,11 +5390,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>{0} names a file that isn&apos;t safetensors: {1}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} nennt eine Datei, die kein safetensors ist: {1}.</translation>
     </message>
     <message>
         <source>{0} names token {1} as {2}, but has {3}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} nennt Token {1} als {2}, hat aber {3}.</translation>
     </message>
     <message>
         <source>{0} need {1} GiB in {2}, where {3} GiB are free and 1 must stay free.</source>
@@ -6083,6 +6035,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{factor}× einfach</translation>
     </message>
     <message>
+        <source>Guesses didn&apos;t pay here; written without them</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source> In {rested} of {all} steps nothing was drafted: drafting gained less than 5 % just then. It is tried again from time to time.</source>
         <translation> In {rested} von {all} Schritten wurde nichts vorausgeraten: Es brachte gerade weniger als 5 %. Von Zeit zu Zeit wird es wieder versucht.</translation>
     </message>
@@ -6297,6 +6253,25 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} (built in)</source>
         <translation>{0} (eingebaut)</translation>
+    </message>
+</context>
+<context>
+    <name>HelpDialog</name>
+    <message>
+        <source>Help</source>
+        <translation>Hilfe</translation>
+    </message>
+    <message>
+        <source>Pages</source>
+        <translation>Seiten</translation>
+    </message>
+    <message>
+        <source>Page</source>
+        <translation>Seite</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
     </message>
 </context>
 <context>
@@ -10471,6 +10446,10 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
     <message>
         <source>Open the log folder</source>
         <translation>Protokollordner öffnen</translation>
+    </message>
+    <message>
+        <source>Help</source>
+        <translation>Hilfe</translation>
     </message>
     <message>
         <source>About Medusa Chat</source>

@@ -43,8 +43,14 @@ def test_the_wheel_holds_each_module_and_each_resource_and_nothing_else(
     }
     packed = {one.distribution_path for one in builder.recurse_included_files()}
     compiled = {name for name in packed if name.endswith(".qm")}
-    written = {f"{RESOURCES}/changelog.md", f"{RESOURCES}/LICENCES.md"}
-    assert packed == modules | resources | compiled | written
+    documents = {
+        f"{RESOURCES}/{name}"
+        for name in kept
+        if name.startswith("docs/") and name.endswith((".md", ".png"))
+        if not name.startswith(("docs/decisions/", "docs/site/"))
+    }
+    written = {f"{RESOURCES}/LICENCES.md"}
+    assert packed == modules | resources | compiled | documents | written
 
 
 def test_a_compiled_translation_is_packed(builder: WheelBuilder) -> None:
@@ -142,7 +148,7 @@ def test_the_same_files_give_the_same_bytes_and_the_sdist_gives_the_same_wheel(
 
 def _kept_files() -> list[str]:
     """Files of the program that git would keep."""
-    folders = ("app", "medusa_core", "resources")
+    folders = ("app", "medusa_core", "resources", "docs")
     paths = (path for folder in folders for path in (LAYOUT.root / folder).rglob("*"))
     names = (path.relative_to(LAYOUT.root).as_posix() for path in paths if path.is_file())
     return [name for name in names if "__pycache__" not in name and not name.endswith(".qm")]

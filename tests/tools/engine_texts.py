@@ -16,6 +16,9 @@ FILE = ROOT / "resources" / "translations" / "engine_texts.json"
 # What only the command line and other programs are told, in English.
 _NOT_SHOWN = (
     *("bench", "training", "system/prompts.py", "system/registry.py", "engine/several.py"),
+    *("models/text/tool_calls/learn.py", "models/text/tool_calls/arguments.py"),  # for the log
+    *("models/text/tool_calls/round_trip.py", "models/text/tool_calls/matching.py"),
+    "models/text/tool_calls/comparing.py",
     *("engine/direct.py", "cli/arguments.py", "cli/bench.py", "cli/bench_arguments.py"),
     *("cli/batch_policy.py", "cli/bench_drafters.py", "cli/bench_throughput.py"),
     *(

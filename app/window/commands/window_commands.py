@@ -22,7 +22,8 @@ _KEY = QKeySequence.StandardKey
 MENU: tuple[str | None, ...] = (
     *("tree", "steps", "equilibrium", "compare", "open-trace", None),
     *("palette", "models", "open-gguf", "batch", "server", "settings", "theme", None),
-    *("welcome", "whats-new", "diagnostics", "data-folder", "log-folder", "about", None, "quit"),
+    *("help", "welcome", "whats-new", "diagnostics", "data-folder", "log-folder", "about", None),
+    "quit",
 )
 
 
@@ -201,12 +202,13 @@ class WindowCommands(QObject):
                 "log-folder", self.tr("Open the log folder"), section, dialogs.open_log_folder
             ),
             AppCommand(
-                "about",
-                self.tr("About Medusa Chat"),
+                "help",
+                self.tr("Help"),
                 section,
-                dialogs.show_about,
+                dialogs.show_help,
                 standard(_KEY.HelpContents),
             ),
+            AppCommand("about", self.tr("About Medusa Chat"), section, dialogs.show_about),
             AppCommand("close", self.tr("Close the window"), section, window.close, ("Ctrl+W",)),
             AppCommand("quit", self.tr("Quit"), section, window.close, ("Ctrl+Q",)),
         )
