@@ -19,12 +19,12 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
 from app.markdown.bounds import INLINE_BRACKET_WORK, INLINE_CHARS, INLINE_OPENERS
-from app.markdown.flanking import scan_delimiters
 from app.markdown.formula_rule import FORMULA, FORMULA_SOURCE
-from app.markdown.html_rule import HTML_BREAK
 from app.markdown.model import LINE_BREAK, Run, Runs, TextStyle
 from app.markdown.source_map import on_one_line, one_to_one_runs
 from app.widgets.qt_text import with_visible_controls
+from medusa_core.chats.flanking import scan_delimiters
+from medusa_core.chats.html_rule import HTML_BREAK
 
 AT = "at"
 

@@ -12,10 +12,10 @@ from markdown_it.utils import EnvType
 from app.markdown.block import LINE_STARTS, WatchedBlockParser
 from app.markdown.flatten import Flattener
 from app.markdown.formula_rule import FORMULA, formula_block_rule, formula_rule
-from app.markdown.html_rule import HTML_BREAK, html_rule
 from app.markdown.inline import WatchedInlineParser
 from app.markdown.model import CodeBlock, MarkdownBlock
 from app.markdown.source_map import clean
+from medusa_core.chats.html_rule import HTML_BREAK, html_rule
 
 _MAX_NESTING = 100
 _MAX_LIST_NUMBER = 999_999_999

@@ -560,6 +560,15 @@ def lm_studio() -> dict[str, Any]:
     }
 
 
+def test_a_page_is_read_as_the_window_reads_it() -> None:
+    assert "<strong>「中文」</strong>后面" in rendered("**「中文」**后面")
+    assert rendered("a<br>b H<sub>2</sub>O") == "<p>a<br />b H<sub>2</sub>O</p>\n"
+    assert "&lt;sup onclick=" in rendered("<sup onclick=a>1</sup>")
+    long = r"\[ \{x\} " + "+ *x* " * 200 + r"\]"
+    assert long in rendered(long)
+    assert r"\{a\} \\ b" in rendered("\\begin{align}\n\\{a\\} \\\\ b\n\\end{align}")
+
+
 def test_a_conversation_of_lm_studio_keeps_versions(empty: History, tmp_path: Path) -> None:
     path = tmp_path / "1700.conversation.json"
     path.write_text(json.dumps(lm_studio()), encoding="utf-8")

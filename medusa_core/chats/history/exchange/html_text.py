@@ -9,10 +9,15 @@ from html import escape
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.parser_inline import ParserInline
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline.state_inline import Scanned
 from markdown_it.token import Token
-from markdown_it.utils import OptionsDict
+from markdown_it.utils import EnvType, OptionsDict
+
+from medusa_core.chats.flanking import scan_delimiters
+from medusa_core.chats.html_rule import HTML_BREAK, html_rule
 
 _MOST_CHARS = 150_000  # as the chat formats at most; what is longer is shown as it stands
 _MAX_NESTING = 100
@@ -20,13 +25,14 @@ _BRACKET_WORK = 4_000_000  # characters that brackets may make a parser look at,
 _LINKS = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
 # No space or digit beside the dollar signs: then they are prices.
 _FORMULA = re.compile(
-    r"\$\$[^$]{1,400}\$\$|\\\([^\n]{1,400}?\\\)|\\\[[^\0]{1,400}?\\\]"
+    r"\$\$[^$]{1,4000}\$\$|\\\([^\n]{1,4000}?\\\)|\\\[[^\0]{1,4000}?\\\]"
+    r"|\\begin\{([A-Za-z]{1,20}\*?)\}[^\0]{1,4000}?\\end\{\1\}"
     r"|\$(?=[^\s\d$])[^$\n]{0,400}?(?<=\S)\$(?!\w)"
 )
 
 
 def rendered(text: str) -> str:
-    """Markdown as HTML; tags in it are text, and pictures are their descriptions.
+    """Markdown as HTML; most tags in it are text, and pictures are their descriptions.
 
     Args:
         text: Any text; formulas stay as they were written.
@@ -46,10 +52,33 @@ def plain(text: str) -> str:
 @cache
 def _markdown() -> MarkdownIt:
     options = {"html": False, "maxNesting": _MAX_NESTING}
-    markdown = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
+    markdown = MarkdownIt("zero", renderer_cls=_Renderer)
+    markdown.inline = _InlineParser()
+    markdown.configure("commonmark", options)
     markdown.enable(["table", "strikethrough"])
     markdown.inline.ruler.before("escape", "formula", _formula_rule)
+    markdown.inline.ruler.before("autolink", HTML_BREAK, html_rule)
     return markdown
+
+
+class _InlineState(StateInline):
+    """Inline state that lets emphasis stand beside scripts without spaces."""
+
+    def scanDelims(self, start: int, canSplitWord: bool) -> Scanned:  # noqa: N802, N803
+        if not canSplitWord:
+            return super().scanDelims(start, canSplitWord)
+        return scan_delimiters(self.src, start, self.posMax)
+
+
+class _InlineParser(ParserInline):
+    """Inline parser with this state."""
+
+    def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
+        state = _InlineState(src, md, env, tokens)
+        self.tokenize(state)
+        for rule in self.ruler2.getRules(""):
+            rule(state)
+        return state.tokens
 
 
 def _formula_rule(state: StateInline, silent: bool) -> bool:
