@@ -95,7 +95,11 @@ def _from_index(data: ProgramData, address: str, *, agrees: bool) -> Path:
     """
     shown = shown_address(address)
     is_mirror = address.rstrip("/") == read_settings(data).mirror.rstrip("/")
-    if not is_mirror and not is_near(urlsplit(address).hostname or ""):
+    try:
+        host = urlsplit(address).hostname or ""
+    except ValueError as error:
+        raise SetupError(f"{shown} is no address of a package index.", "Check it.") from error
+    if not is_mirror and not is_near(host):
         raise SetupError(
             f"{shown} is a public index. Medusa Chat isn't published on one, so anybody could "
             "offer something else there under its name.",

@@ -7,6 +7,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from medusa_core.errors import CheckpointError, StorageError
 from medusa_core.messages import EndpointModel
@@ -89,7 +90,10 @@ def _read_all(path: Path) -> tuple[Endpoint, ...]:
         raw = read_json(path).get(_ALL) if path.exists() else []
         if not isinstance(raw, list):
             raise TypeError("it holds no list")
-        return tuple(record_json.from_json(Endpoint, each, "a connection") for each in raw)
+        found = tuple(record_json.from_json(Endpoint, each, "a connection") for each in raw)
+        for one in found:
+            urlsplit(one.url)  # raises ValueError where it is no address
+        return found
     except (CheckpointError, OSError, ValueError, TypeError) as error:
         log.warning("%s is set aside: %s", path, error)
         with suppress(OSError):  # on a disk that can't be written it stays where it is

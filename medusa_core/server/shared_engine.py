@@ -7,6 +7,7 @@ model, goes to all. No event costs the window anything that isn't its own.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -27,6 +28,8 @@ from medusa_core.messages import (
     Unloaded,
     Verified,
 )
+
+log = logging.getLogger(__name__)
 
 _FOR_ALL = (ModelLoaded, Unloaded, EngineLost)
 _ENDS = (Calibrated, Counted, Failed, GenerationDone, Tokenized, Verified)
@@ -105,11 +108,15 @@ class SharedEngine:
                 self.last_loaded = self.loaded or self.last_loaded
         its_guest = next((guest for guest in guests if guest.owns(event.session_id)), None)
         for_all = isinstance(event, _FOR_ALL)
+        receivers: list[EventSink] = []
         if owner is not None and (its_guest is None or for_all):
-            owner(event)
-        for guest in guests:
-            if guest is its_guest or for_all:
-                guest.receive(event)
+            receivers.append(owner)
+        receivers += [guest.receive for guest in guests if guest is its_guest or for_all]
+        for receive in receivers:
+            try:
+                receive(event)
+            except Exception:
+                log.exception("somebody fails at an event, which the others still get")
 
 
 class JoinedEngine:

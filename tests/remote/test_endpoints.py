@@ -118,7 +118,11 @@ def test_connections_are_there_at_the_next_start(tmp_path: Path) -> None:
     assert [one.name for one in Endpoints(tmp_path / "config").all] == ["Again"]
 
 
-@pytest.mark.parametrize("damage", ["{", '{"endpoints": 3}', '{"endpoints": [{"url": 1}]}'])
+DAMAGES = ("{", '{"endpoints": 3}', '{"endpoints": [{"url": 1}]}')
+NO_ADDRESS = '{"endpoints": [{"url": "http://[::1/", "name": "x", "has_key": false, "models": []}]}'
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, NO_ADDRESS])
 def test_a_damaged_list_is_set_aside(tmp_path: Path, damage: str) -> None:
     (tmp_path / "endpoints.json").write_text(damage)
     assert Endpoints(tmp_path).all == ()

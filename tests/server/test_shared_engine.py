@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import pytest
+
 from medusa_core.api import EventSink
 from medusa_core.messages import (
     Cancel,
@@ -79,6 +81,17 @@ def test_all_learn_which_model_is_loaded_and_who_joins_later_does_too() -> None:
     latest: list[Event] = []
     stage.shared.join(latest.append)
     assert not latest
+
+
+@pytest.mark.expects_errors
+def test_an_owner_who_fails_at_an_event_loses_nobody_else_any() -> None:
+    def fail(_: Event) -> None:
+        raise MemoryError
+
+    stage = Stage()
+    stage.shared._owner = fail
+    stage.engines[0].send(LOADED)
+    assert LOADED in stage.guest_events
 
 
 def test_who_leaves_takes_their_own_answers_along_and_nothing_else() -> None:

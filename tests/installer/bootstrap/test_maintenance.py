@@ -252,6 +252,14 @@ def test_a_wheel_with_a_promise_that_cannot_be_checked_is_refused(
         find_update(data, program, index[1], agrees=True)
 
 
+@pytest.mark.parametrize("address", ["http://[::1/", "https://["])
+def test_what_is_no_address_of_an_index_is_said(
+    address: str, data: ProgramData, program: Program
+) -> None:
+    with pytest.raises(SetupError, match="is no address"):
+        find_update(data, program, address, agrees=True)
+
+
 @pytest.mark.parametrize("fragment", ["", "#"])
 def test_a_link_that_is_no_address_or_promises_nothing_hides_no_wheel(
     fragment: str, data: ProgramData, program: Program, index: tuple[Path, str]
