@@ -364,9 +364,9 @@ def test_what_a_template_quotes_of_a_conversation_is_in_no_log(
         (ChatMessage(Role.USER, ""),),
         (ChatMessage(Role.USER, " \n\t"),),
         (ChatMessage(Role.ASSISTANT, "ho"),),
-        (ChatMessage(Role.SYSTEM, "be kind"),),
+        (ChatMessage(Role.SYSTEM, " "),),
     ],
-    ids=["no messages", "empty", "blank", "an answer to nothing", "system alone"],
+    ids=["no messages", "empty", "blank", "an answer to nothing", "a blank system message"],
 )
 def test_nothing_to_answer_is_said(
     messages: tuple[ChatMessage, ...], engine: EngineHarness, good: tuple[Path, Path]

@@ -108,11 +108,16 @@ class ConversationFit:
                     raise
                 problem = problem or error
             else:
-                if first_missing(turns, prompt, reasoning) is None:
+                # A template that writes nothing at all is told when there are no tokens.
+                if not prompt or first_missing(turns, prompt, reasoning) is None:
                     return turns
                 problem = problem or _left_out(messages, prompt, reasoning)
         assert problem is not None  # there is one form at least
-        raise problem
+        try:
+            raise problem
+        finally:
+            # An error that its own frame holds would keep the model until garbage is collected.
+            problem = None
 
     def _form(self, messages: Sequence[ChatMessage], has_tools: bool) -> ConversationForm:
         """The form for conversations with what this one has."""

@@ -78,7 +78,7 @@ def learn_tool_call_format(
     except (_UnclearError, TemplateError, ValueError) as error:
         if (unwritten := unwritten_format(source)) is not None:
             return unwritten
-        log.info("tool calls are described as JSON: %s", error)
+        log.info("tool calls are described as JSON: %s", str(error))
         return DESCRIBED_JSON
     # Llama 3 may write it before a call, though its template doesn't.
     is_llama = "<|python_tag|>" in source and found.name_key and not found.section_open
