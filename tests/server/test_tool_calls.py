@@ -177,6 +177,24 @@ def test_an_answer_without_calls_is_its_text(name: str, text: str) -> None:
         assert found == text
 
 
+@given(
+    st.sampled_from(sorted(FORMATS)),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 12), PIECES), min_size=1, max_size=2),
+    st.lists(st.integers(0, 300), max_size=20),
+)
+def test_damaged_calls_are_the_same_however_the_text_is_cut(
+    name: str, damages: list[tuple[int, int, str]], cuts: list[int]
+) -> None:
+    text = "So: " + both_calls(name)
+    for place, length, piece in damages:
+        at = place % len(text)
+        text = text[:at] + piece + text[at + length :]
+    whole = read(name, text, [])
+    assert read(name, text, cuts) == whole
+    assert read(name, text, list(range(len(text)))) == whole
+    assert whole[1] or whole[0] == text
+
+
 def test_arguments_come_while_they_are_written() -> None:
     reader = ToolCallParser(FORMATS["hermes"], TOOLS, lambda: "id")
     assert list(reader.push('<tool_call>{"name": "weather", "arguments"')) == []
