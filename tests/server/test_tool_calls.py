@@ -318,6 +318,40 @@ def test_a_named_function_is_the_only_one() -> None:
     assert not matches(named, call("json", '{"city": "Ulm"}'))
 
 
+RICH = {
+    "type": "object",
+    "$defs": {"unit": {"enum": ["C", "F"]}, "size": {"type": "integer", "minimum": 0}},
+    "properties": {
+        "unit": {"$ref": "#/$defs/unit"},
+        "size": {"$ref": "#/$defs/size"},
+        "note": {"type": ["string", "null"]},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "boolean"}]},
+        "anything": {"description": "of any type"},
+        "odd": {"type": "integer", "not": {"const": 3}},
+        "list": {"type": "array", "items": {"type": "object", "properties": {"a": {}}}},
+    },
+    "required": ["size"],
+}
+RICH_TOOL = json.dumps({"name": "weather", "description": "", "parameters": RICH})
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - UNWRITTEN.keys()))
+def test_schemas_of_all_kinds_are_enforced_in_every_form(name: str) -> None:
+    rules = (FORMATS[name], (RICH_TOOL,), REQUIRED, "", Thoughts.NONE, {})
+    made = answer_grammar(AnswerRules(*rules))
+    values = {"unit": "C", "size": 3, "note": "n", "either": True, "anything": "x", "odd": 5}
+    some = ({"size": 3}, {"unit": "F", "size": 0, "list": [{"a": 1}]}, values)
+    for wanted in some:
+        text = call(name, json.dumps(wanted))
+        assert matches(made, text), text
+        parser = ToolCallParser(FORMATS[name], [json.loads(RICH_TOOL)])
+        _, found = collected([*parser.push(text), *parser.finish()])
+        assert [json.loads(arguments) for _, arguments in found] == [wanted]
+    for bad in ({"size": -1}, {"size": "x"}, {"unit": "K", "size": 1}, {"unit": "C"}):
+        assert not matches(made, call(name, json.dumps(bad))), bad
+    assert not matches(made, call(name, '{"size": 1, "either": "no"}'))
+
+
 def test_a_schema_is_what_answers_match_that_call_nothing() -> None:
     for name in FORMATS:
         rules = (FORMATS[name], (WEATHER,), ToolChoice(), '{"type": "integer"}')

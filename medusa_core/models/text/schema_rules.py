@@ -25,6 +25,17 @@ def json_rule(schema: str) -> str:
     return _rule(json.loads(schema), is_lenient=False)
 
 
+def value_rule(schema: Any) -> str:
+    """The values of one argument, as a grammar's rule writes them.
+
+    What the grammar can't check is left unchecked, as in `arguments_rule`.
+
+    Args:
+        schema: The schema.
+    """
+    return _rule(schema, is_lenient=True)
+
+
 def arguments_rule(parameters: Mapping[str, Any]) -> str:
     """The arguments of a function, as a grammar's rule writes them.
 

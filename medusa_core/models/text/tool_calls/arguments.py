@@ -18,6 +18,7 @@ from medusa_core.models.text.tool_calls.matching import (
 )
 
 _MOST_KEY_CHARS = 256
+_MOST_REFERENCES = 8  # from one part of a schema to the next
 _CDATA = "<![CDATA["  # stands before text that holds tags, in some templates
 _TYPE_NAMES: Mapping[type, str] = {
     str: "string",
@@ -309,11 +310,9 @@ def types_of(schema: Any, root: Mapping[str, Any], depth: int = 8) -> frozenset[
         root: The schema that `$ref` refers to.
         depth: Schemas within schemas to look at.
     """
+    schema = resolved(schema, root)
     if not isinstance(schema, dict) or not depth:
         return frozenset()
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/"):
-        return types_of(_referred(reference, root), root, depth - 1)
     kind = schema.get("type")
     if isinstance(kind, str | list):
         return frozenset([kind] if isinstance(kind, str) else map(str, kind))
@@ -327,11 +326,16 @@ def types_of(schema: Any, root: Mapping[str, Any], depth: int = 8) -> frozenset[
     return frozenset()
 
 
-def _referred(reference: str, root: Mapping[str, Any]) -> Any:
-    found: Any = root
-    for part in reference[2:].split("/"):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+def resolved(schema: Any, root: Mapping[str, Any]) -> Any:
+    """What a schema refers to; itself where it refers to nothing."""
+    for _ in range(_MOST_REFERENCES):
+        reference = schema.get("$ref") if isinstance(schema, dict) else None
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return schema
+        schema = root
+        for part in reference[2:].split("/"):
+            schema = schema.get(part) if isinstance(schema, Mapping) else None
+    return None
 
 
 def _nested(text: str, tags: ArgumentTags) -> Any:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from medusa_core.messages.tool_calls import KEY, ArgumentStyle, Segment, Slot, ToolCallFormat
-from medusa_core.models.text.schema_rules import arguments_rule, json_rule
-from medusa_core.models.text.tool_calls.arguments import types_of
+from medusa_core.models.text.schema_rules import arguments_rule, value_rule
+from medusa_core.models.text.tool_calls.arguments import resolved, types_of
 from medusa_core.models.text.tool_calls.matching import trigger_of
 
 _TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
@@ -19,8 +19,8 @@ _SLOTS = {
 }
 _PYTHON_TEXT = r"""PYTHON_TEXT: /'([^'\\\n]|\\.)*'/ | /"([^"\\\n]|\\.)*"/"""
 _ANY_KEY = "/[A-Za-z_][A-Za-z0-9_.-]{0,63}/"
-_SCALAR = '{"type": ["number", "boolean", "null"]}'
-_NO_TEXT = '{"type": ["number", "boolean", "null", "array", "object"]}'
+_SCALAR = {"type": ["number", "boolean", "null"]}
+_NO_TEXT = {"type": ["number", "boolean", "null", "array", "object"]}
 _MOST_LEVELS = 6  # of objects within objects that are checked
 
 
@@ -221,11 +221,10 @@ class _Chain:
                 yield f"{rule}_{state}_{place}: {' | '.join(options)}"
             yield f'{rule}_{state}_{len(names)}: ""'
 
-    def schema_of(self, schema: Any) -> str:
-        """A part of the parameters' schema as JSON, with what it may refer to."""
+    def schema_of(self, schema: Any) -> Any:
+        """A part of the parameters' schema, with what it may refer to."""
         definitions = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
-        whole = {**definitions, **schema} if isinstance(schema, dict) else schema
-        return json.dumps(whole)
+        return {**definitions, **schema} if isinstance(schema, dict) else schema
 
 
 class _Tags(_Chain):
@@ -244,6 +243,7 @@ class _Tags(_Chain):
             yield from self._argument(rule, name, properties[name])
 
     def _argument(self, rule: str, name: str, schema: Any) -> Iterator[str]:
+        schema = resolved(schema, self.root)
         literal, tags = self.grammar.literal, self.tags
         others = dict(tags.after_key_of_others)
         types = types_of(schema, self.root) or frozenset(_TYPES)
@@ -279,7 +279,7 @@ class _Tags(_Chain):
             yield from self._text(rule, after)
         else:
             yield f"{rule}: {rule}_json {literal(after)}"
-            yield f"{rule}_json: {json_rule(self.schema_of(schema))}"
+            yield f"{rule}_json: {value_rule(self.schema_of(schema))}"
 
     def _text(self, rule: str, after: str) -> Iterator[str]:
         """Any text up to a mark."""
@@ -306,7 +306,7 @@ class _Tags(_Chain):
         yield f"{key}: {_ANY_KEY}"
         if is_python:
             yield f"{value}: PYTHON_TEXT | {value}_json"
-            yield f"{value}_json: {json_rule(_NO_TEXT)}"
+            yield f"{value}_json: {value_rule(_NO_TEXT)}"
         else:
             yield from self._text(value, tags.after_value)
 
@@ -320,6 +320,7 @@ class _BareKeys(_Chain):
 
     def _value(self, rule: str, schema: Any, levels: int) -> Iterator[str]:
         """A value of any type."""
+        schema = resolved(schema, self.root)
         kinds = types_of(schema, self.root)
         choices = schema.get("enum") if isinstance(schema, dict) else None
         if isinstance(choices, list) and choices:
@@ -333,7 +334,7 @@ class _BareKeys(_Chain):
             yield f'{rule}: "[" ({rule}_item ({comma} {rule}_item)*)? "]"'
             yield from self._value(f"{rule}_item", schema["items"], levels - 1)
         elif kinds and kinds <= {"integer", "number", "boolean", "null"}:
-            yield f"{rule}: {json_rule(self.schema_of(schema))}"
+            yield f"{rule}: {value_rule(self.schema_of(schema))}"
         else:
             shown = {"object": "bare_object", "array": "bare_array", "string": "quoted"}
             names = [name for kind, name in shown.items() if not kinds or kind in kinds]
@@ -364,7 +365,7 @@ def _bare_rules(grammar: ToolCallGrammar) -> Iterator[str]:
     yield f'bare_object: "{{" ({pair} ({comma} {pair})*)? "}}"'
     yield f'bare_array: "[" (bare_value ({comma} bare_value)*)? "]"'
     yield "bare_value: bare_object | bare_array | quoted | bare_scalar"
-    yield f"bare_scalar: {json_rule(_SCALAR)}"
+    yield f"bare_scalar: {value_rule(_SCALAR)}"
     yield f"BARE_KEY: {_ANY_KEY}"
     quote = literal(tags.quote)
     if tags.quote in grammar.token_ids:
@@ -376,10 +377,10 @@ def _bare_rules(grammar: ToolCallGrammar) -> Iterator[str]:
         yield f"QUOTED: /(.|\\n)*{text_pattern(tags.quote)}/"
 
 
-def _json_but_text(schema: str, kinds: Sequence[str]) -> str:
+def _json_but_text(schema: Any, kinds: Sequence[str]) -> str:
     """JSON values of a schema, without those that are text."""
     others = [kind for kind in kinds if kind != "string"]
-    return json_rule(json.dumps({"type": others}) if "string" in kinds else schema)
+    return value_rule({"type": others} if "string" in kinds else schema)
 
 
 def _quoted(text: str) -> str:
