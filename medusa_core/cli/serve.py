@@ -45,6 +45,11 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
         help="requests that wait at most (default: %(default)s)",
     )
     group.add_argument(
+        "--strict-models",
+        action="store_true",
+        help="refuse requests for a model that isn't here (default: the loaded one answers them)",
+    )
+    group.add_argument(
         "--json-log", type=Path, metavar="FILE", help="a JSON line for each request, without texts"
     )
     add_model_arguments(parser)

@@ -91,7 +91,7 @@ def _options(args: argparse.Namespace) -> ServerOptions:
         )
     limits = replace(Limits(), most_waiting=args.queue)
     origins = frozenset(map(_origin, args.cors_origin))
-    return ServerOptions(args.host, args.port, key, origins, limits)
+    return ServerOptions(args.host, args.port, key, origins, limits, args.strict_models)
 
 
 def _origin(text: str) -> str:

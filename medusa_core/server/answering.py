@@ -87,7 +87,7 @@ class Answering:
             raise ApiError(
                 503, "The engine can't answer any more. Start the server again.", code="engine_lost"
             )
-        model = await self._models.find(request.model)
+        model = await self._models.find_to_answer(request.model)
         async with self._queue.turn(model):
             facts = self._models.facts
             if facts is None:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Message, Receive, Scope, Send
 
+from medusa_core.chats.conversation import new_id
 from medusa_core.errors import MedusaError
 from medusa_core.server import dialects
 from medusa_core.server.api_error import ApiError, api_error_of
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 _AMBIGUOUS = "ambiguous_length"
 _LATE = 408  # what didn't come in time isn't waited for again
+# Routes that llama-server and many clients know without `/v1`, too.
+_WITHOUT_VERSION = ("/chat/completions", "/completions", "/models", "/responses", "/messages")
 _GONE = 499  # as other servers log a client that left
 
 
@@ -63,7 +66,10 @@ class HttpApplication:
         body = RequestBody(Headers(scope=scope), receive)
         http = Request(scope, body.receive)
         tally = tally_of(http)
-        watched = _Watched(send, dict(self._guard.cors_headers(http.headers.get("origin"))))
+        request_id = f"req_{new_id()}"
+        headers = {"x-request-id": request_id, "request-id": request_id}  # OpenAI's, Anthropic's
+        headers |= self._guard.cors_headers(http.headers.get("origin"))
+        watched = _Watched(send, headers)
         try:
             await self._serve(http, scope, body, watched)
         except ClientGone:
@@ -94,6 +100,8 @@ class HttpApplication:
                 await reply(scope, body.receive, send)
                 return
             self._check_length(http.headers)
+            if http.url.path.startswith(_WITHOUT_VERSION):
+                scope["path"] = f"/v1{scope['path']}"
             scope["app"] = self  # then the router raises what it can't route
             await self._router(scope, body.receive, send)
         except ClientGone:
@@ -123,6 +131,7 @@ class HttpApplication:
 
     def _error_reply(self, path: str, error: ApiError) -> Response:
         """An error in the form of the API that was called."""
+        path = f"/v1{path}" if path.startswith(_WITHOUT_VERSION) else path
         form = next(spec for prefix, spec in self._forms if path.startswith(prefix))
         headers = {"retry-after": str(error.retry_after_s)} if error.retry_after_s else {}
         if error.status == 413 or error.code == _AMBIGUOUS:

@@ -146,7 +146,7 @@ class ServerContext:
     async def _with_model(self, model: str, question: Coroutine[Any, Any, _T]) -> _T:
         """The answer to a question that needs no turn where the model is loaded."""
         try:
-            found = await self.models.find(model)
+            found = await self.models.find_to_answer(model)
             if found == self.models.loaded:
                 return await question
             async with self.queue.turn(found):

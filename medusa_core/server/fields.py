@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from medusa_core.server.api_error import ApiError, bad_request
+
+_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
 class Fields:
@@ -62,7 +65,7 @@ class Fields:
         Raises:
             ApiError: It is something else, or out of range.
         """
-        value = self.values.get(name)
+        value = _typed(self.values.get(name))
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -77,7 +80,7 @@ class Fields:
         Raises:
             ApiError: It is something else, or out of range.
         """
-        value = self.values.get(name)
+        value = _typed(self.values.get(name))
         if value is None:
             return None
         if isinstance(value, float) and value.is_integer():  # as 16.0, which some languages write
@@ -150,6 +153,13 @@ class Fields:
         """The error of a field that has to be there."""
         where = self.where(name)
         return bad_request(f"`{where}` is missing.", where)
+
+
+def _typed(value: Any) -> Any:
+    """A number that was sent as a string, such as `"0.7"`; other values as they are."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return int(value) if value.lstrip("-").isdigit() else float(value)
+    return value
 
 
 def parse_json(body: bytes, most_depth: int, most_parts: int) -> Any:

@@ -60,14 +60,17 @@ class ServedModels:
         is_lost: The engine can't answer any more.
     """
 
-    def __init__(self, client: Client, source: ModelSource) -> None:
+    def __init__(self, client: Client, source: ModelSource, is_strict: bool = False) -> None:
         """Follow an engine.
 
         Args:
             client: Its door.
             source: What else can be loaded.
+            is_strict: Refuse requests for a model that isn't here, instead of answering them by
+                the loaded one.
         """
         self._client, self._source = client, source
+        self._is_strict = is_strict
         self.facts: ModelLoaded | None = None
         self.loaded: ServedModel | None = None
         self.is_lost = False
@@ -95,6 +98,21 @@ class ServedModels:
             self._listed_at = time.monotonic()
         loaded = () if self.loaded is None or self.loaded in self._listed else (self.loaded,)
         return (*loaded, *self._listed)
+
+    async def find_to_answer(self, name: str) -> ServedModel:
+        """Return the model that answers a request: as `find`, else the loaded one.
+
+        Many clients ask for a fixed name such as `gpt-4o` whatever the server has.
+
+        Raises:
+            ApiError: There is none of that name, and the server is strict or has no model loaded.
+        """
+        try:
+            return await self.find(name)
+        except ApiError:
+            if self._is_strict or self.loaded is None:
+                raise
+            return self.loaded
 
     async def find(self, name: str) -> ServedModel:
         """The model that a request names; without a name the loaded one, or the first.

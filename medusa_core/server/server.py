@@ -79,7 +79,7 @@ class Server:
         options = self._options
         with _bound(options.host, options.port) as listening:
             async with self._make_client() as client:
-                models = ServedModels(client, self._source)
+                models = ServedModels(client, self._source, options.is_strict)
                 limits = options.limits
                 queue = AnswerQueue(models, limits.most_running, limits.most_waiting)
                 try:

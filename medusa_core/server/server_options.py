@@ -19,6 +19,7 @@ class ServerOptions:
         api_key: What clients must know; empty for none, which only loopback allows.
         origins: Of other sites whose pages may use it.
         limits: What a request may cost.
+        is_strict: Refuse requests for models that aren't here; else the loaded one answers them.
     """
 
     host: str = "127.0.0.1"
@@ -26,3 +27,4 @@ class ServerOptions:
     api_key: str = ""
     origins: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
+    is_strict: bool = False

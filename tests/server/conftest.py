@@ -34,3 +34,11 @@ def client(served: Served) -> Iterator[openai.OpenAI]:
     """The official client."""
     with openai.OpenAI(base_url=served.base_url, api_key="none", max_retries=0) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server that answers for no other models than those that are here."""
+    process = Served(tmp_path_factory.mktemp("strict"), "--strict-models")
+    yield process
+    process.close()

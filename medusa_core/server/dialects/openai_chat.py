@@ -26,6 +26,7 @@ from medusa_core.server.choices import ChoiceParts, merged
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_forms import (
+    FINGERPRINT,
     answer_figures,
     chat_logprobs,
     created_now,
@@ -176,7 +177,13 @@ class _Head:
         """The fields at the beginning of an object."""
         loaded = self._context.models.loaded
         model = self.wish.requests[0].model if loaded is None else loaded.model_id
-        return {"id": self._id, "object": kind, "created": self._created, "model": model}
+        return {
+            "id": self._id,
+            "object": kind,
+            "created": self._created,
+            "model": model,
+            "system_fingerprint": FINGERPRINT,
+        }
 
 
 async def _whole(head: _Head, parts: ChoiceParts) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_chat import seeded
 from medusa_core.server.dialects.openai_forms import (
+    FINGERPRINT,
     answer_figures,
     created_now,
     finish_reason,
@@ -201,6 +202,7 @@ class _TextHead:
             "object": "text_completion",
             "created": self._created,
             "model": model,
+            "system_fingerprint": FINGERPRINT,
         }
 
 

@@ -6,9 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from medusa_core import __version__
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import AnswerEnd, Finish, ScoredToken
 
+# Of the program: with the same seed, another version may write another text.
+FINGERPRINT = f"fp_medusa_{__version__.replace('.', '_')}"
 _TYPES = {
     401: "authentication_error",
     403: "permission_error",
