@@ -468,9 +468,7 @@ class AnswerMessage(MessageWidget):
         return menu
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(
-            passed_on(self.document.shown_text or self.document.text)
-        )
+        QGuiApplication.clipboard().setText(passed_on(self.document.shown_text))
 
 
 def _joined(ranges: tuple[MarkedRange, ...]) -> list[tuple[int, int]]:
