@@ -32,6 +32,7 @@ class Bounds:
         block: A block that may still change, and is therefore read again in each turn.
         code: The same for code, which costs less.
         lines: Lines of a block that may still change.
+        code_lines: The same for code, whose lines are laid out each for itself.
         formatted: All that is formatted.
         rewrite: A text that is written anew in one turn, in another style.
     """
@@ -41,6 +42,7 @@ class Bounds:
     line: int = 6_000
     block: int = 8_000
     code: int = 40_000
-    lines: int = 1_000
+    lines: int = 400
+    code_lines: int = 1_000
     formatted: int = 150_000
     rewrite: int = 20_000

@@ -125,10 +125,11 @@ class Reader:
         open_blocks = self._settle(check)
         is_code = len(open_blocks) == 1 and isinstance(open_blocks[0], CodeBlock)
         start = self._settled.end
-        is_long = (
-            check - start > (bounds.code if is_code else bounds.block)
-            or self.text.count("\n", start, check) > bounds.lines
+        most_chars, most_lines = (
+            (bounds.code, bounds.code_lines) if is_code else (bounds.block, bounds.lines)
         )
+        num_lines = self.text.count("\n", start, check)
+        is_long = check - start > most_chars or num_lines > most_lines
         return check if is_long or check > bounds.formatted else None
 
     def _settle(self, end: int) -> tuple[MarkdownBlock, ...]:
