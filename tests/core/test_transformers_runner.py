@@ -467,6 +467,13 @@ def test_fields_that_say_nothing_of_a_model_reach_no_transformers(
     assert decode(hostile, settings, MESSAGES).token_ids == expected
 
 
+@pytest.mark.parametrize("name", ["num_hidden_layers", "num_layers", "vocab_size"])
+def test_sizes_are_bounded_within_parts_too(name: str) -> None:
+    raw = {"model_type": "gemma4", "text_config": {name: 1 << 24}}
+    with pytest.raises(ModelError, match=f"text_config.{name} is"):
+        transformers_config(raw)
+
+
 def test_tensors_of_another_model_are_refused(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "more", "gpt2", n_layer=1)
     with pytest.raises(CheckpointError, match="no place for"):

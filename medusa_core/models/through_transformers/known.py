@@ -25,6 +25,7 @@ _MOST = {
     "vocab_size": 1 << 20,
     "max_position_embeddings": 1 << 24,
 }
+_LAYERS = dict.fromkeys(("num_layers", "n_layers", "n_layer"), "num_hidden_layers")
 _MOST_NUMBER = 1 << 24
 _MOST_LISTED = 1 << 16
 _UNBOUNDED = ("theta", "base", "_id", "_ids")  # ends of names whose numbers say nothing of sizes
@@ -144,9 +145,11 @@ def transformers_config(raw: Mapping[str, Any]) -> Any:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     kind: Any = CONFIG_MAPPING[raw["model_type"]]
+    usual_names = dict(_LAYERS) | {name: usual for usual, name in kind.attribute_map.items()}
     for path, number in _numbers(raw, ""):
         name = path.rpartition(".")[2]
-        if abs(number) > _MOST_NUMBER and not name.endswith(_UNBOUNDED):
+        most = _MOST.get(usual_names.get(name, name), _MOST_NUMBER)  # also within its parts
+        if abs(number) > most and not name.endswith(_UNBOUNDED):
             raise _senseless(path, number)
     for usual, most in _MOST.items():
         name = kind.attribute_map.get(usual, usual)
