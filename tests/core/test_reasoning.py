@@ -210,8 +210,8 @@ def spans_by(tags: ReasoningFormat, pieces: Sequence[Piece]) -> tuple[str, str]:
 @pytest.mark.parametrize("name", CASES)
 def test_spelled_tags_are_found_in_one_piece_and_character_by_character(name: str) -> None:
     tags, text, thought, answer = CASES[name]
-    if tags.header:
-        return  # such models have tokens for them: messages of their own are only found by these
+    if name == "gpt-oss, twice":
+        return  # where tags are spelled, nothing opens the reasoning again
     assert joined(parsed(tags, cut(text, []))) == (thought, answer)
     assert joined(parsed(tags, cut(text, range(len(text))))) == (thought, answer)
     assert spans_by(tags, cut(text, range(len(text)))) == (thought, answer)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from medusa_core.chats.history.exchange.export import FileKind, export
+from medusa_core.chats.history.exchange.reading import ConversationFile
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.mending import mend
 from medusa_core.chats.history.packing import pack_steps, spans_from_json
@@ -17,7 +18,7 @@ from medusa_core.chats.history.records import AnswerState
 from medusa_core.chats.history.schema import MIGRATIONS
 from medusa_core.chats.history.stored_chats import open_conversation
 from medusa_core.chats.reasoning import AnswerSpan
-from medusa_core.messages import ReasoningFormat
+from medusa_core.messages import ReasoningFormat, StepDone
 from medusa_core.system.storage.database import open_database
 from tests.history.samples import Clock, answer, done, prompt, steps
 
@@ -95,19 +96,49 @@ def test_words_are_indexed_anew_without_what_was_thought(tmp_path: Path) -> None
     assert [words for (words,) in found] == ["which?\nnotes.txt", "roses."]
 
 
+def written(text: str, *, by_tokens: bool) -> list[StepDone]:
+    """Steps of an answer whose tags are tokens with text, or all of it one token."""
+    tags = text.replace("</think>", "\0</think>\0").split("\0")
+    (template,) = steps("x")
+    made, num_bytes = [], 0
+    for number, piece in enumerate(filter(None, tags) if by_tokens else [text]):
+        num_bytes += len(piece)
+        one = template._replace(step=number, pieces=(piece.encode(), b""))
+        made.append(one._replace(num_visible_bytes=num_bytes))
+    return made
+
+
+@pytest.mark.parametrize("name", ["leading", "began inside", "in code", "spelled"])
+def test_files_of_version_1_are_read_as_they_were_meant(tmp_path: Path, name: str) -> None:
+    text, said = OLD[name]
+    history = History(tmp_path / "history.db", Clock())
+    history.begin("tea", "About tea")
+    history.add_prompt(prompt("tea", "q", "Which?"))
+    history.begin_answer(answer("tea", "a", "q"))
+    history.append_steps("a", written(text, by_tokens=name != "spelled"))
+    history.finish_answer("a", text, done(text), AnswerState.DONE)
+    path = tmp_path / "out.json"
+    export(history, path, FileKind.JSON)
+    history.close()
+    raw = path.read_text(encoding="utf-8")
+    assert "spans" not in raw, "as version 1 wrote it"
+    path.write_text(raw.replace('"version": 2', '"version": 1'), encoding="utf-8")
+    history = History(tmp_path / "new.db", Clock())
+    with ConversationFile(path) as found:
+        history.take(found)
+    (info,) = history.conversations()
+    (turn,) = open_conversation(history, info.id).turns
+    assert (turn.answer.text, turn.answer.said) == (text, said)
+    assert turn.answer.begins_inside is (name == "began inside")
+    history.close()
+
+
 @pytest.mark.parametrize("name", OLD)
 def test_answers_of_version_2_are_read_as_they_were_meant(tmp_path: Path, name: str) -> None:
     text, said = OLD[name]
     path = tmp_path / "history.db"
     open_database(path, MIGRATIONS[:2]).close()
-    tags = text.replace("</think>", "\0</think>\0").split("\0")
-    pieces = [text] if name == "spelled" else [part for part in tags if part]
-    (template,) = steps("x")
-    made, num_bytes = [], 0
-    for number, piece in enumerate(pieces):
-        num_bytes += len(piece)
-        one = template._replace(step=number, pieces=(piece.encode(), b""))
-        made.append(one._replace(num_visible_bytes=num_bytes))
+    made = written(text, by_tokens=name != "spelled")
     settings = '{"thinks": false}' if name == "told not to think" else "{}"
     with closing(sqlite3.connect(path)) as db:
         db.execute(

@@ -6,6 +6,7 @@ import json
 import logging
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import PurePath, PureWindowsPath
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import fastjsonschema
 
 from medusa_core.chats.attachments.attachment import Attachment
+from medusa_core.chats.history.old_answers import began_inside
 from medusa_core.chats.history.packing import (
     done_as_json,
     done_from_json,
@@ -27,8 +29,8 @@ from medusa_core.chats.history.records import (
     Stored,
     StoredAnswer,
 )
-from medusa_core.chats.reasoning import Spans
-from medusa_core.messages import GenerationDone, Role
+from medusa_core.chats.reasoning import Spans, find_spans
+from medusa_core.messages import THINK_TAGS, GenerationDone, Role
 from medusa_core.system.resources import resources_dir
 
 log = logging.getLogger(__name__)
@@ -152,7 +154,7 @@ def _answer_from_json(raw: Json | None, text: str) -> StoredAnswer:
         return StoredAnswer("", "", AnswerState.DONE)
     packs = (json.dumps(steps, ensure_ascii=True) for steps in raw.get("steps", ()))
     state = AnswerState(raw["state"])
-    return StoredAnswer(
+    answer = StoredAnswer(
         raw["model"],
         raw["model_key"],
         # Nobody goes on writing it here.
@@ -163,6 +165,11 @@ def _answer_from_json(raw: Json | None, text: str) -> StoredAnswer:
         raw.get("begins_inside", False),
         spans=_spans_from_json(raw.get("spans"), text),
     )
+    is_old = "spans" not in raw and THINK_TAGS.end in text
+    if is_old and began_inside(text, json.dumps(raw["settings"]), answer.steps):
+        spans = find_spans((), text, THINK_TAGS, begins_inside=True)
+        answer = replace(answer, begins_inside=True, spans=spans)
+    return answer
 
 
 def _spans_from_json(raw: Any, text: str) -> Spans | None:
