@@ -166,16 +166,17 @@ def _is_joined(piece: Piece) -> bool:
 
 def fraction(above: Sequence[Piece], below: Sequence[Piece]) -> Piece:
     """A fraction; in brackets wherever something is beside it."""
-    above, below = _inked(above), _inked(below)
-    if _is_differential(above, below):
-        text = f"{''.join(p.text for p in above)}/{''.join(p.text for p in below)}"
-        return Piece(Kind.FRACTION, text)
-    numerator, denominator = line_of(above), line_of(below)
+    inked_above, inked_below = _inked(above), _inked(below)
+    if _is_differential(inked_above, inked_below):
+        parts = ("".join(piece.text for piece in part) for part in (inked_above, inked_below))
+        return Piece(Kind.FRACTION, "/".join(parts))
+    is_simple = _is_simple_product(inked_above)
+    numerator, denominator = line_of(inked_above if is_simple else above), line_of(below)
     if not numerator or not denominator:
         raise FormulaError
-    if not (_is_unit(above) or _is_simple_product(above)):
+    if not (is_simple or _is_unit(inked_above)):
         numerator = f"({numerator})"
-    if not _is_unit(below):
+    if not _is_unit(inked_below):
         denominator = f"({denominator})"
     return Piece(Kind.FRACTION, f"{numerator}/{denominator}")
 

@@ -9,6 +9,7 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
 from app.markdown.formulas import formula_text
+from medusa_core.chats.flanking import is_unspaced
 
 FORMULA = "formula"
 FORMULA_SOURCE = "formula_source"
@@ -95,7 +96,7 @@ def _is_inline(src: str, first: int, last: int) -> bool:
         bool(inner)
         and not inner[0].isspace()
         and not inner[-1].isspace()
-        and not following.isalnum()
+        and (not following.isalnum() or is_unspaced(following))
         and "\n\n" not in inner
     )
 

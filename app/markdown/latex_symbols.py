@@ -78,8 +78,9 @@ nexists ∄ intop ∫ smallint ∫
 """
 _PUNCTUATION = """
 ldots … dots … cdots ⋯ vdots ⋮ ddots ⋱ dotsc … dotsb ⋯ dotsm ⋯ dotsi ⋯ dotso … hdots …
-iddots ⋰ colon : % % # # & & $ $ semicolon ; period . comma ,
+iddots ⋰ colon : # # & & $ $ semicolon ; period . comma ,
 """
+_POSTFIXES = "% %"
 _OPEN = "lbrace { { { langle ⟨ lfloor ⌊ lceil ⌈ lbrack [ lparen ( ulcorner ⌜ lgroup ("
 _CLOSE = "rbrace } } } rangle ⟩ rfloor ⌋ rceil ⌉ rbrack ] rparen ) urcorner ⌝ rgroup )"
 _BARS = "vert | lvert | rvert | | ‖ Vert ‖ lVert ‖ rVert ‖"
@@ -92,6 +93,7 @@ _TABLES = {
     Kind.RELATION: _RELATIONS,
     Kind.PREFIX: _PREFIXES,
     Kind.PUNCTUATION: _PUNCTUATION,
+    Kind.POSTFIX: _POSTFIXES,
     Kind.OPEN: _OPEN,
     Kind.CLOSE: _CLOSE,
     Kind.BAR: _BARS,
@@ -101,7 +103,7 @@ _CHARS = {
     Kind.TIMES: "*·×⋅∗",
     Kind.OPERATOR: "/:÷∘⊕⊗∧∨∩∪∖",
     Kind.RELATION: "=<>≤≥≠≈≡∼∈∉⊂⊆→←↔⇒⇔↦∝",
-    Kind.PUNCTUATION: ",;.?…⋯%",
+    Kind.PUNCTUATION: ",;.?…⋯",
     Kind.OPEN: "([⟨⌊⌈",
     Kind.CLOSE: ")]⟩⌋⌉",
     Kind.BAR: "|‖",

@@ -54,16 +54,16 @@ def _is_flanking(inner: str, outer: str) -> bool:
     """Whether delimiters between two characters can enclose the inner one."""
     if isWhiteSpace(ord(inner)):
         return False
-    if not _is_punctuation(inner) or _is_unspaced(inner):
+    if not _is_punctuation(inner) or is_unspaced(inner):
         return True
-    return isWhiteSpace(ord(outer)) or _is_punctuation(outer) or _is_unspaced(outer)
+    return isWhiteSpace(ord(outer)) or _is_punctuation(outer) or is_unspaced(outer)
 
 
 def _is_punctuation(char: str) -> bool:
     return isMdAsciiPunct(ord(char)) or isPunctChar(char)
 
 
-def _is_unspaced(char: str) -> bool:
+def is_unspaced(char: str) -> bool:
     """Whether a character belongs to a script that is written without spaces, or to Hangul."""
     code = ord(char)
     if code < 0x0E00:

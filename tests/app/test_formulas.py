@@ -71,6 +71,9 @@ FRAGMENTS = (
         (r"\text{if $x > 0$ then }\mathbf{v}\in\mathbb{R}^n", "if x > 0 then 𝐯 ∈ ℝⁿ"),
         (r"\lim_{x\to 0}(1+x)^{1/x}", "lim_(x → 0) (1+x)^(1/x)"),
         (r"\boxed{x = 5}.", "x = 5."),
+        (r"\frac{a}{b}\% + \frac{n!}{(n-k)!\,k!}", "(a/b)% + n!/((n-k)! k!)"),
+        (r"\frac{dy}{dx} = \frac{\partial^2 u}{\partial x^2}", "dy/dx = ∂²u/∂x²"),
+        (r"\left.\frac{a}{b}+c\right|_0^1", "(a/b+c)|₀¹"),
     ],
 )
 def test_a_formula_reads_as_text(source: str, text: str) -> None:
@@ -202,6 +205,11 @@ def test_of_formulas_that_end_at_one_place_only_the_innermost_is_read() -> None:
     formula_text.cache_clear()
     shown(r"\(x" * 150 + r"\)")
     assert formula_text.cache_info().misses == 1
+
+
+def test_a_formula_stands_between_letters_of_scripts_without_spaces() -> None:
+    assert shown("公式$x^2$是") == [("公式", False), ("x²", True), ("是", False)]
+    assert shown("$5件と$6件") == [("$5件と$6件", False)]
 
 
 def test_no_list_begins_inside_of_a_formula() -> None:
