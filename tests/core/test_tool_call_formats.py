@@ -20,12 +20,13 @@ from medusa_core.messages.tool_calls import ArgumentStyle, Slot
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
 from medusa_core.models.text.tool_calls.learn import learn_tool_call_format
-from medusa_core.models.text.tool_calls.parser import ToolCallParser
+from medusa_core.models.text.tool_calls.parser import ToolCallParser, triggers
 from medusa_core.models.text.tool_calls.round_trip import check_round_trip
 from medusa_core.system.resources import demo_model_dir, resources_dir
 from tests.core.tool_call_templates import TEMPLATES, format_of, learned, rendered, written
 
 UNWRITTEN = ("json", "gemma", "harmony", "functionary", "granite_3")
+PYTHON = {"python", "python_alone"}
 WRITTEN = sorted(TEMPLATES.keys() - UNWRITTEN)
 SCHEMA = {
     "type": "object",
@@ -51,6 +52,7 @@ STYLES = {
     "nested": ArgumentStyle.TAGS,
     "recipient": ArgumentStyle.TAGS,
     "python": ArgumentStyle.PYTHON,
+    "python_alone": ArgumentStyle.PYTHON,
     "bare_keys": ArgumentStyle.BARE_KEYS,
 }
 Found = tuple[str, list[tuple[str, object]]]
@@ -120,19 +122,19 @@ ODD_TEXTS = (
 @pytest.mark.parametrize("step", [1, 3, 10_000])
 @pytest.mark.parametrize("name", WRITTEN)
 def test_calls_of_every_form_are_read_back_with_their_types(name: str, step: int) -> None:
-    values = {**VALUES, "text": "Große 42 {x}"} if name == "python" else VALUES
+    values = {**VALUES, "text": "Große 42 {x}"} if name in PYTHON else VALUES
     calls = [("save", json.dumps(values, ensure_ascii=False))]
     if format_of(name).is_parallel:
         calls += [("save_all", "{}"), ("save", '{"count": 0}')]
     wanted = [(one, json.loads(arguments)) for one, arguments in calls]
     text, found = parsed(name, written(name, "", calls, TEXTS), step)
     assert (text.strip(), found) == ("", wanted)
-    if not format_of(name).opening.startswith("{"):
+    if triggers(format_of(name)):
         text, found = parsed(name, written(name, "I save <it>.", calls, TEXTS), step)
         assert (text.strip(), found) == ("I save <it>.", wanted)
 
 
-@pytest.mark.parametrize("name", sorted(set(WRITTEN) - {"python"}))
+@pytest.mark.parametrize("name", sorted(set(WRITTEN) - PYTHON))
 def test_a_text_argument_stays_the_text_that_it_is(name: str) -> None:
     for value in ODD_TEXTS:
         call = ("save", json.dumps({"text": value, "count": 1}))
@@ -160,7 +162,7 @@ def test_half_a_call_is_text_until_its_arguments_begin(name: str) -> None:
             assert text.strip() == ""
         else:
             assert text == answer[:end]
-    assert starts or name == "python"  # which is read as a whole
+    assert starts or name in PYTHON  # which is read as a whole
     assert parsed(name, answer)[1] == whole
 
 

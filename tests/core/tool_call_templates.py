@@ -157,6 +157,21 @@ CALLS = {
         + _LAST
     )
     + _text("]<|/call|>"),
+    "python_alone": _text("[")
+    + _EACH
+    % (
+        "{{- f.name + '(' }}"
+        + _PAIRS % ("{{- k + '=' }}{{- \"'\" + v + \"'\" if v is string else v | tojson }}" + _LAST)
+        + _text(")")
+        + _LAST
+    )
+    + _text("]"),
+    "openai": _text("<|calls|>") + "{{- m.tool_calls | tojson }}" + _text("<|/calls|>"),
+    "function_object": _EACH
+    % (
+        """{{- '<call>{"type": "function", "function": {"name": "' + f.name }}"""
+        """{{- '", "parameters": ' }}{{ f.arguments | tojson }}{{ '}}</call>' }}"""
+    ),
     "bare_keys": _QUOTED
     + _EACH % ("{{- '<|call>call:' + f.name + dump(f.arguments) + '<call|>' }}"),
 }

@@ -31,15 +31,17 @@ WITHOUT_CALLS = {
     "llama-cpp-rwkv-world",
     "microsoft-Phi-3.5-mini-instruct",
 }
-# What is enforced isn't what the template writes: it indents arguments; it names the recipient
-# before the channel.
-ENFORCED_OTHERWISE = {"CohereForAI-c4ai-command-r-plus-tool_use", "openai-gpt-oss-120b"}
-# The form is known, but the template writes no calls, or wants arguments as a text.
+# What is enforced isn't what the template writes, which indents arguments.
+ENFORCED_OTHERWISE = {"CohereForAI-c4ai-command-r-plus-tool_use"}
+# The form is known, but the template writes no calls, wants arguments as a text, names the
+# recipient before the channel, where models mostly name it after, or wraps texts in tags (Kimi).
 NOT_WRITTEN = {
+    "Kimi-K3",
     "LFM2-8B-A1B",
     "LFM2.5-Instruct",
     "ibm-granite-granite-3.3-2B-Instruct",
     "meetkai-functionary-medium-v3.2",
+    "openai-gpt-oss-120b",
 }
 TOOL = {
     "name": "lay_table",
@@ -90,9 +92,12 @@ def enforced(template: ChatTemplate, mode: ToolMode) -> str:
 def is_read_back(template: ChatTemplate) -> bool:
     def text_of(turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
         try:
-            return template.render(turns, opens, tools=tools)
+            prompt = template.render(turns, opens, tools=tools)
         except TemplateError:
             return ""
+        for tag in template.reasoning.response_ends:
+            prompt = prompt.replace(tag, "")
+        return prompt
 
     try:
         check_round_trip(template.tool_calls, text_of)

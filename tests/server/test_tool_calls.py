@@ -21,7 +21,7 @@ from medusa_core.messages import (
 )
 from medusa_core.models.text.grammar_process import GrammarProcess
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
-from medusa_core.models.text.tool_calls.parser import ToolCallParser, new_call_id
+from medusa_core.models.text.tool_calls.parser import ToolCallParser, new_call_id, triggers
 from medusa_core.models.text.tool_calls.python_calls import python_calls
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
 from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
@@ -292,7 +292,7 @@ def test_a_grammar_enforces_calls_that_the_parser_reads(name: str, marked: bool)
     assert not matches(forced, "It rains.", marks)
     for text in ("It rains.", "", '{"name": "Bob"}', "a [x] <y>"):
         assert matches(free, free_text(name, text), marks)
-    if not FORMATS[name].opening.startswith("{"):
+    if triggers(FORMATS[name]):
         before = ">>>" if name == "functionary" else ""
         assert matches(free, free_text(name, f"Well: {before}{right}"), marks)
         assert not matches(free, free_text(name, f"Well: {before}{wrong}"), marks)
@@ -450,7 +450,7 @@ def test_a_call_may_be_one_of_several_messages_of_an_answer(answer: str) -> None
     pieces = [b"" if token_id in names else bytes([token_id]) for token_id in ids]
     shown = b"".join(pieces).decode()
     parser = ToolCallParser(FORMATS["harmony"], TOOLS)
-    reader = AnswerReader(HARMONY, False, frozenset({END_ID}), (), False, parser, marks)
+    reader = AnswerReader(HARMONY, frozenset({END_ID}), (), False, parser, marks)
     first = step(0, tuple(pieces), len(shown))._replace(token_ids=tuple(ids))
     *parts, end = [*reader.step(first), *reader.finish(done(shown))]
     thoughts = [part for part in parts if isinstance(part, TextDelta) and part.is_thought]

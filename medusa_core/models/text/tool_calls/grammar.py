@@ -66,12 +66,16 @@ class ToolCallGrammar:
 
     @property
     def bare_beginnings(self) -> list[str]:
-        """Texts with which a call begins that is an object without marks."""
-        if not self.shape.name_key:
+        """Texts with which a call without marks begins, an object mostly."""
+        if not self.shape.name_key and self.trigger:
             return []
+        start = self._object_start if self.shape.name_key else self._opening
         if self.shape.call_open[1] is not Slot.NAME:
-            return [self._object_start]
-        return [self._object_start + _escaped(one["name"]) + '"' for one in self._functions]
+            return [start]
+        after = self.shape.call_open[2]
+        end = after[:1] if isinstance(after, str) else ""
+        names = (one["name"] for one in self._functions)
+        return [start + (_escaped(n) if self.shape.name_key else n) + end for n in names]
 
     @property
     def required(self) -> str:
@@ -97,36 +101,42 @@ class ToolCallGrammar:
         shape, opening = self.shape, self._opening
         first = shape.call_open[0]
         assert isinstance(first, str)  # by the making of formats
-        # Where no trigger tells a call from text, its beginning and its name are one lexeme.
-        start = () if self.trigger else (self._opening,)
         rest = opening.removeprefix(self.trigger) if self.trigger else ""
         repeats = self._is_parallel and not self.takes_several
-        between = shape.separator + (first if self.trigger else "")
-        more = f"({self._joined(between, 'item')})*" if repeats else ""
-        parts = (self.literal(rest), "item", more, self.literal(shape.section_close))
+        between = self.literal(shape.separator + first) if self.trigger else ""
+        more = f"({between} item)*" if repeats else ""
+        start = "item" if self.trigger else "first"
+        parts = (self.literal(rest), start, more, self.literal(shape.section_close))
         yield f"calls: {' '.join(filter(None, parts))}"
         close = self._segments(shape.call_close)
         if Slot.CALL_ID in shape.call_close and shape.name_key:
             # An id after the arguments comes from the program, not from the model.
             close = f"({close} | {self.literal('}' + self._after_object)})"
         yield f"item: {' '.join(filter(None, ('call', close)))}"
-        yield f"call: {' | '.join(f'call_{n}' for n in range(len(self._functions)))}"
+        if self.trigger:
+            yield from self._heads("call", "")
+        else:
+            # No trigger tells a call from text: its beginning and its name are one lexeme.
+            yield f"first: {' '.join(filter(None, ('first_call', close)))}"
+            yield from self._heads("first_call", opening)
+            yield from self._heads("call", shape.separator + first)
         for number, function in enumerate(self._functions):
-            head = self._segments((*start, *shape.call_open[1:]), function["name"])
-            yield f"call_{number}: {head} arguments_{number}"
             yield from self._arguments(number, function.get("parameters") or {})
         if self.bare:
-            yield f"bare: {' | '.join(f'bare_{n}' for n in range(len(self._functions)))}"
-            for number, function in enumerate(self._functions):
-                object_open = (self._object_start, *shape.call_open[1:])
-                head = self._segments(object_open, function["name"])
-                yield f"bare_{number}: {head} arguments_{number}"
+            yield from self._heads("bare", self._object_start)
         used = (*shape.call_open, *shape.call_close)
         yield from (rule for slot, rule in _SLOTS.items() if slot in used)
         if shape.style is ArgumentStyle.PYTHON:
             yield _PYTHON_TEXT
         elif shape.style is ArgumentStyle.BARE_KEYS:
             yield from _bare_rules(self)
+
+    def _heads(self, rule: str, first: str) -> Iterator[str]:
+        """A rule of calls that begin with a text instead of that of the format."""
+        yield f"{rule}: {' | '.join(f'{rule}_{n}' for n in range(len(self._functions)))}"
+        for number, function in enumerate(self._functions):
+            head = self._segments((first, *self.shape.call_open[1:]), function["name"])
+            yield f"{rule}_{number}: {head} arguments_{number}"
 
     def literal(self, text: str) -> str:
         """A text, in which names of special tokens are these tokens; empty for none."""

@@ -49,6 +49,7 @@ _FIRST = ToolCall("Ka1Lb2Mc3", "kestrel_call", json.dumps(_FIRST_ARGUMENTS))
 _SECOND = ToolCall("Nd4Pe5Qf6", "osprey_call", json.dumps(_SECOND_ARGUMENTS))
 _TYPES = {"boolean": True, "number": 1.5, "array": [31337], "object": {"zinnia": 31338}}
 _TYPED_ARGUMENTS = {f"{name}linden": value for name, value in _TYPES.items()}
+_PYTHON_TAG = "<|python_tag|>"
 _PYTHON_QUOTES = ("'", '"')
 
 
@@ -73,16 +74,21 @@ def learn_tool_call_format(
         return known
     learner = _Learner(render)
     try:
-        found = _without_response_end(learner.learn(), response_ends)
+        found = learner.learn()
         check_round_trip(found, learner.text_of)
     except (_UnclearError, TemplateError, ValueError) as error:
         if (unwritten := unwritten_format(source)) is not None:
             return unwritten
         log.info("tool calls are described as JSON: %s", str(error))
         return DESCRIBED_JSON
-    # Llama 3 may write it before a call, though its template doesn't.
-    is_llama = "<|python_tag|>" in source and found.name_key and not found.section_open
-    return found._replace(optional_mark="<|python_tag|>") if is_llama else found
+    found = _without_response_end(found, response_ends)
+    if found.name_key and not found.section_open:
+        # Llama 3 may write it before a call, though its template doesn't; Llama 4 may write calls
+        # as its template's system message says, not as the template itself.
+        mark = _PYTHON_TAG if _PYTHON_TAG in source else ""
+        reads_python = found.reads_python or "[func_name1(" in source
+        found = found._replace(optional_mark=mark, reads_python=reads_python)
+    return found
 
 
 def _without_response_end(found: ToolCallFormat, ends: Sequence[str]) -> ToolCallFormat:
@@ -319,6 +325,8 @@ def _finished(
 
 def _object_keys(text: str, header: int, call: _Written) -> tuple[str, str]:
     """The keys of name and arguments in the JSON object that is the call; empty for no object."""
+    if text.count("{", header, call.start) > 1:  # an object within another
+        return "", ""
     start = text.rfind("{", header, call.start)
     while start >= 0:
         try:
@@ -399,6 +407,7 @@ def _with_tags(found: ToolCallFormat, text: str, call: _Written, close: str) -> 
         call_close=(close,) if close else (),
         style=style,
         tags=tags,
+        reads_python=style is ArgumentStyle.PYTHON,
     )
 
 

@@ -91,7 +91,7 @@ class ToolCallParser:
         self._schemas = {tool["name"]: tool.get("parameters") or {} for tool in tools}
         self._names = self._schemas.keys()
         self._keys = _Keys(shape)
-        self._triggers = _triggers(shape)
+        self._triggers = triggers(shape)
         self._place = _Place.LEAD
         self._held = ""
         self._opening = ""  # text before a call: part of the answer if no call comes
@@ -504,7 +504,7 @@ def object_marks(opening: str) -> str:
     return opening.rpartition("{")[0].strip().removesuffix("[").rstrip()
 
 
-def _triggers(shape: ToolCallFormat) -> tuple[str, ...]:
+def triggers(shape: ToolCallFormat) -> tuple[str, ...]:
     """Words and tags with which a call may begin within text."""
     first = shape.call_open[0] if isinstance(shape.call_open[0], str) else ""
     openings = [shape.opening, first]

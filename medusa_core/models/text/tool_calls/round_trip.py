@@ -9,7 +9,7 @@ from medusa_core.messages import ChatMessage, Role, ToolCall
 from medusa_core.messages.tool_calls import ToolCallFormat
 from medusa_core.models.text.tool_calls.comparing import header_length, num_turn_end
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
-from medusa_core.models.text.tool_calls.parser import ToolCallParser
+from medusa_core.models.text.tool_calls.parser import ToolCallParser, triggers
 
 _QUESTION, _TEXT, _OTHER_TEXT = "Which bird nests in reeds?", "Let me look.", "A bittern."
 _PARAMETERS = {
@@ -61,7 +61,7 @@ def check_round_trip(shape: ToolCallFormat, text_of: Texts) -> None:
     opened = text_of((question,), True, tools).rpartition(_QUESTION)[2]
     plain = _answer(text_of, tools, _OTHER_TEXT)
     # Calls without marks before them are the whole answer.
-    contents = ("",) if shape.opening.lstrip().startswith("{") else ("", _TEXT)
+    contents = ("", _TEXT) if triggers(shape) else ("",)
     for content in contents:
         written = _answer(text_of, tools, content, *calls).rstrip()
         if content and calls[0].name not in written:
@@ -76,7 +76,7 @@ def check_round_trip(shape: ToolCallFormat, text_of: Texts) -> None:
         if found != wanted:
             raise ValueError(f"{found} is read, {wanted} was written")
         is_kept = text.strip().startswith(content) if is_first else content in text
-        if content in written and not is_kept:
+        if (content in written and not is_kept) or (text.strip() and not content):
             raise ValueError(f"{text!r} is read instead of {content!r}")
 
 
