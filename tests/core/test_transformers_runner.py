@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, Mamba2Config
 
 from medusa_core.__main__ import main
 from medusa_core.engine.session import Session
@@ -467,7 +467,15 @@ def test_fields_that_say_nothing_of_a_model_reach_no_transformers(
     assert decode(hostile, settings, MESSAGES).token_ids == expected
 
 
-@pytest.mark.parametrize("name", ["num_hidden_layers", "num_layers", "vocab_size"])
+def test_numbers_that_json_lacks_are_read_as_transformers_writes_them() -> None:
+    raw = json.loads(Mamba2Config().to_json_string(use_diff=False))
+    assert raw["time_step_limit"] == [0.0, {"__float__": "Infinity"}]
+    assert list(transformers_config(raw).time_step_limit) == [0.0, float("inf")]
+
+
+@pytest.mark.parametrize(
+    "name", ["num_hidden_layers", "num_layers", "vocab_size", "num_nextn_predict_layers"]
+)
 def test_sizes_are_bounded_within_parts_too(name: str) -> None:
     raw = {"model_type": "gemma4", "text_config": {name: 1 << 24}}
     with pytest.raises(ModelError, match=f"text_config.{name} is"):

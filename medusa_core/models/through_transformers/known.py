@@ -25,7 +25,9 @@ _MOST = {
     "vocab_size": 1 << 20,
     "max_position_embeddings": 1 << 24,
 }
+_MOST_OF_NONE = {"num_nextn_predict_layers": 1 << 8}  # which may be 0
 _LAYERS = dict.fromkeys(("num_layers", "n_layers", "n_layer"), "num_hidden_layers")
+_FLOAT, _FLOATS = "__float__", ("Infinity", "-Infinity", "NaN")  # as transformers writes them
 _MOST_NUMBER = 1 << 24
 _MOST_LISTED = 1 << 16
 _UNBOUNDED = ("theta", "base", "_id", "_ids")  # ends of names whose numbers say nothing of sizes
@@ -148,7 +150,8 @@ def transformers_config(raw: Mapping[str, Any]) -> Any:
     usual_names = dict(_LAYERS) | {name: usual for usual, name in kind.attribute_map.items()}
     for path, number in _numbers(raw, ""):
         name = path.rpartition(".")[2]
-        most = _MOST.get(usual_names.get(name, name), _MOST_NUMBER)  # also within its parts
+        name = usual_names.get(name, name)
+        most = _MOST_OF_NONE.get(name) or _MOST.get(name, _MOST_NUMBER)  # also within its parts
         if abs(number) > most and not name.endswith(_UNBOUNDED):
             raise _senseless(path, number)
     for usual, most in _MOST.items():
@@ -169,8 +172,12 @@ def transformers_config(raw: Mapping[str, Any]) -> Any:
 
 def _described(value: Any) -> Any:
     """What a `config.json` says of the model itself, also within its parts."""
+    if isinstance(value, list):
+        return [_described(inner) for inner in value]
     if not isinstance(value, Mapping):
         return value
+    if value.keys() == {_FLOAT} and value[_FLOAT] in _FLOATS:
+        return float(value[_FLOAT])
     return {
         name: _described(inner)
         for name, inner in value.items()
