@@ -129,13 +129,16 @@ class Client:
         """
         return await self._last(command, ModelLoaded, on_progress)
 
-    async def calibrate(self) -> Calibrated:
+    async def calibrate(self, *, is_anew: bool = False) -> Calibrated:
         """Measure what steps cost, or take what was measured before.
+
+        Args:
+            is_anew: Forget what was measured before.
 
         Raises:
             MedusaError: No model is loaded, or the engine failed.
         """
-        return await self._last(Calibrate(_SESSION, new_id()), Calibrated)
+        return await self._last(Calibrate(_SESSION, new_id(), is_anew), Calibrated)
 
     async def verify(self, command: Verify) -> Verified:
         """What the model would have written behind each token of a text.

@@ -264,13 +264,19 @@ class Header(QFrame):
         row.addWidget(self._menu_button)
 
 
-def _heads_words(num_heads: int) -> str:
-    """How many heads there are; what drafts all its guesses by itself is one drafter."""
-    if num_heads == 1:
-        return QCoreApplication.translate("Chat", "a drafter")
-    if num_heads:
-        return QCoreApplication.translate("Chat", "{0} heads").format(num_heads)
-    return QCoreApplication.translate("Chat", "no heads")
+def _drafts_words(loaded: ModelLoaded) -> str:
+    """Who drafts; what drafts all its guesses by itself is one drafter."""
+    words = []
+    if loaded.num_heads == 1:
+        words.append(QCoreApplication.translate("Chat", "a drafter"))
+    elif loaded.num_heads:
+        words.append(QCoreApplication.translate("Chat", "{0} heads").format(loaded.num_heads))
+    if loaded.draft_model:
+        draft = QCoreApplication.translate("Chat", "draft model: {0}").format(loaded.draft_model)
+        words.append(draft)
+    if not words and not loaded.runner_note:
+        words.append(QCoreApplication.translate("Chat", "no heads"))
+    return " · ".join(words)
 
 
 def describe(status: ModelStatus) -> str:
@@ -284,7 +290,7 @@ def describe(status: ModelStatus) -> str:
     loaded = status.loaded
     if loaded.is_remote:
         return _describe_remote(loaded)
-    heads = _heads_words(loaded.num_heads)
+    drafts = _drafts_words(loaded)
     where = offloaded_words(loaded)
     count = loaded.num_parameters
     size = f"{Number(count / 1e9):,.1f} B" if count >= 10**9 else f"{Number(count / 1e6):,.1f} M"
@@ -296,7 +302,7 @@ def describe(status: ModelStatus) -> str:
     return " · ".join(
         (
             QCoreApplication.translate("Chat", "{0} parameters").format(size),
-            *((heads,) if loaded.num_heads or not loaded.runner_note else ()),
+            *((drafts,) if drafts else ()),
             loaded.quant,
             device,
             *((_runner_words(loaded),) if loaded.runner_note else ()),

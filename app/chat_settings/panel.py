@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat_settings.group import Group
+from app.chat_settings.measure_row import MeasureRow
 from app.chat_settings.numbers import (
     NumberRows,
     with_number,
@@ -116,6 +117,7 @@ class ChatSettingsPanel(QFrame):
         rule_box: How tokens are chosen.
         drafter_box: Who guesses tokens.
         race: How fast each of them was here, drawn.
+        measure: Measures the loaded model again.
         speeds: The same in words.
         growth_box: Which form guesses take.
         repetition_box: Whether an answer that only repeats itself ends.
@@ -157,6 +159,7 @@ class ChatSettingsPanel(QFrame):
         self.rule_box = _box(self.tr("Sampling"))
         self.drafter_box = _box(self.tr("Speed-up"))
         self.race = RaceList(appearance)
+        self.measure = MeasureRow()
         self.growth_box = _box(self.tr("Form of guesses"))
         self.policy_box = _box(self.tr("When the chat is too long"))
         self.thinks_box = _box(self.tr("Thinking before an answer"))
@@ -220,6 +223,7 @@ class ChatSettingsPanel(QFrame):
         offer(self.drafter_box, shown)
         show_speeds(self.drafter_box, shown, self.speeds)
         self.race.show_race(race_bars(shown, loaded.speeds))
+        self.measure.show_speeds(are_known=bool(loaded.speeds))
         self.thinks_box.setVisible(loaded.thinking.can_switch)
         for title in (Kind.SPEED_UP.value, CONTEXT, TEMPLATE):  # the other machine's business
             self.groups[title].setVisible(not loaded.is_remote)
@@ -407,7 +411,10 @@ class ChatSettingsPanel(QFrame):
         self._add_group(Kind.SAMPLING.value, sampling)
         length = (*number_rows(Kind.LENGTH), self.stop_edit, self.repetition_box)
         self._add_group(Kind.LENGTH.value, length)
-        speed_up = (self.drafter_box, self.race, self.growth_box, *number_rows(Kind.SPEED_UP))
+        speed_up = (
+            *(self.drafter_box, self.race, self.measure, self.growth_box),
+            *number_rows(Kind.SPEED_UP),
+        )
         self._add_group(Kind.SPEED_UP.value, speed_up)
         self._add_group(CONTEXT, (self.policy_box,))
         self._add_group(TEMPLATE, (self.template,), is_open=False)

@@ -120,6 +120,12 @@ class ModelKeeper(QObject):
         if (command := self._state.unload()) is not None:
             self._bridge.submit(command)
 
+    def measure_again(self) -> None:
+        """Forget what was measured of the model on this computer, and measure it in spare time."""
+        if (command := self._state.measure_again()) is not None:
+            self.changed.emit()
+            self._bridge.submit(command)
+
     def _receive(self, events: tuple[Event, ...]) -> None:
         for event in events:
             if self._state.concerns(event):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QComboBox
@@ -12,6 +13,8 @@ from app.i18n.engine_texts import engine_text
 from app.widgets.choices import add_entry
 from app.widgets.explain import explain
 from medusa_core.api import Installed, Library
+
+_SMALLER = 3  # times, at least, than the model that it drafts for
 
 
 class DraftBox(QComboBox):
@@ -32,6 +35,8 @@ class DraftBox(QComboBox):
         self._library = library
         self._offered: tuple[Installed | None, Sequence[Installed]] = (None, ())
         self._work: asyncio.Task[None] | None = None
+        self._remembered: Path | None = None  # for the model that is being compared
+        self._proposed: Installed | None = None
         self.setAccessibleName(self.tr("Draft model"))
         self.setMinimumContentsLength(18)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
@@ -50,6 +55,26 @@ class DraftBox(QComboBox):
         found = self.currentData()
         return found if isinstance(found, Installed) else None
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the model that is to draft.
+
+        While the others are still compared, it is the one that drafted the last time.
+        """
+        return self._remembered if self.chosen is None else self.chosen.folder
+
+    @property
+    def proposed(self) -> Installed | None:
+        """The smallest model that could draft and is much smaller; None where none is chosen."""
+        return None if self.chosen is not None else self._proposed
+
+    def choose(self, item: Installed) -> None:
+        """Let a model draft that is offered."""
+        for row in range(1, self.count()):
+            found = self.itemData(row)
+            if isinstance(found, Installed) and found.folder == item.folder:
+                self.setCurrentIndex(row)
+
     def offer(self, item: Installed | None, rows: Sequence[Installed]) -> None:
         """Offer what is here to a model; the same one keeps what is chosen."""
         if (item, rows) == self._offered:
@@ -62,7 +87,9 @@ class DraftBox(QComboBox):
         if not is_same:
             self._fill((), "")
             chosen = "" if item is None else self.remembered.get(str(item.folder), "")
+        self._remembered = self._proposed = None
         if item is not None and item.config is not None:
+            self._remembered = Path(chosen) if chosen and Path(chosen).exists() else None
             self._work = asyncio.ensure_future(self._compare(item, rows, chosen))
 
     def close_work(self) -> None:
@@ -72,6 +99,9 @@ class DraftBox(QComboBox):
 
     async def _compare(self, item: Installed, rows: Sequence[Installed], chosen: str) -> None:
         found = await self._library.draft_models_for(item, rows)
+        self._remembered = None
+        suitable = [one for one, why in found if not why and one.nbytes * _SMALLER <= item.nbytes]
+        self._proposed = next(iter(suitable), None)
         self._fill(found, chosen)
         self.compared.emit()
 

@@ -26,6 +26,7 @@ from app.models.adapter_box import AdapterBox
 from app.models.details import Details
 from app.models.discover_tab import SPLIT
 from app.models.draft_box import DraftBox
+from app.models.draft_proposal import DraftProposal
 from app.models.drafter_words import installed_note
 from app.models.heads_box import HeadsBox
 from app.models.installed_rows import (
@@ -34,6 +35,7 @@ from app.models.installed_rows import (
     reading_cells,
 )
 from app.models.subject import Subject
+from app.models.suggestion import has_card
 from app.theme.appearance import Appearance
 from app.widgets.file_dialogs import choose_file, choose_folder
 from app.widgets.live_label import LiveLabel
@@ -62,6 +64,7 @@ class InstalledTab(QWidget):
         details: The chosen model.
         heads_box: Heads to load it with; those that don't fit say why.
         draft_box: A smaller model that drafts for it; those that can't say why.
+        proposal: Proposes one of these.
         adapter_box: A LoRA to load it with, likewise.
         problem_label: Why the last act failed.
         train_button: Heads of one's own for the chosen model.
@@ -97,6 +100,8 @@ class InstalledTab(QWidget):
         self.details.drafts_form.addRow(self.tr("Heads"), self.heads_box)
         self.draft_box = DraftBox(library)
         self.details.drafts_form.addRow(self.tr("Draft model"), self.draft_box)
+        self.proposal = DraftProposal()
+        self.details.drafts_form.addRow("", self.proposal)
         self.adapter_box = AdapterBox(library)
         self.details.drafts_form.addRow(self.tr("Adapter"), self.adapter_box)
         self.verify_button = QPushButton(self.tr("Verify"))
@@ -203,6 +208,7 @@ class InstalledTab(QWidget):
         self.heads_box.currentIndexChanged.connect(lambda _: self._show_subject())
         self.draft_box.currentIndexChanged.connect(lambda _: self._show_subject())
         self.draft_box.compared.connect(self._show_subject)
+        self.proposal.accepted.connect(self.draft_box.choose)
         self.adapter_box.currentIndexChanged.connect(lambda _: self._show_subject())
         self.details.acted.connect(self._load)
         self.verify_button.clicked.connect(lambda: self._start(self._verify()))
@@ -260,9 +266,12 @@ class InstalledTab(QWidget):
             subject = None if item is None else Subject(item.name, note, None, HeadsShape())
             self.details.show_subject(subject)
             self.details.verdict_label.clear()
+            self.proposal.hide()
             self.details.action_button.setEnabled(False)
             return
         draft, adapter = self.draft_box.chosen, self.adapter_box.chosen
+        proposed = None if self.heads_box.chosen is not None else self.draft_box.proposed
+        self.proposal.show_proposal(item, proposed, has_card(self._budget))
         self.details.show_subject(
             Subject(
                 item.name,
@@ -289,12 +298,12 @@ class InstalledTab(QWidget):
                 return
         ready = next((one for one in ready_choices() if one.model_dir == item.folder), None)
         wanted = ready or ModelChoice(item.name.rpartition("/")[2], item.folder)
-        heads, draft = self.heads_box.chosen, self.draft_box.chosen
+        heads = self.heads_box.chosen
         adapter = self.adapter_box.chosen
         options = replace(
             wanted.options,
             ignores_plan=ignores_plan,
-            assistant_dir=None if draft is None else draft.folder,
+            assistant_dir=self.draft_box.folder,
             adapter_dir=None if adapter is None else adapter.folder,
             takes_own_heads=heads is not None,
         ).with_layers_in(self.details.layers_dir if self.details.streams else None)

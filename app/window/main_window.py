@@ -295,6 +295,7 @@ class MainWindow(QMainWindow):
         page.header.models_requested.connect(dialogs.show_models)
         page.header.gguf_requested.connect(dialogs.open_gguf)
         page.header.recording_chosen.connect(lambda on: settings.choose("records", on))
+        page.settings_panel.measure.requested.connect(self.keeper.measure_again)
         page.settings_panel.presets.refused.connect(self.chat.errors.show_error)
 
     def _dismiss_hint(self) -> None:

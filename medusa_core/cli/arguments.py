@@ -39,6 +39,15 @@ def add_drafter_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_measure_argument(parser: argparse._ActionsContainer) -> None:
+    """The argument that forgets what was measured of the model on this computer."""
+    parser.add_argument(
+        "--measure-again",
+        action="store_true",
+        help="forget what was measured of this model on this computer, and measure it again",
+    )
+
+
 def add_drafter_argument(parser: argparse.ArgumentParser) -> None:
     """The argument that names a drafter; another machine chooses for itself."""
     subject(parser, "drafting").add_argument("--drafter", default="", help=DRAFTER_HELP)

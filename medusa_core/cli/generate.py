@@ -18,6 +18,7 @@ from medusa_core.chats.trace_file import (
 )
 from medusa_core.cli.arguments import (
     add_drafter_arguments,
+    add_measure_argument,
     add_rule_arguments,
     check_files,
     settings_of,
@@ -75,6 +76,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     add_endpoint_argument(subject(parser, "model"))
     add_drafter_arguments(parser)
+    add_measure_argument(subject(parser, "drafting"))
     add_rule_arguments(parser)
     check_first(parser, lambda args: check_files([args.trace]))
 
@@ -96,8 +98,8 @@ async def _generate(args: argparse.Namespace) -> int:
         first = loaded.drafters[0].name
         drafter = first if loaded.is_remote else args.drafter or first
         settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
-        if drafter != "none" and not args.tree_rows:
-            await client.calibrate()
+        if args.measure_again or (drafter != "none" and not args.tree_rows):
+            await client.calibrate(is_anew=args.measure_again)
         request = Generate(
             new_id(),
             new_id(),

@@ -15,7 +15,7 @@ from pathlib import Path
 from medusa_core.chats.history.history import open_history
 from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import ChatSettings
-from medusa_core.cli.arguments import check_drafters, check_rule
+from medusa_core.cli.arguments import add_measure_argument, check_drafters, check_rule
 from medusa_core.cli.load_arguments import (
     NO_HEADS,
     add_endpoint_argument,
@@ -74,6 +74,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="draft without what the model said in earlier conversations",
     )
+    add_measure_argument(chat)
     chat.add_argument("--data-dir", type=Path, help="the folder that the window is started with")
     model = parser.add_argument_group("model")
     model.add_argument(
@@ -130,7 +131,7 @@ async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) 
         models = LoadedModels(client, args, screen)
         model = await models.load(args.model)
         if not model.loaded.is_remote:
-            await _measure(client, screen)
+            await _measure(client, screen, is_anew=args.measure_again)
         settings = _settings(args, model.loaded)
         if question is not None:
             chat = TerminalChat(client, model, settings, screen, ChatRecord(None, screen.complain))
@@ -211,11 +212,11 @@ def _stopped_by_signal(chat: TerminalChat) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-async def _measure(client: Client, screen: Screen) -> None:
+async def _measure(client: Client, screen: Screen, *, is_anew: bool) -> None:
     """Know what steps cost here, which takes seconds the first time a model is loaded."""
     screen.progress("measuring steps …")
     try:
-        await client.calibrate()
+        await client.calibrate(is_anew=is_anew)
     finally:
         screen.progress("")
 

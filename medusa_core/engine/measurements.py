@@ -96,6 +96,8 @@ class Measurements:
     def wait(self, command: Calibrate) -> None:
         """Calibrate once nobody is answered."""
         self._waiting.append(command)
+        if command.is_anew:  # another race follows
+            self._end_race()
         if self._lacking is not None:  # the new one goes on with it
             self._end_calibration()
 

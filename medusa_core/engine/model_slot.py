@@ -276,6 +276,7 @@ def _describe(
         head_source=_head_source(target),
         speeds=speeds,
         machines=target.machines,
+        draft_model="" if target.assistant is None else target.assistant.name,
     )
 
 

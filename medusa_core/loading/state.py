@@ -155,6 +155,15 @@ class ModelState:
         self._unload_id = self._make_id()
         return Unload(SESSION, self._unload_id)
 
+    def measure_again(self) -> Calibrate | None:
+        """The command that measures the loaded model anew; None where none runs on this machine."""
+        loaded = self.status.loaded
+        if self.status.phase is not Phase.READY or loaded is None or loaded.is_remote:
+            return None
+        self.status = replace(self.status, loaded=replace(loaded, speeds=()), calibrated=None)
+        self._calibrate_id = self._make_id()
+        return Calibrate(SESSION, self._calibrate_id, is_anew=True)
+
     def concerns(self, event: Event) -> bool:
         """Whether an event tells something of the model."""
         ours = (*self._loads, self._calibrate_id, self._race_id, self._unload_id)

@@ -82,6 +82,7 @@ class ModelLoaded(Message):
         serving: Names of the sources that can draft for it.
         chat_template: Its template; empty where it has none.
         runner_note: How it runs where transformers runs it, for people; empty for families here.
+        draft_model: Name of the smaller model that is loaded to draft for it; empty without one.
         place: The machine on which it runs, for people; empty for this one. Of a model elsewhere
             nothing is known but its name and maybe its context: all numbers are 0.
     """
@@ -114,6 +115,7 @@ class ModelLoaded(Message):
     chat_template: str = ""
     place: str = ""
     runner_note: str = ""
+    draft_model: str = ""
 
     @property
     def is_remote(self) -> bool:

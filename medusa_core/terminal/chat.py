@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from medusa_core.chats.conversation import Conversation, Turn
 from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.client import Client
-from medusa_core.errors import Cancelled, MedusaError
+from medusa_core.errors import Cancelled, MedusaError, RequestError
 from medusa_core.messages import (
     AnswerStarted,
     ContextCut,
@@ -105,6 +105,21 @@ class TerminalChat:
             return f"{loaded.name} · on another machine: {loaded.place}"
         device, quant = loaded.device, loaded.quant or loaded.dtype
         return f"{loaded.name} · {quant} on {device} · context {loaded.context_tokens:,}"
+
+    async def measure(self) -> str:
+        """Measure the model again, and say what came of it in a line.
+
+        Raises:
+            MedusaError: It isn't on this machine, or couldn't be measured.
+        """
+        if self.model.loaded.is_remote:
+            raise RequestError(
+                "This model runs on another machine.", "Measure it there, or choose another one."
+            )
+        measured = await self._client.calibrate(is_anew=True)
+        rows, seconds = measured.step_s[-1]
+        plain_ms = measured.step_s[0][1] * 1000
+        return f"a step of 1 row takes {plain_ms:.1f} ms, of {rows} rows {seconds * 1000:.1f} ms"
 
     def lack_of(self, name: str) -> str:
         """Why a setting does nothing as things are; empty if it does something."""

@@ -81,6 +81,7 @@ class SlashCommands:
             "/load": SlashCommand("[NAME]", "go on with another conversation", self._load),
             "/clear": SlashCommand("", "begin a new conversation", self._clear),
             "/model": SlashCommand("[NAME]", "let another model answer", self._model),
+            "/measure": SlashCommand("", "measure this model's speed here again", self._measure),
             "/stats": SlashCommand("", "how the last answer came about", self._stats),
             "/tree": SlashCommand("", "the guesses of its last step", self._tree),
             "/help": SlashCommand("", "this list", self._help),
@@ -189,6 +190,10 @@ class SlashCommands:
         if not name:
             for one in self._models.names():
                 self._screen.say(f"  {harmless(one)}")
+
+    async def _measure(self, _: str) -> None:
+        self._screen.remark("measuring steps …")
+        self._screen.remark(await self._chat.measure())
 
     async def _stats(self, _: str) -> None:
         last = self._chat.last

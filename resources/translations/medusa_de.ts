@@ -504,6 +504,10 @@
         <translation>ein Entwerfer</translation>
     </message>
     <message>
+        <source>draft model: {0}</source>
+        <translation>Entwurfsmodell: {0}</translation>
+    </message>
+    <message>
         <source>no heads</source>
         <translation>keine Köpfe</translation>
     </message>
@@ -1337,6 +1341,25 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>none</source>
         <translation>keines</translation>
+    </message>
+</context>
+<context>
+    <name>DraftProposal</name>
+    <message>
+        <source>Use as draft model</source>
+        <translation>Als Entwurfsmodell nehmen</translation>
+    </message>
+    <message>
+        <source>{0} has the same tokens: as draft model it may make this model faster.</source>
+        <translation>{0} hat dieselben Token: Als Entwurfsmodell kann es dieses Modell schneller machen.</translation>
+    </message>
+    <message>
+        <source>{0} has the same tokens and could draft, but without a graphics card that is probably no faster: it is too large for it.</source>
+        <translation>{0} hat dieselben Token und könnte vorausraten; ohne Grafikkarte ist das aber wahrscheinlich nicht schneller: Dafür ist es zu groß.</translation>
+    </message>
+    <message>
+        <source>Load this model with {0}.</source>
+        <translation>Dieses Modell mit {0} laden.</translation>
     </message>
 </context>
 <context>
@@ -6036,7 +6059,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Guesses didn&apos;t pay here; written without them</source>
-        <translation type="unfinished"></translation>
+        <translation>Vorausraten lohnte sich hier nicht; ohne es geschrieben</translation>
     </message>
     <message>
         <source> In {rested} of {all} steps nothing was drafted: drafting gained less than 5 % just then. It is tried again from time to time.</source>
@@ -7751,6 +7774,21 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} is removed.</source>
         <translation>{0} ist entfernt.</translation>
+    </message>
+</context>
+<context>
+    <name>MeasureRow</name>
+    <message>
+        <source>Not measured fully.</source>
+        <translation>Nicht vollständig gemessen.</translation>
+    </message>
+    <message>
+        <source>Measure again</source>
+        <translation>Neu messen</translation>
+    </message>
+    <message>
+        <source>Forgets what was measured of this model on this computer, and measures it while nobody asks. Do it when the computer isn&apos;t busy.</source>
+        <translation>Vergisst, was von diesem Modell auf diesem Computer gemessen wurde, und misst es, während niemand fragt. Am besten, wenn der Computer sonst nichts zu tun hat.</translation>
     </message>
 </context>
 <context>
@@ -10362,6 +10400,10 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
     <message>
         <source>Open a GGUF file…</source>
         <translation>GGUF-Datei öffnen…</translation>
+    </message>
+    <message>
+        <source>Measure this model&apos;s speed again</source>
+        <translation>Geschwindigkeit dieses Modells neu messen</translation>
     </message>
     <message>
         <source>Server…</source>

@@ -131,3 +131,14 @@ def test_where_nobody_raced_there_is_no_picture(panel: ChatSettingsPanel) -> Non
     panel.race.show_race(())
     assert panel.race.isHidden()
     assert panel.race.accessibleName()
+
+
+def test_a_button_measures_again_and_a_line_says_where_that_is_lacking(
+    panel: ChatSettingsPanel, qtbot: QtBot
+) -> None:
+    assert panel.measure.lack_label.isHidden()
+    with qtbot.waitSignal(panel.measure.requested):
+        panel.measure.button.click()
+    panel.measure.show_speeds(are_known=False)
+    assert panel.measure.lack_label.isVisible()
+    assert panel.measure.lack_label.text() == "Not measured fully."

@@ -56,6 +56,24 @@ def test_behind_the_step_costs_drafters_race_and_the_fastest_becomes_the_first(
     assert state.status.loaded.speeds == SPEEDS
 
 
+def test_what_was_measured_can_be_measured_again(tmp_path: Path) -> None:
+    state = ModelState(demo_choice(), calibrations_dir=tmp_path)
+    assert state.measure_again() is None, "no model is loaded"
+    first = loaded(state, CHOICES)
+    race = state.take(Calibrated(first.session_id, first.request_id, ((1, 0.1),), 0.1))
+    assert isinstance(race, Race)
+    state.take(Raced(race.session_id, race.request_id, CHOICES, SPEEDS))
+    again = state.measure_again()
+    assert isinstance(again, Calibrate)
+    assert again.is_anew
+    assert state.status.calibrated is None
+    assert state.status.loaded is not None
+    assert state.status.loaded.speeds == ()
+    calibrated = Calibrated(again.session_id, again.request_id, ((1, 0.2),), 0.2)
+    assert state.concerns(calibrated)
+    assert isinstance(state.take(calibrated), Race)
+
+
 @pytest.mark.parametrize(("keeps", "drafters"), [(False, CHOICES), (True, CHOICES[:1])])
 def test_nobody_races_where_nothing_is_kept_or_nobody_else_drafts(
     tmp_path: Path, keeps: bool, drafters: tuple[DrafterChoice, ...]

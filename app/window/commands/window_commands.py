@@ -101,6 +101,12 @@ class WindowCommands(QObject):
                 "models", self.tr("Models…"), section, dialogs.show_models, ("Ctrl+Shift+M",)
             ),
             AppCommand("open-gguf", self.tr("Open a GGUF file…"), section, dialogs.open_gguf),
+            AppCommand(
+                "measure-again",
+                self.tr("Measure this model's speed again"),
+                section,
+                self._parts.keeper.measure_again,
+            ),
             AppCommand("batch", self.tr("Batch…"), section, dialogs.show_batch),
             AppCommand("server", self.tr("Server…"), section, dialogs.show_server),
         )

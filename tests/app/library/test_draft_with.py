@@ -22,7 +22,7 @@ from tests.app.library.conftest import Run
 from tests.app.library.managing import card, settle, until
 from tests.core.tiny import TinySpec, make_tokenizer, write_tiny
 
-LARGE, SMALL = TinySpec(num_layers=3, seed=3), TinySpec(num_layers=1, seed=4)
+LARGE, SMALL = TinySpec(num_layers=12, seed=3), TinySpec(num_layers=1, seed=4)
 
 
 @pytest.fixture
@@ -97,6 +97,50 @@ def test_the_draft_model_is_planned_shown_in_the_bar_and_loaded(
         assert segments["draft model"] == after.draft_model_bytes
         assert sum(segments.values()) == 8 << 30
         details.action_button.click()
+        await settle(dialog)
+
+    run(work)
+    assert [choice.options.assistant_dir for choice in loaded] == [models["small"]]
+
+
+def test_a_much_smaller_model_is_proposed_and_taken_by_a_click(
+    run: Run, dialog: LibraryDialog, models: dict[str, Path]
+) -> None:
+    async def work() -> None:
+        box = await show(dialog, "large")
+        proposal, item = dialog.installed.proposal, dialog.installed.chosen
+        assert item is not None
+        assert box.proposed is not None
+        assert box.proposed.folder == models["small"]
+        assert not proposal.isHidden()
+        assert "may make this model faster" in proposal.label.text()
+        proposal.show_proposal(item, box.proposed, False)
+        assert "probably no faster" in proposal.label.text(), "the ratio is about four"
+        proposal.button.click()
+        assert box.chosen is not None
+        assert box.chosen.folder == models["small"]
+        assert proposal.isHidden()
+        box = await show(dialog, "small")
+        assert proposal.isHidden(), "nothing is so much smaller"
+        await settle(dialog)
+
+    run(work)
+
+
+def test_a_remembered_draft_model_is_loaded_though_candidates_are_still_compared(
+    run: Run, dialog: LibraryDialog, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[ModelChoice] = []
+    dialog.load_requested.connect(loaded.append)
+
+    async def work() -> None:
+        tab = dialog.installed
+        card(dialog, 8)
+        tab.draft_box.remembered = {str(models["large"]): str(models["small"])}
+        await tab.refresh()
+        tab.table.selectRow([item.name for item in tab.rows].index("large"))
+        assert tab.draft_box.chosen is None, "they are still compared"
+        tab.details.action_button.click()
         await settle(dialog)
 
     run(work)

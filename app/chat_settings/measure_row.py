@@ -1,0 +1,41 @@
+"""Says where a model's drafters weren't compared yet, and measures the model again."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+
+from app.widgets.explain import explain
+
+
+class MeasureRow(QWidget):
+    """A button, and in front of it whether something is lacking.
+
+    Signals:
+        requested: The model is to be measured again.
+    """
+
+    requested = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lack_label = QLabel(self.tr("Not measured fully."))
+        self.lack_label.setObjectName("note")
+        self.button = QPushButton(self.tr("Measure again"))
+        explain(
+            self.button,
+            self.tr(
+                "Forgets what was measured of this model on this computer, and measures it while "
+                "nobody asks. Do it when the computer isn't busy."
+            ),
+        )
+        self.button.clicked.connect(self.requested)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.lack_label)
+        row.addWidget(self.button)
+        row.addStretch(1)
+
+    def show_speeds(self, are_known: bool) -> None:
+        """Say whether the drafters' speeds are known."""
+        self.lack_label.setVisible(not are_known)
