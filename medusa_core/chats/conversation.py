@@ -15,7 +15,7 @@ from medusa_core.chats.attachments.attachment import (
     Attachment,
     with_attachments,
 )
-from medusa_core.chats.reasoning import Spans, answer_text, find_spans
+from medusa_core.chats.reasoning import AnswerSpans, answer_text, find_spans
 from medusa_core.messages import (
     THINK_TAGS,
     ChatMessage,
@@ -75,7 +75,7 @@ class Answer:
     created_s: float = 0.0
     reasoning: ReasoningFormat = THINK_TAGS
     begins_inside: bool = False
-    spans: Spans | None = None
+    spans: AnswerSpans | None = None
 
     def all_steps(self) -> tuple[StepDone, ...]:
         """What the engine told of its steps."""
@@ -98,7 +98,7 @@ class Answer:
         """All that the model wrote, its thoughts included: to go on with it."""
         return ChatMessage(Role.ASSISTANT, self.text, self.token_ids)
 
-    def find_spans(self) -> Spans:
+    def find_spans(self) -> AnswerSpans:
         """Which of its text is reasoning, found anew from its steps."""
         is_usual = self.reasoning == THINK_TAGS and not self.begins_inside
         # Reading stored steps takes long; most answers from before spans were stored need none.

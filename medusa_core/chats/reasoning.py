@@ -44,7 +44,7 @@ class AnswerSpan(NamedTuple):
     is_reasoning: bool
 
 
-Spans = tuple[AnswerSpan, ...]
+AnswerSpans = tuple[AnswerSpan, ...]
 
 
 class _State(Enum):
@@ -352,7 +352,7 @@ def find_spans(
     text: str,
     tags: ReasoningFormat = THINK_TAGS,
     begins_inside: bool = False,
-) -> Spans:
+) -> AnswerSpans:
     """The spans of an answer that is complete, or as complete as it will be.
 
     Args:
@@ -376,7 +376,7 @@ def find_spans(
     return tuple(reader.spans)
 
 
-def text_spans(text: str) -> Spans:
+def text_spans(text: str) -> AnswerSpans:
     """The spans of a text of which nothing else is known: reasoning is what `<think>` opens."""
     return find_spans((), text)
 

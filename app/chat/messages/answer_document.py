@@ -23,8 +23,8 @@ from app.theme.legend import mark_of
 from app.theme.text_style import MarkStyle
 from medusa_core.chats.reasoning import (
     AnswerSpan,
+    AnswerSpans,
     SpanReader,
-    Spans,
     VisiblePiece,
     VisiblePieces,
     answer_text,
@@ -92,7 +92,7 @@ class AnswerDocument:
         self._text = ""
         self._start = 0
         self._spans = SpanReader()
-        self._known_spans: Spans | None = None
+        self._known_spans: AnswerSpans | None = None
 
     @property
     def document(self) -> QTextDocument:
@@ -167,7 +167,7 @@ class AnswerDocument:
         """
         self._spans, self._pieces = SpanReader(tags, begins_inside), VisiblePieces(tags)
 
-    def use_spans(self, spans: Spans) -> None:
+    def use_spans(self, spans: AnswerSpans) -> None:
         """Take what is known of an answer that is complete, instead of looking for it."""
         self._known_spans = spans
 

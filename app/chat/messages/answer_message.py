@@ -37,7 +37,7 @@ from app.theme.legend import mark_of
 from app.theme.marks import mark_style
 from app.theme.tokens import Theme
 from app.widgets.qt_text import passed_on
-from medusa_core.chats.reasoning import Spans
+from medusa_core.chats.reasoning import AnswerSpans
 from medusa_core.messages import (
     THINK_TAGS,
     GenerationDone,
@@ -116,7 +116,7 @@ class AnswerMessage(MessageWidget):
         self._fill = fill
         self._said = said
         self._expected: tuple[ReasoningFormat, bool] = (THINK_TAGS, False)
-        self._spans: Spans | None = None
+        self._spans: AnswerSpans | None = None
         self._searched: str | None = None
         self._version = (0, 1)
         self._is_last = True
@@ -196,7 +196,7 @@ class AnswerMessage(MessageWidget):
         self._expected = (tags, begins_inside)
         self.document.expect_reasoning(tags, begins_inside)
 
-    def use_spans(self, spans: Spans) -> None:
+    def use_spans(self, spans: AnswerSpans) -> None:
         """Take what is known of an answer that is complete: which of its text is reasoning."""
         self._spans = spans
         self.document.use_spans(spans)

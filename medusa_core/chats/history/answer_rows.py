@@ -21,7 +21,7 @@ from medusa_core.chats.history.records import (
     AnswerState,
     StoredAnswer,
 )
-from medusa_core.chats.reasoning import Spans, answer_text, text_spans
+from medusa_core.chats.reasoning import AnswerSpans, answer_text, text_spans
 from medusa_core.messages import GenerateSettings, GenerationDone, ReasoningFormat, Role
 from medusa_core.system.storage.database import SqlRow
 
@@ -39,7 +39,7 @@ def row_of(answer: StoredAnswer) -> SqlRow:
         json.dumps(settings_as_json(answer.settings)),
         done_text(answer.done),
         answer.begins_inside,
-        reasoning_text(answer.reasoning),
+        reasoning_format_text(answer.reasoning),
         spans_text(answer.spans),
     )
 
@@ -49,12 +49,12 @@ def done_text(done: GenerationDone | None) -> str | None:
     return None if done is None else json.dumps(done_as_json(done))
 
 
-def reasoning_text(tags: ReasoningFormat | None) -> str | None:
+def reasoning_format_text(tags: ReasoningFormat | None) -> str | None:
     """A format as it is written."""
     return None if tags is None else json.dumps(reasoning_as_json(tags), ensure_ascii=False)
 
 
-def spans_text(spans: Spans | None) -> str | None:
+def spans_text(spans: AnswerSpans | None) -> str | None:
     """Spans as they are written."""
     return None if spans is None else json.dumps(spans_as_json(spans))
 
@@ -112,7 +112,7 @@ def reasoning_of(text: str | None) -> ReasoningFormat | None:
         return None
 
 
-def spans_of(text: str | None, answer: str) -> Spans | None:
+def spans_of(text: str | None, answer: str) -> AnswerSpans | None:
     """Spans that were written; None where they can't be read or aren't those of the answer."""
     if text is None:
         return None

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from medusa_core.chats.history.answer_rows import (
     done_text,
+    reasoning_format_text,
     reasoning_of,
-    reasoning_text,
     spans_text,
 )
 from medusa_core.chats.history.messages import Messages
@@ -20,7 +20,7 @@ from medusa_core.chats.history.records import (
     AnswerState,
     Stored,
 )
-from medusa_core.chats.reasoning import Spans, answer_text, find_spans, text_spans
+from medusa_core.chats.reasoning import AnswerSpans, answer_text, find_spans, text_spans
 from medusa_core.messages import GenerationDone, ReasoningFormat, StepDone, shown_text
 
 
@@ -73,7 +73,7 @@ class Answers(Messages):
         with self._database.transaction():
             self._database.write(
                 "UPDATE answers SET reasoning = ?, begins_inside = ? WHERE message = ?",
-                *(reasoning_text(reasoning), begins_inside, self._message(message_id)),
+                *(reasoning_format_text(reasoning), begins_inside, self._message(message_id)),
             )
 
     def append_steps(self, message_id: str, steps: Sequence[StepDone]) -> None:
@@ -98,7 +98,7 @@ class Answers(Messages):
         text: str,
         done: GenerationDone | None,
         state: AnswerState,
-        spans: Spans | None = None,
+        spans: AnswerSpans | None = None,
     ) -> None:
         """Keep how an answer ended.
 
@@ -126,7 +126,7 @@ class Answers(Messages):
         text: str,
         done: GenerationDone | None,
         state: AnswerState,
-        spans: Spans | None,
+        spans: AnswerSpans | None,
     ) -> None:
         self._database.write("UPDATE messages SET text = ? WHERE number = ?", clean(text), number)
         self._database.write(

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
-from medusa_core.chats.reasoning import AnswerSpan, Spans
+from medusa_core.chats.reasoning import AnswerSpan, AnswerSpans
 from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
@@ -166,12 +166,12 @@ def reasoning_from_json(raw: dict[str, Any]) -> ReasoningFormat:
     return ReasoningFormat(**{name: _read_as(kinds[name], raw[name]) for name in raw})
 
 
-def spans_as_json(spans: Spans) -> list[list[int]]:
+def spans_as_json(spans: AnswerSpans) -> list[list[int]]:
     """Spans as lists of start, end, and 1 for reasoning."""
     return [[one.start, one.end, int(one.is_reasoning)] for one in spans]
 
 
-def spans_from_json(raw: Any, num_chars: int) -> Spans:
+def spans_from_json(raw: Any, num_chars: int) -> AnswerSpans:
     """Spans as they were.
 
     Args:

@@ -7,7 +7,7 @@ from enum import Enum
 
 from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.history.packing import unpack_steps
-from medusa_core.chats.reasoning import AnswerSpan, Spans, text_spans
+from medusa_core.chats.reasoning import AnswerSpan, AnswerSpans, text_spans
 from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
@@ -50,7 +50,7 @@ class StoredAnswer:
     packed_steps: tuple[bytes, ...] = ()
     begins_inside: bool = False
     reasoning: ReasoningFormat | None = None
-    spans: Spans | None = None
+    spans: AnswerSpans | None = None
 
     @property
     def steps(self) -> tuple[StepDone, ...]:
@@ -83,7 +83,7 @@ class Stored:
     answer: StoredAnswer | None = None
 
     @property
-    def spans(self) -> Spans:
+    def spans(self) -> AnswerSpans:
         """Which of its text is reasoning: of a prompt, nothing."""
         if self.role is not Role.ASSISTANT:
             return (AnswerSpan(0, len(self.text), False),)

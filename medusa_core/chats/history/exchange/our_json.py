@@ -29,7 +29,7 @@ from medusa_core.chats.history.records import (
     Stored,
     StoredAnswer,
 )
-from medusa_core.chats.reasoning import Spans, find_spans
+from medusa_core.chats.reasoning import AnswerSpans, find_spans
 from medusa_core.messages import THINK_TAGS, GenerationDone, Role
 from medusa_core.system.resources import resources_dir
 
@@ -172,7 +172,7 @@ def _answer_from_json(raw: Json | None, text: str) -> StoredAnswer:
     return answer
 
 
-def _spans_from_json(raw: Any, text: str) -> Spans | None:
+def _spans_from_json(raw: Any, text: str) -> AnswerSpans | None:
     """Which of an answer is reasoning; None where that isn't told, or can't be."""
     try:
         return None if raw is None else spans_from_json(raw, len(text))
