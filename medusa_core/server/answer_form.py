@@ -60,6 +60,8 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
         ApiError: Its schemas are too large together.
     """
     tool_format = tool_call_format(facts) if has_tools(request) else None
+    if request.grammar and tool_format is not None:
+        raise bad_request("A grammar and `tools` can't be combined: send one of them.", "grammar")
     marks = _marks(facts, tool_format)
     begins_inside = not request.prompt_ids and facts.thinking.opens(settings.thinks)
     may_think = _may_think(facts, settings)
@@ -74,6 +76,7 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
         if may_think
         else Thoughts.NONE,
         reasoning=facts.reasoning,
+        grammar=request.grammar,
         mark_ids={name: token_id for token_id, name in marks.items()},
     )
     turns, tools = request.messages, request.tools if tool_format is not None else ()

@@ -13,6 +13,7 @@ from medusa_core.messages.tool_calls import ToolCallFormat
 from medusa_core.models.text.schema_rules import json_rule
 from medusa_core.models.text.tool_calls.grammar import ToolCallGrammar, text_pattern
 from medusa_core.server.chat import ToolChoice, ToolMode
+from medusa_core.server.constraints import as_rule
 
 _ANY = r"/(.|\n)*/"
 _GAP = r"GAP: /[ \n]{0,4}/"
@@ -34,6 +35,7 @@ class AnswerRules(NamedTuple):
         tools: As `ChatRequest.tools`.
         choice: Which of them may be called.
         schema: Of the answer, where it is no call; empty for any text.
+        grammar: Of an answer without calls, as Lark; empty for any text.
         thoughts: Before it.
         mark_ids: Tokens without text that are marks, by their names.
         reasoning: How thoughts are set apart.
@@ -46,6 +48,7 @@ class AnswerRules(NamedTuple):
     thoughts: Thoughts
     mark_ids: Mapping[str, int]
     reasoning: ReasoningFormat = THINK_TAGS
+    grammar: str = ""
 
 
 def answer_grammar(rules: AnswerRules) -> str:
@@ -54,7 +57,9 @@ def answer_grammar(rules: AnswerRules) -> str:
     Args:
         rules: What it must match.
     """
-    if rules.shape is None and not rules.schema:
+    if rules.grammar and rules.thoughts is Thoughts.NONE:
+        return rules.grammar
+    if rules.shape is None and not rules.schema and not rules.grammar:
         return ""
     thought = {Thoughts.NONE: "", Thoughts.BEGUN: "thought ", Thoughts.POSSIBLE: "thought? "}
     lines = [f"start: {thought[rules.thoughts]}body", *_Body(rules).lines()]
@@ -92,6 +97,10 @@ class _Body:
             yield f"body: {calls.required} | free"
         if calls is not None:
             yield from calls.lines()
+        if rules.grammar:
+            yield f"free: {before}constraint{after}"
+            yield as_rule(rules.grammar, "constraint")
+            return
         yield f"free: {before}{json_rule(rules.schema) if rules.schema else 'TEXT'}{after}"
         if not rules.schema:
             yield f"TEXT: {_ANY}{self._exclusions()}"

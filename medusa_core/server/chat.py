@@ -45,6 +45,7 @@ class ChatRequest:
         tools: Functions, each a JSON object of `name`, `description` and `parameters`, as text.
         tool_choice: Which of them may be called.
         schema: A JSON schema that the answer must match, as text; empty for free text.
+        grammar: A Lark grammar that the answer must match; empty for none.
         num_logprobs: Alternatives to each token; −1 where no probability is asked for.
         prompt_ids: Tokens to go on behind, instead of messages.
     """
@@ -56,6 +57,7 @@ class ChatRequest:
     tools: tuple[str, ...] = ()
     tool_choice: ToolChoice = ToolChoice()  # noqa: RUF009 - frozen
     schema: str = ""
+    grammar: str = ""
     num_logprobs: int = -1
     prompt_ids: tuple[int, ...] = ()
 

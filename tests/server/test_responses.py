@@ -138,7 +138,6 @@ def test_probabilities_come_where_they_are_wanted(client: openai.OpenAI) -> None
             {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
             "input[0].content[0].type",
         ),
-        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"text": {"format": {"type": "xml"}}}, "text.format.type"),
         ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema"),
         ({"input": [{"role": "user"}]}, "input[0].content"),
@@ -185,3 +184,14 @@ def test_items_are_turns() -> None:
     assert messages[2].tool_calls[0].name == "weather"
     assert (messages[3].content, messages[3].tool_name) == ("wet", "weather")
     assert request.chat.settings.thinks is False
+
+
+def test_tools_that_nobody_here_runs_are_left_out_and_named(served: Served) -> None:
+    hosted = [{"type": "web_search"}, {"type": "namespace", "name": "agents", "tools": []}]
+    body = {"input": "Hi", "max_output_tokens": 4, "tools": hosted, "metadata": {"mine": "1"}}
+    response = served.post("/v1/responses", body).json()
+    assert response["status"] in ("completed", "incomplete")
+    assert response["metadata"] == {
+        "mine": "1",
+        "medusa_warning": "Not run here, so left out: web_search, namespace agents",
+    }

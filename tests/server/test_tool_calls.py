@@ -33,6 +33,8 @@ from medusa_core.server.chat import (
     ToolChoice,
     ToolMode,
 )
+from medusa_core.server.dialects.openai_messages import read_tool_choice
+from medusa_core.server.fields import Fields
 from medusa_core.server.session_pool import SessionPool
 from tests.core.tool_call_templates import TEMPLATES, format_of, written
 from tests.server.grammar_checks import MARK_IDS, matches, token_ids_of
@@ -517,3 +519,14 @@ def test_a_grammar_may_name_tokens_of_the_target_by_number() -> None:
     process.check('start: "a" <[151657]> "b"')
     with pytest.raises(GrammarError):
         process.check('start: "a" <no_such_token> "b"')
+
+
+def test_allowed_tools_restrict_which_functions_may_be_called() -> None:
+    tools = tuple(json.dumps({"name": name}) for name in ("one", "two", "three"))
+    nested = {"type": "function", "function": {"name": "two"}}
+    for choice in (
+        {"type": "allowed_tools", "mode": "required", "tools": [{"name": "two"}]},
+        {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [nested]}},
+    ):
+        allowed, found = read_tool_choice(Fields({"tool_choice": choice}), tools)
+        assert (allowed, found.mode) == (tools[1:2], ToolMode.REQUIRED)

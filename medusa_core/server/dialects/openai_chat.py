@@ -23,6 +23,7 @@ from medusa_core.server.chat import (
     ToolMode,
 )
 from medusa_core.server.choices import ChoiceParts, merged
+from medusa_core.server.constraints import read_constraint
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_forms import (
@@ -39,6 +40,7 @@ from medusa_core.server.dialects.openai_messages import (
     read_schema,
     read_tool_choice,
     read_tools,
+    refuse_legacy_functions,
 )
 from medusa_core.server.fields import Fields
 from medusa_core.server.limits import Limits
@@ -122,12 +124,13 @@ def read_chat(fields: Fields, limits: Limits) -> ChatWish:
     Raises:
         ApiError: It can't be read.
     """
-    max_tokens = read_max_tokens(fields, limits, "max_completion_tokens", "max_tokens")
+    refuse_legacy_functions(fields)
+    max_tokens = read_max_tokens(fields, limits, "max_completion_tokens", "max_tokens", "n_predict")
     settings, open_settings = read_settings(
         fields, limits, max_tokens, read_stops(fields, limits, "stop")
     )
-    tools = read_tools(fields)
-    choice = read_tool_choice(fields, tools)
+    tools, choice = read_tool_choice(fields, read_tools(fields))
+    constraint = read_constraint(fields, read_schema(fields))
     request = ChatRequest(
         model=fields.text("model"),
         messages=read_messages(fields, limits),
@@ -135,7 +138,8 @@ def read_chat(fields: Fields, limits: Limits) -> ChatWish:
         open_settings=open_settings,
         tools=() if choice.mode is ToolMode.NONE else tools,
         tool_choice=choice,
-        schema=read_schema(fields),
+        schema=constraint.schema,
+        grammar=constraint.grammar,
         num_logprobs=_num_logprobs(fields),
     )
     streams = fields.flag("stream")

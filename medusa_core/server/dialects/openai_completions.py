@@ -102,8 +102,8 @@ def read_text_wish(fields: Fields, limits: Limits) -> TextWish:
         ApiError: It can't be read.
     """
     _refuse_unserved(fields)
-    max_tokens = read_max_tokens(fields, limits, "max_tokens", "max_completion_tokens")
-    if not max_tokens and not fields.has("max_tokens"):
+    max_tokens = read_max_tokens(fields, limits, "max_tokens", "max_completion_tokens", "n_predict")
+    if not max_tokens and not fields.has("max_tokens") and not fields.has("n_predict"):
         max_tokens = _USUAL_TOKENS
     settings, open_settings = read_settings(
         fields, limits, max_tokens, read_stops(fields, limits, "stop")

@@ -85,8 +85,28 @@ def function_json(function: Fields) -> str:
     return json.dumps(described, ensure_ascii=False)
 
 
-def read_tool_choice(fields: Fields, tools: tuple[str, ...]) -> ToolChoice:
-    """Which functions may be called.
+def refuse_legacy_functions(fields: Fields) -> None:
+    """Refuse OpenAI's form of functions before November 2023, which would be ignored.
+
+    Raises:
+        ApiError: The request has it.
+    """
+    for name in ("functions", "function_call"):
+        if fields.has(name):
+            raise bad_request(
+                f"`{name}` is OpenAI's form of 2023. Send `tools` and `tool_choice` instead.", name
+            )
+
+
+def read_tool_choice(fields: Fields, tools: tuple[str, ...]) -> tuple[tuple[str, ...], ToolChoice]:
+    """Read which functions may be called.
+
+    Args:
+        fields: The request.
+        tools: Its functions.
+
+    Returns:
+        Those of the functions that may be called, and how.
 
     Raises:
         ApiError: It names none of them.
@@ -94,19 +114,35 @@ def read_tool_choice(fields: Fields, tools: tuple[str, ...]) -> ToolChoice:
     is_parallel = fields.flag("parallel_tool_calls", default=True)
     choice = fields.values.get("tool_choice")
     if choice is None:
-        return ToolChoice(is_parallel=is_parallel)
+        return tools, ToolChoice(is_parallel=is_parallel)
     if choice in (ToolMode.AUTO.value, ToolMode.NONE.value, ToolMode.REQUIRED.value):
-        mode = ToolMode(choice)
-        if mode is ToolMode.REQUIRED and not tools:
-            raise fields.invalid("tool_choice", "left out where there are no tools")
-        return ToolChoice(mode, is_parallel=is_parallel)
+        return tools, _mode_choice(fields, choice, tools, is_parallel)
     if not isinstance(choice, dict):
         raise fields.invalid("tool_choice", '"auto", "none", "required" or a function')
-    function = Fields(choice, "tool_choice.").record("function") or Fields(choice, "tool_choice.")
-    name = function.text("name")
+    record = Fields(choice, "tool_choice.")
+    if record.text("type") == "allowed_tools":
+        allowed = record.record("allowed_tools") or record  # chat completions nest them
+        names = {_tool_name(one) for one in allowed.records("tools", _MOST_TOOLS)}
+        tools = tuple(tool for tool in tools if json.loads(tool)["name"] in names)
+        return tools, _mode_choice(allowed, allowed.text("mode", "auto"), tools, is_parallel)
+    name = _tool_name(record)
     if name not in {json.loads(tool)["name"] for tool in tools}:
-        raise function.invalid("name", "the name of one of the tools")
-    return ToolChoice(ToolMode.REQUIRED, name, is_parallel)
+        raise record.invalid("name", "the name of one of the tools")
+    return tools, ToolChoice(ToolMode.REQUIRED, name, is_parallel)
+
+
+def _mode_choice(
+    fields: Fields, mode: str, tools: tuple[str, ...], is_parallel: bool
+) -> ToolChoice:
+    if mode not in (ToolMode.AUTO.value, ToolMode.NONE.value, ToolMode.REQUIRED.value):
+        raise fields.invalid("mode", '"auto" or "required"')
+    if mode == ToolMode.REQUIRED.value and not tools:
+        raise fields.invalid("tool_choice", "left out where there are no tools")
+    return ToolChoice(ToolMode(mode), is_parallel=is_parallel)
+
+
+def _tool_name(tool: Fields) -> str:
+    return (tool.record("function") or tool).text("name")
 
 
 def read_schema(fields: Fields) -> str:

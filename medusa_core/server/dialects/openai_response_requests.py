@@ -38,11 +38,14 @@ class ResponseRequest(NamedTuple):
         chat: What is asked.
         streams: The answer is wanted as it comes.
         fields: The request itself, parts of which the response repeats.
+        left_out: Tools that this server can't run, such as `web_search`: the model isn't told of
+            them, and the response's metadata names them.
     """
 
     chat: ChatRequest
     streams: bool
     fields: Fields
+    left_out: tuple[str, ...] = ()
 
 
 def read_response_request(fields: Fields, limits: Limits) -> ResponseRequest:
@@ -58,8 +61,9 @@ def read_response_request(fields: Fields, limits: Limits) -> ResponseRequest:
     if settings.thinks is None and reasoning.text("effort") in ("none", "minimal"):
         settings = replace(settings, thinks=False)
     settings = replace(settings, overflow=_overflow(fields))
-    tools = tuple(_tool(tool) for tool in fields.records("tools", _MOST_FUNCTIONS))
-    choice = read_tool_choice(fields, tools)
+    offered = tuple(fields.records("tools", _MOST_FUNCTIONS))
+    functions = tuple(function_json(tool) for tool in offered if _is_function(tool))
+    tools, choice = read_tool_choice(fields, functions)
     chat = ChatRequest(
         model=fields.text("model"),
         messages=_items(fields, limits),
@@ -70,7 +74,8 @@ def read_response_request(fields: Fields, limits: Limits) -> ResponseRequest:
         schema=_schema(fields),
         num_logprobs=_num_logprobs(fields),
     )
-    return ResponseRequest(chat, fields.flag("stream"), fields)
+    left_out = tuple(_tool_title(tool) for tool in offered if not _is_function(tool))
+    return ResponseRequest(chat, fields.flag("stream"), fields, left_out)
 
 
 def _check_stateless(fields: Fields) -> None:
@@ -126,11 +131,13 @@ def _add(messages: list[ChatMessage], item: Fields, names: dict[str, str]) -> No
         raise item.invalid("type", '"message", "function_call" or "function_call_output"')
 
 
-def _tool(tool: Fields) -> str:
-    """A function as `ChatRequest.tools` has it."""
-    if tool.text("type", "function") != "function":
-        raise tool.invalid("type", '"function": other tools are run by nobody here')
-    return function_json(tool)
+def _is_function(tool: Fields) -> bool:
+    """Return whether the client runs a tool; hosted and custom ones can't be run here."""
+    return tool.text("type", "function") == "function"
+
+
+def _tool_title(tool: Fields) -> str:
+    return " ".join(filter(None, (tool.text("type"), tool.text("name"))))
 
 
 def _schema(fields: Fields) -> str:

@@ -42,6 +42,7 @@ from medusa_core.server.replies import (
 )
 
 _Json = dict[str, Any]
+_METADATA_CHARS = 512  # of a value, as OpenAI bounds it
 _WHOLE, _CUT = "completed", "incomplete"
 
 # What a response repeats of its request, and what stands there where the request says nothing.
@@ -132,6 +133,13 @@ class _Response:
             name: usual if values.get(name) is None else values[name]
             for name, usual in _REPEATED.items()
         }
+        if request.left_out:
+            given = repeated["metadata"]
+            warning = f"Not run here, so left out: {', '.join(request.left_out)}"
+            repeated["metadata"] = {
+                **(given if isinstance(given, dict) else {}),
+                "medusa_warning": warning[:_METADATA_CHARS],
+            }
         return {
             "id": self._id,
             "object": "response",
