@@ -175,6 +175,30 @@ def test_what_an_earlier_measurement_reached_is_completed(tiny: Target) -> None:
     assert costs.step_s(4, 64) < slow.step_s(4, 64) / 2, "scaled to the load of now"
 
 
+def test_time_goes_to_what_an_earlier_measurement_lacks(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, measured = 0.0, list[int]()
+
+    def step(target: Target, rule: Any, tree: TokenTree, kv: KvCache) -> float:
+        nonlocal now_s
+        measured.append(tree.shape.num_nodes)
+        now_s += 0.3
+        return 0.3
+
+    monkeypatch.setattr(calibration, "_step_s", step)
+    clock = SimpleNamespace(perf_counter=lambda: now_s, thread_time=lambda: now_s)
+    monkeypatch.setattr(calibration, "time", clock)
+    first = measure_costs(tiny)
+    assert first.rows == (1, 2, 4)
+    measured.clear()
+    second = measure_costs(tiny, known=first)
+    assert second.rows == (1, 2, 4, 7, 8)
+    steps = [rows for rows in measured if rows != 4]  # those between drafts
+    assert steps[:2] == [1, 1]
+    assert set(steps[2:]) <= {7, 8, 12}
+
+
 def test_heads_are_asked_thrice_in_the_first_round(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:

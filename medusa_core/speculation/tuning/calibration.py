@@ -169,7 +169,7 @@ class Calibration:
         """Measure piece by piece; yields whether all is over, which it never is."""
         steps, steps_s, drafts_s = self._steps, 0.0, 0.0
         for is_first in (True, *[False] * (_ROUNDS - 1)):
-            pieces = steps.round()
+            pieces = steps.round(is_first)
             while not self._ends(is_first and not (self._is_hurried and steps.has_least), steps_s):
                 started = time.perf_counter()
                 if not next(pieces, False):
@@ -251,10 +251,11 @@ class _Steps:
             self._target.caches.release(kv)
         self._caches.clear()
 
-    def round(self) -> Iterator[bool]:
-        """Measure each row count behind each length some times more."""
+    def round(self, is_first: bool) -> Iterator[bool]:
+        """Measure each row count behind each length some times more; at first what isn't known."""
         for rows, length in itertools.product(self._counts, self._lengths):
-            if self._is_long(rows, length):
+            is_known = is_first and (length, rows) in self._seconds
+            if is_known or self._is_long(rows, length):
                 continue
             # The first steps of a round pay for the change of shape and find the weights gone from
             # the processor's cache, which a run of equal steps never pays; they are dropped,
