@@ -232,6 +232,7 @@ class ChatController(QObject):
 
     def open(self, conversation: Conversation) -> None:
         """Show a conversation; what waits in the one before becomes its draft."""
+        self.errors.settle(About.ATTACHMENT)
         self.conversation = self.running.known(conversation)
         self.outbox.move_to(self.conversation.session_id)
         self.path.show(self.conversation)
@@ -282,7 +283,7 @@ class ChatController(QObject):
         page, path = self._page, self.path
         page.composer.send_requested.connect(self.send)
         self.outbox.ready.connect(self._send_queued)
-        page.composer.reader.failed.connect(self.errors.show_error)
+        page.composer.reader.failed.connect(self._show_unread)
         page.composer.stop_requested.connect(self.stop)
         page.empty.suggestion_chosen.connect(self.send)
         page.header.new_chat_requested.connect(self.new_chat)
@@ -398,6 +399,10 @@ class ChatController(QObject):
             self._page.strip.begin()
         self._page.strip.add(tuple(steps))
         self._show_context(steps[-1].num_context_tokens)
+
+    def _show_unread(self, message: str, hint: str) -> None:
+        """Say why a file isn't attached, until another conversation is opened."""
+        self.errors.show_error(message, hint, about=About.ATTACHMENT)
 
     def _show_status(self, turn: Turn, text: str) -> None:
         """Say what is done before the first token."""

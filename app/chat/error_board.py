@@ -18,10 +18,11 @@ MOST_EM = 16  # more than so high is scrolled
 
 
 class About(Enum):
-    """What an error is about: once that works again, the error is over."""
+    """What an error is about: once that works again, or is left, the error is over."""
 
     MODEL = "model"
     ANSWER = "answer"
+    ATTACHMENT = "attachment"
     OTHER = "other"
 
 

@@ -37,7 +37,7 @@ from app.models.installed_rows import (
 from app.models.subject import Subject
 from app.models.suggestion import has_card
 from app.theme.appearance import Appearance
-from app.widgets.file_dialogs import choose_file, choose_folder
+from app.widgets.file_dialogs import choose_folder, choose_gguf
 from app.widgets.live_label import LiveLabel
 from app.widgets.questions import confirms
 from app.widgets.sizes import (
@@ -379,10 +379,9 @@ class InstalledTab(QWidget):
             self.add_folder(str(folder))
 
     def import_file(self) -> None:
-        """Ask for a GGUF file, and take it among what is here."""
-        title, kinds = self.tr("GGUF file"), self.tr("GGUF files (*.gguf)")
-        if file := choose_file(self, title, kinds):
-            self.add_folder(str(file))
+        """Ask for a GGUF file, and load it."""
+        if file := choose_gguf(self):
+            self.add_folder(str(file), loads=True)
 
     def _change_folder(self) -> None:
         if folder := choose_folder(self, self.tr("Where downloads go")):

@@ -141,11 +141,6 @@ class LibraryDialog(QDialog):
                 self.notice_label.setText(self.tr("Training of {0} is paused.").format(paused))
                 self.resume_button.show()
 
-    def open_gguf(self) -> None:
-        """Ask for a GGUF file, and put it among what is here."""
-        self.tabs.setCurrentWidget(self.installed)
-        self.installed.import_file()
-
     def restyle(self) -> None:
         """Take the colours of the theme."""
         self.discover.details.restyle()

@@ -47,6 +47,13 @@ def choose_files(parent: QWidget, title: str, kinds: str = "") -> tuple[Path, ..
     return tuple(map(Path, names))
 
 
+def choose_gguf(parent: QWidget) -> Path | None:
+    """A GGUF file; None where the user chose none."""
+    title = QCoreApplication.translate("Library", "GGUF file")
+    kinds = QCoreApplication.translate("Library", "GGUF files (*.gguf)")
+    return choose_file(parent, title, kinds)
+
+
 def choose_save_path(
     parent: QWidget,
     title: str,

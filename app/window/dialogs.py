@@ -17,6 +17,7 @@ from app.startup.crash import LAST_DUMP_NAME
 from app.startup.logs import FILE_NAME as LOG_NAME
 from app.training.gain_words import gain_text
 from app.widgets.dropping import IS_MODEL
+from app.widgets.file_dialogs import choose_gguf
 from app.widgets.matching import Provider
 from app.widgets.questions import confirms
 from app.window.parts import WindowParts
@@ -290,13 +291,12 @@ class Dialogs(QObject):
         _bring_up(self.models)
 
     def open_gguf(self) -> None:
-        """Ask for a GGUF file, and put it among the models that are here."""
-        self.show_models()
-        if self.models is not None:
-            self.models.open_gguf()
+        """Ask for a GGUF file, and load it."""
+        if file := choose_gguf(self._parts.window):
+            self.load_model(file)
 
     def offer_to_load(self, path: Path) -> None:
-        """A model was dropped on the window: take it among those that are here, and load it."""
+        """Ask whether a model that was dropped or attached is to be loaded."""
         question = QCoreApplication.translate("Library", IS_MODEL)
         if confirms(self._parts.window, question, str(path)):
             self.load_model(path)

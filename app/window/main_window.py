@@ -31,10 +31,7 @@ from app.server.server_keeper import MakeServer, ServerKeeper
 from app.settings.preferences import Preferences
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
-from app.widgets.dropping import (
-    accept_copy,
-    is_model,
-)
+from app.widgets.dropping import accept_copy
 from app.window.commands.table import CommandTable
 from app.window.commands.window_commands import (
     MENU,
@@ -202,9 +199,7 @@ class MainWindow(QMainWindow):
         if not accept_copy(event):
             return
         paths = files_of(event.mimeData())
-        if len(paths) == 1 and is_model(paths[0]):
-            self.dialogs.offer_to_load(paths[0])
-        elif len(paths) == 1 and is_trace(paths[0]):
+        if len(paths) == 1 and is_trace(paths[0]):
             self.insight.files.open_trace(paths[0])
         elif paths:
             self.page.composer.attach(paths)
@@ -294,6 +289,7 @@ class MainWindow(QMainWindow):
         page.empty.models_requested.connect(dialogs.show_models)
         page.header.models_requested.connect(dialogs.show_models)
         page.header.gguf_requested.connect(dialogs.open_gguf)
+        page.composer.model_attached.connect(dialogs.offer_to_load)
         page.header.recording_chosen.connect(lambda on: settings.choose("records", on))
         page.settings_panel.measure.requested.connect(self.keeper.measure_again)
         page.settings_panel.presets.refused.connect(self.chat.errors.show_error)

@@ -7260,14 +7260,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ordner eines Modells oder von Köpfen</translation>
     </message>
     <message>
-        <source>GGUF file</source>
-        <translation>GGUF-Datei</translation>
-    </message>
-    <message>
-        <source>GGUF files (*.gguf)</source>
-        <translation>GGUF-Dateien (*.gguf)</translation>
-    </message>
-    <message>
         <source>Where downloads go</source>
         <translation>Wohin Downloads kommen</translation>
     </message>
@@ -7641,6 +7633,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Published for {0}.</source>
         <translation>Veröffentlicht für {0}.</translation>
+    </message>
+    <message>
+        <source>GGUF file</source>
+        <translation>GGUF-Datei</translation>
+    </message>
+    <message>
+        <source>GGUF files (*.gguf)</source>
+        <translation>GGUF-Dateien (*.gguf)</translation>
     </message>
 </context>
 <context>

@@ -22,6 +22,7 @@ from app.chat.compose.attachment_bar import AttachmentBar
 from app.chat.compose.file_reader import FileReader
 from app.chat.compose.queued_row import QueuedRow
 from app.theme.appearance import Appearance
+from app.widgets.dropping import is_model
 from app.widgets.file_dialogs import choose_files
 from medusa_core.api import Attachment
 
@@ -132,6 +133,7 @@ class Composer(QFrame):
         changed: Text or files are other ones.
         read_late: A file (an `Attachment`) of this conversation, which is shown no more, is read.
         stop_requested: The answer is to end.
+        model_attached: A model (its `Path`) was chosen instead of a text.
     """
 
     send_requested = Signal(str)
@@ -139,6 +141,7 @@ class Composer(QFrame):
     changed = Signal()
     read_late = Signal(str, object)
     stop_requested = Signal()
+    model_attached = Signal(object)
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -194,9 +197,13 @@ class Composer(QFrame):
         self._refresh()
 
     def attach(self, paths: Sequence[Path]) -> None:
-        """Read files and attach them."""
-        self.reader.start(self._session_id, paths)
-        self._refresh()
+        """Read files and attach them; a model among them isn't read but offered to be loaded."""
+        models = [path for path in paths if is_model(path)]
+        if files := [path for path in paths if path not in models]:
+            self.reader.start(self._session_id, files)
+            self._refresh()
+        if models:
+            self.model_attached.emit(models[0])
 
     def give_back(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Put back what could not be sent, before what was written meanwhile."""

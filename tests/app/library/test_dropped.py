@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QDragEnterEvent
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtWidgets import QFileDialog, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.models.library_dialog import LibraryDialog
@@ -22,6 +22,7 @@ from tests.app.library.conftest import SPEC, Run
 from tests.app.library.managing import settle, until
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec
+from tests.core.gguf_files import write_as_gguf
 from tests.core.gguf_heads_files import write_eagle_gguf
 from tests.core.tiny import write_tiny
 
@@ -98,6 +99,60 @@ def test_a_model_dropped_on_the_chat_is_imported_and_loaded_if_wanted(
     run(work)
     assert [load.model_dir for load in engine.of_kind(LoadModel)[1:]] == [model]  # type: ignore[attr-defined]
     assert not window.page.composer.files.attachments
+
+
+def test_a_file_that_is_opened_by_the_menu_is_loaded_without_the_model_manager(
+    qtbot: QtBot,
+    open_fake: Open,
+    run: Run,
+    library: Library,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    window, _ = open_fake(open_library=lambda: library)
+    wait_ready(qtbot, window)
+    file = write_as_gguf(demo_model()[0], tmp_path / "pebble.gguf", "q4_0")
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(file), ""))
+
+    async def work() -> None:
+        action = window.commands.action("open-gguf")
+        action.trigger()
+        assert window.dialogs._import is not None
+        await asyncio.wait_for(window.dialogs._import, 20)
+
+    run(work)
+    assert [one.model_dir for one in loads(window)] == [file]
+    assert window.dialogs.models is None
+
+
+def test_a_model_that_is_attached_is_offered_to_be_loaded_and_texts_beside_it_are_read(
+    qtbot: QtBot, open_fake: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    (tmp_path / "notes.txt").write_text("Buy bread.")
+    files = [str(tmp_path / "notes.txt"), str(tmp_path / "a.gguf")]
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: (files, ""))
+    requested = answer(monkeypatch, QMessageBox.StandardButton.No)
+    window.page.composer.attach_button.click()
+    qtbot.waitUntil(lambda: bool(window.page.composer.files.attachments))
+    assert requested == ["This is a model. Import and load it?"]
+    assert [one.name for one in window.page.composer.files.attachments] == ["notes.txt"]
+    assert not errors(window)
+    assert len(engine.of_kind(LoadModel)) == 1
+
+
+def test_why_a_file_is_not_attached_goes_with_its_conversation(
+    qtbot: QtBot, open_fake: Open, tmp_path: Path
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    (tmp_path / "a.bin").write_bytes(bytes(range(256)))
+    window.page.composer.attach([tmp_path / "a.bin"])
+    qtbot.waitUntil(lambda: bool(errors(window)))
+    window.chat.new_chat()
+    assert not errors(window)
 
 
 def loads(window: MainWindow) -> list[ModelChoice]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QFileDialog
 
 from app.models.library_dialog import LibraryDialog
 from medusa_core.api import demo_model
@@ -75,3 +76,19 @@ def test_a_repository_of_files_offers_each_with_its_size(
         assert chosen.pair.file == "pebble-Q8_0.gguf"
 
     run(work)
+
+
+def test_a_file_that_is_chosen_under_models_is_loaded(
+    run: Run, dialog: LibraryDialog, pebble: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted: list[ModelChoice] = []
+    dialog.load_requested.connect(wanted.append)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(pebble), ""))
+
+    async def work() -> None:
+        card(dialog, 8)
+        dialog.installed.import_file()
+        await until(lambda: wanted)
+
+    run(work)
+    assert [choice.model_dir for choice in wanted] == [pebble]
