@@ -1,5 +1,7 @@
 """The race of a model's drafters, drawn: how fast each was, in what shape, and who is chosen."""
 
+from collections.abc import Callable
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface, QColor
@@ -10,10 +12,11 @@ from app.chat_settings.panel import ChatSettingsPanel
 from app.chat_settings.race_bars import race_bars
 from app.chat_settings.race_list import RaceList
 from app.theme.appearance import Appearance, ThemeChoice
+from app.window.main_window import MainWindow
 from medusa_core.chats.presets import Presets
-from medusa_core.messages import DrafterSpeed, ModelLoaded
+from medusa_core.messages import Calibrate, DrafterSpeed, ModelLoaded
 from tests.app.engine_says import ALL_DRAFTERS, RULES, SOURCES
-from tests.app.fakes import PLAN
+from tests.app.fakes import PLAN, FakeEngine, Script
 
 WHY = (
     "Mostly trees of 5.4 guesses, 3.4 deep: a step takes 1.5 times as long as without, and brings "
@@ -142,3 +145,17 @@ def test_a_button_measures_again_and_a_line_says_where_that_is_lacking(
     panel.measure.show_speeds(are_known=False)
     assert panel.measure.lack_label.isVisible()
     assert panel.measure.lack_label.text() == "Not measured fully."
+
+
+def test_the_palette_and_the_button_measure_the_loaded_model_again(
+    open_window: Callable[..., MainWindow], qtbot: QtBot
+) -> None:
+    engine = FakeEngine(Script())
+    window = open_window(engine.start)
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window.commands.action("measure-again").trigger()
+    qtbot.waitUntil(lambda: len(engine.of_kind(Calibrate)) == 2)
+    window.page.settings_panel.measure.button.click()
+    qtbot.waitUntil(lambda: len(engine.of_kind(Calibrate)) == 3)
+    assert [command.is_anew for command in engine.of_kind(Calibrate)] == [False, True, True]
+    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)

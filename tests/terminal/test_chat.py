@@ -59,6 +59,7 @@ def test_a_chat_streams_marks_keeps_names_and_goes_on(
     assert re.search(r"\d+ of \d+ guesses accepted", stats)
     tree = chat.ask("/tree")
     assert re.search(r"step \d+: \d+ of \d+ guesses accepted", tree)
+    assert re.search(r"a step of 1 row takes [\d.]+ ms", chat.ask("/measure"))
     assert "decided before" in tree
     assert re.search(r"\+ .*  chosen by the model, \d+%|the answer ended there", tree)
     assert "saved as dogs" in chat.ask("/save dogs")
