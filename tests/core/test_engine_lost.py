@@ -165,11 +165,11 @@ def test_poison_shows_through_errors_that_were_made_of_it() -> None:
     assert poisons_device(later)
 
 
-def out_of_memory(*_: object) -> None:
+def out_of_memory(*_: object, **__: object) -> None:
     raise torch.OutOfMemoryError("CUDA out of memory")
 
 
-def poisoned(*_: object) -> None:
+def poisoned(*_: object, **__: object) -> None:
     raise POISON[0]
 
 
@@ -182,7 +182,7 @@ def test_a_card_that_is_lost_while_memory_is_given_back_is_lost(
     reported: list[Event] = []
     executor = Executor(reported.append, lambda _: False)
     monkeypatch.setattr("medusa_core.system.cuda.release_memory", lose)
-    monkeypatch.setattr(ModelSlot, "measure", out_of_memory)
+    monkeypatch.setattr(ModelSlot, "begin_calibration", out_of_memory)
     executor.handle(Calibrate("s", "first"))
     executor.work()
     executor.handle(Calibrate("s", "second"))
@@ -232,7 +232,7 @@ def test_other_errors_are_no_poison() -> None:
 def test_nothing_is_asked_of_a_lost_device_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[Event] = []
     executor = Executor(reported.append, lambda _: False)
-    monkeypatch.setattr(ModelSlot, "measure", poisoned)
+    monkeypatch.setattr(ModelSlot, "begin_calibration", poisoned)
     executor.handle(Calibrate("s", "r"))
     executor.work()
     executor.close()
