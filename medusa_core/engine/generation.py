@@ -11,6 +11,7 @@ from medusa_core.engine.admission import admit, admit_logprobs, admit_settings, 
 from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.answer_tuning import AnswerTuning
 from medusa_core.engine.cache_room import CacheRoom
+from medusa_core.engine.checkpoints import checkpoint_positions
 from medusa_core.engine.decoding import Appended, Decoding
 from medusa_core.engine.overflow import Fitted, fit, fit_prompt
 from medusa_core.engine.prefill import Prefill
@@ -103,7 +104,8 @@ class Generation:
         context = WalkContext(session.token_ids, len(transcript.prompt_ids), request.records)
         tuning = AnswerTuning(tuner, request.settings, drafter, len(prompt_ids))
         self.decoding = Decoding(session, answer, context, drafting, its_rule, tuning, budget.most)
-        self.prefill = Prefill(prompt_ids, session, self.decoding, reader, num_cached)
+        checkpoints = _checkpoints(request, target, session, fitted)
+        self.prefill = Prefill(prompt_ids, session, self.decoding, reader, num_cached, checkpoints)
         self._compiling = _compiling(request, target)
         self._first_token_s: float | None = None
         self._ending: tuple[Event, ...] = ()
@@ -265,6 +267,23 @@ def _fit(request: Generate, target: Target, limit: int) -> Fitted:
         return fit_prompt(request.prompt_ids, target, limit)
     keep, settings = request.keep_tokens, request.settings
     return fit(request.messages, keep, target, settings, limit, request.tools)
+
+
+def _checkpoints(
+    request: Generate, target: Target, session: Session, fitted: Fitted
+) -> tuple[int, ...]:
+    """Where states are saved while the prompt is read; nowhere without states."""
+    states = session.kv.states
+    if states is None:
+        return ()
+    return checkpoint_positions(
+        fitted.transcript.token_ids,
+        fitted.messages,
+        target,
+        request.settings.thinks,
+        request.tools,
+        states.most_checkpoints - 1,
+    )
 
 
 def _compiling(request: Generate, target: Target) -> Future[Grammar] | None:

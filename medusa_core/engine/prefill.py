@@ -36,6 +36,7 @@ class Prefill:
         decoding: Decoding,
         reader: ReadsStates | None,
         num_cached: int,
+        checkpoints: Sequence[int] = (),
     ) -> None:
         """Prepare to read.
 
@@ -45,6 +46,7 @@ class Prefill:
             decoding: Decodes the answer.
             reader: Takes the target's state of every token; None where nobody must.
             num_cached: Tokens that are cached.
+            checkpoints: Lengths of prefixes behind which states are saved, besides the prompt's.
         """
         self.prompt_ids = prompt_ids
         self.decoding = decoding
@@ -53,6 +55,7 @@ class Prefill:
         self.num_reread = session.num_forgotten
         self.seconds = self.ended = self.reread_s = 0.0
         self._session, self._reader = session, reader
+        self._checkpoints = checkpoints
         self._started = 0.0
 
     @property
@@ -88,13 +91,16 @@ class Prefill:
         is_new, length = not self.has_read, self.kv.length
         text = self.prompt_ids if is_new else self._session.token_ids[:-1]
         end = len(text) if decides else len(text) - 1
-        token_ids = text[length : min(length + most, end)]
+        stop = next((place for place in self._checkpoints if place > length), end)
+        token_ids = text[length : min(length + most, stop, end)]
         is_last = is_new and length + len(token_ids) == len(text)
         self.chunk = Chunk(token_ids, self.kv, is_last, is_new and self._reader is not None)
         return len(token_ids)
 
     def append(self, output: Output) -> None:
         num_rows = len(self.chunk.token_ids)
+        if self.kv.length in self._checkpoints:
+            self.kv.checkpoint()
         self._session.chunks.learn(num_rows, output.seconds, output.waited.transfer_s)
         if self.has_read:
             self.reread_s += time.perf_counter() - self._started

@@ -110,10 +110,13 @@ def test_another_question_behind_the_same_system_prompt_gets_its_rows_and_the_sa
     fresh = alone(target, OTHER, settings=settings)
     assert done.token_ids == fresh.token_ids
     common = num_common(chats.of("a").token_ids, list(fresh.prompt_ids))
-    if target.config.state_layers or kind == "through jamba":
-        assert done.num_cached_tokens <= common
+    if kind == "through jamba":  # its states can't be saved
+        assert done.num_cached_tokens == 0
     else:
-        assert done.num_cached_tokens == common > len(fresh.prompt_ids) // 2
+        # States are saved before the last token of what is common.
+        is_saved = bool(target.config.state_layers)
+        assert common - is_saved <= done.num_cached_tokens <= common
+        assert done.num_cached_tokens > len(fresh.prompt_ids) // 2
     assert chats.of("a").kv.committed().equal(kept)
     rows, expected = chats.of("b").kv.committed(), committed(target, chats.of("b").token_ids[:-1])
     if kind in COMPILED:
@@ -153,14 +156,17 @@ def test_an_edited_question_and_a_foreign_answer_reuse_what_lies_before_them(
     chats.answer("a", asks(FIRST), GREEDY)
     texts = (FIRST, "At nine.", OTHER)
     done = chats.answer("b", asks(*texts), GREEDY)
-    assert done.token_ids == alone(target, *texts).token_ids
+    fresh = alone(target, *texts)
+    assert done.token_ids == fresh.token_ids
     first = alone(target, FIRST)
     # All of the first prompt, or all but what a template writes behind the question.
     assert done.num_cached_tokens >= 0.9 * len(first.prompt_ids)
-    edited = (FIRST, "At nine.", "And on Sunday?")
+    edited = (FIRST, "At nine.", "Never on a Sunday?")
     again = chats.answer("c", asks(*edited), GREEDY)
-    assert again.token_ids == alone(target, *edited).token_ids
-    assert again.num_cached_tokens >= 0.9 * len(first.prompt_ids)
+    expected = alone(target, *edited)
+    assert again.token_ids == expected.token_ids
+    common = num_common(fresh.prompt_ids, expected.prompt_ids)
+    assert again.num_cached_tokens >= common - bool(target.config.state_layers)
 
 
 def test_conversations_with_another_salt_share_nothing(tiny: Target, open_all: Open) -> None:

@@ -16,7 +16,9 @@ _GROUP = 64
 _SPARE_ROWS = 64  # for the tree behind a full context, and a slot for padding rows
 _STATES_BYTES = 256 << 20  # for states, where a whole context has room once
 _LEAST_STATES, _MOST_STATES = 2, 16  # sessions whose states these may be
-_CHECKPOINT_BYTES = 64 << 20  # for earlier states of a session; there is always one
+_CHECKPOINT_BYTES = 64 << 20  # for earlier states of a session, if these are enough for the least
+# Behind the system prompt, at the beginning of the last question, and behind the prompt.
+_LEAST_CHECKPOINTS, _MOST_CHECKPOINTS = 3, 8
 
 
 def whole_rows(context_tokens: int) -> int:
@@ -178,9 +180,9 @@ def state_bytes(config: ModelConfig, compute_itemsize: int) -> int:
 
 
 def num_checkpoints(shape: StateShape, num_layers: int, itemsize: int) -> int:
-    """Earlier states that a session keeps: as many as take little room, and one in any case."""
+    """Earlier states that a session keeps: as many as take little room, and some in any case."""
     one = num_layers * itemsize * (shape.state_size + shape.tail_size)
-    return min(8, max(1, _CHECKPOINT_BYTES // one))
+    return min(_MOST_CHECKPOINTS, max(_LEAST_CHECKPOINTS, _CHECKPOINT_BYTES // one))
 
 
 def state_itemsize(compute_itemsize: int) -> int:

@@ -75,10 +75,15 @@ class RecurrentStates:
             take(num_layers, STEP_ROWS, shape.channels),
         )
         self._earlier = [hold() for _ in range(num_earlier)]
-        self._lengths: dict[int, int] = {}  # of the earlier states, by their places; oldest first
+        self._lengths: dict[int, int] = {}  # of the earlier states, by their places
         self.num_pending = 0
         self._is_decided = self._is_torn = False
         self.clear()
+
+    @property
+    def most_checkpoints(self) -> int:
+        """How many earlier states are kept."""
+        return len(self._earlier)
 
     @property
     def now(self) -> LayerState:
@@ -185,12 +190,17 @@ class RecurrentStates:
         return max((one for one in self._lengths.values() if one <= length), default=0)
 
     def checkpoint(self, committed: int) -> None:
-        """Keep the states of now, in the place of the oldest ones where there is no other."""
+        """Keep the states of now.
+
+        Where there is no place for more, the second shortest prefix gives way: the shortest is the
+        one that most other prompts share.
+        """
         length = committed - self.num_pending
         if length == 0 or length in self._lengths.values():
             return
         free = [place for place in range(len(self._earlier)) if place not in self._lengths]
-        place = free[0] if free else next(iter(self._lengths))
+        by_length = sorted(self._lengths, key=self._lengths.__getitem__)
+        place = free[0] if free else by_length[min(1, len(by_length) - 1)]
         self._lengths.pop(place, None)
         self._copy(self._now, self._earlier[place])
         self._lengths[place] = length
