@@ -101,6 +101,7 @@ class Generation:
         reader = reader_of(drafting)
         num_read = None if reader is None else reader.resume(prompt_ids, session.memory)
         num_cached = session.reuse(prompt_ids, num_read)
+        grow()  # shared rows that aren't reused were part of the room
         context = WalkContext(session.token_ids, len(transcript.prompt_ids), request.records)
         tuning = AnswerTuning(tuner, request.settings, drafter, len(prompt_ids))
         self.decoding = Decoding(session, answer, context, drafting, its_rule, tuning, budget.most)

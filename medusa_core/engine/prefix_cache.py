@@ -68,7 +68,7 @@ class PrefixCache:
         """Make room for a prompt that begins with the longest cached prefix.
 
         Args:
-            session: The prompt's conversation, which gets a copy of the rows.
+            session: The prompt's conversation. It shares the rows, or gets a copy.
             prompt_ids: The whole prompt.
             grow: Lets the conversation's cache hold the prompt.
             may_take: Where there is no room for a copy, take the whole cache of the other
@@ -83,10 +83,11 @@ class PrefixCache:
             return
         try:
             with self._sessions.kept(match.session):
+                session.share_prefix(match.session, match.num_tokens)
                 grow()
                 session.copy_prefix(match.session, match.num_tokens)
         except OutOfMemoryError:
-            if may_take and self._sessions.remove_idle(match.session):
+            if may_take and not session.kv.num_shared and self._sessions.remove_idle(match.session):
                 session.take_over(match.session)
                 session.cut(match.num_tokens)
             grow()

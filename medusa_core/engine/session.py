@@ -77,11 +77,30 @@ class Session:
         """Cached tokens that begin a prompt, except its last, which is always computed."""
         return num_common(prompt_ids[:-1], self.token_ids[: self.kv.length])
 
-    def copy_prefix(self, other: Session, num_tokens: int) -> None:
-        """Replace what is cached by copies of another conversation's first rows.
+    def share_prefix(self, other: Session, num_tokens: int) -> None:
+        """Replace what is cached by rows that are another conversation's, too.
+
+        As many as caches of this kind can share, which may be none.
 
         Args:
-            other: A conversation of the same target, which stays as it is.
+            other: A conversation of the same target.
+            num_tokens: As `other.num_reusable` returns it.
+        """
+        if not other.kv.can_share:
+            return
+        self.cut(0)
+        caches, new_cache = self._target.caches, self._target.runner.new_cache
+        num_shared = caches.split(new_cache, other.kv, num_tokens)
+        if num_shared and not self.is_preempted:
+            assert other.kv.prefix is not None  # of `split`
+            self.kv.share(other.kv.prefix, num_shared)
+            self.token_ids[:] = other.token_ids[:num_shared]
+
+    def copy_prefix(self, other: Session, num_tokens: int) -> None:
+        """Copy the rows that another conversation begins with, and aren't shared with it.
+
+        Args:
+            other: A conversation of the same target, which stays as it is; see `share_prefix`.
             num_tokens: As `other.num_reusable` returns it; they fit into the cache.
         """
         self.kv.copy_prefix(other.kv, num_tokens)
@@ -119,7 +138,9 @@ class Session:
         caches, new_cache = self._target.caches, self._target.runner.new_cache
         wanted = least + num_drafts
         if not self._has_one_answer:
-            wanted = steps_up(wanted, max(least, caches.num_rows // shares))
+            shared = self.kv.num_shared
+            most = max(least, caches.num_rows // shares)
+            wanted = shared + steps_up(wanted - shared, most - shared)
         if self.is_preempted:
             self.kv = caches.allocate(new_cache, least, wanted)
             self.is_preempted = False

@@ -68,8 +68,10 @@ class Sessions:
         Returns:
             Whether there were any.
         """
-        if self.trim():
-            return True
+        return self.trim() or self.evict_idle()
+
+    def evict_idle(self) -> bool:
+        """Free the cache not used for longest. Returns whether there was one."""
         busy = self._busy_ids()
         for session_id, session in self._by_id.items():
             if session_id not in busy and session is not self._kept:

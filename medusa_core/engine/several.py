@@ -7,8 +7,10 @@ from contextlib import closing
 from typing import NamedTuple
 
 from medusa_core.engine.generation import Generation
+from medusa_core.engine.prefix_cache import PrefixCache
 from medusa_core.engine.scheduler import MOST_TOGETHER, Scheduler, StepResult
 from medusa_core.engine.session import Session
+from medusa_core.engine.sessions import Sessions
 from medusa_core.errors import MedusaError, OutOfMemoryError
 from medusa_core.loading.target import Target
 from medusa_core.messages import Event, Generate, GenerationDone, StepDone
@@ -91,7 +93,11 @@ class _Block:
         self._most = most
         self._scheduler = Scheduler(most, target.pass_rows, target.chunk_rows)
         self._running: list[Generation] = []
-        self._sessions: dict[Generation, Session] = {}
+        self._ids: dict[Generation, str] = {}  # of the sessions of answers under way
+        self._sessions = Sessions(lambda: self._ids.values())
+        self._prefixes = PrefixCache(self._sessions)
+        self._num_begun = 0
+        self._evict, target.caches.evict = target.caches.evict, self._sessions.evict
         self._coming = iter(requests)
         self._waiting: list[Generate] = []  # for which there was no room
 
@@ -124,8 +130,9 @@ class _Block:
 
     def close(self) -> None:
         """Give all caches back."""
-        for session in self._sessions.values():
-            session.close()
+        self._target.caches.evict = self._evict
+        for session_id in self._sessions.ids:
+            self._sessions.close(session_id)
 
     def _begin(self, request: Generate) -> Answered | None:
         """Begin an answer; returns its end where it can't be given."""
@@ -135,12 +142,16 @@ class _Block:
             return Answered(request, (), error)
         drafter = self._drafter_of(request)
         try:
-            generation = Generation(request, self._target, session, self._tuner, drafter)
+            generation = Generation(
+                request, self._target, session, self._tuner, drafter, prefixes=self._prefixes
+            )
         except MedusaError as error:
             session.close()
             return Answered(request, (), error)
         self._running.append(generation)
-        self._sessions[generation] = session
+        self._num_begun += 1
+        self._ids[generation] = session_id = str(self._num_begun)
+        self._sessions.put(session_id, session)
         return None
 
     def _end(self, result: StepResult) -> Answered:
@@ -151,9 +162,18 @@ class _Block:
         """
         done: Event | BaseException = result.error or result.events[-1]
         if isinstance(done, GenerationDone | MedusaError):
-            with closing(self._sessions.pop(result.generation)) as session:
-                num_prompt = done.num_prompt_tokens if isinstance(done, GenerationDone) else 0
-                prompt_ids = tuple(session.token_ids[:num_prompt])
+            session_id = self._ids.pop(result.generation)
+            session = self._sessions.pop(session_id)
+            assert session is not None  # nobody evicts it while it is answered
+            num_prompt = done.num_prompt_tokens if isinstance(done, GenerationDone) else 0
+            prompt_ids = tuple(session.token_ids[:num_prompt])
+            # The last one that ended stays, for prompts that begin alike.
+            while self._sessions.evict_idle():
+                pass
+            if isinstance(done, GenerationDone):
+                self._sessions.put(session_id, session)
+            else:
+                session.close()
             return Answered(result.generation.request, prompt_ids, done)
         assert isinstance(done, BaseException)
         raise done

@@ -235,7 +235,10 @@ def declared_in_c() -> dict[str, str]:
     for header in sorted(SOURCES.glob("*.h")):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)
         found |= {
-            name: body for body, name in re.findall(r"struct \{(.*?)\} (\w+);", text, re.DOTALL)
+            name: body
+            for body, name in re.findall(
+                r"typedef struct(?: \w+)? \{(.*?)\} (\w+);", text, re.DOTALL
+            )
         }
         found |= dict(re.findall(r"^struct (\w+) \{(.*?)\};", text, re.DOTALL | re.MULTILINE))
     return found
@@ -245,7 +248,7 @@ def fields_in_c(body: str, declared: dict[str, str]) -> list[tuple[str, object]]
     """Names and kinds of fields; what Python doesn't know as a structure counts field by field."""
     fields: list[tuple[str, object]] = []
     for line in filter(None, map(str.strip, body.split(";"))):
-        kind, *names = re.sub(r"\b(const|_Atomic)\b", "", line).split(maxsplit=1)
+        kind, *names = re.sub(r"\b(const|_Atomic|struct)\b", "", line).split(maxsplit=1)
         for name in names[0].split(","):
             if "*" in name:
                 fields.append((name.strip(" *"), "pointer"))

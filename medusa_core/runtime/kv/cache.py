@@ -58,8 +58,11 @@ class KvCache(ABC):
     """Keys, values and states of one session.
 
     Attributes:
-        length: Committed rows.
-        capacity: Slots in all.
+        length: Committed rows, shared ones among them.
+        capacity: Slots in all, shared rows among them.
+        prefix: Holds the first rows, which several caches read and none writes; None where this
+            cache holds all of its rows.
+        num_shared: How many rows of `prefix` come before the own ones.
         states: Of recurrent layers; None where there are none.
         offloaded: Its rows of layers that lie below the device, from the first pass on; None where
             none do.
@@ -128,6 +131,8 @@ class KvCache(ABC):
             memory[self._states_size :].zero_()
         self.length = 0
         self.capacity = capacity
+        self.prefix: KvCache | None = None
+        self.num_shared = 0
         self.states = self._new_states(config, compute)
         self.offloaded: OffloadedRows | None = None
 
@@ -137,6 +142,8 @@ class KvCache(ABC):
 
     def release(self) -> None:
         """Forget all rows: whoever lent the memory takes it back."""
+        if self.prefix is not None:
+            self.share(self.prefix, 0)
         if self.offloaded is not None:
             self.offloaded.release()
             self.offloaded, self.length = None, 0
@@ -181,29 +188,32 @@ class KvCache(ABC):
             memory: For the states and these slots.
             slots: In all, the spare ones among them; no fewer than the committed rows need.
         """
-        new = self._parts_of(memory, slots)
+        new, num_rows = self._parts_of(memory, slots), self.length - self.num_shared
         # Layers move towards the end when the cache grows, so the last one goes first; and towards
         # the beginning when it shrinks, so the first one does.
         order = reversed if memory.numel() > self._memory.numel() else iter
         for old_part, new_part in order(list(zip(self._parts, new, strict=True))):
-            before, after = (self._first_rows(part, self.length) for part in (old_part, new_part))
+            before, after = (self._first_rows(part, num_rows) for part in (old_part, new_part))
             for layer in order(range(len(new_part))):
                 kept = before[layer].clone()
                 if self._num_spare:
                     new_part[layer].zero_()
                 after[layer].copy_(kept)
         self._memory, self._parts = memory, new
-        self.capacity = slots - self._num_spare
+        self.capacity = self.num_shared + slots - self._num_spare
 
     def take_over(self, other: KvCache) -> None:
         """Hold what another cache of this kind holds; rows below the device go over."""
+        if other.prefix is not None:
+            self.share(other.prefix, other.num_shared)
         self.length = other.length
         if self._store is not None:
             self.release()
             self.offloaded, other.offloaded = other.offloaded, None
             self.length, other.length = other.length, 0
+        num_rows = self.length - self.num_shared
         for mine, theirs in zip(self._parts, other._parts, strict=True):
-            self._first_rows(mine, self.length).copy_(self._first_rows(theirs, self.length))
+            self._first_rows(mine, num_rows).copy_(self._first_rows(theirs, num_rows))
         if self.states is not None and other.states is not None:
             self.states.take_over(other.states)
 
@@ -218,20 +228,55 @@ class KvCache(ABC):
         num_rows = min(self.length, num_rows)
         return num_rows if self.states is None else self.states.known(num_rows, self.length)
 
+    @property
+    def can_share(self) -> bool:
+        """Can its first rows lie in another cache?"""
+        return False
+
+    def share(self, prefix: KvCache, num_rows: int) -> None:
+        """Hold another cache's first rows and nothing else, without a copy.
+
+        Args:
+            prefix: A cache of this kind, in which nothing changes any more.
+            num_rows: A multiple of 16; 0 to let go of what was shared.
+        """
+        num_slots = self.capacity - self.num_shared
+        while num_rows <= prefix.num_shared and prefix.prefix is not None:
+            prefix = prefix.prefix
+        self.prefix = prefix if num_rows else None
+        self.length = self.num_shared = num_rows
+        self.capacity = num_rows + num_slots
+
+    def split(self, prefix: KvCache, memory: Tensor) -> None:
+        """Let the first of the own rows lie in another cache, which is shared from then on.
+
+        Args:
+            prefix: Takes the rows; its memory is the beginning of this one's, and it has as many
+                slots as it takes rows.
+            memory: The rest of this one's memory, for the other slots.
+        """
+        raise EngineError("This cache can't share rows.")
+
     def copy_prefix(self, other: KvCache, num_rows: int) -> None:
         """Replace all rows by copies of another cache's first ones, bit by bit.
+
+        Rows that both share already stay shared.
 
         Args:
             other: A cache of this kind.
             num_rows: As `other.num_reusable` returns it; they fit in here.
         """
-        self.truncate(0)
-        for mine, theirs in zip(self._parts, other._parts, strict=True):
-            self._first_rows(mine, num_rows).copy_(self._first_rows(theirs, num_rows))
+        self.truncate(self.num_shared)
+        self._copy_rows(other, num_rows)
         if self.states is not None and other.states is not None:
             self.states.take_over(other.states)
             self.states.truncate(num_rows, other.length)
         self.length = num_rows
+
+    def _copy_rows(self, other: KvCache, num_rows: int) -> None:
+        """Copy another cache's rows, those behind the shared ones up to `num_rows`."""
+        for mine, theirs in zip(self._parts, other._parts, strict=True):
+            self._first_rows(mine, num_rows).copy_(self._first_rows(theirs, num_rows))
 
     def reserve(self, num_rows: int, decided: bool = False) -> None:
         """Open `num_rows` slots behind the committed rows for one forward pass.

@@ -88,7 +88,11 @@ class PanelCache(KvCache):
 
     def _point(self) -> None:
         """Let the structures point at the memory."""
-        self._struct.capacity = self.capacity
+        self._struct.capacity = self.capacity - self.num_shared
+        self._struct.num_shared = self.num_shared
+        self._struct.prefix = None
+        if isinstance(self.prefix, PanelCache):
+            self._struct.prefix = self.prefix.address
         for layer, (part, place) in self._places.items():
             if not self.is_below(layer):  # one that is has no heads here, so that nothing is moved
                 _point_at(self._layers[layer], self._parts[part][place])
@@ -100,6 +104,61 @@ class PanelCache(KvCache):
     def stretch(self, memory: Tensor, slots: int) -> None:
         super().stretch(memory, slots)
         self._point()
+
+    @property
+    def can_share(self) -> bool:
+        return self.states is None and self._store is None
+
+    def share(self, prefix: KvCache, num_rows: int) -> None:
+        super().share(prefix, num_rows)
+        self._point()
+
+    def split(self, prefix: KvCache, memory: Tensor) -> None:
+        assert isinstance(prefix, PanelCache)  # of one runner
+        length, num_moved = self.length, prefix.capacity
+        num_slots, num_left = self.capacity - self.num_shared, length - self.num_shared - num_moved
+        left = [self._panels(part, num_moved, num_moved + num_left).clone() for part in self._parts]
+        # Layers move towards the beginning, so the first one goes first.
+        for old, new in zip(self._parts, prefix._parts, strict=True):
+            for layer in range(len(old)):
+                rows = self._panels(old[layer : layer + 1], 0, num_moved).clone()
+                self._panels(new[layer : layer + 1], 0, num_moved).copy_(rows)
+        if self.prefix is not None:
+            prefix.share(self.prefix, self.num_shared)
+        prefix.length = self.num_shared + num_moved
+        self._memory, self._parts = memory, self._parts_of(memory, num_slots - num_moved)
+        for part, rows in zip(self._parts, left, strict=True):
+            self._panels(part, 0, num_left).copy_(rows)
+        self.capacity -= num_moved  # which `share` adds
+        self.share(prefix, prefix.length)
+        self.length = length
+
+    def truncate(self, length: int) -> None:
+        if length < self.num_shared and self.prefix is not None:
+            holder = self.prefix
+            kept = length // LANES * LANES
+            self.share(holder, kept)
+            if kept < length:
+                self._copy_rows(holder, length)
+                self.length = length
+        super().truncate(length)
+
+    def _copy_rows(self, other: KvCache, num_rows: int) -> None:
+        at = self.num_shared
+        while at < num_rows:
+            holder, stop = other, num_rows
+            while at < holder.num_shared and holder.prefix is not None:
+                stop = min(holder.num_shared, num_rows)
+                holder = holder.prefix
+            for mine, theirs in zip(self._parts, holder._parts, strict=True):
+                to = self._panels(mine, at - self.num_shared, stop - self.num_shared)
+                to.copy_(self._panels(theirs, at - holder.num_shared, stop - holder.num_shared))
+            at = stop
+
+    @staticmethod
+    def _panels(part: Tensor, first: int, stop: int) -> Tensor:
+        """A view of the panels of some slots; the first is a multiple of 16."""
+        return part.flatten(3)[..., first * part.shape[4] : _whole_panels(stop) * part.shape[4]]
 
     @property
     def num_pending(self) -> int:
@@ -122,24 +181,42 @@ class PanelCache(KvCache):
             _point_at(self._visited, view)
             struct.layers, struct.num_layers = addressof(self._visited), 1
             struct.capacity = view.shape[2]
-            return struct
+            return struct  # such caches share no rows
         struct.layers = addressof(self._layers) + layer * sizeof(LayerRowsStruct)
         struct.num_layers -= layer
+        if isinstance(self.prefix, PanelCache):
+            struct.held = self.prefix.from_layer(layer)
+            struct.prefix = addressof(struct.held)
         return struct
 
     def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
         """See `ReadableCache`."""
         if self.is_below(layer):
             keys, values = self._rows_in(self._rows_below(layer, first), slice(None))
+        elif first < self.num_shared and isinstance(self.prefix, PanelCache):
+            num_shared = self.num_shared - first
+            shared = (rows[:, :num_shared] for rows in self.prefix.rows_of(layer, first))
+            own = self.rows_of(layer, self.num_shared)
+            keys, values = (torch.cat(both, dim=1) for both in zip(shared, own, strict=True))
+            return keys, values
         else:
             part, place = self._places[layer]
-            panels = slice(first // LANES, -(-self.length // LANES))
+            own_first, own_length = first - self.num_shared, self.length - self.num_shared
+            panels = slice(own_first // LANES, -(-own_length // LANES))
             keys, values = self._rows_in(self._parts[part][place], panels)
         kept = slice(first % LANES, first % LANES + self.length - first)
         return keys[:, kept], values[:, kept]
 
     def committed(self) -> Tensor:
-        return self.joined([self._by_slot(part) for part in self.whole_parts()])
+        return self.joined(self._committed_parts(self.length))
+
+    def _committed_parts(self, length: int) -> list[Tensor]:
+        """Of each shape the first committed rows. [layers, 2, kv heads, length, head_dim]"""
+        own = [self._by_slot(part, length - self.num_shared) for part in self.whole_parts()]
+        if not isinstance(self.prefix, PanelCache):
+            return own
+        shared = self.prefix._committed_parts(self.num_shared)
+        return [torch.cat(both, dim=3) for both in zip(shared, own, strict=True)]
 
     def settled_states(self) -> list[Tensor]:
         if not isinstance(self.states, PanelStates) or self.states_struct is None:
@@ -151,11 +228,11 @@ class PanelCache(KvCache):
         self._library.settle(None, addressof(struct), self.states.num_pending)
         return now
 
-    def _by_slot(self, part: Tensor) -> Tensor:
-        """The committed rows of a part. [layers, 2, kv heads, length, head_dim]"""
+    def _by_slot(self, part: Tensor, length: int) -> Tensor:
+        """The first own rows of a part. [layers, 2, kv heads, length, head_dim]"""
         every = slice(0, part.shape[3] // LANES)
         rows = [torch.stack(self._rows_in(layer, every)) for layer in part]
-        return torch.stack(rows)[:, :, :, : self.length]
+        return torch.stack(rows)[:, :, :, :length]
 
     def _rows_in(self, layer: Tensor, panels: slice) -> tuple[Tensor, Tensor]:
         """Copies of a layer's keys and values in some panels, each [kv heads, rows, head_dim].

@@ -26,6 +26,7 @@ from medusa_core.runtime.kv.size import (
 NewCache = Callable[[int, Tensor], KvCache]
 
 _LEAST_ROWS = 64
+_LEAST_SHARED_ROWS = 128  # fewer are copied: attention stops and goes on where shared rows end
 
 
 class CachePool:
@@ -125,7 +126,7 @@ class CachePool:
     def grown(self, new_cache: NewCache, cache: KvCache, least: int, wanted: int = 0) -> KvCache:
         """A lent cache with more rows: in its place, or a copy elsewhere.
 
-        It is empty where it had to go before there was room for the new one.
+        It has nothing but its shared rows where it had to go before there was room for the new one.
 
         Args:
             new_cache: As in `allocate`.
@@ -136,6 +137,8 @@ class CachePool:
         Raises:
             OutOfMemoryError: Caches in use leave no room; the cache is as it was.
         """
+        num_shared = cache.num_shared
+        least, wanted = least - num_shared, wanted - num_shared
         while True:
             here = self._behind(cache, least, wanted)
             if here is not None:
@@ -154,8 +157,12 @@ class CachePool:
         if (rows := self._find(least, wanted)) is None:
             self._allocated[cache] = before
             raise self._lack(least)
+        prefix = cache.prefix
         cache.release()
-        return self._allocate(new_cache, rows)
+        empty = self._allocate(new_cache, rows)
+        if prefix is not None:
+            empty.share(prefix, num_shared)
+        return empty
 
     def trim(self, cache: KvCache) -> bool:
         """Give back the rows that a cache has beyond its committed ones.
@@ -164,12 +171,37 @@ class CachePool:
             Whether it had any.
         """
         rows = self._allocated[cache]
-        needed, _ = self._sizes(cache.length, 0)
+        needed, _ = self._sizes(cache.length - cache.num_shared, 0)
         if needed >= len(rows):
             return False
         self._allocated[cache] = kept = rows[:needed]
         cache.stretch(self._part(kept), len(kept) - self._state_rows)
         return True
+
+    def split(self, new_cache: NewCache, cache: KvCache, num_rows: int) -> int:
+        """Let the first rows of a cache lie in one that others can share, where that pays.
+
+        They stay in memory as long as a cache shares them. Nothing else takes room for it.
+
+        Args:
+            new_cache: As in `allocate`.
+            cache: A cache that can share.
+            num_rows: Rows that are wanted by another one.
+
+        Returns:
+            How many of them can be shared: a multiple of 16.
+        """
+        rows, num_shared = self._allocated[cache], cache.num_shared
+        num_rows = num_rows // ROUND_ROWS * ROUND_ROWS
+        # There is always a slot left.
+        num_moved = min(num_rows - num_shared, len(rows) - ROUND_ROWS)
+        if num_moved < _LEAST_SHARED_ROWS or not cache.can_share:
+            return min(num_rows, num_shared)
+        moved, left = rows[:num_moved], rows[num_moved:]
+        self._allocated[cache] = left
+        prefix = self._allocate(new_cache, moved)
+        cache.split(prefix, self._part(left))
+        return cache.num_shared
 
     def release(self, cache: KvCache) -> None:
         """Take a cache back that somebody may still hold, but doesn't use."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 14
+ABI_VERSION = 15
 
 
 class PoolStruct(Structure):
@@ -273,13 +273,21 @@ class LayerRowsStruct(Structure):
 
 
 class CacheStruct(Structure):
-    """`Cache` of cache.h."""
+    """`Cache` of cache.h.
+
+    Attributes:
+        held: What `prefix` points at, where nothing else keeps it.
+    """
+
+    held: CacheStruct
 
     _fields_ = (
         ("layers", c_void_p),
         ("capacity", c_int64),
         ("num_layers", c_int32),
         ("is_half", c_int32),
+        ("prefix", c_void_p),
+        ("num_shared", c_int64),
     )
 
 

@@ -184,14 +184,19 @@ static void score(const Job *job, const Part *part) {
         uint32_t *to = part->q + r * head_dim;
         for (int32_t i = 0; i < head_dim; i += LANES) to += to_words(load(q + i), to, cache->is_half);
     }
-    const uint32_t *from = keys_of(cache, job->layer, part->kv_head) + (int64_t)start * words;
-    Matrix keys = {from, LANES, (int64_t)words * LANES, words,
-                   padded(length + part->end - start) / LANES, cache->is_half};
+    int32_t end = start + padded(length + part->end - start);
     for (int32_t r = 0; r < part->rows; r++)
-        for (int32_t v = 0; v < keys.vectors; v++)
-            store(part->scores + r * part->most + start + v * LANES, (Lanes){0});
-    Sums sums = {part->scores + start, part->most};
-    multiply(&keys, (Factors){part->q, head_dim}, sums, part->rows);
+        for (int32_t i = start; i < end; i += LANES)
+            store(part->scores + r * part->most + i, (Lanes){0});
+    for (int32_t at = start; at < end;) {
+        Slots slots = keys_from(cache, job->layer, part->kv_head, at);
+        int32_t stop = slots.end < end ? (int32_t)slots.end : end;
+        Matrix keys = {slots.words, LANES, (int64_t)words * LANES, words, (stop - at) / LANES,
+                       cache->is_half};
+        Sums sums = {part->scores + at, part->most};
+        multiply(&keys, (Factors){part->q, head_dim}, sums, part->rows);
+        at = stop;
+    }
     for (int32_t r = 0; r < part->rows; r++) {
         float *scores = part->scores + r * part->most;
         for (int32_t i = length < part->begin[r] ? part->begin[r] : length; i < part->counts[r]; i++)
@@ -227,13 +232,15 @@ INLINE float soften(float *scores, int32_t start, int32_t begin, int32_t count, 
    they had been committed. */
 static Matrix gather(const Job *job, const Part *part, int32_t row, int32_t from) {
     const Cache *cache = job->cache;
-    const uint32_t *values = values_of(cache, job->layer, part->kv_head);
+    /* Rows behind the committed ones are the cache's own, and so is the word before them. */
+    int64_t own = cache->num_shared;
+    const uint32_t *values = values_from(cache, job->layer, part->kv_head, own).words;
     int32_t head_dim = job->layer_rows->head_dim, length = job->rows->length;
     int32_t count = part->counts[row];
     int32_t size = word_size(cache->is_half), depth = (count - from + size - 1) / size;
     for (int32_t place = from; place < count; place++) {
         int32_t slot = place < length ? place : part->behind[row][place - length];
-        const uint32_t *value = values + (int64_t)(slot / size) * head_dim;
+        const uint32_t *value = values + (slot - own) / size * head_dim;
         uint32_t *to = part->gathered + (int64_t)((place - from) / size) * head_dim;
         for (int32_t i = 0; i < head_dim; i += LANES) {
             Words words = load_words(value + i);
@@ -268,12 +275,15 @@ static void mix(const Job *job, const Part *part) {
     const Cache *cache = job->cache;
     int32_t head_dim = job->layer_rows->head_dim, shared = alike(job, part);
     int32_t is_half = cache->is_half, size = word_size(is_half), start = part->start;
-    Factors weights = {(const uint32_t *)part->scores + factor_at(start, is_half), part->most};
     for (int32_t i = 0; i < part->rows * head_dim; i += LANES) store(part->sums + i, (Lanes){0});
-    const uint32_t *from = values_of(cache, job->layer, part->kv_head);
-    Matrix values = {from + (int64_t)(start / size) * head_dim, head_dim, LANES,
-                     (shared - start) / size, head_dim / LANES, is_half};
-    multiply(&values, weights, (Sums){part->sums, head_dim}, part->rows);
+    for (int32_t at = start; at < shared;) { /* sums go on where they stopped: in the same order */
+        Slots slots = values_from(cache, job->layer, part->kv_head, at);
+        int32_t stop = slots.end < shared ? (int32_t)slots.end : shared;
+        Matrix values = {slots.words, head_dim, LANES, (stop - at) / size, head_dim / LANES, is_half};
+        Factors weights = {(const uint32_t *)part->scores + factor_at(at, is_half), part->most};
+        multiply(&values, weights, (Sums){part->sums, head_dim}, part->rows);
+        at = stop;
+    }
     for (int32_t r = 0; r < part->rows; r++) {
         Matrix rest = gather(job, part, r, shared);
         const uint32_t *of_row = (const uint32_t *)part->scores + r * part->most;

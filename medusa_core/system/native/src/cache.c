@@ -9,12 +9,14 @@ static uint32_t *plane(const Cache *c, int32_t layer, int32_t is_value, int32_t 
     return rows->words + ((int64_t)is_value * rows->kv_heads + head) * size;
 }
 
-const uint32_t *keys_of(const Cache *c, int32_t layer, int32_t head) {
-    return plane(c, layer, 0, head);
-}
-
-const uint32_t *values_of(const Cache *c, int32_t layer, int32_t head) {
-    return plane(c, layer, 1, head);
+/* The cache that a slot lies in, and where its slots end. */
+static const Cache *holder(const Cache *c, int64_t slot, int64_t *end) {
+    *end = INT64_MAX;
+    while (slot < c->num_shared) {
+        *end = c->num_shared;
+        c = c->prefix;
+    }
+    return c;
 }
 
 /* A key's words lie a panel's width apart. */
@@ -27,9 +29,23 @@ static int64_t value_at(const Cache *c, int32_t head_dim, int64_t slot) {
     return slot / word_size(c->is_half) * head_dim;
 }
 
+Slots keys_from(const Cache *c, int32_t layer, int32_t head, int64_t slot) {
+    int64_t end;
+    const Cache *in = holder(c, slot, &end);
+    int32_t head_dim = in->layers[layer].head_dim;
+    return (Slots){plane(in, layer, 0, head) + key_at(in, head_dim, slot - in->num_shared), end};
+}
+
+Slots values_from(const Cache *c, int32_t layer, int32_t head, int64_t slot) {
+    int64_t end;
+    const Cache *in = holder(c, slot, &end);
+    int32_t head_dim = in->layers[layer].head_dim;
+    return (Slots){plane(in, layer, 1, head) + value_at(in, head_dim, slot - in->num_shared), end};
+}
+
 void put_key(const Cache *c, int32_t layer, int32_t head, int64_t slot, const float *key) {
     int32_t head_dim = c->layers[layer].head_dim;
-    uint32_t *to = plane(c, layer, 0, head) + key_at(c, head_dim, slot);
+    uint32_t *to = plane(c, layer, 0, head) + key_at(c, head_dim, slot - c->num_shared);
     for (int32_t i = 0; i < head_dim; i += LANES) {
         if (c->is_half) {
             Words halves = round_to_half(load(key + i));
@@ -43,7 +59,7 @@ void put_key(const Cache *c, int32_t layer, int32_t head, int64_t slot, const fl
 
 void put_value(const Cache *c, int32_t layer, int32_t head, int64_t slot, const float *value) {
     int32_t head_dim = c->layers[layer].head_dim;
-    uint32_t *to = plane(c, layer, 1, head) + value_at(c, head_dim, slot);
+    uint32_t *to = plane(c, layer, 1, head) + value_at(c, head_dim, slot - c->num_shared);
     for (int32_t i = 0; i < head_dim; i += LANES) {
         Words words = (Words)load(value + i);
         if (c->is_half)
@@ -86,5 +102,5 @@ static void keep_rows_of_head(const Cache *c, int32_t layer, int32_t head, int64
 void keep_rows(const Cache *c, int64_t length, const int64_t *slots, int64_t count) {
     for (int32_t l = 0; l < c->num_layers; l++)
         for (int32_t h = 0; h < c->layers[l].kv_heads && !c->layers[l].is_shared; h++)
-            keep_rows_of_head(c, l, h, length, slots, count);
+            keep_rows_of_head(c, l, h, length - c->num_shared, slots, count);
 }

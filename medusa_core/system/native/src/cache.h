@@ -24,16 +24,26 @@ typedef struct {
     int32_t reserved;
 } LayerRows;
 
-/* A cache in words: floats, or pairs of bfloat16. `capacity` is a multiple of the lanes. */
-typedef struct {
+/* A cache in words: floats, or pairs of bfloat16. `capacity` is a multiple of the lanes. The first
+   rows may be in another cache, where several caches read them and none writes. */
+typedef struct Cache {
     const LayerRows *layers;
-    int64_t capacity;
+    int64_t capacity; /* slots behind the shared rows */
     int32_t num_layers;
     int32_t is_half;
+    const struct Cache *prefix; /* or NULL */
+    int64_t num_shared;         /* rows of `prefix` before the own ones; a multiple of the lanes */
 } Cache;
 
-const uint32_t *keys_of(const Cache *cache, int32_t layer, int32_t head);
-const uint32_t *values_of(const Cache *cache, int32_t layer, int32_t head);
+/* Consecutive slots in one piece of memory: the words of the first, and where the piece ends. */
+typedef struct {
+    const uint32_t *words;
+    int64_t end;
+} Slots;
+
+/* A head's keys, or values, from a slot on that is a multiple of the lanes. */
+Slots keys_from(const Cache *cache, int32_t layer, int32_t head, int64_t slot);
+Slots values_from(const Cache *cache, int32_t layer, int32_t head, int64_t slot);
 
 /* Store a key, or a value, in a slot. [head_dim] */
 void put_key(const Cache *cache, int32_t layer, int32_t head, int64_t slot, const float *key);
