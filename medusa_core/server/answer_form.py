@@ -34,6 +34,7 @@ class AnswerForm(NamedTuple):
         grammar: What the answer must match; empty for anything.
         marks: Names of tokens without text that calls are known by.
         tool_format: How calls are written; None where there are none.
+        constraint: The field of the request that the grammar is made of, for errors.
     """
 
     turns: tuple[ChatMessage, ...]
@@ -41,6 +42,7 @@ class AnswerForm(NamedTuple):
     grammar: str
     marks: Mapping[int, str]
     tool_format: ToolCallFormat | None
+    constraint: str = ""
 
     def as_turn(self, answer: ChatMessage) -> ChatMessage:
         """An answer as it stands in `turns` when its receiver sends it back."""
@@ -82,14 +84,23 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
     turns, tools = request.messages, request.tools if tool_format is not None else ()
     if tool_format is not None:
         turns, tools = read_turns(turns, tools, tool_format, request.tool_choice.is_parallel)
+    constraint = _constraint(request, tool_format)
     grammar = answer_grammar(rules)
     if len(grammar) > MOST_CHARS:
         raise bad_request(
             f"The schemas of the request have {len(grammar):,} characters together; "
             f"{MOST_CHARS:,} are the most. Send fewer functions.",
-            "tools" if tool_format is not None else "response_format",
+            constraint,
         )
-    return AnswerForm(turns, tools, grammar, marks, tool_format)
+    return AnswerForm(turns, tools, grammar, marks, tool_format, constraint)
+
+
+def _constraint(request: ChatRequest, tool_format: ToolCallFormat | None) -> str:
+    if tool_format is not None:
+        return "tools"
+    if request.grammar:
+        return "grammar"
+    return "response_format" if request.schema else ""
 
 
 def check_text_length(

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from medusa_core.chats.conversation import new_id
 from medusa_core.client import Client
-from medusa_core.errors import MedusaError
+from medusa_core.errors import GrammarError, MedusaError
 from medusa_core.messages import (
     Advice,
     AnswerStarted,
@@ -30,7 +30,7 @@ from medusa_core.models.text.tool_calls.parser import ToolCallParser
 from medusa_core.server.answer_form import AnswerForm, answer_form, check_text_length
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answer_reader import AnswerReader
-from medusa_core.server.api_error import ApiError, api_error_of
+from medusa_core.server.api_error import ApiError, api_error_of, bad_request
 from medusa_core.server.chat import (
     AnswerEnd,
     AnswerPart,
@@ -113,6 +113,8 @@ class Answering:
                     for part in _read(reader, event):
                         answer.add(part)
                         yield part
+        except GrammarError as error:
+            raise bad_request(str(error), answer.constraint) from error
         except MedusaError as error:
             raise api_error_of(error) from error
 
@@ -204,6 +206,7 @@ class _Answer:
 
     def __init__(self, request: ChatRequest, form: AnswerForm, lease: Lease) -> None:
         self._request, self._form, self._lease = request, form, lease
+        self.constraint = form.constraint
         self._text = ""
         self._has_thoughts = False
         self._calls: list[ToolCall] = []

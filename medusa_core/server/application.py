@@ -22,7 +22,7 @@ from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.guard import Guard
 from medusa_core.server.replies import ClientGone, JsonReply, RequestBody, too_large
-from medusa_core.server.request_log import RequestRecord, tally_of
+from medusa_core.server.request_log import RequestRecord, RequestTally, tally_of
 from medusa_core.system.registry import Registry
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class HttpApplication:
         request_id = f"req_{new_id()}"
         headers = {"x-request-id": request_id, "request-id": request_id}  # OpenAI's, Anthropic's
         headers |= self._guard.cors_headers(http.headers.get("origin"))
-        watched = _Watched(send, headers)
+        watched = _Watched(send, headers, tally)
         try:
             await self._serve(http, scope, body, watched)
         except ClientGone:
@@ -142,8 +142,8 @@ class HttpApplication:
 class _Watched:
     """Sends a reply, and remembers its status; 0 before it begins."""
 
-    def __init__(self, send: Send, headers: dict[str, str]) -> None:
-        self._send = send
+    def __init__(self, send: Send, headers: dict[str, str], tally: RequestTally) -> None:
+        self._send, self._tally = send, tally
         self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
         self.status = 0
 
@@ -152,8 +152,16 @@ class _Watched:
             self.status = message["status"]
             present = {name for name, _ in message["headers"]}
             more = [pair for pair in self._headers if pair[0] not in present]
+            if self._tally.warning:
+                more.append((b"x-medusa-warning", _header_value(self._tally.warning)))
             message = {**message, "headers": [*message["headers"], *more]}
         await self._send(message)
+
+
+def _header_value(text: str) -> bytes:
+    """A text as a header may carry it: printable ASCII in one line."""
+    line = "".join(one if one.isprintable() else " " for one in text)
+    return line.strip().encode("ascii", "backslashreplace")
 
 
 def _as_api_error(error: Exception) -> ApiError:

@@ -48,6 +48,7 @@ class ChatRequest:
         grammar: A Lark grammar that the answer must match; empty for none.
         num_logprobs: Alternatives to each token; −1 where no probability is asked for.
         prompt_ids: Tokens to go on behind, instead of messages.
+        warning: What of the request isn't followed, for people; empty for nothing.
     """
 
     model: str
@@ -60,6 +61,7 @@ class ChatRequest:
     grammar: str = ""
     num_logprobs: int = -1
     prompt_ids: tuple[int, ...] = ()
+    warning: str = ""
 
 
 class ScoredToken(NamedTuple):

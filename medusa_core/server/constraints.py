@@ -12,18 +12,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from llguidance.gbnf_to_lark import any_to_lark
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from medusa_core.server.api_error import ApiError, bad_request
+from medusa_core.server.api_error import bad_request
 from medusa_core.server.fields import Fields
-from medusa_core.server.json_schema import ANY_OBJECT, check_schema
+from medusa_core.server.json_schema import ANY_OBJECT, check_schema, refuse_unenforced
+from medusa_core.server.records import read_record
 
 _MOST_CHARS = 1 << 16
 _MOST_CHOICES = 1000
 # Strings and regular expressions stay as they are where a rule is renamed.
 _START = re.compile(r'"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)*/|\bstart\b')
-
-_UNION_PARTS = ("dict[str,any]", "bool", "str")  # what pydantic calls the members of `Schema`
 
 Schema = dict[str, Any] | bool | str
 
@@ -101,10 +100,7 @@ def read_constraint(fields: Fields, response_schema: str) -> Constraint:
     Raises:
         ApiError: A field has another type, a constraint can't be used, or there are several.
     """
-    try:
-        record = ConstraintFields.model_validate(fields.values)
-    except ValidationError as error:
-        raise _invalid(error) from None
+    record = read_record(ConstraintFields, fields)
     found = {"response_format": Constraint(response_schema)} if response_schema else {}
     of_vllm = record.structured_outputs or StructuredOutputs()
     for where, schema in (
@@ -166,6 +162,7 @@ def _schema_text(schema: Schema, where: str) -> str:
     if not isinstance(schema, Mapping):
         raise bad_request(f"`{where}` must be a JSON schema.", where)
     check_schema(schema, where)
+    refuse_unenforced(schema, where)
     return json.dumps(schema, ensure_ascii=False)
 
 
@@ -180,9 +177,3 @@ def _lark(grammar: str, where: str) -> str:
 
 def _regex(pattern: str) -> str:
     return "/" + re.sub(r"\\.|/", lambda found: found.group().replace("/", r"\/"), pattern) + "/"
-
-
-def _invalid(error: ValidationError) -> ApiError:
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"] if part not in _UNION_PARTS)
-    return bad_request(f"`{where}` is invalid: {first['msg']}.", where)

@@ -69,6 +69,7 @@ class ServerContext:
             ApiError: It can't be answered.
         """
         tally = tally_of(http)
+        tally.warning = request.warning
         async with aclosing(self.answering.answer(request, cache_salt(http.headers))) as parts:
             async for part in parts:
                 if isinstance(part, AnswerEnd):
@@ -128,6 +129,20 @@ class ServerContext:
             ApiError: The model can't be asked.
         """
         return await self._with_model(model, self._count(messages, settings, tools))
+
+    async def input_tokens(self, request: ChatRequest) -> int:
+        """How many tokens the model reads of a request.
+
+        Args:
+            request: What is asked.
+
+        Raises:
+            ApiError: The model can't be asked, or can't read that.
+        """
+        counted = await self.count(request.model, request.messages, request.settings, request.tools)
+        if counted.lack and not counted.num_tokens:
+            raise bad_request(counted.lack, "messages")
+        return counted.num_tokens
 
     async def _count(
         self,

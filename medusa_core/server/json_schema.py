@@ -6,14 +6,16 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from medusa_core.models.text.schema_keywords import enforced_schema
 from medusa_core.server.api_error import ApiError, bad_request
 
-MOST_BYTES = 64 << 10
+MOST_BYTES = 256 << 10
 MOST_DEPTH = 32
 MOST_PROPERTIES = 1000
 MOST_CHOICES = 1000
 ANY_OBJECT = '{"type": "object"}'
 
+_MOST_NAMED = 5
 _LOCAL = "#"
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -50,6 +52,37 @@ def check_schema(schema: Mapping[str, Any], where: str) -> None:
         raise _out_of_bounds(
             where, f"has {num_choices:,} values in enums; {MOST_CHOICES:,} are the most"
         )
+
+
+def refuse_unenforced(schema: Mapping[str, Any], where: str) -> None:
+    """Refuse a schema with keywords that can't be enforced.
+
+    Args:
+        schema: The schema; `check_schema` has passed it.
+        where: Its place in the request, for errors.
+
+    Raises:
+        ApiError: It has some.
+    """
+    found = enforced_schema(schema, is_lenient=False).unenforced
+    if found:
+        listed = ", ".join(one.text for one in found[:_MOST_NAMED])
+        raise bad_request(
+            f"The schema in `{where}` has keywords that can't be enforced: {listed}. Leave them "
+            "out.",
+            where,
+        )
+
+
+def unenforced_places(schema: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Name the keywords of a function's schema that stay unchecked.
+
+    Args:
+        schema: The schema; `check_schema` has passed it.
+        where: Its place in the request.
+    """
+    found = enforced_schema(schema, is_lenient=True).unenforced
+    return tuple(one._replace(path=f"{where}.{one.path}").text for one in found)
 
 
 def _objects(level: list[Any]) -> Iterator[dict[str, Any]]:

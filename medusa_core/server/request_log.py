@@ -54,6 +54,7 @@ class RequestTally:
         prompt_tokens: As there.
         answer_tokens: As there.
         decode_s: Seconds of decoding its answers.
+        warning: As in `ChatRequest`.
         started: When it came, in seconds of the epoch.
     """
 
@@ -61,6 +62,7 @@ class RequestTally:
     prompt_tokens: int = 0
     answer_tokens: int = 0
     decode_s: float = 0.0
+    warning: str = ""
     started: float = field(default_factory=time.time)
     _clock: float = field(default_factory=time.perf_counter)
 

@@ -9,11 +9,20 @@ from typing import Any
 import pytest
 
 from medusa_core.messages import THINK_TAGS, ReasoningFormat
+from medusa_core.models.text.schema_keywords import enforced_schema
 from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import ToolChoice
-from medusa_core.server.json_schema import ANY_OBJECT, MOST_BYTES, MOST_DEPTH, check_schema
+from medusa_core.server.json_schema import (
+    ANY_OBJECT,
+    MOST_BYTES,
+    MOST_DEPTH,
+    check_schema,
+    refuse_unenforced,
+    unenforced_places,
+)
 from tests.server.grammar_checks import MARK_IDS, matches
+from tests.server.served import Served
 
 PERSON = {
     "type": "object",
@@ -139,3 +148,81 @@ def test_reasoning_may_be_a_message_of_its_own() -> None:
     assert is_allowed("<|channel|>final<|message|>5")
     for text in ("5", thought, f"{thought}5", f"{thought}<|channel|>final<|message|>five"):
         assert not is_allowed(text), text
+
+
+CASES = {
+    "int64": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
+    "silent": {"type": "array", "uniqueItems": False, "unevaluatedItems": True},
+    "format": {"type": "string", "format": "animationFile"},
+    "metaschema": {"$schema": "https://example.com/schema", "unevaluatedProperties": {}},
+}
+UNENFORCED = {
+    "look-around": {"type": "string", "pattern": r"^(?!\s*$).+"},
+    "word boundaries": {"type": "string", "pattern": r"\bfoo\b"},
+    "back-references": {"type": "string", "pattern": r"(a)\1"},
+    "no value is allowed": {"enum": []},
+    "nothing is at": {"$ref": "#/$defs/x"},
+    "no such type": {"type": "text"},
+    "too large": {"minimum": 2**63},
+    "uniqueItems": {"type": "array", "uniqueItems": True},
+    "not": {"not": {"const": 5}},
+}
+
+
+@pytest.mark.parametrize("schema", CASES.values(), ids=CASES)
+def test_keywords_that_say_nothing_are_no_obstacle(schema: dict[str, Any]) -> None:
+    refuse_unenforced({"properties": {"x": schema}}, "schema")
+    assert unenforced_places({"properties": {"x": schema}}, "schema") == ()
+    assert matches(grammar(json.dumps({"type": "object", "properties": {"x": schema}})), "{}")
+
+
+@pytest.mark.parametrize("said", UNENFORCED)
+def test_a_keyword_that_cant_be_enforced_is_named_with_its_place(said: str) -> None:
+    place = next(iter(set(UNENFORCED[said]) - {"type"}), "type")
+    with pytest.raises(ApiError, match=said) as caught:
+        refuse_unenforced({"properties": {"x": UNENFORCED[said]}}, "response_format")
+    assert f"`properties.x.{place}`" in caught.value.message
+    assert caught.value.param == "response_format"
+    (named,) = unenforced_places({"properties": {"x": UNENFORCED[said]}}, "tools[0]")
+    assert named.startswith(f"`tools[0].properties.x.{place}`")
+
+
+def test_patterns_that_only_look_like_more_are_enforced() -> None:
+    for pattern in (r"[\b(?=]", r"\\b", r"a\(?!", r"(?<year>\d+)", r"\p{Lu}[[a]"):
+        schema = {"type": "string", "pattern": pattern}
+        assert enforced_schema(schema, is_lenient=True) == (schema, ())
+
+
+def test_values_are_not_read_as_schemas() -> None:
+    schema = {"properties": {"pattern": {"enum": [{"not": 1}]}}, "const": {"uniqueItems": False}}
+    assert enforced_schema(schema, is_lenient=True) == (schema, ())
+
+
+def test_a_tool_whose_schema_cant_be_enforced_is_called_all_the_same(served: Served) -> None:
+    properties = dict(enumerate(UNENFORCED.values())) | {"broken": {"pattern": "("}}
+    parameters = {
+        "type": "object",
+        "properties": {f"p{key}": properties[key] for key in properties},
+    }
+    parameters["required"] = list(parameters["properties"])
+    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
+    body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, "tools": [tool]}
+    reply = served.post("/v1/chat/completions", {**body, "tool_choice": "required"})
+    assert reply.status_code == 200, reply.text
+    assert "tools[0].function.parameters.properties.p0.pattern" in reply.headers["x-medusa-warning"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "string", "pattern": "("}, {"type": "integer", "minimum": 5, "maximum": 3}],
+    ids=["pattern", "bounds"],
+)
+def test_a_schema_that_cant_be_compiled_is_refused_without_the_grammars_place(
+    served: Served, schema: dict[str, Any]
+) -> None:
+    wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    body = {"messages": [{"role": "user", "content": "Hi"}], "response_format": wanted}
+    error = served.error("/v1/chat/completions", {**body, "max_tokens": 8}, 400)
+    assert error["param"] == "response_format"
+    assert "at 1(" not in error["message"]
+    assert "compile JSON" not in error["message"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import GrammarError
@@ -10,13 +11,15 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
 MEMORY_BYTES = 512 << 20  # of the process that compiles a foreign grammar first
-MOST_CHARS = 256_000
+MOST_CHARS = 1 << 19
 _MOST_ROW_ITEMS = 2_000
 _INITIAL_FUEL = 1_000_000  # about 20 ms
 _STEP_FUEL = 200_000  # about 15 ms
 _MOST_STEP_ITEMS = 20_000
 _MOST_LEXER_STATES = 50_000  # up to 2 kB each
 _MOST_SYMBOLS = 200_000
+# The line of the grammar that was made around a schema says nothing to whoever sent the schema.
+_POSITION = re.compile(r"^at \d+\(\d+\): failed to compile JSON schema: ")
 _HINT = "Write a simpler or a valid grammar, or ask without one."
 
 
@@ -71,5 +74,9 @@ def check_matcher(matcher: LLMatcher) -> None:
 
 def refused(reason: str) -> GrammarError:
     """The error for a grammar that can't be used."""
-    first = reason.strip().splitlines()[0] if reason.strip() else "it has an error"
+    lines = [line.strip() for line in _POSITION.sub("", reason).strip().splitlines()]
+    first = lines[0] if lines else "it has an error"
+    # Of a regular expression the first line says only that it is wrong, the last one why.
+    causes = [line for line in lines if line.startswith("error: ")]
+    first = f"{first} {causes[0].removeprefix('error: ')}" if causes else first
     return GrammarError(f"The grammar can't be used: {first}.", _HINT)

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from medusa_core.models.text.schema_keywords import enforced_schema
+
 # One way to write a value: an answer can't lose itself in spaces, and a client that reads a call's
 # arguments and writes them again mostly writes the same text.
 _TIGHT = {
@@ -52,6 +54,7 @@ def arguments_rule(parameters: Mapping[str, Any]) -> str:
 
 
 def _rule(schema: Any, *, is_lenient: bool) -> str:
+    schema = enforced_schema(schema, is_lenient=is_lenient).schema
     if isinstance(schema, dict):
         schema = {**schema, "x-guidance": {**_TIGHT, "lenient": is_lenient}}
     return f"%json {json.dumps(schema)}"

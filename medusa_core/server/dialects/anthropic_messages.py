@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from medusa_core.chats.conversation import new_id
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
-from medusa_core.server.api_error import ApiError, bad_request
+from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import (
     AnswerEnd,
     AnswerPart,
@@ -24,7 +24,6 @@ from medusa_core.server.chat import (
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.anthropic_requests import read_request
-from medusa_core.server.dialects.openai_forms import answer_figures
 from medusa_core.server.growing_reply import whole_reply
 from medusa_core.server.replies import (
     EventStream,
@@ -68,25 +67,13 @@ def _routes(context: ServerContext) -> list[Route]:
     async def count_tokens(http: Request) -> Response:
         fields = await read_fields(http, context.limits)
         chat, _ = read_request(fields, context.limits, needs_max_tokens=False)
-        num_tokens = await while_connected(http, _num_tokens(context, chat))
+        num_tokens = await while_connected(http, context.input_tokens(chat))
         return JsonReply({"input_tokens": num_tokens})
 
     return [
         Route("/v1/messages", messages, methods=["POST"]),
         Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
     ]
-
-
-async def _num_tokens(context: ServerContext, chat: ChatRequest) -> int:
-    """How many tokens the model reads.
-
-    Raises:
-        ApiError: It can't read that.
-    """
-    counted = await context.count(chat.model, chat.messages, chat.settings, chat.tools)
-    if counted.lack and not counted.num_tokens:
-        raise bad_request(counted.lack, "messages")
-    return counted.num_tokens
 
 
 class _Message:
@@ -113,7 +100,7 @@ class _Message:
         else:
             yield from self._close()
             yield "message_delta", {"delta": _ending(part), "usage": _usage(part)}
-            yield "message_stop", answer_figures(part)
+            yield "message_stop", {}
 
     async def head(self) -> dict[str, Any]:
         """The message before its first block.
@@ -121,13 +108,13 @@ class _Message:
         Raises:
             ApiError: The engine doesn't say how much it reads.
         """
-        num_read = await _num_tokens(self._context, self._chat)
+        num_read = await self._context.input_tokens(self._chat)
         usage = {"input_tokens": num_read, "output_tokens": 0}
         return self._json([], {"stop_reason": None, "stop_sequence": None}, usage)
 
     def whole(self, end: AnswerEnd) -> dict[str, Any]:
         """The message, once it is complete."""
-        return {**self._json(self._blocks, _ending(end), _usage(end)), **answer_figures(end)}
+        return self._json(self._blocks, _ending(end), _usage(end))
 
     def _json(
         self, blocks: list[_Block], ending: Mapping[str, Any], usage: Mapping[str, Any]

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from medusa_core.messages import ChatMessage, Role, ToolCall
-from medusa_core.server.api_error import bad_request
 from medusa_core.server.chat import ChatRequest, ToolChoice, ToolMode
+from medusa_core.server.dialects.anthropic_blocks import read_blocks, read_result
 from medusa_core.server.dialects.openai_messages import (
-    function_json,
     read_content,
     read_format,
 )
 from medusa_core.server.fields import Fields
 from medusa_core.server.limits import Limits
+from medusa_core.server.offered_tools import Function, read_function, read_offered
 from medusa_core.server.sampling import read_max_tokens, read_settings, read_stops
 
 _MOST_BLOCKS = 1024
@@ -30,7 +30,8 @@ _CHOICES = {
 _SYSTEMS = ("system", "developer")
 _ROLES = ("user", "assistant", *_SYSTEMS)
 _THOUGHTS = {"enabled": True, "disabled": False, "adaptive": None}
-_NOT_READ = ("thinking", "redacted_thinking")  # a model's earlier thoughts
+# A model's earlier thoughts, and what Anthropic's servers did beside the text.
+_NOT_READ = ("thinking", "redacted_thinking", "server_tool_use", "tool_reference")
 
 
 class MessagesRequest(NamedTuple):
@@ -61,7 +62,8 @@ def read_request(fields: Fields, limits: Limits, *, needs_max_tokens: bool) -> M
         raise fields.missing("max_tokens")
     stops = read_stops(fields, limits, "stop_sequences")
     settings, open_settings = read_settings(fields, limits, max_tokens, stops)
-    tools = tuple(_tool(tool) for tool in fields.records("tools", _MOST_FUNCTIONS))
+    offered = read_offered(fields.records("tools", _MOST_FUNCTIONS), _read_tool)
+    tools = offered.functions
     choice = _tool_choice(fields, tools)
     chat = ChatRequest(
         model=fields.text("model"),
@@ -71,6 +73,7 @@ def read_request(fields: Fields, limits: Limits, *, needs_max_tokens: bool) -> M
         tools=() if choice.mode is ToolMode.NONE else tools,
         tool_choice=choice,
         schema=_schema(fields),
+        warning=offered.warning,
     )
     return MessagesRequest(chat, fields.flag("stream"))
 
@@ -111,7 +114,7 @@ def _answer(turn: Fields) -> ChatMessage:
             arguments = block.record("input") or Fields({})
             written = json.dumps(arguments.values, ensure_ascii=False)
             calls.append(ToolCall(block.text("id"), block.text("name"), written))
-        elif kind not in _NOT_READ:
+        elif kind not in _NOT_READ and not kind.endswith("_tool_result"):
             raise block.invalid("type", '"text" or "tool_use"')
     return ChatMessage(Role.ASSISTANT, "".join(texts), tool_calls=tuple(calls))
 
@@ -121,34 +124,25 @@ def _user_turn(turn: Fields, names: dict[str, str]) -> Iterator[ChatMessage]:
     if isinstance(turn.values.get("content"), str):
         yield ChatMessage(Role.USER, turn.text("content"))
         return
-    texts, has_results = [], False
+    blocks, has_results = [], False
     for block in turn.records("content", _MOST_BLOCKS):
-        kind = block.text("type")
-        if kind == "tool_result":
+        if block.text("type") == "tool_result":
             has_results = True
             call_id = block.text("tool_use_id")
-            content = read_content(block)
+            content = read_result(block)
             yield ChatMessage(Role.TOOL, content, tool_name=names.get(call_id, ""), call_id=call_id)
-        elif kind == "text":
-            texts.append(block.text("text"))
         else:
-            where = block.where("type")
-            raise bad_request(
-                f"`{where}` is {kind[:40]!r}, but the models here read text alone.", where
-            )
-    text = "".join(texts)
+            blocks.append(block)
+    text = read_blocks(blocks)
     if text or not has_results:
         yield ChatMessage(Role.USER, text)
 
 
-def _tool(tool: Fields) -> str:
-    """A function as `ChatRequest.tools` has it."""
-    kind = tool.text("type", "custom")
-    if kind != "custom":
-        raise tool.invalid("type", '"custom": other tools are run by nobody here')
-    schema = tool.record("input_schema")
-    described = {**tool.values, "parameters": {} if schema is None else schema.values}
-    return function_json(Fields(described, tool.path))
+def _read_tool(tool: Fields) -> Function | None:
+    """A function; tools of other types, which Anthropic's servers run, can't be run here."""
+    if tool.text("type", "custom") != "custom":
+        return None
+    return read_function(tool, "input_schema")
 
 
 def _tool_choice(fields: Fields, tools: tuple[str, ...]) -> ToolChoice:

@@ -44,7 +44,7 @@ def _routes(context: ServerContext) -> list[Route]:
         fields = await read_fields(http, context.limits)
         settings = read_settings(fields, context.limits, 0, ()).settings
         messages = read_messages(fields, context.limits)
-        tools = read_tools(fields)
+        tools = read_tools(fields).functions
         counted = await while_connected(
             http, context.count(fields.text("model"), messages, settings, tools)
         )

@@ -7,13 +7,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from medusa_core.chats.conversation import new_id
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
-from medusa_core.server.api_error import ApiError
+from medusa_core.server.api_error import ApiError, bad_request
 from medusa_core.server.chat import (
     AnswerEnd,
     AnswerPart,
@@ -32,6 +33,7 @@ from medusa_core.server.dialects.openai_forms import (
     chat_logprobs,
     created_now,
     finish_reason,
+    input_tokens_json,
     openai_error,
     usage,
 )
@@ -44,6 +46,7 @@ from medusa_core.server.dialects.openai_messages import (
 )
 from medusa_core.server.fields import Fields
 from medusa_core.server.limits import Limits
+from medusa_core.server.records import read_record
 from medusa_core.server.replies import (
     EventStream,
     JsonReply,
@@ -56,6 +59,20 @@ from medusa_core.server.sampling import read_max_tokens, read_settings, read_sto
 
 _MOST_LOGPROBS = 20
 _DONE = "data: [DONE]\n\n"
+
+
+class ContinuationFields(BaseModel):
+    """Fields by which vLLM's clients say that the last message is to be continued.
+
+    Attributes:
+        add_generation_prompt: The answer is a message of its own.
+        continue_final_message: The answer continues the last message.
+    """
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
 
 
 class ChatWish(NamedTuple):
@@ -115,7 +132,15 @@ def _routes(context: ServerContext) -> list[Route]:
         first, rest = await first_of(http, parts)
         return EventStream(_chunks(head, first, rest), context.limits)
 
-    return [Route("/v1/chat/completions", completions, methods=["POST"])]
+    async def input_tokens(http: Request) -> Response:
+        wish = read_chat(await read_fields(http, context.limits), context.limits)
+        num_tokens = await while_connected(http, context.input_tokens(wish.requests[0]))
+        return JsonReply(input_tokens_json(num_tokens))
+
+    return [
+        Route("/v1/chat/completions", completions, methods=["POST"]),
+        Route("/v1/chat/completions/input_tokens", input_tokens, methods=["POST"]),
+    ]
 
 
 def read_chat(fields: Fields, limits: Limits) -> ChatWish:
@@ -129,7 +154,9 @@ def read_chat(fields: Fields, limits: Limits) -> ChatWish:
     settings, open_settings = read_settings(
         fields, limits, max_tokens, read_stops(fields, limits, "stop")
     )
-    tools, choice = read_tool_choice(fields, read_tools(fields))
+    _check_continuation(fields)
+    offered = read_tools(fields)
+    tools, choice = read_tool_choice(fields, offered.functions)
     constraint = read_constraint(fields, read_schema(fields))
     request = ChatRequest(
         model=fields.text("model"),
@@ -141,6 +168,7 @@ def read_chat(fields: Fields, limits: Limits) -> ChatWish:
         schema=constraint.schema,
         grammar=constraint.grammar,
         num_logprobs=_num_logprobs(fields),
+        warning=offered.warning,
     )
     streams = fields.flag("stream")
     options = fields.record("stream_options") or Fields({})
@@ -149,6 +177,20 @@ def read_chat(fields: Fields, limits: Limits) -> ChatWish:
         streams,
         streams and options.flag("include_usage"),
     )
+
+
+def _check_continuation(fields: Fields) -> None:
+    """Refuse a message that is both to be continued and to be followed by another one.
+
+    Raises:
+        ApiError: The request wants both.
+    """
+    record = read_record(ContinuationFields, fields)
+    if record.add_generation_prompt and record.continue_final_message:
+        raise bad_request(
+            "`add_generation_prompt` and `continue_final_message` can't both be true.",
+            "continue_final_message",
+        )
 
 
 def seeded(request: ChatRequest, count: int) -> tuple[ChatRequest, ...]:

@@ -83,8 +83,11 @@ def answer_figures(end: AnswerEnd) -> dict[str, Any]:
     return {
         "timings": {
             "cache_n": end.num_cached_tokens,
+            "prompt_n": num_read,
             **_pace("prompt", num_read, done.prefill_s),
-            **_pace("predicted", end.num_answer_tokens, done.decode_s),
+            "predicted_n": end.num_answer_tokens,
+            # The first token comes of the prompt's last logits; as llama-server counts.
+            **_pace("predicted", max(0, end.num_answer_tokens - 1), done.decode_s),
             "draft_n": end.num_drafted,
             "draft_n_accepted": end.num_drafts_accepted,
         },
@@ -98,7 +101,6 @@ def answer_figures(end: AnswerEnd) -> dict[str, Any]:
 
 def _pace(what: str, count: int, seconds: float) -> dict[str, float]:
     return {
-        f"{what}_n": count,
         f"{what}_ms": seconds * 1000,
         f"{what}_per_token_ms": seconds * 1000 / count if count else 0.0,
         f"{what}_per_second": count / seconds if seconds else 0.0,
@@ -141,6 +143,11 @@ def text_logprobs(tokens: Sequence[ScoredToken], offset: int) -> dict[str, Any]:
         ],
         "text_offset": offsets,
     }
+
+
+def input_tokens_json(num_tokens: int) -> dict[str, Any]:
+    """How many tokens a request has, as OpenAI's API says it."""
+    return {"object": "response.input_tokens", "input_tokens": num_tokens}
 
 
 def created_now() -> int:

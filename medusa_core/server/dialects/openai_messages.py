@@ -10,8 +10,9 @@ from medusa_core.messages import ChatMessage, Role, ToolCall
 from medusa_core.server.api_error import ApiError, bad_request
 from medusa_core.server.chat import ToolChoice, ToolMode
 from medusa_core.server.fields import Fields
-from medusa_core.server.json_schema import ANY_OBJECT, check_schema
+from medusa_core.server.json_schema import ANY_OBJECT, check_schema, refuse_unenforced
 from medusa_core.server.limits import Limits
+from medusa_core.server.offered_tools import Function, OfferedTools, read_function, read_offered
 
 _ROLES = {
     "system": Role.SYSTEM,
@@ -21,6 +22,7 @@ _ROLES = {
     "tool": Role.TOOL,
 }
 _MOST_PARTS = 1024
+_THOUGHT_PARTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_text")  # not read again
 _MOST_TOOLS = 128
 
 
@@ -43,46 +45,25 @@ def read_messages(fields: Fields, limits: Limits) -> tuple[ChatMessage, ...]:
     return tuple(messages)
 
 
-def read_tools(fields: Fields) -> tuple[str, ...]:
-    """The functions of a request.
+def read_tools(fields: Fields) -> OfferedTools:
+    """The functions of a request; custom tools, whose calls are no JSON, are left out.
 
     Raises:
         ApiError: One is none.
     """
-    tools = []
-    for tool in fields.records("tools", _MOST_TOOLS):
-        if tool.text("type", "function") != "function":
-            raise tool.invalid("type", '"function"')
-        function = tool.record("function")
-        if function is None:
-            raise tool.missing("function")
-        tools.append(function_json(function))
-    return tuple(tools)
+    return read_offered(fields.records("tools", _MOST_TOOLS), _read_tool)
 
 
-def function_json(function: Fields) -> str:
-    """A function as `ChatRequest.tools` has it.
-
-    Raises:
-        ApiError: It has no name, or no object of parameters.
-    """
-    name = function.text("name")
-    if not name or len(name) > 256:
-        raise function.invalid("name", "a name of 1 to 256 characters")
-    parameters = function.record("parameters")
-    if parameters is not None:
-        check_schema(parameters.values, function.where("parameters"))
-        kinds = parameters.values.get("type", "object")
-        if kinds != "object" and not (isinstance(kinds, list) and "object" in kinds):
-            raise function.invalid("parameters", "a schema of objects")
-    described = {
-        "name": name,
-        "description": function.text("description"),
-        "parameters": {"type": "object", "properties": {}}
-        if parameters is None
-        else parameters.values,
-    }
-    return json.dumps(described, ensure_ascii=False)
+def _read_tool(tool: Fields) -> Function | None:
+    kind = tool.text("type", "function")
+    if kind == "custom":
+        return None
+    if kind != "function":
+        raise tool.invalid("type", '"function"')
+    function = tool.record("function")
+    if function is None:
+        raise tool.missing("function")
+    return read_function(function)
 
 
 def refuse_legacy_functions(fields: Fields) -> None:
@@ -178,7 +159,9 @@ def read_format(wanted: Fields, described: Fields | None) -> str:
     schema = None if described is None else described.record("schema")
     if schema is None:
         raise (described or wanted).missing("schema")
-    check_schema(schema.values, schema.path.removesuffix("."))
+    where = schema.path.removesuffix(".")
+    check_schema(schema.values, where)
+    refuse_unenforced(schema.values, where)
     return json.dumps(schema.values, ensure_ascii=False)
 
 
@@ -199,6 +182,11 @@ def read_content(turn: Fields, name: str = "content") -> str:
 def _texts(turn: Fields, name: str) -> Iterator[str]:
     for part in turn.records(name, _MOST_PARTS):
         kind = part.text("type")
+        if kind in _THOUGHT_PARTS:
+            continue
+        if kind == "refusal":
+            yield part.text("refusal")
+            continue
         if kind not in ("text", "input_text", "output_text"):
             raise _no_text(part, kind)
         if not part.has("text"):

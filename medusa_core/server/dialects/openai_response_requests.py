@@ -9,13 +9,13 @@ from medusa_core.messages import ChatMessage, Overflow, Role, ToolCall
 from medusa_core.server.api_error import bad_request
 from medusa_core.server.chat import ChatRequest, ToolMode
 from medusa_core.server.dialects.openai_messages import (
-    function_json,
     read_content,
     read_format,
     read_tool_choice,
 )
 from medusa_core.server.fields import Fields
 from medusa_core.server.limits import Limits
+from medusa_core.server.offered_tools import Function, read_function, read_offered
 from medusa_core.server.sampling import read_max_tokens, read_settings
 
 _MOST_FUNCTIONS = 128
@@ -38,14 +38,11 @@ class ResponseRequest(NamedTuple):
         chat: What is asked.
         streams: The answer is wanted as it comes.
         fields: The request itself, parts of which the response repeats.
-        left_out: Tools that this server can't run, such as `web_search`: the model isn't told of
-            them, and the response's metadata names them.
     """
 
     chat: ChatRequest
     streams: bool
     fields: Fields
-    left_out: tuple[str, ...] = ()
 
 
 def read_response_request(fields: Fields, limits: Limits) -> ResponseRequest:
@@ -61,9 +58,8 @@ def read_response_request(fields: Fields, limits: Limits) -> ResponseRequest:
     if settings.thinks is None and reasoning.text("effort") in ("none", "minimal"):
         settings = replace(settings, thinks=False)
     settings = replace(settings, overflow=_overflow(fields))
-    offered = tuple(fields.records("tools", _MOST_FUNCTIONS))
-    functions = tuple(function_json(tool) for tool in offered if _is_function(tool))
-    tools, choice = read_tool_choice(fields, functions)
+    offered = read_offered(fields.records("tools", _MOST_FUNCTIONS), _read_tool)
+    tools, choice = read_tool_choice(fields, offered.functions)
     chat = ChatRequest(
         model=fields.text("model"),
         messages=_items(fields, limits),
@@ -73,9 +69,9 @@ def read_response_request(fields: Fields, limits: Limits) -> ResponseRequest:
         tool_choice=choice,
         schema=_schema(fields),
         num_logprobs=_num_logprobs(fields),
+        warning=offered.warning,
     )
-    left_out = tuple(_tool_title(tool) for tool in offered if not _is_function(tool))
-    return ResponseRequest(chat, fields.flag("stream"), fields, left_out)
+    return ResponseRequest(chat, fields.flag("stream"), fields)
 
 
 def _check_stateless(fields: Fields) -> None:
@@ -131,13 +127,9 @@ def _add(messages: list[ChatMessage], item: Fields, names: dict[str, str]) -> No
         raise item.invalid("type", '"message", "function_call" or "function_call_output"')
 
 
-def _is_function(tool: Fields) -> bool:
-    """Return whether the client runs a tool; hosted and custom ones can't be run here."""
-    return tool.text("type", "function") == "function"
-
-
-def _tool_title(tool: Fields) -> str:
-    return " ".join(filter(None, (tool.text("type"), tool.text("name"))))
+def _read_tool(tool: Fields) -> Function | None:
+    """A function; hosted and custom tools can't be run here."""
+    return read_function(tool) if tool.text("type", "function") == "function" else None
 
 
 def _schema(fields: Fields) -> str:

@@ -25,6 +25,7 @@ from medusa_core.server.dialects.openai_forms import (
     answer_figures,
     chat_logprobs,
     created_now,
+    input_tokens_json,
     openai_error,
 )
 from medusa_core.server.dialects.openai_response_requests import (
@@ -42,7 +43,6 @@ from medusa_core.server.replies import (
 )
 
 _Json = dict[str, Any]
-_METADATA_CHARS = 512  # of a value, as OpenAI bounds it
 _WHOLE, _CUT = "completed", "incomplete"
 
 # What a response repeats of its request, and what stands there where the request says nothing.
@@ -72,7 +72,15 @@ def _routes(context: ServerContext) -> list[Route]:
         first, rest = await first_of(http, parts)
         return EventStream(_stream(response, first, rest), context.limits)
 
-    return [Route("/v1/responses", responses, methods=["POST"])]
+    async def input_tokens(http: Request) -> Response:
+        request = read_response_request(await read_fields(http, context.limits), context.limits)
+        num_tokens = await while_connected(http, context.input_tokens(request.chat))
+        return JsonReply(input_tokens_json(num_tokens))
+
+    return [
+        Route("/v1/responses", responses, methods=["POST"]),
+        Route("/v1/responses/input_tokens", input_tokens, methods=["POST"]),
+    ]
 
 
 class _Response:
@@ -133,12 +141,11 @@ class _Response:
             name: usual if values.get(name) is None else values[name]
             for name, usual in _REPEATED.items()
         }
-        if request.left_out:
+        if request.chat.warning:
             given = repeated["metadata"]
-            warning = f"Not run here, so left out: {', '.join(request.left_out)}"
             repeated["metadata"] = {
                 **(given if isinstance(given, dict) else {}),
-                "medusa_warning": warning[:_METADATA_CHARS],
+                "medusa_warning": request.chat.warning,
             }
         return {
             "id": self._id,
