@@ -110,7 +110,7 @@ class DraftBox(QComboBox):
             self.clear()
             self.addItem(self.tr("none"), None)
             for row, (item, reason) in enumerate(found, start=1):
-                add_entry(self, item.name, item, engine_text(reason))
+                add_entry(self, item.title, item, engine_text(reason))
                 self.setItemData(row, self.itemText(row), Qt.ItemDataRole.ToolTipRole)
                 if not reason and str(item.folder) == chosen:
                     self.setCurrentIndex(row)

@@ -67,7 +67,7 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
     if item.folder == loaded:
         words = QCoreApplication.translate("Library", "{0} · loaded").format(words)
     fit = fit_words(item.config, item.heads, budget) or item.problem or "–"
-    return (item.name, words, fit, on_disk(item.nbytes))
+    return (item.title, words, fit, on_disk(item.nbytes))
 
 
 def reading_cells(path: Path) -> tuple[str, ...]:

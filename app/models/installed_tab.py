@@ -263,7 +263,7 @@ class InstalledTab(QWidget):
         item = self.chosen
         if item is None or item.config is None:
             note = "" if item is None else item.problem or installed_note(item)
-            subject = None if item is None else Subject(item.name, note, None, HeadsShape())
+            subject = None if item is None else Subject(item.title, note, None, HeadsShape())
             self.details.show_subject(subject)
             self.details.verdict_label.clear()
             self.proposal.hide()
@@ -274,7 +274,7 @@ class InstalledTab(QWidget):
         self.proposal.show_proposal(item, proposed, has_card(self._budget))
         self.details.show_subject(
             Subject(
-                item.name,
+                item.title,
                 str(item.folder),
                 item.config,
                 self.heads_box.shape,
@@ -297,7 +297,7 @@ class InstalledTab(QWidget):
             if not ignores_plan:
                 return
         ready = next((one for one in ready_choices() if one.model_dir == item.folder), None)
-        wanted = ready or ModelChoice(item.name.rpartition("/")[2], item.folder)
+        wanted = ready or ModelChoice(item.title.rpartition("/")[2], item.folder)
         heads = self.heads_box.chosen
         adapter = self.adapter_box.chosen
         options = replace(
@@ -323,7 +323,7 @@ class InstalledTab(QWidget):
         item = self.chosen
         if item is None:
             return
-        self.status_label.setText(self.tr("Verifying {0}: reading every byte…").format(item.name))
+        self.status_label.setText(self.tr("Verifying {0}: reading every byte…").format(item.title))
         try:
             problems = await self._library.verify(item)
         except MedusaError as error:
@@ -331,7 +331,7 @@ class InstalledTab(QWidget):
             return
         self.status_label.setText(
             self.tr("{0}: {1}. Download it again to mend it.").format(
-                item.name, "; ".join(problems)
+                item.title, "; ".join(problems)
             )
             if problems
             else self.tr("Verified: all files are intact.")
@@ -343,9 +343,9 @@ class InstalledTab(QWidget):
             return
         is_loaded = item.folder == self._loaded
         question = (
-            self.tr("Delete {0} ({1})?").format(item.name, on_disk(item.nbytes))
+            self.tr("Delete {0} ({1})?").format(item.title, on_disk(item.nbytes))
             if item.found.is_cached
-            else self.tr("Remove {0} from the list?").format(item.name)
+            else self.tr("Remove {0} from the list?").format(item.title)
         )
         loaded = self.tr("It is loaded now: the built-in model takes its place.")
         loaded = loaded if is_loaded else ""
@@ -363,9 +363,9 @@ class InstalledTab(QWidget):
         self._library.forget_downloads(item)
         await self.refresh()
         self.status_label.setText(
-            self.tr("{0} is deleted: {1} are free again.").format(item.name, on_disk(freed))
+            self.tr("{0} is deleted: {1} are free again.").format(item.title, on_disk(freed))
             if item.found.is_cached
-            else self.tr("{0} is off the list; its files stay.").format(item.name)
+            else self.tr("{0} is off the list; its files stay.").format(item.title)
         )
 
     def _reveal(self) -> None:

@@ -120,7 +120,7 @@ class KnownModels(QObject):
                 fitting = [h for h, reason in offered_heads if not reason and h.may_pay]
                 own = item.folder if item.kind is InstalledKind.MERGED else None
                 heads_dir = fitting[0].folder if fitting else own
-                name = item.name.rpartition("/")[2]
+                name = item.title.rpartition("/")[2]
                 offered = ModelChoice(name, item.folder, heads_dir)
                 self._choices.setdefault(
                     item.folder, offered.drafted_by(self._settings.values.draft_models)

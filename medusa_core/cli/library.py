@@ -89,19 +89,21 @@ def run_list(args: argparse.Namespace) -> int:
         return 0
     if not installed:
         print(f"nothing is installed in {_cache_dir(args)}")
-    width = max(map(len, (*(one.name for one in installed), *own_models())))
+    width = max(map(len, (*(one.title for one in installed), *own_models())))
     for one in installed:
         revision = one.revision[:8] or "folder"
         kind = one.contents.kind.value
         state = "complete" if one.is_complete else "; ".join(one.contents.problems)
-        print(f"{one.name:{width}}  {kind:7}  {_size(one.nbytes):>10}  {revision:8}  {state}")
+        size, file = _size(one.nbytes), "" if one.title == one.name else f"  {one.name}"
+        print(f"{one.title:{width}}  {kind:7}  {size:>10}  {revision:8}  {state}{file}")
     for name in own_models():
         print(f"{name:{width}}  comes with the program")
-    paths = {one.name: one.path for one in installed}
+    by_name = {one.name: one for one in installed}
     for pairing in pairings(installed):
-        own = heads_made_for(paths[pairing.target.name])
+        target = by_name[pairing.target.name]
+        own = heads_made_for(target.path)
         is_none = own is None and not pairing.matches
-        print(f"\nheads for {pairing.target.name}:" + (" none installed" if is_none else ""))
+        print(f"\nheads for {target.title}:" + (" none installed" if is_none else ""))
         if own is not None:
             print(f"  {HeadsFit.MADE_FOR.value:16} {own.name}: comes with the program")
         for match in pairing.matches:
@@ -233,6 +235,7 @@ def _cache_dir(args: argparse.Namespace) -> Path:
 def _as_json(one: InstalledRevision) -> dict[str, Any]:
     return {
         "name": one.name,
+        "title": one.title,
         "path": str(one.path),
         "revision": one.revision,
         "refs": list(one.refs),

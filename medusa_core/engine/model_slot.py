@@ -253,7 +253,7 @@ def _describe(
         context_tokens=target.config.context_tokens,
         vocab_size=target.config.vocab_size,
         dtype=target.precision.name,
-        quant=target.formats.linears.name,
+        quant=target.format_name,
         plan=target.plan,
         device=str(target.precision.device),
         drafters=tuple(

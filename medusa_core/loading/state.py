@@ -29,6 +29,7 @@ from medusa_core.messages import (
     cluster_of,
     device_here,
 )
+from medusa_core.system.files.gguf import SUFFIX
 
 log = logging.getLogger(__name__)
 
@@ -200,7 +201,8 @@ class ModelState:
         """The model that was asked for; or, where that failed, the one from before."""
         if event.request_id != self._load_id and self.status.phase is Phase.LOADING:
             return None  # another one was asked for meanwhile
-        self.choice = self._loads[event.request_id]
+        self.choice = _named_as_loaded(self._loads[event.request_id], event)
+        self._loads[event.request_id] = self.choice
         # Where the one from before is back, it stays known why the other one isn't here.
         failed = None if event.request_id == self._load_id else self.status.failed
         self.status = ModelStatus(Phase.READY, loaded=event, failed=failed)
@@ -222,3 +224,11 @@ class ModelState:
             return None
         self._race_id = self._make_id()
         return Race(SESSION, self._race_id)
+
+
+def _named_as_loaded(choice: ModelChoice, loaded: ModelLoaded) -> ModelChoice:
+    """A GGUF file that is known by its file's name is called as its metadata says from now on."""
+    is_unnamed = choice.name.removesuffix(SUFFIX) == choice.model_dir.stem
+    if is_unnamed and choice.model_dir.suffix == SUFFIX and choice.options.adapter_dir is None:
+        return replace(choice, name=loaded.name)
+    return choice

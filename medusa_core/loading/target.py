@@ -87,6 +87,12 @@ class Target:
         return f"Runs through transformers, {how}."
 
     @property
+    def format_name(self) -> str:
+        """The format of its linear layers: GGUF's name of the mix where they are as in the file."""
+        name, config = self.formats.linears.name, self.config
+        return config.file_type if config.file_type and name == config.quantization else name
+
+    @property
     def num_sessions(self) -> int:
         """How many conversations have room for a whole context at once."""
         return self.caches.num_rows // whole_rows(self.config.context_tokens)

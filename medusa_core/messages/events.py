@@ -61,7 +61,8 @@ class ModelLoaded(Message):
         context_tokens: Longest prompt plus answer.
         vocab_size: Rows of the target's output projection.
         dtype: Name of the compute dtype.
-        quant: Weight format of the blocks' linear layers.
+        quant: Weight format of the blocks' linear layers; GGUF's name of the mix, such as Q4_K_M,
+            where they are as in the file.
         plan: Where the device's memory goes.
         device: Torch device name.
         drafters: The drafters that can run on it, the default first.

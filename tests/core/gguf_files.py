@@ -24,6 +24,7 @@ def write_as_gguf(
     kind: str,
     pre: str = "qwen2",
     others: Mapping[str, str] = MappingProxyType({}),
+    name: str = "",
 ) -> Path:
     """Write a folder's model, its matrices of one type.
 
@@ -33,9 +34,12 @@ def write_as_gguf(
         kind: GGUF's name of the type, in lower case.
         pre: How its tokenizer splits texts.
         others: Types of some parts, by the last part of their names.
+        name: What the metadata calls the model; empty for nothing.
     """
     config = ModelFiles.open(model_dir).config
     writer = open_writer(config, to)
+    if name:
+        writer.add_name(name)
     _add_tokenizer(writer, model_dir, config.eos_token_ids, pre)
     for name, tensor in tensors_of(model_dir, config):
         of_part = others.get(name.split(".")[-2], kind)

@@ -181,12 +181,13 @@ def test_a_small_card_takes_finer_files_in_4_bits() -> None:
 @pytest.fixture(scope="module")
 def mixed(pebbles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Values in another type than queries and keys, as in files called Q4_K_M."""
-    path = tmp_path_factory.mktemp("mixed") / "mixed.gguf"
+    path = tmp_path_factory.mktemp("mixed") / "mixed-q4_k_m.gguf"
     return write_as_gguf(demo_model()[0], path, "q4_0", others={"attn_v": "q8_0", "output": "f16"})
 
 
 def test_parts_of_several_types_are_one_layer(mixed: Path) -> None:
     target = load_target(mixed, None)
+    assert target.format_name == "Q4_K_M", "as the library calls the file"
     exact = load_target(mixed, None, LoadOptions("float64", formats=WeightFormats("fp64")))
     assert isinstance(target.runner, NativeRunner)
     assert target.weights_bytes <= target.plan.weights_bytes <= 1.01 * target.weights_bytes

@@ -41,6 +41,24 @@ def loaded(state: ModelState, drafters: tuple[DrafterChoice, ...]) -> Calibrate:
     return follows
 
 
+@pytest.mark.parametrize(
+    ("name", "path", "shown"),
+    [
+        ("x-q4_0.gguf", "x-q4_0.gguf", EXAMPLE.name),
+        ("x-q4_0", "x-q4_0.gguf", EXAMPLE.name),
+        ("Tiny Chat Q4_0", "x-q4_0.gguf", "Tiny Chat Q4_0"),
+        ("tiny", "tiny", "tiny"),
+    ],
+)
+def test_a_file_that_is_known_by_its_name_is_called_as_its_metadata_says_once_it_is_loaded(
+    name: str, path: str, shown: str
+) -> None:
+    state = ModelState(ModelChoice(name, Path(path)))
+    loaded(state, CHOICES)
+    assert state.choice.name == shown
+    assert state.choice.model_dir == Path(path)
+
+
 def test_behind_the_step_costs_drafters_race_and_the_fastest_becomes_the_first(
     tmp_path: Path,
 ) -> None:

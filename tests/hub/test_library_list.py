@@ -26,6 +26,7 @@ from medusa_core.hub.library.library_remove import (
     remove,
 )
 from medusa_core.hub.library.library_verify import verify
+from tests.core.gguf_files import write_as_gguf
 from tests.core.tiny import random_heads, random_weights, write_heads, write_tiny
 from tests.hub.installed import MODEL, OTHER_SHA, SHA, SPEC, add_revision, snapshot_of, truncate
 
@@ -44,6 +45,27 @@ def test_models_and_heads_of_the_cache_are_listed_and_paired(cache: Path) -> Non
 def test_sizes_agree_with_huggingface_hub(cache: Path) -> None:
     known = {repo.repo_id: repo.size_on_disk for repo in scan_cache_dir(cache).repos}
     assert {one.name: one.nbytes for one in list_installed(cache)} == known
+
+
+def test_files_are_called_as_their_metadata_says_and_told_apart_by_their_types(
+    tmp_path: Path,
+) -> None:
+    folder = write_tiny(tmp_path / "tiny", SPEC)
+    q8, q4 = (
+        write_as_gguf(folder, tmp_path / f"x-{kind}.gguf", kind, name="Tiny Chat")
+        for kind in ("q8_0", "f16")
+    )
+    (alone,) = list_installed(tmp_path / "none", [q8])
+    assert (alone.name, alone.title) == ("x-q8_0.gguf", "Tiny Chat")
+    both = list_installed(tmp_path / "none", [q8, q4])
+    assert [one.title for one in both] == ["Tiny Chat F16", "Tiny Chat Q8_0"]
+    assert find_installed([alone], "tiny chat") == find_installed([alone], "x-q8_0.gguf") == alone
+    assert find_installed(both, "Tiny Chat Q8_0").path == q8
+    (tmp_path / "other").mkdir()
+    copy = tmp_path / "other" / "y-q8_0.gguf"
+    copy.write_bytes(q8.read_bytes())
+    same = list_installed(tmp_path / "none", [q8, copy])
+    assert [one.title for one in same] == ["x-q8_0.gguf", "y-q8_0.gguf"]
 
 
 def test_kinds_are_told_apart(tmp_path: Path) -> None:

@@ -72,18 +72,27 @@ def find_named(name: str) -> Path | None:
         return _gguf_of(snapshot, repo, quant)
     if snapshot is not None:
         return snapshot
-    known = {one.casefold(): its_path for one, its_path in loadable_models().items()}
+    found = _loadable()
+    known = {one.casefold(): its_path for one, its_path in _by_name(found).items()}
+    titles = {one.title.casefold(): one.path for one in found}
     wanted = name.casefold()
     if wanted == FIRST_MODEL_FILE[0]:  # as `pull` and the documents call it
         return first_model_file()
-    return known.get(wanted) or known.get(wanted.removesuffix(SUFFIX))
+    return known.get(wanted) or known.get(wanted.removesuffix(SUFFIX)) or titles.get(wanted)
 
 
 def loadable_models() -> Mapping[str, Path]:
     """The models that can be loaded, by their names: those of `list`, and those of the program."""
+    return _by_name(_loadable())
+
+
+def _by_name(found: Sequence[InstalledRevision]) -> dict[str, Path]:
+    return {one.name.removesuffix(SUFFIX): one.path for one in found} | own_models()
+
+
+def _loadable() -> list[InstalledRevision]:
     found = list_installed(settings_from(os.environ).cache_dir, folder_list().read())
-    shown = {one.name.removesuffix(SUFFIX): one.path for one in found if is_loadable(one)}
-    return shown | own_models()
+    return [one for one in found if is_loadable(one)]
 
 
 def own_models() -> dict[str, Path]:

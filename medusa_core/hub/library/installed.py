@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,6 +53,7 @@ class InstalledRevision:
         nbytes: Its bytes on disk; what revisions share counts for each.
         is_cached: It lies in the shared cache, from where it can be removed.
         owner: The other program that it belongs to; empty for none.
+        title: What people are shown: a GGUF file's name of its model, else the name.
     """
 
     name: str
@@ -62,6 +64,7 @@ class InstalledRevision:
     nbytes: int
     is_cached: bool
     owner: str = ""
+    title: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -95,7 +98,8 @@ def list_installed(
             seen.add(one.path.resolve())
             shown = _installed(one.name, one.path, "", (), False)
             found.append(replace(shown, owner=one.owner))
-    return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.revision)))
+    titled = _with_distinct_titles(found)
+    return tuple(sorted(titled, key=lambda one: (one.name.casefold(), one.revision)))
 
 
 def find_installed(
@@ -105,17 +109,19 @@ def find_installed(
 
     Args:
         installed: From `list_installed`.
-        name: Repository, name or path of a folder.
+        name: Repository, name or path of a folder; or a title.
         revision: Branch, tag, or the beginning of a commit; may be empty if there is but one.
 
     Raises:
         RequestError: There is none, or more than one.
     """
+    installed = tuple(installed)
     named = [
         one
         for one in installed
         if name.casefold() == one.name.casefold() or Path(name).absolute() == one.path.absolute()
     ]
+    named = named or [one for one in installed if name.casefold() == one.title.casefold()]
     fitting = [one for one in named if revision in one.refs or one.revision.startswith(revision)]
     if len(fitting) > 1 and not revision:
         # What programs get that ask for no revision.
@@ -142,6 +148,25 @@ def pairings(installed: Iterable[InstalledRevision]) -> tuple[Pairing, ...]:
 def repo_folder(cache_dir: Path, name: str) -> Path:
     """Where the cache keeps a repository."""
     return cache_dir / (_PREFIX + name.replace("/", "--"))
+
+
+def _with_distinct_titles(found: Sequence[InstalledRevision]) -> list[InstalledRevision]:
+    """Tell files of one model apart: by their mix of types, else by their own names."""
+    by_type = [
+        replace(one, title=f"{one.title} {one.contents.quantization}".strip()) if is_shared else one
+        for one, is_shared in _with_shared_titles(found)
+    ]
+    return [
+        replace(one, title=one.name) if is_shared else one
+        for one, is_shared in _with_shared_titles(by_type)
+    ]
+
+
+def _with_shared_titles(
+    found: Sequence[InstalledRevision],
+) -> list[tuple[InstalledRevision, bool]]:
+    counts = Counter(one.title.casefold() for one in found)
+    return [(one, bool(one.contents.title) and counts[one.title.casefold()] > 1) for one in found]
 
 
 def size_of(folder: Path) -> int:
@@ -177,7 +202,14 @@ def _revisions(repo: Path) -> Iterator[InstalledRevision]:
         why = "a download that isn't finished" if unfinished else "no files"
         nbytes = sum(path.lstat().st_size for path in repo.glob("blobs/*"))
         yield InstalledRevision(
-            name, repo, "", (), Contents(ContentsKind.UNKNOWN, "", (why,)), nbytes, True
+            name,
+            repo,
+            "",
+            (),
+            Contents(ContentsKind.UNKNOWN, "", (why,)),
+            nbytes,
+            True,
+            title=name,
         )
 
 
@@ -241,14 +273,17 @@ def _installed(
 ) -> InstalledRevision:
     contents = look_into(path, name)
     if is_cached and path.is_dir() and (lost := _lost(path)):
-        contents = Contents(
-            contents.kind,
-            contents.storage,
-            (*contents.problems, lost),
-            contents.target,
-            contents.heads,
-        )
-    return InstalledRevision(name, path, revision, refs, contents, size_of(path), is_cached)
+        contents = replace(contents, problems=(*contents.problems, lost))
+    return InstalledRevision(
+        name,
+        path,
+        revision,
+        refs,
+        contents,
+        size_of(path),
+        is_cached,
+        title=contents.title or name,
+    )
 
 
 def _lost(snapshot: Path) -> str:

@@ -182,6 +182,7 @@ class Installed:
 
     Attributes:
         name: Repository or folder.
+        title: What people are shown: a GGUF file's name of its model, else the name.
         folder: Where its files are.
         kind: What it is good for.
         nbytes: Bytes on disk.
@@ -196,6 +197,7 @@ class Installed:
     """
 
     name: str
+    title: str
     folder: Path
     kind: InstalledKind
     nbytes: int
@@ -455,7 +457,9 @@ class Library:
     def built_in(self) -> tuple[Installed, ...]:
         """Models that are here without a download; they can't be deleted."""
         return tuple(
-            replace(_shown(at_folder(one.model_dir)), name=one.name, is_built_in=True)
+            replace(
+                _shown(at_folder(one.model_dir)), name=one.name, title=one.name, is_built_in=True
+            )
             for one in ready_choices()
         )
 
@@ -621,6 +625,7 @@ def _shown(found: FoundInstalled) -> Installed:
     heads = found.contents.heads
     return Installed(
         name=found.name,
+        title=found.title,
         folder=found.path,
         kind=kind,
         nbytes=found.nbytes,

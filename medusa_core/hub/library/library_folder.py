@@ -33,6 +33,7 @@ from medusa_core.hub.library.pairing import (
     target_facts,
 )
 from medusa_core.models.checkpoints.gguf_config import config_of
+from medusa_core.models.checkpoints.gguf_naming import file_type, model_name
 from medusa_core.models.family import family_registry
 from medusa_core.models.lora.adapter_shape import (
     adapter_problems,
@@ -75,6 +76,8 @@ class Contents:
         problems: What it lacks before it can be loaded, for people.
         target: Sizes of the target in it.
         heads: Sizes of the heads in it; None too where they are a pickle.
+        title: What a GGUF file's metadata calls the model; empty for others.
+        quantization: GGUF's name of the file's mix of types, such as Q4_K_M; may be empty.
     """
 
     kind: ContentsKind
@@ -82,6 +85,8 @@ class Contents:
     problems: tuple[str, ...]
     target: TargetFacts | None = None
     heads: HeadsFacts | None = None
+    title: str = ""
+    quantization: str = ""
 
 
 def look_into(folder: Path, name: str = "") -> Contents:
@@ -120,7 +125,15 @@ def _gguf(path: Path, name: str) -> Contents:
     problems: list[str] = []
     heads = _own_heads(path, name, problems) if _may_hold_heads(gguf.tensors) else None
     kind = ContentsKind.TARGET if heads is None else ContentsKind.MERGED
-    return Contents(kind, "gguf", tuple(problems), target_facts(name, sizes), heads)
+    return Contents(
+        kind,
+        "gguf",
+        tuple(problems),
+        target_facts(name, sizes),
+        heads,
+        model_name(gguf),
+        file_type(gguf),
+    )
 
 
 def _gguf_heads(path: Path, name: str) -> Contents:

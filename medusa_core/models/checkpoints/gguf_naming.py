@@ -17,6 +17,7 @@ _TYPE = re.compile(
     r"(?<![A-Z0-9])([IT]?Q\d_(?:K(?:_[SML])?|NL|XXS|XS|[SM01])|MXFP4|BF16|F16|F32)(?![A-Z0-9])",
     re.IGNORECASE,
 )
+_USELESS = frozenset({"model", "models", "gguf", "hf", "output", "merged", "final", "checkpoint"})
 # By `general.file_type`.
 _FILE_TYPES = {
     0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K",
@@ -30,17 +31,19 @@ _FILE_TYPES = {
 def model_name(gguf: Gguf) -> str:
     """What the model is called: as its maker says, else as its file is.
 
-    A name that only tells of a stage of its training, where the file's name says what it is,
-    isn't taken.
+    A name that says nothing, such as "Model", is made of what the maker says of its parts. A name
+    that only tells of a stage of its training, where the file's name says what it is, isn't taken.
     """
     file_name = _PART.sub("", gguf.path.stem)
-    full_name = " ".join(_printable(gguf.text("general.name").rpartition("/")[2]).split())
-    words = full_name.split(" ")
-    while len(words) > 1 and words[-1].casefold() in _FORMATS:
-        words.pop()
-    name = " ".join(words)[:_MOST_CHARS].strip()
+    base_name = _one_line(gguf.text("general.basename"))
+    name = _without_formats(_one_line(re.split(r"[/\\]", gguf.text("general.name"))[-1]))
+    if base_name and _is_useless(name) and not _is_useless(base_name):
+        parts = (gguf.text("general.size_label"), gguf.text("general.finetune"))
+        name = _without_formats(_one_line(" ".join((base_name, *parts)).replace("-", " ")))
+    elif _is_useless(name) and not _is_useless(file_name):
+        name = ""
     of_file, stage = _words(file_name), _words(gguf.text("general.finetune"))
-    is_named = bool(of_file & _words(gguf.text("general.basename")))
+    is_named = bool(of_file & _words(base_name))
     return file_name if not name or (is_named and stage and not of_file & stage) else name
 
 
@@ -53,8 +56,22 @@ def file_type(gguf: Gguf) -> str:
     return "" if match is None else match[1].upper()
 
 
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text[: 4 * _MOST_CHARS])
+def _without_formats(name: str) -> str:
+    """A name without the formats that a model was made from, at the end of it."""
+    words = name.split(" ")
+    while len(words) > 1 and words[-1].casefold() in _FORMATS:
+        words.pop()
+    return " ".join(words)[:_MOST_CHARS].strip()
+
+
+def _is_useless(name: str) -> bool:
+    """Whether a name is only what converters and trainers call folders."""
+    return all(word in _USELESS or word.isdigit() for word in re.findall(r"\w+", name.casefold()))
+
+
+def _one_line(text: str) -> str:
+    shown = (char if char.isprintable() else " " for char in text[: 4 * _MOST_CHARS])
+    return " ".join("".join(shown).split())
 
 
 def _words(text: str) -> set[str]:
