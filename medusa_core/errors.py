@@ -40,6 +40,7 @@ MedusaError
 │   └── StageLostError    one of them doesn't answer any more
 ├── StorageError          a database of ours can't be opened, read or written
 ├── ConversationFileError a file of conversations can't be read or written
+│   └── UnknownKindError  it is no conversation of a program that is known here
 ├── AttachmentError       a file whose text can't be attached to a message
 ├── PromptFileError       a file of prompts can't be read
 ├── PresetError           settings under a name that can't be read, changed or written
@@ -264,6 +265,10 @@ class StorageError(MedusaError):
 
 class ConversationFileError(MedusaError):
     """A file of conversations that can't be read or written."""
+
+
+class UnknownKindError(ConversationFileError):
+    """A value is no conversation of a program that is known here."""
 
 
 class AttachmentError(MedusaError):

@@ -27,7 +27,7 @@ def test_escape_stops_an_answer_before_its_first_token(qtbot: QtBot, open_fake: 
     assert len(engine.of_kind(Cancel)) == 1
     answer = window.chat.answers[0]
     assert not answer.has_text
-    assert figure_texts(answer)[-1] == "stopped"
+    assert figure_texts(answer) == ("Stopped before the first word",)
     engine.gate.set()
     ask(qtbot, window, "next")
     # What was never answered is not told to the model again.

@@ -124,7 +124,7 @@ def test_a_bad_line_fails_alone(folders: Folders, tmp_path: Path) -> None:
             {"id": "who", "messages": [{"role": "nobody", "content": "a"}]},
             {"id": True, "prompt": "a"},
             {"prompt": "without a name"},
-            {"id": "no question", "messages": [{"role": "system", "content": "a"}]},
+            {"id": "system alone", "messages": [{"role": "system", "content": "a"}]},
             {"id": "long", "prompt": "word " * 600},
             '{"id": "half", "prompt": "\\ud800"}',
         ],
@@ -133,8 +133,8 @@ def test_a_bad_line_fails_alone(folders: Folders, tmp_path: Path) -> None:
     assert main(arguments(folders, prompts, out)) == 0
     rows = rows_of(out)
     answered = {line_id for line_id, row in rows.items() if row["error"] is None}
-    assert answered == {"good", "twice", 10}
-    assert {2, "line 5", "empty", "both", "who", 9, "no question", "long", 13} == {*rows} - answered
+    assert answered == {"good", "twice", 10, "system alone"}
+    assert {2, "line 5", "empty", "both", "who", 9, "long", 13} == {*rows} - answered
     assert all(set(row) == {*BatchRow._fields} for row in rows.values())
     assert all(rows[line_id]["num_tokens"] > 0 for line_id in answered)
 

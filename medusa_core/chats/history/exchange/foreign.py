@@ -15,7 +15,7 @@ from medusa_core.chats.history.exchange.grown import (
     without_hidden,
 )
 from medusa_core.chats.history.exchange.our_json import Json
-from medusa_core.errors import ConversationFileError
+from medusa_core.errors import UnknownKindError
 
 _HINT = "Choose a file of conversations: ours, ChatGPT's conversations.json, or one of LM Studio."
 _ROLES = ("system", "user", "assistant")
@@ -35,10 +35,6 @@ def is_lm_studio(raw: Any) -> bool:
             isinstance(m, dict) and isinstance(m.get("versions"), list) for m in raw["messages"]
         )
     )
-
-
-class UnknownKindError(ConversationFileError):
-    """A value is no conversation of a program that is known here."""
 
 
 def unknown() -> UnknownKindError:

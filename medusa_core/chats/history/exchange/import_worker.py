@@ -18,7 +18,6 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 import fastjsonschema
 
 from medusa_core.chats.history.exchange.foreign import (
-    UnknownKindError,
     from_chatgpt,
     from_lm_studio,
     is_chatgpt,
@@ -32,7 +31,7 @@ from medusa_core.chats.history.exchange.our_json import (
     conversation_validator,
 )
 from medusa_core.chats.history.exchange.pieces import JsonPieces
-from medusa_core.errors import ConversationFileError
+from medusa_core.errors import ConversationFileError, UnknownKindError
 from medusa_core.system.sandbox.channel import (
     limit_process,
     open_channel,
