@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.measurements import Measurements
 from medusa_core.engine.model_slot import ModelSlot
 from medusa_core.engine.open_requests import OpenRequests
-from medusa_core.engine.prefix_cache import PrefixCache
+from medusa_core.engine.prefix_cache import PrefixCache, PrefixMatch, PrefixPendingError
 from medusa_core.engine.scheduler import Scheduler, StepResult
 from medusa_core.engine.session import Session
 from medusa_core.engine.sessions import Sessions
@@ -69,13 +69,16 @@ class Executor:
         self._failures = Failures(self._send)
         self._model = ModelSlot(self._send, is_cancelled, self._evict)
         self._sessions = Sessions(self._busy_ids)
-        self._prefixes = PrefixCache(self._sessions)
+        self._prefixes = PrefixCache(self._sessions, self._prompts_being_read)
         self._measurements = Measurements(
             self._model, self._send, self._fail, lambda: bool(self._sessions.ids)
         )
         self._scheduler = Scheduler()
         self._running: list[Generation] = []
         self._waiting: list[Generate] = []
+        # Begin when another answer has read what their prompts begin with, too.
+        self._held: list[Generate] = []
+        self._pending: dict[str, PrefixMatch] = {}  # by session
         self._background: list[Generate] = []  # begins when nothing else is answered
         self._lacks_room = False  # for the first of these
         self._may_evict = True
@@ -85,7 +88,8 @@ class Executor:
     def has_work(self) -> bool:
         has_background = bool(self._background) and not self._lacks_room
         in_spare_time = has_background or self._measurements.has_work
-        return bool(self._running or self._waiting or self._ended or in_spare_time)
+        is_asked = bool(self._running or self._waiting or self._held)
+        return is_asked or self._ended or in_spare_time
 
     def handle(self, command: Command) -> None:
         """Carry out a command; whatever fails becomes a `Failed` event."""
@@ -111,6 +115,7 @@ class Executor:
             self._ended = self._lacks_room = False
             self._measurements.retry()
             self._begin_waiting()
+        self._begin_held()
         if not self._running:
             with self._without_eviction():
                 if not self._begin_background():
@@ -195,7 +200,7 @@ class Executor:
         Raises:
             MedusaError: It can't be given.
         """
-        if any(one.session_id == command.session_id for one in self._waiting):
+        if any(one.session_id == command.session_id for one in (*self._waiting, *self._held)):
             raise _busy()
         if command.is_background:
             self._background.append(command)
@@ -206,11 +211,37 @@ class Executor:
         self._interrupt_background()
         try:
             self._begin(command)
+        except PrefixPendingError as error:
+            self._hold(command, error.prefix)
         except OutOfMemoryError:
             if not self._running:
                 raise
             log.info("an answer waits for room in the cache")
             self._waiting.append(command)
+
+    def _hold(self, command: Generate, pending: PrefixMatch) -> None:
+        self._held.append(command)
+        self._pending[command.session_id] = pending
+
+    def _begin_held(self) -> None:
+        """Begin those whose prefix has been read meanwhile."""
+        if self._pending:  # those that were stopped need nothing any more
+            self._pending = {one.session_id: self._pending[one.session_id] for one in self._held}
+        for command in list(self._held):
+            if self._prefixes.is_over(self._pending[command.session_id]):
+                self._held.remove(command)
+                del self._pending[command.session_id]
+                try:
+                    self._generate(command)
+                except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
+                    self._fail(command, error)
+
+    def _prompts_being_read(self) -> dict[str, Sequence[int]]:
+        return {
+            one.request.session_id: one.prefill.prompt_ids
+            for one in self._running
+            if one.is_reading
+        }
 
     def _begin_waiting(self) -> None:
         """Begin what waited, in its order, as far as there is room."""
@@ -218,6 +249,8 @@ class Executor:
             command = self._waiting.pop(0)
             try:
                 self._begin(command)
+            except PrefixPendingError as error:
+                self._hold(command, error.prefix)
             except OutOfMemoryError as error:
                 if self._running:
                     self._waiting.insert(0, command)
@@ -305,7 +338,7 @@ class Executor:
         if self._measurements.cancel(command.request_id):
             return
         ids = (command.session_id, command.request_id)
-        for queue in (self._waiting, self._background):
+        for queue in (self._waiting, self._held, self._background):
             for waiting in queue:
                 if (waiting.session_id, waiting.request_id) == ids:
                     queue.remove(waiting)
@@ -319,7 +352,7 @@ class Executor:
 
     def _close_session(self, command: CloseSession) -> None:
         self._ended = True
-        for queue in (self._waiting, self._background):
+        for queue in (self._waiting, self._held, self._background):
             for waiting in [one for one in queue if one.session_id == command.session_id]:
                 queue.remove(waiting)
                 self._fail(waiting, Cancelled("This conversation was closed."))
@@ -332,7 +365,7 @@ class Executor:
         trim_heap()
 
     def _cancel_all(self) -> None:
-        for queue in (self._waiting, self._background):
+        for queue in (self._waiting, self._held, self._background):
             while queue:
                 self._fail(queue.pop(0), Cancelled("This was stopped before it began."))
         while self._running:  # a device that is lost by one of them ends them all
@@ -373,6 +406,7 @@ class Executor:
         """Forget the model with all that lives in it. Returns the bytes that it had taken."""
         self._measurements.clear()
         self._sessions.clear()
+        self._pending.clear()
         return self._model.free()
 
     def _fail_in(self, generation: Generation, error: BaseException) -> None:
@@ -391,9 +425,10 @@ class Executor:
         self._failures.report(command, error)
         if self._failures.is_lost:
             running = (one.request for one in self._running)
-            lost = (*running, *self._waiting, *self._background)
+            lost = (*running, *self._waiting, *self._held, *self._background)
             self._running.clear()
             self._waiting.clear()
+            self._held.clear()
             self._background.clear()
             for request in lost:
                 self._failures.report_lost(request)

@@ -7,14 +7,17 @@ conversations in the place of blocks: all of them together are the cache.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from medusa_core.engine.session import Session
 from medusa_core.engine.sessions import Sessions
 from medusa_core.errors import OutOfMemoryError
+from medusa_core.speculation.drafters.source import num_common
 
 log = logging.getLogger(__name__)
+
+_LEAST_PENDING = 256  # tokens that are worth waiting for until another answer has read them
 
 
 class PrefixMatch(NamedTuple):
@@ -29,16 +32,59 @@ class PrefixMatch(NamedTuple):
     num_tokens: int
 
 
+class PrefixPendingError(Exception):
+    """Another answer is reading what a prompt begins with: begin when it has.
+
+    Attributes:
+        prefix: That answer's conversation, and the number of tokens that both prompts begin with.
+    """
+
+    def __init__(self, prefix: PrefixMatch) -> None:
+        super().__init__()
+        self.prefix = prefix
+
+
+def _nothing_is_read() -> Mapping[str, Sequence[int]]:
+    return {}
+
+
 class PrefixCache:
     """Gives a prompt the longest prefix that any conversation has cached."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        reading: Callable[[], Mapping[str, Sequence[int]]] = _nothing_is_read,
+    ) -> None:
         """Look for prefixes in some conversations.
 
         Args:
             sessions: The conversations; those that are being answered count, too.
+            reading: Returns the prompts that are being read, by the ids of their sessions.
         """
-        self._sessions = sessions
+        self._sessions, self._reading = sessions, reading
+
+    def is_over(self, pending: PrefixMatch) -> bool:
+        """Whether what was waited for has been read, or isn't any more."""
+        is_read = pending.session.kv.length >= pending.num_tokens
+        return is_read or all(session is not pending.session for session, _ in self._readers())
+
+    def _readers(self) -> list[tuple[Session, Sequence[int]]]:
+        found = ((self._sessions.get(name), ids) for name, ids in self._reading().items())
+        return [(session, ids) for session, ids in found if session is not None]
+
+    def _check_pending(self, session: Session, prompt_ids: Sequence[int], num_cached: int) -> None:
+        """Refuse to read what another answer is reading.
+
+        Raises:
+            PrefixPendingError: It is much.
+        """
+        for other, ids in self._readers():
+            if other is session or other.cache_salt != session.cache_salt:
+                continue
+            common = num_common(prompt_ids[:-1], list(ids))
+            if other.kv.length < common and common - num_cached >= _LEAST_PENDING:
+                raise PrefixPendingError(PrefixMatch(other, common))
 
     def find(self, session: Session, prompt_ids: Sequence[int]) -> PrefixMatch | None:
         """Find who shares more of a prompt than its own conversation does.
@@ -76,8 +122,11 @@ class PrefixCache:
 
         Raises:
             OutOfMemoryError: Answers that are being written leave no room for it.
+            PrefixPendingError: Another answer is reading much of the prompt; nothing was changed.
         """
         match = self.find(session, prompt_ids)
+        num_cached = session.num_reusable(prompt_ids) if match is None else match.num_tokens
+        self._check_pending(session, prompt_ids, num_cached)
         if match is None:
             grow()
             return

@@ -34,6 +34,10 @@ class Sessions:
         """The sessions."""
         return tuple(self._by_id.values())
 
+    def get(self, session_id: str) -> Session | None:
+        """Return a session, if it is there."""
+        return self._by_id.get(session_id)
+
     def pop(self, session_id: str) -> Session | None:
         """Take a session out, if it is there: so it can't be evicted."""
         return self._by_id.pop(session_id, None)

@@ -13,13 +13,24 @@ from medusa_core.engine.session import Session
 from medusa_core.errors import OutOfMemoryError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import GenerateSettings, GenerationDone, LoadOptions, WeightFormats
+from medusa_core.messages import (
+    Cancel,
+    Failed,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadModel,
+    LoadOptions,
+    ModelLoaded,
+    WeightFormats,
+)
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.states import RecurrentStates
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.source import num_common
-from tests.core.conftest import LoadTarget
+from tests.core.conftest import Folders, LoadTarget
 from tests.core.conversations import SYSTEM, Conversations, asks
+from tests.core.engine_harness import EngineHarness
 from tests.core.laws import Run, decode
 from tests.core.targets import FAMILIES, TARGET_NAMES, folder_of, options_of
 from tests.core.test_native_families import FULLEST, wide_peer
@@ -408,6 +419,37 @@ def test_a_wrong_state_is_noticed(
 
     monkeypatch.setattr(RecurrentStates, "truncate", no_cut)
     assert not answers_equal(open_all(target))
+
+
+# At the same time ----
+
+
+def test_prompts_that_come_at_once_are_read_once(folders: Folders) -> None:
+    engine = EngineHarness()
+    try:
+        options = LoadOptions("float32", "cpu", context_tokens=1024, sessions=6)
+        command = LoadModel("", engine.name_request(), *folders["pebble"], options)
+        assert isinstance(engine.load(command), ModelLoaded)
+        settings = replace(GREEDY, max_new_tokens=6)
+        messages = {name: asks(f"Question {name}?", system=SYSTEM * 5) for name in "abcdef"}
+        for name, turns in messages.items():
+            engine.submit(Generate(name, name, turns, settings))
+        engine.submit(Cancel("c", "c"))
+        ends = [engine.wait(name, GenerationDone, Failed) for name in messages]
+        answers = [end for end in ends if isinstance(end, GenerationDone)]
+        assert len(answers) >= 5
+        shares = [done.num_cached_tokens / done.num_prompt_tokens for done in answers]
+        assert sum(share > 0.9 for share in shares) >= 4
+        for name in "df":
+            request = engine.name_request()
+            engine.submit(Generate(request, request, messages[name], settings, cache_salt=name))
+            fresh, done = (engine.wait(one, GenerationDone) for one in (request, name))
+            assert isinstance(fresh, GenerationDone)
+            assert isinstance(done, GenerationDone)
+            assert fresh.num_cached_tokens == 0
+            assert done.token_ids == fresh.token_ids
+    finally:
+        engine.close()
 
 
 # Common prefixes ----------------------------------------------------------------------------------
