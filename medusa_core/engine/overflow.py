@@ -1,7 +1,7 @@
 """Which part of a conversation the model reads where the whole is too long.
 
 Where messages are left out, everything behind them moves, and the model must read it anew. So a cut
-goes down to 70 % of the context at once, and the turns that follow keep it: it is found by going
+goes down to half of the context at once, and the turns that follow keep it: it is found by going
 through the conversation turn by turn, as it grew, and depends on nothing else.
 """
 
@@ -16,7 +16,7 @@ from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Cut, GenerateSettings, Overflow, Role
 
-_LEFT_AFTER_CUT = 0.7  # of the context
+_LEFT_AFTER_CUT = 0.5  # of the context: what is left is read again, so it should last for turns
 _LEAST_ROOM = 1 / 8  # of the context, for an answer
 _BEGINNING = 1 / 4  # of the context, which `middle` keeps
 _SURELY_TOO_LONG = 1.25  # of the context, by estimate: then the whole needn't be counted exactly
