@@ -86,6 +86,10 @@ class EmptyState(QWidget):
             is_wide = index == len(prompts) - 1 and index % 2 == 0  # the last of an odd number
             self._grid.addWidget(button, index // 2, index % 2, 1, 2 if is_wide else 1)
 
+    def show_card(self, card: QWidget) -> None:
+        """Show something below the suggested prompts, until whoever made it takes it away."""
+        self._column.insertWidget(self._column.indexOf(self._models_button), card)
+
     def show_hint(self, is_shown: bool) -> None:
         """Explain what this is, or no longer."""
         self._hint.setVisible(is_shown)

@@ -19,11 +19,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.engine_texts import error_text
+from app.models.proposal_card import proposal_words
 from app.models.suggestion import (
     fit_words,
     fits,
     in_order,
-    suggested,
+    proposed,
 )
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
@@ -131,9 +132,11 @@ class ModelStep(WelcomeStep):
         self.offers = in_order([o for o in library.catalog() if fits(o, budget)], budget)
         self.note.clear()
         self._show(budget)
-        best = suggested(self.offers, budget)
+        best = proposed(self.offers, budget)
         if best is not None:
             self.table.selectRow(1 + self.offers.index(best))
+            words = proposal_words(best, 0.0, 0.0)
+            self.note.setText(self.tr("Proposed for this computer: {0}").format(words))
 
     async def _look(self, library: Library) -> None:
         try:

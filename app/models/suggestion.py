@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.models.outlook import OutlookQuery, answer_to
 from app.widgets.sizes import (
     loaded_as,
     verdict,
 )
-from medusa_core.api import Budget, ModelConfig, PairOffer, plan_least, recommend
-from medusa_core.messages import HeadsShape
+from medusa_core.api import Budget, Forecast, ModelConfig, PairOffer, plan_least, recommend
+from medusa_core.messages import Fit, HeadsShape
 
 # What a processor reads for every token in a fraction of a second.
 _QUICK_BYTES = 4 * 10**9
@@ -69,5 +70,34 @@ def suggested(offers: Sequence[PairOffer], budget: Budget | None) -> PairOffer |
     return max(quick, key=lambda one: (not one.is_earlier, one.download_bytes))
 
 
+def proposed(offers: Sequence[PairOffer], budget: Budget) -> PairOffer | None:
+    """The offer to propose to everybody: nothing is asked for it, and it leaves room in memory."""
+    free = [one for one in offers if not one.is_gated and not one.is_pickled]
+    roomy = [one for one in free if _is_roomy(one, budget)]
+    return suggested(in_order(roomy or free, budget), budget)
+
+
+def _is_roomy(offer: PairOffer, budget: Budget) -> bool:
+    if offer.config is None:
+        return False
+    best = recommend(offer.config, offer.heads, budget)
+    return best is not None and best.plan.fit is Fit.FITS
+
+
 def _is_quick(offer: PairOffer) -> bool:
     return offer.download_bytes <= _QUICK_BYTES
+
+
+def expected_speed(offer: PairOffer, budget: Budget) -> float:
+    """Tokens a second of a model on a device, as Models forecasts them; 0 where that is unknown.
+
+    Raises:
+        MedusaError: The device can't be measured.
+    """
+    if offer.config is None:
+        return 0.0
+    choice = recommend(offer.config, offer.heads, budget)
+    if choice is None:
+        return 0.0
+    answer = answer_to(OutlookQuery(offer.config, offer.heads, None, choice, budget, None, ""))
+    return answer.tokens_per_s if isinstance(answer, Forecast) else 0.0

@@ -71,6 +71,7 @@ class Preferences:
         shows_panel: The side panel is open.
         has_seen_welcome: The page of the first start was shown.
         has_declined_first_model: The user does without the model of the first start.
+        download_mb_per_s: Speed of the last download; 0 before the first one.
         seen_version: The version whose news the user knows; empty before the first start.
         shows_panel: The side panel is open.
         shortcuts: Keys of commands, by their names, where they aren't the usual ones.
@@ -224,6 +225,7 @@ class Preferences:
     )
     has_declined_first_model: bool = setting(ToggleKind(), False)
     has_seen_welcome: bool = setting(ToggleKind(), False)
+    download_mb_per_s: float = setting(NumberKind(0, 100_000, 0.1, ""), 0.0)
     seen_version: str = setting(TextKind(r"[\w.+-]{0,40}"), "")
     shows_panel: bool = setting(ToggleKind(), False)
     shortcuts: Mapping[str, str] = setting(RecordKind(_texts_from, dict), make_default=dict)

@@ -313,6 +313,7 @@ async def _serve_user(application: Application) -> int:
             loop.add_signal_handler(number, application.window.close)
     application.first_paint.painted.connect(application.window.dialogs.greet_once)
     application.first_paint.painted.connect(application.window.first_model.offer_once)
+    application.first_paint.painted.connect(application.window.proposal.watch)
     application.first_paint.painted.connect(application.window.dialogs.go_on_with_batch)
     application.open()
     offering = asyncio.ensure_future(_offer_models(application))

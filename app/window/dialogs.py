@@ -54,10 +54,12 @@ class Dialogs(QObject):
     Signals:
         batch_ended: A batch (a `BatchJob`) is done, or has failed.
         training_ended: A training (a `HeadsTraining`) is done, or has failed.
+        fetch_requested: A model (a `PairOffer`) is to be downloaded in the background.
     """
 
     batch_ended = Signal(object)
     training_ended = Signal(object)
+    fetch_requested = Signal(object)
 
     def __init__(self, parts: WindowParts) -> None:
         super().__init__(parts.window)
@@ -380,6 +382,10 @@ class Dialogs(QObject):
             self.models.follow_settings()
 
     def _download(self, offer: PairOffer) -> None:
+        """Download in the background, unless the user must agree to convert pickled heads first."""
+        if not offer.is_pickled:
+            self.fetch_requested.emit(offer)
+            return
         self.show_models()
         if self.models is not None:
             self.models.download(offer)

@@ -77,6 +77,10 @@ class KnownModels(QObject):
         """The models that can be changed to."""
         return (*self._choices.values(), *self._remote_choices())
 
+    def choice_at(self, folder: Path) -> ModelChoice | None:
+        """The offered model in this folder or file; None where none is offered there."""
+        return self._choices.get(folder)
+
     def list_endpoints(self) -> None:
         """Offer what connected machines have now; a model of one that is gone answers no more."""
         remote = self._keeper.choice.remote

@@ -44,6 +44,7 @@ from app.window.geometry import Panels, WindowState
 from app.window.job_notices import JobNotices
 from app.window.known_models import KnownModels
 from app.window.parts import WindowParts
+from app.window.proposal import Proposal
 from app.window.remedies import Remedies
 from medusa_core.api import Endpoints, Places, is_trace
 from medusa_core.chats.presets import Presets
@@ -87,6 +88,7 @@ class MainWindow(QMainWindow):
         dialogs: Settings, model manager and what else is around the chat.
         remedies: What helps against failures.
         first_model: Offers the model of the first start where it isn't here.
+        proposal: Proposes a good model to who chats with a very small one.
         notices: Says what has ended while the user looks elsewhere.
         wants_restart: The application is to start again once the window is closed.
 
@@ -158,6 +160,8 @@ class MainWindow(QMainWindow):
         self.remedies = Remedies(parts, self.dialogs.show_diagnostics)
         self.notices = JobNotices(parts, self.dialogs)
         self.first_model = FirstModel(parts)
+        self.proposal = Proposal(parts)
+        self.dialogs.fetch_requested.connect(self.proposal.fetch)
         self.commands.add((*WindowCommands(parts, self.dialogs).all(), self.first_model.command()))
         self._state = (
             None if places is None else WindowState(self, places.state, _panels(self.insight))

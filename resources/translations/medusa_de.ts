@@ -3872,6 +3872,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Dieser Block-Entwerfer hat Teile, die nicht unterstützt werden.</translation>
     </message>
     <message>
+        <source>This cache can&apos;t share rows.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>This can&apos;t be asked of a model of another machine.</source>
         <translation>Das kann man ein Modell eines anderen Rechners nicht fragen.</translation>
     </message>
@@ -7642,6 +7646,26 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <source>GGUF files (*.gguf)</source>
         <translation>GGUF-Dateien (*.gguf)</translation>
     </message>
+    <message>
+        <source>about {0}</source>
+        <translation>etwa {0}</translation>
+    </message>
+    <message>
+        <source>{0} to {1}</source>
+        <translation>{0} bis {1}</translation>
+    </message>
+    <message>
+        <source>{0} to download ({1})</source>
+        <translation>{0} herunterzuladen ({1})</translation>
+    </message>
+    <message>
+        <source>about {0} tokens/s (an estimate)</source>
+        <translation>etwa {0} Token/s (geschätzt)</translation>
+    </message>
+    <message>
+        <source>drafter: {0}</source>
+        <translation>Vorschläge: {0}</translation>
+    </message>
 </context>
 <context>
     <name>LibraryDialog</name>
@@ -7911,6 +7935,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>GGUF-Datei öffnen…</translation>
     </message>
     <message>
+        <source>Proposed for this computer: {0}</source>
+        <translation>Für diesen Computer vorgeschlagen: {0}</translation>
+    </message>
+    <message>
         <source>Ready</source>
         <translation>Bereit</translation>
     </message>
@@ -8176,6 +8204,53 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Cancel</source>
         <translation>Abbrechen</translation>
+    </message>
+</context>
+<context>
+    <name>ProposalCard</name>
+    <message>
+        <source>Progress of the download</source>
+        <translation>Fortschritt des Downloads</translation>
+    </message>
+    <message>
+        <source>Download</source>
+        <translation>Herunterladen</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Chat with it</source>
+        <translation>Damit chatten</translation>
+    </message>
+    <message>
+        <source>Not now</source>
+        <translation>Nicht jetzt</translation>
+    </message>
+    <message>
+        <source>Proposed for this computer: {0}</source>
+        <translation>Für diesen Computer vorgeschlagen: {0}</translation>
+    </message>
+    <message>
+        <source>A larger model would answer better. Offline mode is on: {0} can&apos;t be had.</source>
+        <translation>Ein größeres Modell würde besser antworten. Der Offline-Modus ist an: {0} lässt sich nicht herunterladen.</translation>
+    </message>
+    <message>
+        <source>Try again</source>
+        <translation>Noch einmal versuchen</translation>
+    </message>
+    <message>
+        <source> · {0} left</source>
+        <translation> · noch {0}</translation>
+    </message>
+    <message>
+        <source>{0}: {1} of {2} are here{3}</source>
+        <translation>{0}: {1} von {2} sind da{3}</translation>
+    </message>
+    <message>
+        <source>{0} is here.</source>
+        <translation>{0} ist da.</translation>
     </message>
 </context>
 <context>

@@ -35,6 +35,7 @@ from tests.app.test_accessibility import faults
 STAYS = {
     *("model", "draft_models", "device"),
     *("has_read_hint", "has_seen_welcome", "has_declined_first_model", "seen_version"),
+    "download_mb_per_s",
 }
 OTHERS = {
     "theme": "dark",

@@ -1,0 +1,180 @@
+"""Proposes a good model for this computer to who chats with a very small one, and fetches it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject
+
+from app.chat.suggestions import is_small
+from app.i18n.engine_texts import error_text
+from app.window.parts import WindowParts
+from medusa_core.errors import MedusaError
+from medusa_core.loading.choice import ModelChoice
+
+# A window without a proposal starts faster.
+if TYPE_CHECKING:
+    from app.models.proposal_card import ProposalCard
+    from medusa_core.api import DownloadJob, Pair, PairOffer
+
+_LARGE_BYTES = 6 * 10**8
+log = logging.getLogger(__name__)
+
+
+class Proposal(QObject):
+    """Shows the proposal in an empty conversation; its download goes on while one chats.
+
+    Attributes:
+        card: What is shown; None while nothing is.
+    """
+
+    def __init__(self, parts: WindowParts) -> None:
+        super().__init__(parts.window)
+        self._parts = parts
+        self.card: ProposalCard | None = None
+        self._offer: PairOffer | None = None
+        self._job_id = -1
+        self._choice: ModelChoice | None = None
+        self._bytes_per_s = 0.0
+        self._has_looked = False
+        self._work: set[asyncio.Task[None]] = set()
+        parts.models.opened.connect(
+            lambda library: library.downloads.subscribe(self._take_download)
+        )
+
+    def watch(self) -> None:
+        """Propose a model as soon as a small one is loaded, once."""
+        self._parts.keeper.chosen.connect(self._look_once)
+        self._look_once()
+
+    def fetch(self, offer: PairOffer) -> None:
+        """Download a model in the background, and offer it once it is here."""
+        from medusa_core.api import JobState
+
+        library = self._parts.models.open_library()
+        if library is None:
+            return
+        if self._offer != offer or self.card is None:
+            self._make_card(offer)
+        assert self.card is not None  # made above
+        try:
+            job = library.downloads.add(offer.pair)
+            if job.state is JobState.FAILED:
+                library.downloads.resume(job.id)
+        except MedusaError as error:  # a full disk, which can't hold the list of downloads
+            self._parts.chat.errors.show_error(error.message, error.hint)
+            return
+        self._job_id = job.id
+        self._parts.page.add_card(self.card)
+        self.card.show_job(job)
+
+    def _look_once(self) -> None:
+        keeper = self._parts.keeper
+        loaded = keeper.status.loaded
+        if self._has_looked or loaded is None or not (is_small(loaded) or keeper.choice.is_demo):
+            return
+        self._has_looked = True
+        self._start(self.look())
+
+    async def look(self) -> None:
+        """Find what to propose, unless a larger model is here; a failure is only logged."""
+        from app.models.suggestion import expected_speed, proposed
+
+        library = self._parts.models.open_library()
+        if library is None or self.card is not None:
+            return
+        try:
+            if any(item.nbytes >= _LARGE_BYTES for item in await library.installed()):
+                return  # the user knows how to have larger models
+            budget = await library.budget(self._parts.model_bytes)
+            offer = proposed(library.catalog(), budget)
+            if offer is None or self.card is not None:
+                return
+            card = self._make_card(offer)
+            self._parts.page.empty.show_card(card)
+            if library.settings.is_offline:
+                card.say_offline()
+                return
+            card.propose(0.0, self._speed)
+            card.propose(await asyncio.to_thread(expected_speed, offer, budget), self._speed)
+        except MedusaError as error:
+            log.info("no model is proposed: %s", error_text(error))
+
+    @property
+    def _speed(self) -> float:
+        return 1e6 * self._parts.settings.values.download_mb_per_s
+
+    def _make_card(self, offer: PairOffer) -> ProposalCard:
+        from app.models.proposal_card import ProposalCard
+
+        self._close()
+        self._offer = offer
+        self.card = card = ProposalCard(offer, self._parts.appearance)
+        card.download_requested.connect(lambda: self.fetch(offer))
+        card.cancelled.connect(self._cancel)
+        card.load_requested.connect(self._load)
+        card.closed.connect(self._close)
+        return card
+
+    def _cancel(self) -> None:
+        library = self._parts.models.library
+        if library is not None:
+            library.downloads.cancel(self._job_id)
+        self._close()
+
+    def _take_download(self, job: DownloadJob) -> None:
+        from medusa_core.api import JobState
+
+        if job.state is JobState.DOWNLOADING and job.bytes_per_s:
+            self._bytes_per_s = job.bytes_per_s
+        if job.state is JobState.READY and self._bytes_per_s:
+            self._parts.settings.remember(download_mb_per_s=round(self._bytes_per_s / 1e6, 1))
+        if job.id != self._job_id or self.card is None:
+            return
+        if job.state is JobState.READY:
+            self._start(self._offer_to_load(job.pair))
+        elif job.state is JobState.CANCELLED:
+            self._close()
+        else:
+            self.card.show_job(job)
+
+    async def _offer_to_load(self, pair: Pair) -> None:
+        """List what has come among the models that can be changed to, and offer it."""
+        models = self._parts.models
+        library = models.library
+        assert library is not None  # it has fetched the model
+        try:
+            installed = await library.installed()
+        except MedusaError as error:
+            self._parts.chat.errors.show_error(error.message, error.hint)
+            return
+        models.list_installed(library, installed)
+        names = {pair.model, f"{pair.model}/{PurePosixPath(pair.file).stem}"}
+        found = next((item for item in installed if item.name in names), None)
+        self._choice = None if found is None else models.choice_at(found.folder)
+        if self._choice is not None and self.card is not None:
+            self.card.show_ready()
+        else:
+            self._close()  # whoever removed it meanwhile knows
+
+    def _load(self) -> None:
+        if self._choice is not None:
+            self._parts.keeper.load(self._choice)
+            self._parts.page.composer.setFocus()
+        self._close()
+
+    def _close(self) -> None:
+        if self.card is not None:
+            self.card.hide()
+            self.card.deleteLater()
+            self.card = None
+        self._job_id = -1
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
