@@ -27,6 +27,7 @@ from medusa_core.messages import (
     is_plausible_speed_up,
 )
 from medusa_core.models.advice import tried_sampling
+from medusa_core.models.text.fill_tokens import find_fill_tokens
 from medusa_core.models.text.reasoning_formats import with_token_ids
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.forced_text import GRAMMAR, source_infos
@@ -272,6 +273,7 @@ def _describe(
         reasoning=with_token_ids(target.template.reasoning, target.tokenizer),
         tool_calls=target.template.tool_calls,
         chat_template=target.template.source,
+        fill_tokens=find_fill_tokens(target.tokenizer),
         continues_text=target.template.continues_text,
         head_source=_head_source(target),
         speeds=speeds,

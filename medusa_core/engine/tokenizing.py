@@ -21,6 +21,8 @@ def tokenize(command: Tokenize, target: Target) -> Tokenized:
     tokenizer = target.tokenizer
     if command.token_ids:
         token_ids = transcript_of(command.token_ids, target).prompt_ids
+    elif command.is_literal:
+        token_ids = tokenizer.encode_literal(command.text)
     else:
         encode = tokenizer.encode_prompt if command.opens_prompt else tokenizer.encode
         token_ids = encode(command.text)

@@ -177,11 +177,13 @@ class Tokenize(Message):
         text: The text; special tokens written in it become themselves.
         token_ids: Tokens whose text is asked for instead.
         opens_prompt: Put the token that begins the model's prompts (BOS) before the text.
+        is_literal: Names of special tokens in the text are mere text.
     """
 
     text: str = ""
     token_ids: tuple[int, ...] = ()
     opens_prompt: bool = False
+    is_literal: bool = False
 
 
 Command = (

@@ -13,6 +13,7 @@ from medusa_core.messages.records import (
     Cut,
     DrafterChoice,
     DrafterSpeed,
+    FillTokens,
     GenerateSettings,
     Machine,
     MemoryPlan,
@@ -84,6 +85,7 @@ class ModelLoaded(Message):
         chat_template: Its template; empty where it has none.
         runner_note: How it runs where transformers runs it, for people; empty for families here.
         draft_model: Name of the smaller model that is loaded to draft for it; empty without one.
+        fill_tokens: How it fills text in; None where it can't.
         place: The machine on which it runs, for people; empty for this one. Of a model elsewhere
             nothing is known but its name and maybe its context: all numbers are 0.
     """
@@ -117,6 +119,7 @@ class ModelLoaded(Message):
     place: str = ""
     runner_note: str = ""
     draft_model: str = ""
+    fill_tokens: FillTokens | None = None
 
     @property
     def is_remote(self) -> bool:

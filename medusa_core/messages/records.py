@@ -417,6 +417,24 @@ class ReasoningFormat(NamedTuple):
 THINK_TAGS = ReasoningFormat()
 
 
+class FillTokens(NamedTuple):
+    """Tokens between the parts of a prompt for filling in the middle (FIM).
+
+    Attributes:
+        prefix: Before the text before the gap.
+        suffix: Before the text after the gap.
+        middle: Before the text that fills it.
+        file: Before the name and text of another file; −1 where there is none.
+        repository: Before a repository's name; −1 where there is none.
+    """
+
+    prefix: int
+    suffix: int
+    middle: int
+    file: int = -1
+    repository: int = -1
+
+
 class Advice(NamedTuple):
     """How the makers of a model advise to sample from it.
 

@@ -79,20 +79,25 @@ class ServerContext:
                     self.metrics.add(part)
                 yield part
 
-    async def tokenize(self, model: str, text: str, *, opens_prompt: bool) -> Tokenized:
+    async def tokenize(
+        self, model: str, text: str, *, opens_prompt: bool, is_literal: bool = False
+    ) -> Tokenized:
         """Which tokens are a text?
 
         Args:
             model: Id of the model; empty for the loaded one.
             text: The text.
             opens_prompt: Begin as the model's prompts do.
+            is_literal: Names of special tokens in the text are mere text.
 
         Raises:
             ApiError: The model can't be asked, or the text is too long.
         """
         if len(text) > self.limits.text_chars:
             raise bad_request(f"The text is longer than {self.limits.text_chars:,} characters.")
-        command = Tokenize(_SESSION, new_id(), text, opens_prompt=opens_prompt)
+        command = Tokenize(
+            _SESSION, new_id(), text, opens_prompt=opens_prompt, is_literal=is_literal
+        )
         return await self._with_model(model, self.client.tokenize(command))
 
     async def detokenize(self, model: str, token_ids: tuple[int, ...]) -> str:

@@ -69,7 +69,9 @@ def test_probabilities_of_a_completion_have_their_places(served: Served) -> None
     ("fields", "param"),
     [
         ({"echo": True}, "echo"),
-        ({"suffix": "the end"}, "suffix"),
+        ({"suffix": "the end"}, "suffix"),  # this model has no tokens for that
+        ({"suffix": "the end", "prompt": [1]}, "prompt"),
+        ({"grammar": "root ::= ("}, "grammar"),
         ({"best_of": 3}, "best_of"),
         ({"prompt": []}, "prompt"),
         ({"prompt": [["word"]]}, "prompt"),
@@ -221,3 +223,54 @@ def test_an_address_that_isnt_here_is_an_error_in_openais_form(served: Served) -
 def test_what_is_no_json_object_is_refused(served: Served, body: bytes) -> None:
     for path in ("/v1/chat/completions", "/v1/completions", "/tokenize", "/apply-template"):
         assert served.error(path, body, 400)["type"] == "invalid_request_error"
+
+
+def test_a_completion_in_llama_servers_form_is_the_same_text(served: Served) -> None:
+    expected = served.post(
+        "/v1/completions", {"prompt": PROMPT, "temperature": 0, "max_tokens": 12}
+    ).json()
+    body = {"prompt": PROMPT, "temperature": 0, "n_predict": 12}
+    whole = served.post("/completion", body).json()
+    assert whole["content"] == expected["choices"][0]["text"]
+    assert (whole["stop"], whole["stop_type"], whole["tokens_predicted"]) == (True, "limit", 12)
+    assert whole["tokens_evaluated"] == expected["usage"]["prompt_tokens"]
+    assert whole["timings"]["predicted_n"] == 12
+    lines = served.post("/completion", {**body, "stream": True}).text.splitlines()
+    *deltas, last = (json.loads(line.removeprefix("data: ")) for line in lines if line)
+    assert "".join(delta["content"] for delta in deltas) == whole["content"]
+    assert last["stop"]
+    assert not any(delta["stop"] for delta in deltas)
+
+
+def test_several_prompts_and_grammars_are_known_there_too(served: Served) -> None:
+    body = {"prompt": [PROMPT, "The king"], "n_predict": 4, "grammar": 'root ::= "yes"'}
+    assert [one["content"] for one in served.post("/completion", body).json()] == ["yes", "yes"]
+    wanted = {"prompt": PROMPT, "max_tokens": 8, "grammar": 'root ::= "no"'}
+    assert served.post("/v1/completions", wanted).json()["choices"][0]["text"] == "no"
+    assert served.error("/completion", {"n_predict": 4}, 400)["param"] == "prompt"
+
+
+def test_the_model_is_described_as_llama_server_does(served: Served) -> None:
+    found = served.get("/props").json()
+    listed = served.get("/v1/models").json()["data"][0]
+    assert found["model_alias"] == listed["id"] == MODEL
+    assert found["default_generation_settings"]["n_ctx"] == listed["context_length"]
+    assert "messages" in found["chat_template"]
+    assert "/" not in found["model_path"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({}, "input_suffix"),  # this model has no tokens for that
+        ({"input_prefix": "", "input_suffix": ""}, "input_prefix"),
+        ({"input_suffix": 7}, "input_suffix"),
+        ({"input_extra": [{"filename": "a"}]}, "input_extra.0.text"),
+        ({"input_extra": {}}, "input_extra"),
+    ],
+)
+def test_a_gap_that_cant_be_filled_is_refused_by_its_field(
+    served: Served, fields: dict[str, object], param: str
+) -> None:
+    body = {"input_prefix": "def f(", "input_suffix": "return x", "n_predict": 1, **fields}
+    assert served.error("/infill", body, 400)["param"] == param

@@ -82,6 +82,7 @@ _END_TEXTS = frozenset(
         *("<turn|>", "<|tool_response>"),  # of Gemma 4, which calls a tool and waits
         *("<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>", "[EOT]"),
         "<\uff5cend\u2581of\u2581sentence\uff5c>",
+        *("<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"),  # where code that is filled in ends
     }
 )
 _MESSAGE_END, _ANSWER_ENDS = "<|end|>", ("<|return|>", "<|call|>")

@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from medusa_core.server.api_error import bad_request
+from medusa_core import __version__
+from medusa_core.server.api_error import ApiError, bad_request
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_forms import openai_error
@@ -52,6 +53,23 @@ def _routes(context: ServerContext) -> list[Route]:
             raise bad_request(counted.lack, "messages")
         return JsonReply({"prompt": counted.prompt})
 
+    async def props(http: Request) -> Response:
+        facts, loaded = context.models.facts, context.models.loaded
+        if facts is None or loaded is None:
+            raise ApiError(503, "No model is loaded.", code="no_model")
+        return JsonReply(
+            {
+                "model_alias": loaded.model_id,
+                # A path would say more of this computer than a client needs.
+                "model_path": loaded.model_id if loaded.path is None else loaded.path.name,
+                "total_slots": context.limits.most_running,
+                "default_generation_settings": {"n_ctx": facts.context_tokens},
+                "chat_template": facts.chat_template,
+                "modalities": {"vision": False, "audio": False},
+                "build_info": f"medusa {__version__}",
+            }
+        )
+
     async def health(http: Request) -> Response:
         if context.models.is_lost:
             return JsonReply({"status": "engine lost"}, 503)
@@ -65,6 +83,7 @@ def _routes(context: ServerContext) -> list[Route]:
         Route("/tokenize", tokenize, methods=["POST"]),
         Route("/detokenize", detokenize, methods=["POST"]),
         Route("/apply-template", apply_template, methods=["POST"]),
+        Route("/props", props),
         Route("/health", health),
         Route("/metrics", metrics),
     ]

@@ -15,6 +15,7 @@ from medusa_core.chats.conversation import new_id
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import AnswerEnd, AnswerPart, ChatRequest, ScoredToken, TextDelta
 from medusa_core.server.choices import ChoiceParts, merged
+from medusa_core.server.constraints import Constraint, read_constraint
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_chat import seeded
@@ -39,13 +40,11 @@ from medusa_core.server.replies import (
     while_connected,
 )
 from medusa_core.server.sampling import read_max_tokens, read_settings, read_stops
+from medusa_core.server.text_prompts import GapPrompt, GivenPrompt, prompt_ids, read_prompts
 
 _USUAL_TOKENS = 16  # as OpenAI's API has it
 _MOST_LOGPROBS = 5
-_MOST_PROMPT_TOKENS = 1 << 20
 _DONE = "data: [DONE]\n\n"
-
-GivenPrompt = str | tuple[int, ...]
 
 
 class TextWish(NamedTuple):
@@ -67,7 +66,7 @@ class TextWish(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Continuation:
+class Continuation:
     """One answer as it grows.
 
     Attributes:
@@ -80,11 +79,19 @@ class _Continuation:
     tokens: list[ScoredToken] = field(default_factory=list)
     end: AnswerEnd | None = None
 
+    def add(self, part: AnswerPart) -> None:
+        """Take a part; a text has no calls."""
+        if isinstance(part, TextDelta):
+            self.text += part.text
+            self.tokens += part.tokens
+        elif isinstance(part, AnswerEnd):
+            self.end = part
+
 
 def _routes(context: ServerContext) -> list[Route]:
     async def completions(http: Request) -> Response:
         wish = read_text_wish(await read_fields(http, context.limits), context.limits)
-        requests = await while_connected(http, _requests(wish, context))
+        requests = await while_connected(http, text_requests(wish, context))
         parts = merged([context.answer(http, request) for request in requests])
         head = _TextHead(wish, context)
         if not wish.streams:
@@ -105,16 +112,10 @@ def read_text_wish(fields: Fields, limits: Limits) -> TextWish:
     max_tokens = read_max_tokens(fields, limits, "max_tokens", "max_completion_tokens", "n_predict")
     if not max_tokens and not fields.has("max_tokens") and not fields.has("n_predict"):
         max_tokens = _USUAL_TOKENS
-    settings, open_settings = read_settings(
-        fields, limits, max_tokens, read_stops(fields, limits, "stop")
-    )
+    constraint = read_constraint(fields, read_schema(fields))
     logprobs = fields.whole("logprobs", 0, _MOST_LOGPROBS)
-    request = ChatRequest(
-        model=fields.text("model"),
-        messages=(),
-        settings=settings,
-        open_settings=open_settings,
-        schema=read_schema(fields),
+    request = replace(
+        text_request(fields, limits, max_tokens, constraint),
         num_logprobs=-1 if logprobs is None else logprobs,
     )
     prompts = _prompts(fields, limits)
@@ -126,60 +127,64 @@ def read_text_wish(fields: Fields, limits: Limits) -> TextWish:
     return TextWish(request, prompts, count, streams, streams and options.flag("include_usage"))
 
 
+def text_request(
+    fields: Fields, limits: Limits, max_tokens: int, constraint: Constraint
+) -> ChatRequest:
+    """How a text is continued; its prompt is missing yet.
+
+    Args:
+        fields: The request.
+        limits: What it may cost.
+        max_tokens: Longest answer; 0 for what the context leaves.
+        constraint: What the answer must match.
+
+    Raises:
+        ApiError: A field has another type, or is out of range.
+    """
+    settings, open_settings = read_settings(
+        fields, limits, max_tokens, read_stops(fields, limits, "stop")
+    )
+    return ChatRequest(
+        model=fields.text("model"),
+        messages=(),
+        settings=settings,
+        open_settings=open_settings,
+        schema=constraint.schema,
+        grammar=constraint.grammar,
+    )
+
+
 def _refuse_unserved(fields: Fields) -> None:
     if fields.flag("echo"):
         raise fields.invalid("echo", "false: the prompt isn't repeated here")
-    if fields.text("suffix"):
-        raise fields.invalid("suffix", "left out: text is only continued here")
     best_of = fields.whole("best_of", 1, 1 << 10)
     if best_of is not None and best_of != (fields.whole("n", 1, 1 << 10) or 1):
         raise fields.invalid("best_of", "left out, or equal to `n`")
 
 
 def _prompts(fields: Fields, limits: Limits) -> tuple[GivenPrompt, ...]:
-    """One prompt or several, as text or as tokens."""
-    value = fields.values.get("prompt")
-    if isinstance(value, str):
-        return (value,)
-    found = fields.array("prompt", _MOST_PROMPT_TOKENS)
-    if not found:
-        raise fields.missing("prompt")
-    if _is_tokens(found):
-        return (tuple(found),)
-    if len(found) > limits.most_choices:
-        raise fields.invalid("prompt", f"a list of at most {limits.most_choices} prompts")
-    prompts: list[GivenPrompt] = []
-    for one in found:
-        if isinstance(one, str):
-            prompts.append(one)
-        elif isinstance(one, list) and _is_tokens(one):
-            prompts.append(tuple(one))
-        else:
-            raise fields.invalid("prompt", "a string, a list of tokens, or a list of these")
-    return tuple(prompts)
+    """The prompts; with a `suffix`, what is wanted is the text between."""
+    prompts, suffix = read_prompts(fields, limits), fields.text("suffix")
+    if not suffix:
+        return prompts
+    if not all(isinstance(prompt, str) for prompt in prompts):
+        raise fields.invalid("prompt", "text where `suffix` is given")
+    return tuple(GapPrompt(str(prompt), suffix) for prompt in prompts)
 
 
-def _is_tokens(values: list[Any]) -> bool:
-    return bool(values) and all(
-        isinstance(one, int) and not isinstance(one, bool) for one in values
-    )
+async def text_requests(wish: TextWish, context: ServerContext) -> tuple[ChatRequest, ...]:
+    """Make a request for each answer, its prompt as tokens of the model.
 
-
-async def _requests(wish: TextWish, context: ServerContext) -> tuple[ChatRequest, ...]:
-    """A request for each answer, its prompt as tokens of the model.
+    Args:
+        wish: What is asked.
+        context: What the routes work with.
 
     Raises:
         ApiError: The prompt is empty, or the model can't be loaded.
     """
     found: list[ChatRequest] = []
     for prompt in wish.prompts:
-        if isinstance(prompt, tuple):
-            token_ids = prompt
-        else:
-            model = wish.request.model
-            token_ids = (await context.tokenize(model, prompt, opens_prompt=True)).token_ids
-        if not token_ids:
-            raise ApiError(400, "The prompt is empty.", "prompt")
+        token_ids = await prompt_ids(context, wish.request.model, prompt)
         found += seeded(replace(wish.request, prompt_ids=token_ids), wish.num_choices)
     return tuple(found)
 
@@ -208,10 +213,10 @@ class _TextHead:
 
 async def _whole(head: _TextHead, count: int, parts: ChoiceParts) -> Mapping[str, Any]:
     """The answers in one object."""
-    answers = [_Continuation() for _ in range(count)]
+    answers = [Continuation() for _ in range(count)]
     async with aclosing(parts) as arriving:
         async for place, part in arriving:
-            _add(answers[place], part)
+            answers[place].add(part)
     ends = [one.end for one in answers if one.end is not None]
     choices = [
         {
@@ -225,19 +230,11 @@ async def _whole(head: _TextHead, count: int, parts: ChoiceParts) -> Mapping[str
     return {**head.as_json(), "choices": choices, "usage": usage(ends), **answer_figures(ends[0])}
 
 
-def _add(answer: _Continuation, part: AnswerPart) -> None:
-    if isinstance(part, TextDelta):
-        answer.text += part.text
-        answer.tokens += part.tokens
-    elif isinstance(part, AnswerEnd):
-        answer.end = part
-
-
 async def _chunks(
     head: _TextHead, count: int, first: tuple[int, AnswerPart], rest: ChoiceParts
 ) -> AsyncGenerator[str, None]:
     """The answers as events, each as it comes."""
-    answers = [_Continuation() for _ in range(count)]
+    answers = [Continuation() for _ in range(count)]
     try:
         async with aclosing(rest) as parts:
             yield _event(head, answers, *first)
@@ -253,10 +250,10 @@ async def _chunks(
     yield _DONE
 
 
-def _event(head: _TextHead, answers: list[_Continuation], place: int, part: AnswerPart) -> str:
+def _event(head: _TextHead, answers: list[Continuation], place: int, part: AnswerPart) -> str:
     """The event that a part of an answer becomes."""
     offset = len(answers[place].text)
-    _add(answers[place], part)
+    answers[place].add(part)
     choice: dict[str, Any] = {"index": place, "text": "", "logprobs": None, "finish_reason": None}
     extra: Mapping[str, Any] = {}
     if isinstance(part, TextDelta):
