@@ -141,6 +141,12 @@ class ChatPage(QWidget):
         self._show_context(text, is_warning=True)
         self._keys_label.hide()
 
+    def note_context(self, text: str) -> None:
+        """Say something about the context in passing."""
+        self._show_context(text, is_warning=False)
+        explain(self.context_label, text)
+        self._keys_label.hide()
+
     def show_panel(self, is_open: bool) -> None:
         """Open the side panel, or close it."""
         self.header.panel_button.setChecked(is_open)

@@ -48,6 +48,7 @@ class ContextMeter(QObject):
         self._conversation = conversation
         self._is_busy = is_busy
         self._pending = ""
+        self._has_draft = False
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
         self._wait.setInterval(WAIT_MS)
@@ -67,7 +68,7 @@ class ContextMeter(QObject):
             return
         composer = self._page.composer
         draft = with_attachments(composer.text.strip(), composer.files.attachments)
-        described = self._conversation()
+        described, self._has_draft = self._conversation(), bool(draft)
         question = (*described, ChatMessage(Role.USER, draft)) if draft else described
         self._pending = new_id()
         self._bridge.submit(
@@ -96,7 +97,13 @@ class ContextMeter(QObject):
             return
         self._page.show_context(counted.num_tokens, counted.context_tokens)
         self._panel.template.show_prompt(counted.prompt)
-        if counted.lack:
+        if counted.lack and not self._has_draft:
+            words = self.tr(
+                "The answer filled the model's memory ({0} tokens). Start a new chat, or go on: "
+                "the oldest part is left out."
+            )
+            self._page.note_context(words.format(f"{Number(counted.context_tokens):,}"))
+        elif counted.lack:
             self._page.warn_context(self.tr("Too long: {lack}").format(lack=counted.lack))
         elif counted.cut is not None:
             self._page.show_context(counted.num_read, counted.context_tokens, _cut(counted.cut))

@@ -240,7 +240,7 @@ class ChatController(QObject):
         self._page.conversation.follow_end()
         self._page.show_context(0, 0)
         self.meter.refresh()
-        self._page.strip.begin()
+        self._page.strip.begin(has_answers=bool(self.answers))
         self._page.composer.set_busy(self.is_busy)
         self._page.composer.setFocus()
         self.chat_started.emit()

@@ -214,11 +214,13 @@ class Insight(QObject):
         self._bridge.submit(command)
 
     def _announce_answer(self) -> None:
+        self.timeline.has_answers = bool(self._chat.answers)
         if self.equilibrium is not None:
             self.equilibrium.announce_answer()
 
     def _chat_started(self) -> None:
-        """A new conversation has begun: the panels begin anew, too."""
+        """Another conversation is shown: the panels begin anew, too."""
+        self.timeline.has_answers = bool(self._chat.answers)
         self.timeline.show(None)
         if self.equilibrium is not None:
             self.equilibrium.forget_conversation()

@@ -329,6 +329,8 @@ class StepsPanel(QWidget):
 
     def _description(self) -> str:
         track = self._timeline.track
+        if track is None and self._timeline.has_answers:
+            return self.tr("Steps of this answer aren't kept. Ask something to see steps.")
         if not len(self.figures) or track is None:
             return self.tr("No decoding steps yet: ask something.")
         described = describe_answer(self.figures, track.done, self._loaded())

@@ -17,6 +17,7 @@ class Timeline(QObject):
         track: The answer; None before the first.
         index: Index of the step in it.
         follows: The newest step is shown as it comes.
+        has_answers: The conversation has answers, whether or not their steps are kept.
         has_lost: Steps have left its buffer since it was looked at last.
 
     Signals:
@@ -36,6 +37,7 @@ class Timeline(QObject):
         self.track: Track | None = None
         self.index = 0
         self.follows = True
+        self.has_answers = False
         self._follows_next = True  # so it goes on with the next answer
         self._num_dropped = 0
         self._timer = QTimer(self)

@@ -105,9 +105,9 @@ class Transport(QWidget):
         step, track = timeline.step, timeline.track
         if step is None or track is None:
             lost = track is not None and track.num_dropped
-            self._label.setText(
-                self.tr("its steps left the buffer") if lost else self.tr("no steps yet")
-            )
+            words = self.tr("its steps left the buffer") if lost else self.tr("no steps yet")
+            is_unkept = track is None and timeline.has_answers
+            self._label.setText(self.tr("Steps of this answer aren't kept") if is_unkept else words)
         else:
             last = track[timeline.last].step
             self._label.setText(

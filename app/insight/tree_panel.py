@@ -264,6 +264,7 @@ class TreePanel(QWidget):
         if self.table_button.isChecked():
             self.table.show_layout(layout)
         else:
+            self.view.has_answers = self._timeline.has_answers
             self.view.show_layout(layout)
 
     def _layout(self) -> TreeLayout:

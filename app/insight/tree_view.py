@@ -21,6 +21,7 @@ ZOOM_STEP = 1.25
 _ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
 LEAST_EM = 9  # height; with less room the panel scrolls
 NOTHING = QT_TRANSLATE_NOOP("Insight", "No step to show yet: ask something.")
+UNKEPT = QT_TRANSLATE_NOOP("Insight", "Steps of this answer aren't kept: ask something.")
 _ZOOMS = {Qt.Key.Key_Plus: 1, Qt.Key.Key_Equal: 1, Qt.Key.Key_Minus: -1}
 LEAST_READABLE = 0.65  # a tree is shown whole down to this scale; beyond, it scrolls
 
@@ -31,6 +32,7 @@ class TreeView(QGraphicsView):
     Attributes:
         layout_shown: What is drawn.
         chosen: Index of the chosen node; −1 for none.
+        has_answers: The conversation has answers, of which no steps are kept.
 
     Signals:
         node_chosen: A node was chosen.
@@ -43,6 +45,7 @@ class TreeView(QGraphicsView):
         self._appearance = appearance
         self.layout_shown = TreeLayout()
         self.chosen = -1
+        self.has_answers = False
         self._fits = True
         scene = QGraphicsScene(self)
         scene.setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
@@ -166,7 +169,8 @@ class TreeView(QGraphicsView):
     def _clear_note(self) -> None:
         """Say why there is no tree."""
         words = self.scene().addText(
-            QCoreApplication.translate("Insight", NOTHING), self._appearance.scale.font()
+            QCoreApplication.translate("Insight", UNKEPT if self.has_answers else NOTHING),
+            self._appearance.scale.font(),
         )
         words.setDefaultTextColor(QColor(self._appearance.theme.muted))
         self.scene().setSceneRect(words.boundingRect())

@@ -30,6 +30,10 @@ def drafter_note(offer: PairOffer) -> str:
     sentences = [one for one in sentences if one]
     if nbytes := drafter.nbytes or offer.heads_bytes:
         sentences[-1] = f"{sentences[-1].removesuffix('.')} ({on_disk(nbytes)})."
+    if drafter.is_unverified:
+        sentences.append(
+            QCoreApplication.translate("Library", "Not verified: its makers describe it so.")
+        )
     if drafter.licence:
         licence = QCoreApplication.translate("Library", "Licence: {0}.")
         sentences.append(licence.format(drafter.licence))

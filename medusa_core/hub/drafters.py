@@ -95,6 +95,7 @@ class DrafterOffer:
         licence: Its licence; empty if unknown.
         is_gated: Its owner asks who you are.
         is_pickled: It is a pickle, which is converted once.
+        is_unverified: It is listed as its makers describe it, and wasn't tried here.
     """
 
     repo: str
@@ -105,6 +106,7 @@ class DrafterOffer:
     licence: str = ""
     is_gated: bool = False
     is_pickled: bool = False
+    is_unverified: bool = False
 
 
 def drafter_kind(name: str, tags: Iterable[str] = ()) -> str:

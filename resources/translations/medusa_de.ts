@@ -871,6 +871,10 @@
         <translation>Die Chatvorlage kann dieses Gespräch nicht schreiben.</translation>
     </message>
     <message>
+        <source>The answer filled the model&apos;s memory ({0} tokens). Start a new chat, or go on: the oldest part is left out.</source>
+        <translation>Die Antwort hat das Gedächtnis des Modells gefüllt ({0} Token). Beginnen Sie einen neuen Chat, oder machen Sie weiter: Der älteste Teil entfällt.</translation>
+    </message>
+    <message>
         <source>Too long: {lack}</source>
         <translation>Zu lang: {lack}</translation>
     </message>
@@ -7061,6 +7065,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Noch kein Schritt zu zeigen: Fragen Sie etwas.</translation>
     </message>
     <message>
+        <source>Steps of this answer aren&apos;t kept: ask something.</source>
+        <translation>Die Schritte dieser Antwort sind nicht aufgehoben: Fragen Sie etwas.</translation>
+    </message>
+    <message>
         <source>‹end of answer›</source>
         <translation>‹Ende der Antwort›</translation>
     </message>
@@ -7613,6 +7621,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>for {0}</source>
         <translation>für {0}</translation>
+    </message>
+    <message>
+        <source>Not verified: its makers describe it so.</source>
+        <translation>Nicht geprüft: So beschreiben ihn seine Macher.</translation>
     </message>
     <message>
         <source>Licence: {0}.</source>
@@ -9750,6 +9762,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>noch nichts</translation>
     </message>
     <message>
+        <source>Steps of this answer aren&apos;t kept. Ask something to see steps.</source>
+        <translation>Die Schritte dieser Antwort sind nicht aufgehoben. Fragen Sie etwas, um Schritte zu sehen.</translation>
+    </message>
+    <message>
         <source>No decoding steps yet: ask something.</source>
         <translation>Noch keine Schritte: Fragen Sie etwas.</translation>
     </message>
@@ -9815,6 +9831,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>no steps yet</source>
         <translation>noch keine Schritte</translation>
+    </message>
+    <message>
+        <source>Steps of this answer aren&apos;t kept</source>
+        <translation>Die Schritte dieser Antwort sind nicht aufgehoben</translation>
     </message>
     <message>
         <source>{0} {1}, {2:,} steps</source>
@@ -10229,6 +10249,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>no steps yet</source>
         <translation>noch keine Schritte</translation>
+    </message>
+    <message>
+        <source>Steps of this answer aren&apos;t kept</source>
+        <translation>Die Schritte dieser Antwort sind nicht aufgehoben</translation>
     </message>
     <message>
         <source>step {0:,} of {1:,}: {2}</source>

@@ -29,6 +29,7 @@ from medusa_core.messages import (
     ChatMessage,
     ContextCut,
     Count,
+    Counted,
     Cut,
     DrafterSpeed,
     Failed,
@@ -251,6 +252,27 @@ def test_the_meter_counts_while_typing_and_warns_before_sending(qtbot: QtBot, re
     window.page.composer.clear()
     window.page.settings_panel.system_edit.setPlainText("a b c d")
     qtbot.waitUntil(lambda: label.text() == "4 of 64 tokens")
+
+
+def test_a_context_that_an_answer_has_filled_offers_a_way_on_without_an_alarm(
+    qtbot: QtBot, ready: Ready
+) -> None:
+    window, engine = ready
+    label = window.page.context_label
+    lack = "The last message alone needs 64 tokens."
+
+    def count_too_long(command: Count) -> None:
+        ids = (command.session_id, command.request_id)
+        engine._tell(Counted(*ids, 64, 64, 64, None, lack, ""))
+
+    engine._count = count_too_long  # type: ignore[method-assign]
+    window.chat.meter.refresh()
+    qtbot.waitUntil(lambda: label.text().startswith("The answer filled"))
+    assert "(64 tokens). Start a new chat, or go on" in label.text()
+    assert not label.property("warns")
+    window.page.composer.set_text("one two three")
+    qtbot.waitUntil(lambda: label.text() == f"Too long: {lack}")
+    assert label.property("warns")
 
 
 def test_the_template_shows_what_the_model_reads_and_a_mistake_in_it(

@@ -86,6 +86,11 @@ def test_the_catalog_names_drafters_for_its_models() -> None:
     for one in (one for drafters in offers.values() for one in drafters):
         assert one.kind in DRAFTER_KINDS
         assert not one.repo or drafter_kind(one.repo) == one.kind
+    untried = [one for one in offers["Qwen3 4B"] if one.is_unverified]
+    assert {one.kind for one in untried} == {"dflash", "dspark"}
+    for drafters in offers.values():  # those that were tried are offered first
+        flags = [one.is_unverified for one in drafters]
+        assert flags == sorted(flags)
     for entry in read_catalog():  # a pair's heads are among them
         repos = [one.repo for one in offers[entry.title]]
         assert not entry.pair.heads or entry.pair.heads in repos

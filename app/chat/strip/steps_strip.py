@@ -73,7 +73,7 @@ class StepsStrip(QFrame):
         self._appearance = appearance
         self._tally = StepTally(appearance.legend)
         self._marks: list[Mark] = []  # of the model's heads
-        self._is_small = False
+        self._is_small = self._has_answers = False
         self._bars = StepBars(appearance)
         self._heads = HeadBars(appearance)
         self.speed_label = _label(self.tr(SPEED))
@@ -130,8 +130,13 @@ class StepsStrip(QFrame):
         """Show and tell that tokens are marked like this."""
         self.marks_box.setCurrentIndex(self.marks_box.findData(marking))
 
-    def begin(self) -> None:
-        """Forget the last answer."""
+    def begin(self, *, has_answers: bool = False) -> None:
+        """Forget the last answer.
+
+        Args:
+            has_answers: The conversation has answers, of which no steps are kept.
+        """
+        self._has_answers = has_answers
         self._tally = StepTally(self._appearance.legend)
         self._show()
 
@@ -192,7 +197,10 @@ class StepsStrip(QFrame):
             mean=f"{Number(tally.mean_acceptance_length):.2f}"
         )
         self.speed_label.setText(speed if tally.num_steps else "")
-        self.mean_label.setText(mean if tally.num_steps else self.tr("no steps yet"))
+        none = self.tr("no steps yet")
+        if self._has_answers:
+            none = self.tr("Steps of this answer aren't kept")
+        self.mean_label.setText(mean if tally.num_steps else none)
         self._bars.setAccessibleDescription(
             self.tr("{0} {1}, {2:,} steps")
             .format(self.speed_label.text(), self.mean_label.text(), Number(tally.num_steps))

@@ -73,7 +73,13 @@ def published_drafters(names: Iterable[str]) -> tuple[DrafterOffer, ...]:
     known = tuple(names)
     entries = [one for one in _read()["drafters"] if any(same_model(one["for"], n) for n in known)]
     return tuple(
-        DrafterOffer(one["repo"], one["kind"], one["for"], is_pickled=bool(one.get("is_pickled")))
+        DrafterOffer(
+            one["repo"],
+            one["kind"],
+            one["for"],
+            is_pickled=bool(one.get("is_pickled")),
+            is_unverified=bool(one.get("is_unverified")),
+        )
         for one in entries
     )
 

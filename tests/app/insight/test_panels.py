@@ -31,6 +31,7 @@ from medusa_core.messages import LoadModel
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import Script
+from tests.app.history.conftest import OpenSaved, open_saved  # noqa: F401
 
 CONTROLS = (
     QAbstractButton,
@@ -193,3 +194,29 @@ def test_a_panels_title_parts_it_from_the_window_and_closes_it(
     assert panel.window() is window
     title.close_button.click()
     assert not panel.isVisible()
+
+
+def test_a_chat_whose_steps_are_not_kept_says_so(
+    qtbot: QtBot,
+    open_saved: OpenSaved,  # noqa: F811
+) -> None:
+    window, _ = open_saved()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    window, _ = open_saved()
+    wait_ready(qtbot, window)
+    insight = window.insight
+    insight.open_tree()
+    insight.open_steps()
+    assert insight.tree is not None
+    assert insight.steps is not None
+    assert insight.tree.transport.text == "no steps yet"
+    assert window.history is not None
+    window.history.open_last()
+    unkept = "Steps of this answer aren't kept"
+    qtbot.waitUntil(lambda: insight.tree.transport.text == unkept)
+    assert window.page.strip.mean_label.text() == unkept
+    assert insight.steps._description().startswith(unkept)
+    window.chat.new_chat()
+    assert window.page.strip.mean_label.text() == "no steps yet"
+    assert insight.tree.transport.text == "no steps yet"
