@@ -31,6 +31,7 @@ from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
 from app.widgets.numbers import Number
+from app.widgets.typed import types_text
 from medusa_core.chats.presets import Presets
 from medusa_core.messages import ModelLoaded
 
@@ -38,7 +39,6 @@ KEYS_NOTE = QT_TRANSLATE_NOOP("ChatPage", "Enter sends · Shift+Enter starts a n
 CONTEXT_NOTE = QT_TRANSLATE_NOOP(
     "ChatPage", "Tokens of this chat and your message, out of the most that the model can read."
 )
-_KEYPAD = Qt.KeyboardModifier.KeypadModifier
 PANEL_EM, LEAST_PANEL_EM = 20, 13
 MOST_PANEL = 0.5  # of the page's width
 
@@ -118,8 +118,7 @@ class ChatPage(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """What is typed anywhere in the chat goes to where one writes."""
-        held = event.modifiers() & ~(Qt.KeyboardModifier.ShiftModifier | _KEYPAD)
-        if event.text().isprintable() and event.text() and not held:
+        if types_text(event):
             self.composer.setFocus()
             self.composer.edit.insertPlainText(event.text())
         else:

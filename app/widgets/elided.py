@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
@@ -15,6 +15,8 @@ from PySide6.QtWidgets import (
     QToolButton,
     QWidget,
 )
+
+from app.widgets.typed import types_text
 
 _LEAST_CHARS = 4
 _END = Qt.TextElideMode.ElideRight
@@ -101,6 +103,12 @@ class ElidedBox(QComboBox):
         margin = 2 * self.fontMetrics().height()
         self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + margin)
         super().showPopup()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if types_text(event) and event.key() != Qt.Key.Key_Space:
+            event.ignore()  # what is typed is meant for the message, and chooses nothing here
+        else:
+            super().keyPressEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         if self.hasFocus():

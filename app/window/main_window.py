@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QMainWindow, QSplitter
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
+from PySide6.QtWidgets import QLineEdit, QMainWindow, QPlainTextEdit, QSplitter, QTextEdit
 
 from app.chat.chat_page import ChatPage
 from app.chat.compose.composer import files_of
@@ -32,6 +32,7 @@ from app.settings.preferences import Preferences
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
 from app.widgets.dropping import accept_copy
+from app.widgets.typed import types_text
 from app.window.commands.table import CommandTable
 from app.window.commands.window_commands import (
     MENU,
@@ -177,6 +178,7 @@ class MainWindow(QMainWindow):
         """Put the window where it was, if that is wanted."""
         if self._state is not None and self.settings.values.restores_window:
             self._state.restore()
+            self.page.composer.setFocus()  # which panels that are opened take
 
     def serve(self) -> None:
         """Let other programs use the model, if that is wanted; the engine has started."""
@@ -211,6 +213,13 @@ class MainWindow(QMainWindow):
             self.chat.errors.show_error(
                 "This can't be attached.", "Drop files that are on this computer."
             )
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """What is typed in a panel that doesn't take texts goes to where one writes, too."""
+        if types_text(event):
+            self.page.keyPressEvent(event)
+        else:
+            super().keyPressEvent(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         if not self._is_closed:
@@ -282,6 +291,7 @@ class MainWindow(QMainWindow):
         self._appearance.changed.connect(page.restyle)
         self._appearance.changed.connect(self.sidebar.restyle)
         self.models.changed.connect(self._offer_models)
+        self.keeper.chosen.connect(self._focus_message)
         self.remedies.restart_requested.connect(self.restart)
         self.notices.notifier.clicked.connect(self.come_to_front)
         self.commands.keys_changed.connect(
@@ -297,6 +307,12 @@ class MainWindow(QMainWindow):
         page.header.recording_chosen.connect(lambda on: settings.choose("records", on))
         page.settings_panel.measure.requested.connect(self.keeper.measure_again)
         page.settings_panel.presets.refused.connect(self.chat.errors.show_error)
+
+    def _focus_message(self) -> None:
+        """A model is loaded: one writes next, unless one writes elsewhere already."""
+        focused = self.focusWidget()
+        if not isinstance(focused, QLineEdit | QPlainTextEdit | QTextEdit):
+            self.page.composer.setFocus()
 
     def _dismiss_hint(self) -> None:
         self.page.empty.show_hint(False)
