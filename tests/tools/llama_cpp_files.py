@@ -1,8 +1,8 @@
 """Fetches what llama.cpp tests itself with: `python -m tests.tools.llama_cpp_files`.
 
-The source package of llama-cpp-python carries chat templates of published models, and vocabularies
-with texts and their tokens. They lie beside the real models of the tests; nothing is copied into
-this repository.
+The source package of llama-cpp-python carries chat templates of published models, vocabularies with
+texts and their tokens, and the tests of llama-server. They lie beside the real models of the tests;
+nothing is copied into this repository.
 """
 
 from __future__ import annotations
@@ -16,21 +16,26 @@ from pathlib import Path
 from tests.tools import real_models
 
 _PACKAGE = "llama-cpp-python==0.3.36"
-_MODELS = "/vendor/llama.cpp/models/"
+MODELS = "models"
+SERVER_TESTS = "tools/server/tests"
 
 
-def folder() -> Path:
-    """Where they lie."""
-    return real_models.folder() / _PACKAGE.replace("==", "-")
+def folder(of: str = MODELS) -> Path:
+    """Where the files of a folder of llama.cpp's sources lie."""
+    name = _PACKAGE.replace("==", "-")
+    return real_models.folder() / (name if of == MODELS else f"{name}-{of.replace('/', '-')}")
 
 
-def fetch() -> Path:
-    """Fetch them unless they are here.
+def fetch(of: str = MODELS) -> Path:
+    """Fetch the files of a folder of llama.cpp's sources unless they are here.
+
+    Args:
+        of: The folder.
 
     Raises:
         CalledProcessError: pip failed, and has said why.
     """
-    final = folder()
+    final = folder(of)
     if final.is_dir():
         return final
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -40,10 +45,10 @@ def fetch() -> Path:
         command += ["--no-binary", ":all:", "--dest", scratch, _PACKAGE]
         subprocess.run(command, check=True, stdout=sys.stderr)
         (archive,) = part.glob("*.tar.gz")
-        made = part / "models"
+        made = part / "made"
         with tarfile.open(archive) as tar:
             for member in tar.getmembers():
-                _, _, name = member.name.partition(_MODELS)
+                _, _, name = member.name.partition(f"/vendor/llama.cpp/{of}/")
                 source = tar.extractfile(member) if name else None
                 if source is not None:
                     to = made / name
@@ -55,3 +60,4 @@ def fetch() -> Path:
 
 if __name__ == "__main__":
     print(fetch())
+    print(fetch(SERVER_TESTS))

@@ -49,7 +49,7 @@ def _routes(context: ServerContext) -> list[Route]:
         counted = await while_connected(
             http, context.count(fields.text("model"), messages, settings, tools)
         )
-        if counted.lack:
+        if not counted.prompt:  # one that is only too long is shown all the same
             raise bad_request(counted.lack, "messages")
         return JsonReply({"prompt": counted.prompt})
 

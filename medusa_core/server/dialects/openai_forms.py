@@ -32,6 +32,7 @@ _FINISHES = {
 def openai_error(error: ApiError) -> Mapping[str, Any]:
     """An error in OpenAI's form; of a prompt that is too long also in llama-server's."""
     message, more = error.message, {}
+    kind = _TYPES.get(error.status, "invalid_request_error")
     if error.context_tokens:
         # The words that LiteLLM, LangChain, opencode and Qwen Code look for.
         message = (
@@ -39,11 +40,12 @@ def openai_error(error: ApiError) -> Mapping[str, Any]:
             f"request has {error.num_tokens} tokens, which exceeds the available context size. "
             f"{error.message}"
         )
+        kind = "exceed_context_size_error"
         more = {"n_prompt_tokens": error.num_tokens, "n_ctx": error.context_tokens}
     return {
         "error": {
             "message": message,
-            "type": _TYPES.get(error.status, "invalid_request_error"),
+            "type": kind,
             "param": error.param or None,
             "code": error.code or None,
             **more,
