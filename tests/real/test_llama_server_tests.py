@@ -28,8 +28,6 @@ EXPECTED = {
     "chat_completion::test_chat_template": _FLAGS,
     "chat_completion::test_chat_template_assistant_prefill": _FLAGS,
     "chat_completion::test_chat_template_continue_final_message_vllm_compat": _FLAGS,
-    "chat_completion::test_context_size_exceeded": _FLAGS,  # the context of its own server
-    "chat_completion::test_context_size_exceeded_stream": _FLAGS,
     "chat_completion::test_return_progress": _FLAGS,
     "chat_completion::test_verbose_debug": _FLAGS,
     "compat_anthropic::test_anthropic_empty_messages": "an empty conversation is refused",
