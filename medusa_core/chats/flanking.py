@@ -1,9 +1,9 @@
-"""Emphasis beside scripts that are written without spaces.
+"""Emphasis in Markdown next to scripts that are written without spaces.
 
 CommonMark lets `**` begin or end emphasis by the spaces and punctuation around it. Chinese and
-Japanese have no spaces there, so that `**「中文」**后面` would keep its stars. Here, punctuation of
-these scripts counts as a letter, and a character of theirs outside the stars counts as a space, as
-the CJK-friendly amendments of CommonMark propose.
+Japanese have no spaces there, so that `**「中文」**后面` would keep its asterisks. Here,
+punctuation of these scripts counts as a letter, and their characters outside the asterisks count as
+spaces, as the CJK-friendly amendments of CommonMark propose.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def scan_delimiters(src: str, start: int, end: int) -> Scanned:
     Args:
         src: The inline text.
         start: Position of the run's first character.
-        end: Where the text ends.
+        end: Index after the text's last character.
 
     Returns:
-        As markdown-it's `scanDelims` for delimiters that may stand inside words.
+        The result of markdown-it's `scanDelims` for delimiters that are allowed inside words.
     """
     stop = start
     while stop < end and src[stop] == src[start]:
@@ -43,7 +43,7 @@ def scan_delimiters(src: str, start: int, end: int) -> Scanned:
 
 
 def _visible_before(src: str, at: int) -> str:
-    """The character before a position; a variation selector belongs to the one before it."""
+    """Return the character before a position, skipping a variation selector."""
     at -= 1
     if at > 0 and any(ord(src[at]) in selectors for selectors in _SELECTORS):
         at -= 1

@@ -14,7 +14,7 @@ _SCRIPT_CHARS = 200
 
 
 def html_rule(state: StateInline, silent: bool) -> bool:
-    """An inline rule: a line break, or a short text that is raised or lowered."""
+    """Inline rule of markdown-it for `<br>` and for short texts in `<sub>` or `<sup>`."""
     src, at = state.src, state.pos
     if src[at] != "<":
         return False

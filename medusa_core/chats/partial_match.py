@@ -1,14 +1,14 @@
-"""Marks that a text may be in the middle of, while it is still being written."""
+"""Partial matches of a marker at the end of a streamed text."""
 
 from __future__ import annotations
 
 
 def partial_match_length(text: str, mark: str) -> int:
-    """Length of the longest proper prefix of a mark that a text ends with.
+    """Return the length of the longest proper prefix of a marker that is a suffix of a text.
 
     Args:
-        text: What has been written so far.
-        mark: What may begin at its end.
+        text: The text so far.
+        mark: The marker, such as a tag.
     """
     for length in range(min(len(mark) - 1, len(text)), 0, -1):
         if mark.startswith(text[-length:]):

@@ -1,4 +1,4 @@
-"""Reasoning apart from the answer, in any model's format, while it streams and afterwards."""
+"""Separate reasoning from the answer in any model's format, streamed or complete."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIRST_SYMBOL = 0xD800
 
 
 class Part(Enum):
-    """What a piece of an answer belongs to."""
+    """The part of an answer to which a piece of text belongs."""
 
     REASONING = 0
     ANSWER = 1
@@ -31,12 +31,12 @@ class Part(Enum):
 
 
 class AnswerSpan(NamedTuple):
-    """Characters of an answer that belong together; what lies between two spans are tags.
+    """A range of an answer's characters; the characters between two spans are tags.
 
     Attributes:
-        start: First character.
-        end: After the last one.
-        is_reasoning: They are reasoning; else the answer itself.
+        start: Index of the first character.
+        end: Index after the last character.
+        is_reasoning: Whether the range is reasoning, else the answer itself.
     """
 
     start: int
@@ -48,7 +48,7 @@ AnswerSpans = tuple[AnswerSpan, ...]
 
 
 class _State(Enum):
-    """Where in an answer the parser is."""
+    """State of the parser."""
 
     LEAD = 0  # before the first tag
     MESSAGE = 1  # after a header, where reasoning may begin again
@@ -59,22 +59,22 @@ class _State(Enum):
 
 
 class ReasoningParser:
-    """Splits an answer that comes in pieces; text that may become a tag is held back.
+    """Splits a streamed answer into reasoning and answer; text that may become a tag is held back.
 
-    Reasoning opens at the beginning of an answer only, and once it has ended nothing opens it
-    again, unless the format divides an answer into messages. Tags that are tokens of the
-    vocabulary are recognised by their ids.
+    Reasoning opens only at the beginning of an answer, and can't be reopened once it has ended,
+    unless the format divides an answer into messages. Tags that are tokens of the vocabulary are
+    recognised by their ids.
 
     Attributes:
-        is_reasoning: What comes next is reasoning, as far as that is known.
+        is_reasoning: Whether the next text is reasoning, by what has been read so far.
     """
 
     def __init__(self, tags: ReasoningFormat, begins_inside: bool) -> None:
-        """Parse one answer.
+        """Start at the beginning of an answer.
 
         Args:
             tags: The model's format.
-            begins_inside: The prompt ended with the start tag.
+            begins_inside: Whether the prompt ended with the start tag.
         """
         self._begins_inside = begins_inside
         names = sorted({name for _, name in tags.tokens}, key=len, reverse=True)
@@ -107,16 +107,16 @@ class ReasoningParser:
     def push(
         self, text: str, token_id: int = NO_TOKEN_ID, *, is_reasoning: bool = False
     ) -> Iterator[tuple[str, Part]]:
-        """Take more of the answer.
+        """Parse the next piece of the answer.
 
         Args:
-            text: The piece's text; of a token that is part of a tag, what is shown where it turns
-                out to be none.
-            token_id: The token that the piece is.
-            is_reasoning: It is known to be reasoning, whatever it reads like.
+            text: The piece's text. For a token that may be part of a tag: the text to show if it
+                turns out not to be one.
+            token_id: The piece's token, if it is one token.
+            is_reasoning: Whether the piece is known to be reasoning, whatever its text.
 
         Yields:
-            Text whose part is decided; never empty.
+            Text, never empty, with the part to which it belongs.
         """
         if is_reasoning:
             yield from self._release(len(self._held), Part.REASONING)
@@ -133,7 +133,7 @@ class ReasoningParser:
         yield from self._advance()
 
     def finish(self) -> Iterator[tuple[str, Part]]:
-        """End the answer.
+        """Parse the end of the answer.
 
         Yields:
             As `push`.
@@ -150,25 +150,25 @@ class ReasoningParser:
         yield from self._release(len(self._held), Part.ANSWER)
 
     def _advance(self) -> Iterator[tuple[str, Part]]:
-        """Decide as much of the held text as can be."""
+        """Assign as much of the held text to parts as is unambiguous."""
         before = None
         while self._held and before != (self._state, len(self._held)):
             before = self._state, len(self._held)
             match self._state:
                 case _State.LEAD | _State.MESSAGE:
-                    yield from self._open()
+                    yield from self._parse_beginning()
                 case _State.REASONING:
-                    yield from self._reason()
+                    yield from self._parse_reasoning()
                 case _State.GAP:
-                    yield from self._close()
+                    yield from self._parse_after_reasoning()
                 case _State.SPACE:
                     yield from self._release(self._num_spaces(), Part.TAG)
                     self._state = _State.ANSWER if self._held else _State.SPACE
                 case _State.ANSWER:
-                    yield from self._say()
+                    yield from self._emit_text()
 
-    def _open(self) -> Iterator[tuple[str, Part]]:
-        """What an answer, or a message of it, begins with."""
+    def _parse_beginning(self) -> Iterator[tuple[str, Part]]:
+        """Parse the beginning of an answer, or of a message in it."""
         is_inside = self._begins_inside and self._state is _State.LEAD
         nexts = {self._start: _State.REASONING}
         if not is_inside:
@@ -176,8 +176,8 @@ class ReasoningParser:
         other = _State.REASONING if is_inside else _State.ANSWER
         yield from self._take_tag(nexts, other, hides_space=False)
 
-    def _close(self) -> Iterator[tuple[str, Part]]:
-        """What follows the reasoning."""
+    def _parse_after_reasoning(self) -> Iterator[tuple[str, Part]]:
+        """Parse the text after the reasoning."""
         if self._header:
             nexts = {self._header: _State.MESSAGE}
         else:
@@ -187,12 +187,12 @@ class ReasoningParser:
     def _take_tag(
         self, nexts: dict[str, _State], other: _State, hides_space: bool
     ) -> Iterator[tuple[str, Part]]:
-        """Read one of several tags, if it is there.
+        """Parse one of several tags, if there is one.
 
         Args:
-            nexts: The tags, and the state after each.
-            other: The state where none is there.
-            hides_space: Space that no tag follows isn't shown.
+            nexts: The tags, with the state after each.
+            other: The next state if there is no tag.
+            hides_space: Whether white space is dropped if no tag follows it.
         """
         num_spaces = self._num_spaces()
         begin = self._held[num_spaces:]
@@ -204,7 +204,7 @@ class ReasoningParser:
             yield from self._release(num_spaces if hides_space else 0, Part.TAG)
             self._state = other
 
-    def _reason(self) -> Iterator[tuple[str, Part]]:
+    def _parse_reasoning(self) -> Iterator[tuple[str, Part]]:
         end = self._held.find(self._end)
         if end >= 0:
             yield from self._release(end, Part.REASONING)
@@ -214,7 +214,7 @@ class ReasoningParser:
             num_begun = partial_match_length(self._held, self._end)
             yield from self._release(len(self._held) - num_begun, Part.REASONING)
 
-    def _say(self) -> Iterator[tuple[str, Part]]:
+    def _emit_text(self) -> Iterator[tuple[str, Part]]:
         places = ((self._held.find(tag), tag) for tag in self._breaks)
         at, tag = min(((at, tag) for at, tag in places if at >= 0), default=(-1, ""))
         if at >= 0:
@@ -240,11 +240,11 @@ class ReasoningParser:
 
 
 class VisiblePiece(NamedTuple):
-    """A token's text.
+    """The visible text of a token.
 
     Attributes:
         text: The text.
-        token_id: The token; `NO_TOKEN_ID` where it isn't known.
+        token_id: The token; `NO_TOKEN_ID` if unknown.
         source: Where it came from.
     """
 
@@ -254,12 +254,12 @@ class VisiblePiece(NamedTuple):
 
     @property
     def is_reasoning(self) -> bool:
-        """Another machine sent it as reasoning."""
+        """Whether another machine sent the piece as reasoning."""
         return self.source == REASONING
 
 
 class VisiblePieces:
-    """Pieces of an answer's steps, as far as they may be shown."""
+    """Turns an answer's steps into pieces, up to text that may be cut off as a stop string."""
 
     def __init__(self, tags: ReasoningFormat = THINK_TAGS) -> None:
         """Begin an answer.
@@ -273,7 +273,7 @@ class VisiblePieces:
         self._num_bytes = self._num_visible = 0
 
     def add(self, step: StepDone) -> Iterator[VisiblePiece]:
-        """Take a step, and yield the pieces that are visible now."""
+        """Add a step, and yield the pieces that became visible."""
         unknown = (NO_TOKEN_ID,) * len(step.pieces)
         self._waiting.extend(zip(step.pieces, step.token_ids or unknown, step.sources, strict=True))
         return self.release(step.num_visible_bytes)
@@ -305,7 +305,7 @@ class SpanReader:
     """Finds the spans of an answer while it streams.
 
     Attributes:
-        spans: What is decided of it; spans are only added at the end, and only the last one grows.
+        spans: The spans so far. Spans are only appended, and only the last one grows.
     """
 
     def __init__(self, tags: ReasoningFormat = THINK_TAGS, begins_inside: bool = False) -> None:
@@ -317,20 +317,20 @@ class SpanReader:
 
     @property
     def is_reasoning(self) -> bool:
-        """What comes next is reasoning."""
+        """Whether the next text is reasoning."""
         return not self._is_finished and self._parser.is_reasoning
 
     def add(self, piece: VisiblePiece) -> None:
-        """Take the next piece."""
+        """Add the next piece."""
         parts = self._parser.push(piece.text, piece.token_id, is_reasoning=piece.is_reasoning)
         self._extend(parts)
 
     def add_text(self, text: str) -> None:
-        """Take text whose tokens aren't known."""
+        """Add text without token ids."""
         self._extend(self._parser.push(text))
 
     def finish(self) -> None:
-        """The answer is complete."""
+        """Mark the answer as complete."""
         self._extend(self._parser.finish())
         self._is_finished = True
 
@@ -353,13 +353,13 @@ def find_spans(
     tags: ReasoningFormat = THINK_TAGS,
     begins_inside: bool = False,
 ) -> AnswerSpans:
-    """The spans of an answer that is complete, or as complete as it will be.
+    """Find the spans of an answer that has ended.
 
     Args:
-        steps: Its steps, as far as they are known.
-        text: All of its text.
+        steps: The answer's steps; steps may be missing.
+        text: The whole text of the answer.
         tags: The model's format.
-        begins_inside: The prompt ended with the start tag.
+        begins_inside: Whether the prompt ended with the start tag.
     """
     reader, visible = SpanReader(tags, begins_inside), VisiblePieces(tags)
     pieces = [piece for step in steps for piece in visible.add(step)]
@@ -377,17 +377,17 @@ def find_spans(
 
 
 def text_spans(text: str) -> AnswerSpans:
-    """The spans of a text of which nothing else is known: reasoning is what `<think>` opens."""
+    """Find the spans of a text without token ids or format, by `<think>` tags."""
     return find_spans((), text)
 
 
 def answer_text(text: str, spans: Sequence[AnswerSpan]) -> str:
-    """The answer itself; empty if all of the text is reasoning."""
+    """Return the answer without reasoning; empty if all of the text is reasoning."""
     return _joined(text, spans, is_reasoning=False)
 
 
 def reasoning_text(text: str, spans: Sequence[AnswerSpan]) -> str:
-    """The reasoning; empty if there is none."""
+    """Return the reasoning; empty if there is none."""
     return _joined(text, spans, is_reasoning=True)
 
 

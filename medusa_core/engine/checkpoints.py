@@ -1,8 +1,8 @@
 """Positions in a prompt where the states of recurrent layers are saved.
 
-Keys and values of a prefix can be reused up to any token, states only where they were saved. Other
-prompts branch off where a user's turn begins: behind the system prompt and the tools, or at an
-edited question. A saved state is right wherever it is; a badly chosen position only saves less.
+Keys and values of a prefix can be reused up to any token, states only where they were saved.
+Prompts usually diverge at the start of a user's turn: after the system prompt and the tools, or at
+an edited question. A checkpoint is correct at any position; a bad choice only saves less work.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def checkpoint_positions(
     """Choose where to save states while a prompt is read.
 
     Args:
-        prompt_ids: The prompt.
-        messages: Its turns; empty for a prompt that was given as tokens.
+        prompt_ids: The prompt's tokens.
+        messages: The prompt's messages; empty for a prompt that was given as tokens.
         target: The loaded target.
         thinks: As in the request's settings.
         tools: As in the request.
-        most: Number of positions, beside the prompt's end.
+        most: Maximum number of positions, apart from the prompt's end.
 
     Returns:
-        Ascending lengths of prefixes: where the first question begins, then where the last ones do.
-        Without turns, ever shorter distances to the prompt's end.
+        Ascending lengths of prefixes: up to the first question, then up to the last questions.
+        Without messages, positions at ever shorter distances from the prompt's end.
     """
     if most < 1:
         return ()
@@ -57,7 +57,7 @@ def _first_question(
     thinks: bool | None,
     tools: tuple[str, ...],
 ) -> int:
-    """Where the text of the first question begins; 0 where that isn't known."""
+    """Return the position of the first question's text; 0 if it can't be found."""
     place = next((n for n, turn in enumerate(messages) if turn.role is Role.USER), None)
     if place is None:
         return 0
@@ -70,7 +70,7 @@ def _first_question(
 
 
 def _later_questions(prompt_ids: Sequence[int], first: int, target: Target) -> list[int]:
-    """Where later turns begin: behind the same tokens, from a special one on, as the first."""
+    """Return the positions of later questions: after the same turn header as the first one."""
     special = {token_id for token_id, _ in target.tokenizer.special_tokens}
     opening = next((n for n in range(first - 1, 0, -1) if prompt_ids[n] in special), None)
     if opening is None:

@@ -1,4 +1,4 @@
-"""Which requests still wait for their last event, so that each of them gets exactly one."""
+"""Open requests: ensure that each one gets exactly one final event."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ _LAST = (
 
 
 class OpenRequests:
-    """Forwards events, but no failure of a request that has ended."""
+    """Forwards events, except failures of requests that have already ended."""
 
     def __init__(self, on_event: Callable[[Event], None]) -> None:
-        """Wait for nothing yet.
+        """Start without open requests.
 
         Args:
-            on_event: Gets the events.
+            on_event: Receives the forwarded events.
         """
         self._on_event = on_event
         self._open: set[tuple[str, str]] = set()
 
     def begin(self, command: Command) -> None:
-        """Note a command that a last event must follow; Cancel and CloseSession have none."""
+        """Open a request for a command; Cancel and CloseSession have no final event."""
         if not isinstance(command, Cancel | CloseSession):
             self._open.add(_key(command))
 
     def is_open(self, command: Message) -> bool:
-        """Whether the last event of a command is still to come."""
+        """Whether a command's final event hasn't been sent yet."""
         return _key(command) in self._open
 
     def send(self, event: Event) -> None:
-        """Forward an event; what fails after a request's end is logged only."""
+        """Forward an event; a failure after the request's end is only logged."""
         if isinstance(event, Failed) and not self.is_open(event):
             log.warning("failed after its request had ended: %s", event.message)
             return

@@ -1,7 +1,7 @@
-"""Prefix cache: a prompt begins with the rows of whichever conversation shares most of it.
+"""Prefix cache: reuse the KV rows of the conversation with the longest common prefix.
 
 Automatic prefix caching as in vLLM and SGLang (Zheng et al. 2024, "SGLang", section 3), with
-conversations in the place of blocks: all of them together are the cache.
+whole conversations instead of blocks: their caches together are the prefix cache.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LEAST_PENDING = 256  # tokens that are worth waiting for until another answer h
 
 
 class PrefixMatch(NamedTuple):
-    """A conversation whose first rows are those of a prompt.
+    """A conversation that has cached a prefix of a prompt.
 
     Attributes:
         session: The conversation.
-        num_tokens: Tokens of the prompt that it has rows of.
+        num_tokens: Length of the cached prefix.
     """
 
     session: Session
@@ -33,10 +33,10 @@ class PrefixMatch(NamedTuple):
 
 
 class PrefixPendingError(Exception):
-    """Another answer is reading what a prompt begins with: begin when it has.
+    """Another request is prefilling a prefix of the prompt; retry once it is cached.
 
     Attributes:
-        prefix: That answer's conversation, and the number of tokens that both prompts begin with.
+        prefix: That request's conversation, and the length of the common prefix.
     """
 
     def __init__(self, prefix: PrefixMatch) -> None:
@@ -49,23 +49,23 @@ def _nothing_is_read() -> Mapping[str, Sequence[int]]:
 
 
 class PrefixCache:
-    """Gives a prompt the longest prefix that any conversation has cached."""
+    """Finds the longest cached prefix of a prompt, and reuses its rows."""
 
     def __init__(
         self,
         sessions: Sessions,
         reading: Callable[[], Mapping[str, Sequence[int]]] = _nothing_is_read,
     ) -> None:
-        """Look for prefixes in some conversations.
+        """Search the caches of some conversations.
 
         Args:
-            sessions: The conversations; those that are being answered count, too.
-            reading: Returns the prompts that are being read, by the ids of their sessions.
+            sessions: The conversations, including those that are being answered.
+            reading: Returns the prompts that are being prefilled, by session id.
         """
         self._sessions, self._reading = sessions, reading
 
     def is_over(self, pending: PrefixMatch) -> bool:
-        """Whether what was waited for has been read, or isn't any more."""
+        """Whether a pending prefix is cached now, or its prefill has stopped."""
         is_read = pending.session.kv.length >= pending.num_tokens
         return is_read or all(session is not pending.session for session, _ in self._readers())
 
@@ -74,10 +74,10 @@ class PrefixCache:
         return [(session, ids) for session, ids in found if session is not None]
 
     def _check_pending(self, session: Session, prompt_ids: Sequence[int], num_cached: int) -> None:
-        """Refuse to read what another answer is reading.
+        """Refuse to prefill tokens that another request is prefilling.
 
         Raises:
-            PrefixPendingError: It is much.
+            PrefixPendingError: These are at least `_LEAST_PENDING` tokens.
         """
         for other, ids in self._readers():
             if other is session or other.cache_salt != session.cache_salt:
@@ -87,14 +87,14 @@ class PrefixCache:
                 raise PrefixPendingError(PrefixMatch(other, common))
 
     def find(self, session: Session, prompt_ids: Sequence[int]) -> PrefixMatch | None:
-        """Find who shares more of a prompt than its own conversation does.
+        """Find a conversation that has cached more of a prompt than its own has.
 
         Args:
             session: The prompt's own conversation. Only conversations with its `cache_salt` count.
             prompt_ids: The whole prompt.
 
         Returns:
-            The conversation with the longest prefix; None where the own one has as much.
+            The longest match in another conversation; None if the own one is as long.
         """
         best, longest = None, session.num_reusable(prompt_ids)
         for other in self._sessions.all:
@@ -111,18 +111,18 @@ class PrefixCache:
         grow: Callable[[], None],
         may_take: bool = True,
     ) -> None:
-        """Make room for a prompt that begins with the longest cached prefix.
+        """Allocate the cache for a prompt, with the rows of its longest cached prefix.
 
         Args:
-            session: The prompt's conversation. It shares the rows, or gets a copy.
+            session: The prompt's conversation, which shares the rows or gets a copy of them.
             prompt_ids: The whole prompt.
-            grow: Lets the conversation's cache hold the prompt.
-            may_take: Where there is no room for a copy, take the whole cache of the other
-                conversation, if that is idle.
+            grow: Enlarges the conversation's cache to the length of the prompt.
+            may_take: If there is no room for a copy, move the cache of the other conversation,
+                provided that it is idle.
 
         Raises:
-            OutOfMemoryError: Answers that are being written leave no room for it.
-            PrefixPendingError: Another answer is reading much of the prompt; nothing was changed.
+            OutOfMemoryError: Running requests leave no room for the prompt.
+            PrefixPendingError: Another request is prefilling the prefix; nothing was changed.
         """
         match = self.find(session, prompt_ids)
         num_cached = session.num_reusable(prompt_ids) if match is None else match.num_tokens

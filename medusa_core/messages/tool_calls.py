@@ -1,4 +1,4 @@
-"""The form in which a model writes tool calls, as data: learned from its chat template."""
+"""The format of a model's tool calls, as data; it is learned from the chat template."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Slot(Enum):
-    """A part of a call that differs from call to call."""
+    """A part of a call's text that differs from call to call."""
 
     NAME = "name"  # of the function
     CALL_ID = "id"
@@ -19,7 +19,7 @@ KEY = "\0"  # stands for a parameter's name in `ArgumentTags.after_value`
 
 
 class ArgumentStyle(Enum):
-    """How the arguments of a call are written."""
+    """Syntax of a call's arguments."""
 
     JSON = "JSON"
     TAGS = "tags"  # each argument between marks, strings without quotes
@@ -28,12 +28,12 @@ class ArgumentStyle(Enum):
 
 
 class ArgumentTags(NamedTuple):
-    """The marks around one argument: `before_key KEY after_key VALUE after_value`.
+    """The tags around one argument: `before_key KEY after_key VALUE after_value`.
 
     Attributes:
         before_key: Text before the parameter's name.
         after_key: Text between the name and a value that is a string.
-        after_key_of_others: The same before other values, by JSON type. Where it equals
+        after_key_of_others: Text before values of other JSON types, by type. Where it equals
             `after_key`, the parameter's schema says whether a value is a string.
         after_value: Text after the value; `KEY` stands for the parameter's name.
         separator: Text between two arguments.
@@ -49,31 +49,32 @@ class ArgumentTags(NamedTuple):
 
 
 class ToolCallFormat(NamedTuple):
-    """The form of tool calls: `section_open CALL separator CALL … section_close`.
+    """A format of tool calls: `section_open CALL separator CALL … section_close`.
 
     A call is `call_open ARGUMENTS call_close`. White space at the ends of these texts is what the
     template writes; a parser accepts any.
 
     Attributes:
-        section_open: Text before the first call; empty where each call has marks of its own.
-        call_open: Each call up to its arguments.
-        call_close: Each call after its arguments.
+        section_open: Text before the first call; empty if each call has markers of its own.
+        call_open: Segments of a call before its arguments.
+        call_close: Segments of a call after its arguments.
         separator: Text between two calls.
         section_close: Text after the last call.
-        style: How arguments are written.
-        tags: Marks around an argument, unless all are one JSON object.
-        name_key: Key of the function's name, where a call is a JSON object; else empty.
-        arguments_key: Key of the arguments there.
-        other_openings: Other forms of `call_open` that the model may write.
-        call_id: What the template takes for a call's id; empty where it may be any.
-        optional_mark: May stand before calls that are the whole answer.
-        text_mark: Stands before text that is no call; it isn't part of the answer.
-        is_open: The prompt ends with the beginning of a call.
-        is_parallel: Several calls may come in one answer.
-        reads_python: The model may also write `[name(key=value)]`.
-        is_described: The template describes the functions to the model; else a system message does.
-        is_replayed: An earlier answer may be given back to the template as the text that it was.
-            False where templates take tool results only after calls that come as calls.
+        style: Syntax of the arguments.
+        tags: Tags around an argument, unless the arguments are one JSON object.
+        name_key: Key of the function's name if a call is a JSON object, else empty.
+        arguments_key: Key of the arguments if a call is a JSON object.
+        other_openings: Variants of `call_open` that the model may write.
+        call_id: Segments of the call id that the template demands; empty if any id will do.
+        optional_mark: Optional marker before calls that are the whole answer.
+        text_mark: Marker before text that isn't a call; not part of the answer.
+        is_open: Whether the prompt ends with the beginning of a call.
+        is_parallel: Whether an answer may contain several calls.
+        reads_python: Whether the model may also write `[name(key=value)]`.
+        is_described: Whether the template describes the functions to the model; else a system
+            message does.
+        is_replayed: Whether an earlier answer with calls can be rendered as plain text. False if
+            the template accepts tool results only after structured calls.
     """
 
     section_open: str = ""
@@ -97,13 +98,13 @@ class ToolCallFormat(NamedTuple):
 
     @property
     def opening(self) -> str:
-        """All text before what differs from call to call."""
+        """Fixed text before the first slot of the first call."""
         first = self.call_open[0]
         return self.section_open + (first if isinstance(first, str) else "")
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All fixed texts: a tokenizer may have special tokens for parts of them."""
+        """All fixed texts of the format; parts of them may be special tokens."""
         openings = (self.call_open, *self.other_openings)
         segments = (*(one for opening in openings for one in opening), *self.call_close)
         tags = (*self.tags[:2], *(text for _, text in self.tags[2]), *self.tags[3:])
@@ -113,7 +114,7 @@ class ToolCallFormat(NamedTuple):
         return tuple(text for text in (*fixed, *marks, *tags, *others) if text)
 
     def without_end(self, end_names: frozenset[str]) -> ToolCallFormat:
-        """The format up to the first token that ends an answer.
+        """Return the format, cut at the first end-of-turn token.
 
         Args:
             end_names: Names of the tokens that end an answer.

@@ -1,4 +1,4 @@
-"""Answers from before it was stored which of their text is reasoning."""
+"""Migrate answers that were stored without reasoning spans."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _FENCE = re.compile(r"^[ \t]*(```|~~~)", re.MULTILINE)
 
 
 def began_inside(text: str, settings: str, steps: Iterable[StepDone]) -> bool:
-    """Whether an answer's prompt opened its reasoning, as far as that can be told.
+    """Whether the prompt of a stored answer ended with the start tag of the reasoning (a guess).
 
-    An answer that only speaks of the tag mustn't lose its beginning: the tag stands alone in a
-    line, outside of code, nothing opened it, and the model wrote it as one token.
+    An answer that merely mentions the end tag mustn't lose its beginning. So the tag counts only if
+    it is alone in a line, outside of code, unopened, and was written as one token.
 
     Args:
-        text: The answer.
-        settings: What it was decoded with, as it was stored.
-        steps: Its steps.
+        text: The answer's text.
+        settings: The chat settings of the answer, as stored.
+        steps: The answer's steps.
     """
     end = _END_LINE.search(text)
     before = "" if end is None else text[: end.start()]

@@ -1,8 +1,8 @@
-"""Keys of GGUF files that change what a model computes, where nothing here reads them.
+"""Refuse GGUF metadata keys that change a model's output and aren't implemented.
 
-Passed over, they would give another text without a word. A value at which a key changes nothing is
-taken: some programs write all keys that they know. Keys that aren't listed are read, or say nothing
-of what is computed (lengths, labels, images), or no program is known to read them.
+Ignoring them would silently change the text. A key is accepted at the value that changes nothing,
+because some programs write all keys that they know. Keys that aren't listed are implemented, don't
+affect the output (lengths, labels, images), or are read by no known program.
 
 Source: the keys of llama.cpp's `llama-arch.cpp`, and what its loaders do with them.
 """
@@ -88,11 +88,11 @@ _BASE = 10000.0  # where a file doesn't say
 
 
 def unread_key(gguf: Gguf, head_dim: object) -> str:
-    """The first key that would change what is computed and that isn't read; empty for none.
+    """Return the first unimplemented key that would change the output; empty if there is none.
 
     Args:
         gguf: The file.
-        head_dim: Width of its keys' heads, as far as that is known.
+        head_dim: Size of an attention head's keys; None if unknown.
     """
     architecture, repeated = gguf.architecture, _repeated(gguf, head_dim)
     for key, value in gguf.entries.items():
@@ -108,7 +108,7 @@ def unread_key(gguf: Gguf, head_dim: object) -> str:
 
 
 def _repeated(gguf: Gguf, head_dim: object) -> dict[str, object]:
-    """What keys may say without changing anything, since other keys say it."""
+    """Return the values at which keys only repeat what other keys say."""
     base = gguf.of_model("rope.freq_base") or _BASE
     windows = gguf.of_model("attention.sliding_window")
     return {

@@ -1,4 +1,4 @@
-"""How one chat template takes conversations: learned from probes, checked on every prompt."""
+"""Fit conversations to a chat template: learned from probes, checked on every prompt."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NEIGHBOUR_PROBES = (
 
 
 def _call_probe(text: str, num_calls: int, *, is_answered: bool = True) -> tuple[ChatMessage, ...]:
-    """A conversation with an answer that calls functions."""
+    """Make a probe: a conversation with an answer that calls functions."""
     answer = ChatMessage(Role.ASSISTANT, text, tool_calls=tuple(_CALLS[:num_calls]))
     end = (_ANSWERS[1], _USERS[1]) if is_answered else (_USERS[1],)
     return (_USERS[0], answer, *_RESULTS[:num_calls], *end)
@@ -61,10 +61,10 @@ _CALL_PROBES = {
 class ConversationFit:
     """Rewrites conversations for one template so that their prompts hold all texts in order.
 
-    What the template does to a second system message, to neighbours of one role and to calls is
-    found by rendering probes when a conversation first has such. So a form depends on the template
-    alone, and a longer conversation begins as the shorter one did. The prompt is checked all the
-    same: where a text is missing, forms that change more are tried.
+    How the template treats later system messages, consecutive messages of one role and calls is
+    found by rendering probes, when a conversation first contains one of these. So the form depends
+    on the template alone, and the prompt of a longer conversation begins with that of the shorter
+    one. Each prompt is still checked: if a text is missing, forms that change more are tried.
     """
 
     def __init__(self, render: Callable[[Sequence[ChatMessage], tuple[str, ...]], str]) -> None:
@@ -87,16 +87,19 @@ class ConversationFit:
 
         Args:
             messages: The conversation.
-            render: Renders it as it will be read.
-            has_tools: The model may call functions.
-            reasoning: How the model's answers set it apart.
+            render: Renders messages as the prompt will be rendered.
+            has_tools: Whether the request offers functions.
+            reasoning: Format of the reasoning in answers.
+
+        Returns:
+            The rewritten conversation.
 
         Raises:
-            TemplateError: It refuses the conversation in every form, or leaves out a message.
+            TemplateError: The template refuses the conversation in every form, or omits a message.
         """
         problem: TemplateError | None = None
         tried: list[tuple[ChatMessage, ...]] = []
-        for form in self._form(messages, has_tools).alternatives():
+        for form in self._find_form(messages, has_tools).alternatives():
             turns = form.apply(messages)
             if turns in tried:
                 continue
@@ -119,8 +122,8 @@ class ConversationFit:
             # An error that its own frame holds would keep the model until garbage is collected.
             problem = None
 
-    def _form(self, messages: Sequence[ChatMessage], has_tools: bool) -> ConversationForm:
-        """The form for conversations with what this one has."""
+    def _find_form(self, messages: Sequence[ChatMessage], has_tools: bool) -> ConversationForm:
+        """Return the form for the features (system messages, calls, …) of a conversation."""
         roles = [message.role for message in messages]
         form = ConversationForm()
         if Role.TOOL in roles or any(message.tool_calls for message in messages):
@@ -169,7 +172,7 @@ class ConversationFit:
         probes: Iterable[Sequence[ChatMessage]],
         tools: tuple[str, ...],
     ) -> ConversationForm:
-        """The first form in which all probes are shown; the first one if there is none."""
+        """Return the first form that renders all probes in full; the first of all if none does."""
         fitting = (
             form for form in forms if all(self._shows(form.apply(one), tools) for one in probes)
         )
@@ -192,7 +195,7 @@ def _has_neighbours(roles: Sequence[Role]) -> bool:
 def _left_out(
     messages: Sequence[ChatMessage], prompt: str, reasoning: ReasoningFormat
 ) -> TemplateError:
-    """The error that names the message which isn't in the prompt."""
+    """Make the error that names the message missing from the prompt."""
     index = first_missing(messages, prompt, reasoning) or 0
     message = messages[index]
     text = message.content or next((call.name for call in message.tool_calls), "")

@@ -1,8 +1,9 @@
-"""Conversations rewritten for chat templates that don't take them as they are.
+"""Rewrite conversations for chat templates that refuse them or omit parts of them.
 
-Templates were written for one system message at the start, then user and assistant in turns. What
-else a client sends they render, refuse, move to the top or leave out. A form rewrites a message
-near its place, never at the top: a longer conversation then begins with the shorter one's tokens.
+Templates are written for one system message at the start, then alternating user and assistant.
+Anything else they may render, refuse, move to the top or omit. A form rewrites a message near its
+place and moves nothing to the top, so that the prompt of a longer conversation begins with the
+tokens of the shorter one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _ID_CHARS = 9  # of a call's id, where the template demands it (Mistral)
 
 
 class Systems(IntEnum):
-    """Where system messages stay system messages; elsewhere they are a user's text."""
+    """Which system messages keep their role; others become text of a user's message."""
 
     ANYWHERE = 0
     FIRST = 1
@@ -28,7 +29,7 @@ class Systems(IntEnum):
 
 
 class Calls(IntEnum):
-    """How an answer with calls of functions is given to the template."""
+    """How an answer with tool calls is passed to the template."""
 
     KEPT = 0
     SPLIT = 1  # text and each call in answers of their own, each call followed by its result
@@ -39,14 +40,14 @@ class ConversationForm(NamedTuple):
     """A way to rewrite a conversation.
 
     Attributes:
-        systems: Where system messages stay.
-        merges: Join neighbours of one role, and let a user begin.
-        calls: How answers with calls are given.
-        calls_with_text: The same for those that say something, too.
-        parallel_calls: The same for those with several calls.
-        calls_before_question: The same for those whose results no answer follows.
-        has_text_arguments: Arguments of calls are JSON texts instead of objects.
-        has_short_ids: Ids of calls have nine letters and digits.
+        systems: Which system messages keep their role.
+        merges: Whether consecutive messages of one role are joined, and a user's comes first.
+        calls: How answers with calls are passed.
+        calls_with_text: How answers with calls and text are passed.
+        parallel_calls: How answers with several calls are passed.
+        calls_before_question: How answers with calls are passed if no answer follows the results.
+        has_text_arguments: Whether arguments are passed as JSON text instead of objects.
+        has_short_ids: Whether call ids are shortened to nine letters and digits.
     """
 
     systems: Systems = Systems.ANYWHERE
@@ -59,14 +60,14 @@ class ConversationForm(NamedTuple):
     has_short_ids: bool = False
 
     def apply(self, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
-        """Rewrite a conversation; all texts stay, in their order."""
+        """Rewrite a conversation; all texts are kept, in their order."""
         turns: Iterable[ChatMessage] = self._rewrite_calls(messages)
         if self.systems is not Systems.ANYWHERE:
             turns = _fold_systems(turns, keeps_first=self.systems is Systems.FIRST)
         return tuple(_merge(turns) if self.merges else turns)
 
     def alternatives(self) -> Iterator[ConversationForm]:
-        """This form, then those that change more, the least change first."""
+        """Yield this form, then forms that change more, in order of increasing change."""
         for calls in Calls:
             for systems in Systems:
                 for merges in (False, True):
@@ -90,14 +91,14 @@ class ConversationForm(NamedTuple):
                 continue
             while index < len(messages) and messages[index].role is Role.TOOL:
                 index += 1
-            way = self._way(message, messages[index : index + 1])
+            way = self._call_handling(message, messages[index : index + 1])
             round_ = (message, *messages[start:index])
             if way is Calls.TEXT:
                 yield from without_tools(round_)
             else:
-                yield from map(self._with_calls, _split(*round_) if way is Calls.SPLIT else round_)
+                yield from map(self._rewrite_ids, _split(*round_) if way is Calls.SPLIT else round_)
 
-    def _way(self, message: ChatMessage, following: Sequence[ChatMessage]) -> Calls:
+    def _call_handling(self, message: ChatMessage, following: Sequence[ChatMessage]) -> Calls:
         ways = [self.calls]
         if message.content:
             ways.append(self.calls_with_text)
@@ -107,30 +108,32 @@ class ConversationForm(NamedTuple):
             ways.append(self.calls_before_question)
         return max(ways)
 
-    def _with_calls(self, message: ChatMessage) -> ChatMessage:
-        calls = tuple(map(self._call, message.tool_calls))
-        return message._replace(tool_calls=calls, call_id=self._id(message.call_id))
+    def _rewrite_ids(self, message: ChatMessage) -> ChatMessage:
+        calls = tuple(map(self._rewrite_call, message.tool_calls))
+        return message._replace(tool_calls=calls, call_id=self._call_id(message.call_id))
 
-    def _call(self, call: ToolCall) -> ToolCall:
+    def _rewrite_call(self, call: ToolCall) -> ToolCall:
         # Arguments are parsed for the template: a text in JSON becomes a text.
         arguments = json.dumps(call.arguments) if self.has_text_arguments else call.arguments
-        return ToolCall(self._id(call.call_id), call.name, arguments)
+        return ToolCall(self._call_id(call.call_id), call.name, arguments)
 
-    def _id(self, call_id: str) -> str:
+    def _call_id(self, call_id: str) -> str:
         if not self.has_short_ids or (len(call_id) == _ID_CHARS and call_id.isalnum()):
             return call_id
         return hashlib.sha256(call_id.encode()).hexdigest()[:_ID_CHARS] if call_id else ""
 
 
 def _joined(*texts: str) -> str:
-    """Texts with blank lines between them."""
+    """Join texts with blank lines."""
     return "\n\n".join(text for text in texts if text)
 
 
 def _fold_systems(messages: Iterable[ChatMessage], *, keeps_first: bool) -> Iterator[ChatMessage]:
-    """Make system messages the beginning of the user's message after them, else one of their own.
+    """Prepend system messages to the next user's message, or make them users' messages.
 
-    Those at the start of the conversation become one system message if that is kept.
+    Args:
+        messages: The conversation.
+        keeps_first: Join those at the start of the conversation into one system message instead.
     """
     texts: list[str] = []
     may_keep = keeps_first
@@ -151,9 +154,9 @@ def _fold_systems(messages: Iterable[ChatMessage], *, keeps_first: bool) -> Iter
 
 
 def _merge(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
-    """Join neighbours of one role, and put an empty user's message before an answer at the start.
+    """Join consecutive messages of one role; insert an empty user's message before a first answer.
 
-    An answer's tokens are lost where it is joined: they are those of one answer.
+    A joined answer loses its `token_ids`, which are those of a single answer.
     """
     last: ChatMessage | None = None
     for message in messages:
@@ -175,7 +178,7 @@ def _can_join(message: ChatMessage) -> bool:
 
 
 def _split(answer: ChatMessage, *results: ChatMessage) -> Iterator[ChatMessage]:
-    """The text of an answer, then each call with its result behind it."""
+    """Yield an answer's text, then each call followed by its result."""
     left = list(results)
     if answer.content:
         yield answer._replace(tool_calls=())

@@ -1,4 +1,4 @@
-"""Tokens for filling in the middle, under the names that models give them."""
+"""Special tokens for fill-in-the-middle (FIM), found by the names that models use."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _REPOSITORIES = ("<|repo_name|>", "<|fim_repo|>", "<repo_name>", "<reponame>")
 
 
 def find_fill_tokens(tokenizer: Tokenizer) -> FillTokens | None:
-    """Find the tokens by which a model fills in the middle; None where it has none.
+    """Find a model's fill-in-the-middle tokens; None if it has none.
 
     Args:
-        tokenizer: Of the model.
+        tokenizer: The model's tokenizer.
     """
     for names in _NAMES:
         found = [tokenizer.token_id(name) for name in names]

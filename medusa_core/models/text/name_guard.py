@@ -1,8 +1,8 @@
-"""Names of special tokens in messages and tools stay text, whatever the template does with them.
+"""Keep names of special tokens in messages and tools from being encoded as these tokens.
 
-A guard character is put into each name before the template is rendered, and the prompt is encoded
-in parts that end there. So it doesn't matter where the template writes a text, nor whether it
-strips it or writes it as JSON; and the template's own names stay special tokens.
+A guard character is inserted into each name before the template is rendered, and the prompt is
+split there when it is encoded. So it doesn't matter where the template writes a text, or whether it
+strips it or dumps it as JSON; and names that the template itself writes stay special tokens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class NameGuard:
     """Guards the names of special tokens in one conversation.
 
     Attributes:
-        is_needed: There are such names, or tags of reasoning in answers.
+        is_needed: Whether there are such names, or reasoning tags in answers.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class NameGuard:
         self._written = re.compile(rf"{self._mark}|\\+u{code:04x}", re.IGNORECASE)
 
     def message(self, message: ChatMessage) -> ChatMessage:
-        """A message with guards in its texts."""
+        """Return a message with guards in its texts."""
         if not self.is_needed:
             return message
         return message._replace(
@@ -71,10 +71,10 @@ class NameGuard:
         )
 
     def message_with_reasoning(self, message: ChatMessage) -> ChatMessage:
-        """The same for templates that know reasoning by its tags.
+        """Return a guarded message for templates that detect reasoning by its tags.
 
-        They see the tags around the reasoning of an answer. Further tags are part of what it says,
-        and guarded: else such templates would drop all text before them.
+        The tags around an answer's reasoning stay unguarded. Further tags belong to its text and
+        are guarded; otherwise such templates would drop all text before them.
         """
         guarded = self.message(message)
         if not self._has_tags(message):
@@ -88,11 +88,11 @@ class NameGuard:
         return guarded._replace(content="".join(parts))
 
     def tool(self, tool: str) -> str:
-        """The description of a function with guards in its texts."""
+        """Return a function's description with guards in its texts."""
         return self._json(tool) if self.is_needed else tool
 
     def without(self, prompt: str) -> str:
-        """A rendered prompt without guards."""
+        """Remove the guards from a rendered prompt."""
         return self._written.sub("", prompt) if self.is_needed else prompt
 
     def encode(
@@ -102,8 +102,11 @@ class NameGuard:
 
         Args:
             text: The part, with guards.
-            encode: Encodes its beginning.
-            within: Encodes text within another.
+            encode: Encodes text at the beginning of the part.
+            within: Encodes text after a guard, as the continuation of other text.
+
+        Returns:
+            Token ids.
         """
         if not self.is_needed:
             return encode(text)
@@ -125,7 +128,7 @@ class NameGuard:
         )
 
     def _json(self, text: str) -> str:
-        """A JSON text with guards in its strings; what is no JSON is a text."""
+        """Guard the strings within a JSON text; text that isn't JSON is guarded as a whole."""
         try:
             return json.dumps(self._value(json.loads(text)), ensure_ascii=False)
         except (ValueError, RecursionError):

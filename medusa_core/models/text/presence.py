@@ -1,4 +1,4 @@
-"""Checks that a rendered prompt holds every message of a conversation, in order."""
+"""Check that a rendered prompt contains every message of a conversation, in order."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _IGNORED = re.compile(r"""\\+[nrtbf]?|[\s"'<>&/]+""")
 def first_missing(
     messages: Sequence[ChatMessage], prompt: str, reasoning: ReasoningFormat = THINK_TAGS
 ) -> int | None:
-    """Index of the first message whose text isn't in the prompt behind the text of those before.
+    """Find the first message whose text isn't in the prompt after the text of the previous ones.
 
-    Reasoning in answers may be missing: templates drop it on purpose.
+    Reasoning in answers may be missing, because templates drop it on purpose.
 
     Args:
         messages: The conversation.
-        prompt: Its rendering.
-        reasoning: How answers set it apart.
+        prompt: The rendered prompt.
+        reasoning: Format of the reasoning in answers.
 
     Returns:
-        None if all texts are there, in the order of the messages.
+        The index of the message; None if all texts are there, in the order of the messages.
     """
     finder = _Finder(prompt)
     for index, message in enumerate(messages):
@@ -44,11 +44,11 @@ def first_missing(
 
 
 class _Finder:
-    """Finds texts from a position on that only moves forward.
+    """Finds texts in a prompt, from a position that only moves forward.
 
-    The earliest match is taken, so the position is never behind the true one. Only where a text
-    isn't found as it is are white space and escapes normalized, once for the rest of the prompt:
-    the whole check takes time in proportion to the prompt.
+    The earliest match is taken, so the position never passes the true one. White space and escapes
+    are normalized only if a text isn't found verbatim, once for the rest of the prompt; so the
+    whole check takes time linear in the prompt's length.
     """
 
     def __init__(self, prompt: str) -> None:
@@ -57,7 +57,7 @@ class _Finder:
         self._is_normal = False
 
     def find(self, texts: Iterable[str]) -> bool:
-        """Move behind these texts, which may come in any order; False if one isn't there."""
+        """Move past texts, which may come in any order; return False if one isn't found."""
         stripped = [text.strip() for text in texts]
         if not self._is_normal:
             if self._move(stripped):
@@ -78,7 +78,7 @@ class _Finder:
 
 
 def _normalized(text: str) -> str:
-    """A text without what white space and escapes of JSON and HTML change, whichever were used."""
+    """Remove white space and the escapes of JSON and HTML from a text."""
     text = html.unescape(html.unescape(text)) if "&" in text else text
     return _IGNORED.sub("", _UNICODE_ESCAPES.sub(_unescaped, text))
 
@@ -89,7 +89,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _call_texts(name: str, arguments: str) -> Iterator[str]:
-    """What must be shown of a call: its name, and keys and values of its arguments."""
+    """Yield the texts of a call that must be in the prompt: name, argument keys and values."""
     yield name
     try:
         yield from _leaves(json.loads(arguments or "{}"))
@@ -112,7 +112,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _said(content: str, reasoning: ReasoningFormat) -> str:
-    """An answer without reasoning; its text may hold the tags that its tokens were."""
+    """Return an answer without reasoning and without reasoning tags."""
     if not any(tag in content for tag in reasoning.tags):
         return content
     tags = reasoning._replace(tokens=())
@@ -120,5 +120,5 @@ def _said(content: str, reasoning: ReasoningFormat) -> str:
 
 
 def _tail(content: str) -> str:
-    """The end of an answer, without reasoning in a format that isn't known."""
+    """Return the end of an answer, after reasoning in an unknown format."""
     return _TAG_END.split(content)[-1][-_TAIL_CHARS:]

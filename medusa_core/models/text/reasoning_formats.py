@@ -1,4 +1,4 @@
-"""How a chat template sets reasoning apart, learned by rendering synthetic conversations."""
+"""Learn the reasoning format of a chat template by rendering synthetic conversations."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ _KNOWN: tuple[tuple[tuple[str, ...], ReasoningFormat], ...] = (
 
 
 def learn_reasoning(render: RenderTurns, source: str) -> ReasoningFormat:
-    """Learn the format of a template; `<think>` where it shows none, as most models write that.
+    """Learn the reasoning format of a template; `<think>` tags if it shows none.
 
     Args:
         render: Renders messages, with or without the generation prompt, thinking or not; raises
             `TemplateError` where the template refuses.
-        source: The template.
+        source: The template's source.
     """
     for texts, known in _KNOWN:
         if all(text in source for text in texts):
@@ -119,14 +119,14 @@ def learn_reasoning(render: RenderTurns, source: str) -> ReasoningFormat:
 
 
 def with_token_ids(tags: ReasoningFormat, tokenizer: Tokenizer) -> ReasoningFormat:
-    """The format with the ids of those parts of its tags that are tokens of a vocabulary."""
+    """Return the format with the token ids of those parts of its tags that are tokens."""
     names = {part for tag in tags.tags for part in (tag, *_TAG.findall(tag))}
     ids = ((tokenizer.token_id(name), name) for name in sorted(names))
     return tags._replace(tokens=tuple((number, name) for number, name in ids if number is not None))
 
 
 class _Prompts:
-    """Renders for a limited time: what a template refuses, or has no time left for, is empty."""
+    """Renders prompts within a time limit; refused or late ones are empty texts."""
 
     def __init__(self, render: RenderTurns) -> None:
         self._render = render
@@ -135,7 +135,7 @@ class _Prompts:
     def after_question(
         self, turns: Sequence[Mapping[str, Any]], opens_answer: bool, thinks: bool | None
     ) -> str:
-        """What is written after the question."""
+        """Render turns; return the text after the question."""
         if time.monotonic() > self._end_s:
             return ""
         try:
@@ -146,11 +146,11 @@ class _Prompts:
 
 
 def _format_of(written: str, openings: Sequence[str]) -> ReasoningFormat | None:
-    """The format of a rendered turn; None where it doesn't show the reasoning before the answer.
+    """Derive the format from a rendered turn; None if it has no reasoning before the answer.
 
     Args:
-        written: The turn, after the question.
-        openings: Generation prompts, with reasoning opened in them or not.
+        written: The rendered text after the question.
+        openings: Generation prompts, some of which may open the reasoning.
     """
     before, found, rest = written.partition(_REASONING)
     between, answers, behind = rest.partition(_ANSWER)
@@ -166,9 +166,10 @@ def _format_of(written: str, openings: Sequence[str]) -> ReasoningFormat | None:
 
 
 def _start_of(before: str, openings: Sequence[str]) -> str:
-    """The start tag: what the reasoning has before it and a generation prompt lacks.
+    """Return the start tag: the text before the reasoning that a generation prompt lacks.
 
-    Where every prompt opens the reasoning, it is the last tag, which must tell those from others.
+    If every generation prompt opens the reasoning, it is the last tag that tells this prompt from
+    the others.
     """
     bare = [one.rstrip() for one in openings if before.startswith(one.rstrip())]
     longer = [before[len(one) :].strip() for one in bare]
@@ -184,7 +185,7 @@ def _start_of(before: str, openings: Sequence[str]) -> str:
 
 
 def _split_between(between: str, openings: Sequence[str]) -> tuple[str, str, str]:
-    """End tag, header of a further message, and response tag of what is written in between."""
+    """Split the text between reasoning and answer: end tag, message header, response tag."""
     bare = min(openings, key=len, default="").rstrip()
     for tag in _TAG.finditer(bare):
         header = bare[tag.start() :]
@@ -200,7 +201,7 @@ def _split_between(between: str, openings: Sequence[str]) -> tuple[str, str, str
 
 
 def _named_formats(openings: Sequence[str], source: str) -> Iterator[ReasoningFormat]:
-    """Formats of pairs such as `<reason>` and `</reason>`, of which a prompt ends with one."""
+    """Yield formats of paired tags, such as `<reason>`, with which a generation prompt ends."""
     for opening in openings:
         for name in _NAMED_TAG.findall(opening)[-1:]:
             start, end = f"<{name}>", f"</{name}>"

@@ -1,4 +1,4 @@
-"""Keywords of JSON schemas that a grammar can't enforce, taken out and named."""
+"""Remove and report the keywords of a JSON schema that a grammar can't enforce."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Unenforced(NamedTuple):
     """A keyword that can't be enforced.
 
     Attributes:
-        path: Its place in the schema, such as `properties.name.pattern`.
-        reason: Why, as the end of a sentence; empty where grammars don't have the keyword.
+        path: Path in the schema, such as `properties.name.pattern`.
+        reason: Why not, as the end of a sentence; empty if grammars don't support the keyword.
     """
 
     path: str
@@ -70,16 +70,16 @@ class Unenforced(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The place with the reason, for people."""
+        """Path and reason, as shown to users."""
         return f"`{self.path}` ({self.reason})" if self.reason else f"`{self.path}`"
 
 
 class EnforcedSchema(NamedTuple):
-    """A schema as far as a grammar can enforce it.
+    """The part of a schema that a grammar can enforce.
 
     Attributes:
-        schema: Without what says nothing and without what can't be enforced.
-        unenforced: What was taken out although it says something.
+        schema: The schema without keywords that constrain nothing or can't be enforced.
+        unenforced: Removed keywords that would constrain values.
     """
 
     schema: Any
@@ -87,19 +87,19 @@ class EnforcedSchema(NamedTuple):
 
 
 def enforced_schema(schema: Any, *, is_lenient: bool) -> EnforcedSchema:
-    """Take out of a schema what a grammar can't enforce.
+    """Remove the keywords of a schema that a grammar can't enforce.
 
     Args:
-        schema: The schema; its size and depth are checked.
-        is_lenient: Also take out regular expressions that seem to be none. Otherwise they stay, and
-            the compiler of grammars decides, whose dialect is another one than Python's.
+        schema: The schema, of which size and depth have been checked.
+        is_lenient: Also remove regular expressions that Python's `re` can't compile. Otherwise they
+            are kept for the grammar compiler to accept or refuse, since its dialect differs.
     """
     cleaner = _Cleaner(schema, is_lenient)
     return EnforcedSchema(cleaner.clean(schema, ""), tuple(cleaner.unenforced))
 
 
 class _Cleaner:
-    """Walks through a schema.
+    """Traverses a schema and collects the removed keywords.
 
     Attributes:
         unenforced: As in `EnforcedSchema`.
@@ -112,7 +112,7 @@ class _Cleaner:
         self._has_bases = any("$id" in one for one in _objects(root, is_root=True))
 
     def clean(self, schema: Any, path: str) -> Any:
-        """A schema or a part of it; what is none stays as it is."""
+        """Return a schema or subschema without the keywords; other values are returned as given."""
         if not isinstance(schema, dict):
             return schema
         found: dict[str, Any] = {}
@@ -128,7 +128,7 @@ class _Cleaner:
         return found
 
     def _within(self, keyword: str, value: Any, place: str) -> Any:
-        """A keyword's value, with the subschemas in it cleaned."""
+        """Return a keyword's value, with the subschemas in it cleaned."""
         if keyword in _MAPS and isinstance(value, dict):
             return self._map(keyword, value, place)
         if keyword in _LISTS and isinstance(value, list):
@@ -148,7 +148,7 @@ class _Cleaner:
         return found
 
     def _obstacle(self, keyword: str, value: Any) -> str | None:
-        """Why a keyword can't be enforced; None where it can."""
+        """Return why a keyword can't be enforced; None if it can."""
         if keyword in _SILENT:
             return ""
         if keyword == "pattern" and isinstance(value, str):
@@ -168,7 +168,7 @@ class _Cleaner:
         return None
 
     def _pattern_obstacle(self, pattern: str) -> str | None:
-        """Why a regular expression can't be enforced; None where it can."""
+        """Return why a regular expression can't be enforced; None if it can."""
         outside = _CLASSES.sub("", re.sub(r"\\[\[\]]", "", pattern))
         if _LOOK_AROUND.search(re.sub(r"\\[\\(]", "", outside)):
             return "look-around"
@@ -182,7 +182,7 @@ class _Cleaner:
         return None
 
     def _is_dangling(self, reference: str) -> bool:
-        """Whether a reference by a path points to nothing; others aren't looked up."""
+        """Whether a JSON pointer resolves to nothing; other references aren't looked up."""
         if self._has_bases or not reference.startswith("#/"):
             return False
         found = self._root
@@ -198,7 +198,7 @@ class _Cleaner:
 
 
 def _is_silent(keyword: str, value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether a keyword says nothing of the values, though llguidance would refuse it."""
+    """Whether a keyword constrains nothing, although llguidance would refuse it."""
     if keyword == "format":
         return isinstance(value, str) and value not in _FORMATS
     if keyword == "$schema":
@@ -209,7 +209,7 @@ def _is_silent(keyword: str, value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def _bounded(keyword: str, value: Any) -> Any:
-    """A bound of a number that llguidance can compile: a stricter one in place of int64's."""
+    """Return a numeric bound that llguidance can compile: ±2⁶² in place of int64's limits."""
     if keyword in ("minimum", "exclusiveMinimum") and _is_beyond(value, -1):
         return -_MOST_BOUND
     if keyword in ("maximum", "exclusiveMaximum") and _is_beyond(value, 1):
@@ -233,7 +233,7 @@ def _is_regex(pattern: str) -> bool:
 
 
 def _objects(value: Any, *, is_root: bool) -> Iterator[Mapping[str, Any]]:
-    """The objects in a schema, below its root."""
+    """Yield the objects nested in a schema."""
     if isinstance(value, dict):
         if not is_root:
             yield value

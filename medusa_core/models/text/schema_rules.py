@@ -1,4 +1,4 @@
-"""JSON schemas as rules of a Lark grammar for llguidance."""
+"""Write JSON schemas as rules of a Lark grammar for llguidance."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _TIGHT = {
 
 
 def json_rule(schema: str) -> str:
-    """The values that match a schema, as a grammar's rule writes them.
+    """Return a rule body for the values that match a schema.
 
     Args:
-        schema: The schema, as JSON; its size and depth are checked.
+        schema: The schema as JSON text, of which size and depth have been checked.
     """
     return _rule(json.loads(schema), is_lenient=False)
 
 
 def value_rule(schema: Any) -> str:
-    """The values of one argument, as a grammar's rule writes them.
+    """Return a rule body for the values of one argument.
 
-    What the grammar can't check is left unchecked, as in `arguments_rule`.
+    Keywords that the grammar can't enforce are left unchecked, as in `arguments_rule`.
 
     Args:
         schema: The schema.
@@ -39,10 +39,10 @@ def value_rule(schema: Any) -> str:
 
 
 def arguments_rule(parameters: Mapping[str, Any]) -> str:
-    """The arguments of a function, as a grammar's rule writes them.
+    """Return a rule body for the arguments of a function.
 
-    What the grammar can't check is left unchecked: most clients describe their functions more
-    closely than calls need it. Only the properties that are named may come.
+    Keywords that the grammar can't enforce are left unchecked, because many clients describe their
+    functions in more detail than calls need. Only properties that are listed are allowed.
 
     Args:
         parameters: The schema of its arguments.

@@ -1,4 +1,4 @@
-"""Folders that only their user may read."""
+"""Folders that only the user may read (mode 0700)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ OWN = 0o700
 
 
 def make_own_folder(folder: Path) -> None:
-    """Make a folder and the missing ones above it, all for this user only.
+    """Create a folder and its missing parents with mode 0700.
 
-    `Path.mkdir` gives its mode to the last one only. A folder that is there keeps its mode.
-
-    Args:
-        folder: The folder.
+    `Path.mkdir` applies its mode to the last folder only. Existing folders keep their mode.
 
     Raises:
-        OSError: It can't be made.
+        OSError: The folder can't be created.
     """
     if not folder.parent.is_dir():
         make_own_folder(folder.parent)

@@ -1,4 +1,4 @@
-"""Arguments of a call become JSON while they are written, whatever their form."""
+"""Incremental readers that convert the arguments of a tool call to JSON."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ class ArgumentReader(Protocol):
     """Reads the arguments of one call.
 
     Attributes:
-        is_done: They are complete.
+        is_done: Whether the arguments are complete.
     """
 
     is_done: bool
 
     def push(self, text: str, *, is_last: bool = False) -> tuple[str, int]:
-        """Read more.
+        """Read more of the arguments.
 
         Args:
-            text: What hasn't been taken yet, and what is new.
-            is_last: Nothing comes after it.
+            text: The characters not yet consumed, with the new ones at the end.
+            is_last: Whether the answer ends after `text`.
 
         Returns:
-            JSON that is settled, and how many characters were taken.
+            The next part of the JSON text, and the number of characters consumed.
         """
         ...
 
 
 def argument_reader(shape: ToolCallFormat, schema: Mapping[str, Any]) -> ArgumentReader:
-    """A reader for a form of arguments.
+    """Make a reader for the arguments of one call.
 
     Args:
-        shape: The form of calls.
+        shape: The model's format of tool calls.
         schema: JSON schema of the function's parameters.
     """
     if shape.style is ArgumentStyle.TAGS:
@@ -69,7 +69,7 @@ def argument_reader(shape: ToolCallFormat, schema: Mapping[str, Any]) -> Argumen
 
 
 class JsonReader:
-    """Reads a JSON object, which stays as it is written."""
+    """Passes a JSON object through unchanged."""
 
     def __init__(self) -> None:
         self.is_done = False
@@ -85,7 +85,7 @@ class JsonReader:
 
 
 class BareKeyReader:
-    """Reads an object as JSON writes it, but with bare keys and another quotation mark."""
+    """Converts an object with unquoted keys and its own quotation mark (Gemma 4) to JSON."""
 
     def __init__(self, quote: str) -> None:
         """Read arguments.
@@ -138,7 +138,7 @@ class BareKeyReader:
 
 
 class TagReader:
-    """Reads arguments between tags."""
+    """Converts arguments between tags, such as `<parameter=key>value</parameter>`, to JSON."""
 
     def __init__(self, tags: ArgumentTags, close: str, schema: Mapping[str, Any]) -> None:
         """Read arguments.
@@ -169,7 +169,7 @@ class TagReader:
         return written, place
 
     def _argument(self, text: str, is_last: bool) -> tuple[str, int]:
-        """Where an argument may begin."""
+        """Read up to a value: the separator, the opening tag and the key."""
         # What ends the call may begin as an argument does.
         close = match_text(text, 0, self._close) if self._close.strip() else MISMATCH
         lead = self._match_lead(text) if close == MISMATCH else close
@@ -190,7 +190,7 @@ class TagReader:
         return begin + ('"' if self._is_text else ""), end
 
     def _match_lead(self, text: str) -> int:
-        """The place of the next key."""
+        """Return the position of the next key; `PARTIAL` or `MISMATCH` if there is none yet."""
         place = match_text(text, 0, self._tags.separator) if self._num else 0
         if place == MISMATCH:
             place = 0
@@ -199,7 +199,7 @@ class TagReader:
         return match_text(text, place, self._tags.before_key)
 
     def _match_key(self, text: str, lead: int) -> tuple[str, int, str] | None:
-        """A key, the place after the mark behind it, and this mark; None while it isn't there."""
+        """Return a key, the position after its closing tag, and the tag; None while incomplete."""
         tags = self._tags
         marks = {tags.after_key, *(mark for _, mark in tags.after_key_of_others)}
         for end in range(lead, min(len(text), lead + _MOST_KEY_CHARS)):
@@ -213,7 +213,7 @@ class TagReader:
         return None
 
     def _types_of(self, before_value: str) -> frozenset[str]:
-        """Types that the value may have: as its mark says, else as the schema does."""
+        """Return the types that the value may have, by its tag or else by the schema."""
         tags = self._tags
         others = {mark for _, mark in tags.after_key_of_others}
         if tags.after_key not in others:
@@ -229,7 +229,7 @@ class TagReader:
         return self._types == {"string"}
 
     def _value(self, text: str, is_last: bool) -> tuple[str, int]:
-        """Within a value."""
+        """Read more of a value: strings are streamed, other values wait for their end."""
         if self._begins_value and text:
             if _CDATA.startswith(text[: len(_CDATA)]) and len(text) < len(_CDATA) and not is_last:
                 return "", 0
@@ -255,15 +255,16 @@ class TagReader:
         return json.dumps(self._converted(value), ensure_ascii=False), num
 
     def _some(self, text: str, num: int, mark: str) -> tuple[str, int]:
-        """More of a text value, up to what may be its end."""
+        """Return the part of a string value that precedes a possible closing tag."""
         shown = text[:num].removesuffix("\n") if mark.startswith("\n") else text[:num]
         return json.dumps(shown, ensure_ascii=False)[1:-1], len(shown)
 
     def _find_end(self, text: str, mark: str, is_last: bool) -> tuple[int, bool]:
-        """Where the value ends, and whether that is sure; −1 − n if not within n characters.
+        """Find the end of the value: its position, and whether that is certain.
 
-        The mark ends a value only where an argument or the end of the call follows: a value may
-        hold the mark itself.
+        The position is −1 − n if the value doesn't end within n characters. The closing tag ends
+        a value only if another argument or the end of the call follows, because a value may
+        contain the tag.
         """
         end = text.find(mark)
         while end >= 0:
@@ -280,12 +281,12 @@ class TagReader:
         return -1 - (len(text) - partial_match_length(text, mark)), False
 
     def _begins(self, text: str, place: int) -> bool:
-        """Is the first word of the call's end there? Models forget what follows it."""
+        """Whether the first word of the call's end is there; models forget the rest."""
         words = self._close.split()
         return bool(words) and match_text(text, place, words[0]) >= 0
 
     def _converted(self, text: str) -> Any:
-        """A value that isn't a string: JSON, Python, or tags within tags."""
+        """Convert a value that isn't a string: JSON, a Python literal, or nested tags."""
         stripped = text.strip()
         if match_text(stripped, 0, self._tags.before_key) >= 0 and KEY in self._tags.after_value:
             return _nested(stripped, self._tags)
@@ -303,12 +304,12 @@ class TagReader:
 
 
 def types_of(schema: Any, root: Mapping[str, Any], depth: int = 8) -> frozenset[str]:
-    """JSON types that a schema allows; empty if it allows all or that isn't clear.
+    """Return the JSON types that a schema allows; empty if it allows any or is unclear.
 
     Args:
         schema: The schema.
         root: The schema that `$ref` refers to.
-        depth: Schemas within schemas to look at.
+        depth: Nesting depth of subschemas to follow.
     """
     schema = resolved(schema, root)
     if not isinstance(schema, dict) or not depth:
@@ -327,7 +328,7 @@ def types_of(schema: Any, root: Mapping[str, Any], depth: int = 8) -> frozenset[
 
 
 def resolved(schema: Any, root: Mapping[str, Any]) -> Any:
-    """What a schema refers to; itself where it refers to nothing."""
+    """Follow a schema's `$ref`; return the schema itself if it has none."""
     for _ in range(_MOST_REFERENCES):
         reference = schema.get("$ref") if isinstance(schema, dict) else None
         if not isinstance(reference, str) or not reference.startswith("#/"):
@@ -339,7 +340,7 @@ def resolved(schema: Any, root: Mapping[str, Any]) -> Any:
 
 
 def _nested(text: str, tags: ArgumentTags) -> Any:
-    """A value of tags within tags; the elements of a list all have the same name."""
+    """Parse a value of nested tags; tags of one name make a list."""
     place, found = 0, []
     while place < len(text):
         start = match_text(text, place, tags.before_key)
@@ -363,7 +364,7 @@ def _nested(text: str, tags: ArgumentTags) -> Any:
 
 
 def _closing(text: str, place: int, tags: ArgumentTags, key: str) -> int:
-    """Where the mark after a value stands, past those of elements of the same name within."""
+    """Return the position of a value's closing tag, past nested ones of the same name."""
     opening, closing = tags.before_key + key + tags.after_key, tags.after_value.replace(KEY, key)
     depth = 1
     while depth:

@@ -1,4 +1,4 @@
-"""What two texts have in common, in whole tags and words."""
+"""Common prefixes and suffixes of two texts that don't split tags or words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _TAG = re.compile(r"<[^<>\n]{1,80}>|\[/?[A-Z_]{2,40}\]")
 
 
 def num_common(text: str, other: str) -> int:
-    """How many characters two texts have in common at their beginnings."""
+    """Return the length of the common prefix of two texts."""
     num = 0
     for one, two in zip(text, other, strict=False):
         if one != two:
@@ -18,7 +18,7 @@ def num_common(text: str, other: str) -> int:
 
 
 def num_common_end(text: str, other: str) -> int:
-    """How many characters two texts have in common at their ends, but for parts of tags."""
+    """Return the length of the common suffix of two texts that splits no tag."""
     num = num_common(text[::-1], other[::-1])
     for tag in _TAG.finditer(text):
         if tag.start() < len(text) - num < tag.end():
@@ -30,7 +30,15 @@ def num_common_end(text: str, other: str) -> int:
 
 
 def num_common_before(text: str, here: int, there: int, most_here: int, most_there: int) -> int:
-    """How many characters before two places are the same, but for parts of tags."""
+    """Return how many characters before two positions are equal, splitting no tag.
+
+    Args:
+        text: The text of both positions.
+        here: One position.
+        there: The other position.
+        most_here: Most characters to compare before `here`.
+        most_there: Most characters to compare before `there`.
+    """
     num, most = 0, min(most_here, most_there)
     while num < most and text[here - num - 1] == text[there - num - 1]:
         num += 1
@@ -38,7 +46,7 @@ def num_common_before(text: str, here: int, there: int, most_here: int, most_the
 
 
 def num_outside_tags(text: str, here: int, there: int, num: int) -> int:
-    """The same number, less what is the end of a tag that begins earlier."""
+    """Shorten a match of `num` characters before two positions so that it splits no tag."""
     for tag in _TAG.finditer(text):
         for place in (here, there):
             if tag.start() < place - num < tag.end():
@@ -47,13 +55,13 @@ def num_outside_tags(text: str, here: int, there: int, num: int) -> int:
 
 
 def tag_floor(text: str, num: int) -> int:
-    """A number of characters, less those that are the beginning of a tag."""
+    """Shorten a prefix of `num` characters so that it doesn't end inside a tag."""
     inside = (tag.start() for tag in _TAG.finditer(text) if tag.start() < num < tag.end())
     return next(inside, num)
 
 
 def header_length(text: str, other: str) -> int:
-    """The length of what two answers begin with, without the beginning of a word or tag."""
+    """Return the length of the common prefix of two answers, in whole words and tags."""
     num = tag_floor(text, tag_floor(other, num_common(text, other)))
     while 0 < num < len(text) and text[num] not in "<[]{" and text[num - 1] not in " \n>]:":
         num -= 1
@@ -61,5 +69,5 @@ def header_length(text: str, other: str) -> int:
 
 
 def num_turn_end(answer: str, other: str) -> int:
-    """The length of what ends both answers; white space after it isn't counted."""
+    """Return the length of the common suffix of two answers, trailing white space apart."""
     return num_common_end(answer.rstrip(), other.rstrip())

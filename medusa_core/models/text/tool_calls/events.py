@@ -1,4 +1,4 @@
-"""What a parser of tool calls reports while an answer is being written."""
+"""Events of the incremental parser of tool calls."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 
 class ContentDelta(NamedTuple):
-    """More of an answer's text outside of calls.
+    """New text outside of calls.
 
     Attributes:
-        text: What is new.
+        text: The new characters.
     """
 
     text: str
 
 
 class CallStarted(NamedTuple):
-    """The model begins to call a function.
+    """A call of which the function's name is known.
 
     Attributes:
         place: Index of the call in the answer, from 0.
@@ -30,11 +30,11 @@ class CallStarted(NamedTuple):
 
 
 class CallDelta(NamedTuple):
-    """More of a call's arguments.
+    """New part of a call's arguments.
 
     Attributes:
         place: Index of the call in the answer.
-        text: What is new of the JSON object.
+        text: The new characters of the JSON object.
     """
 
     place: int

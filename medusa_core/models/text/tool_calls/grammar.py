@@ -25,15 +25,15 @@ _MOST_LEVELS = 6  # of objects within objects that are checked
 
 
 class ToolCallGrammar:
-    """The rules of calls in one format, for use in the grammar of an answer.
+    """Lark rules of tool calls in one format, to be part of an answer's grammar.
 
-    The rule `calls` matches what follows the trigger, up to the end of the last call.
+    The rule `calls` matches the text after the trigger, up to the end of the last call.
 
     Attributes:
         shape: The format.
-        token_ids: Special tokens without text, by their names.
-        trigger: Text that begins calls; empty where calls are the whole answer.
-        takes_several: Several calls may come, each with a trigger of its own.
+        token_ids: Ids of special tokens that decode to no text, by their names.
+        trigger: Text that begins a call; empty if calls can only be the whole answer.
+        takes_several: Whether several calls may follow each other, each after its own trigger.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class ToolCallGrammar:
 
     @property
     def is_token(self) -> bool:
-        """The trigger is a token without text."""
+        """Whether the trigger is a special token that decodes to no text."""
         return self.trigger in self.token_ids
 
     @property
     def bare_beginnings(self) -> list[str]:
-        """Texts with which a call without marks begins, an object mostly."""
+        """Texts that begin a call without its markers, such as `{"name`."""
         if not self.shape.name_key and self.trigger:
             return []
         start = self._object_start if self.shape.name_key else self._opening
@@ -79,7 +79,7 @@ class ToolCallGrammar:
 
     @property
     def required(self) -> str:
-        """An answer of calls alone."""
+        """Rule body of an answer that consists of calls alone."""
         optional = ""
         if self.shape.optional_mark in self.token_ids:
             optional = f"{self.literal(self.shape.optional_mark)}? "
@@ -89,7 +89,7 @@ class ToolCallGrammar:
 
     @property
     def bare(self) -> str:
-        """One call as an object without the marks before it; empty for other formats."""
+        """Rule body of a JSON call without the markers before it; empty for other formats."""
         if not self.shape.name_key or not self.trigger:
             return ""
         end = self._after_object
@@ -97,7 +97,7 @@ class ToolCallGrammar:
         return f"bare {self.literal('}')}{mark}"
 
     def lines(self) -> Iterator[str]:
-        """All rules that `calls` needs."""
+        """Yield `calls` and all rules that it refers to."""
         shape, opening = self.shape, self._opening
         first = shape.call_open[0]
         assert isinstance(first, str)  # by the making of formats
@@ -132,14 +132,14 @@ class ToolCallGrammar:
             yield from _bare_rules(self)
 
     def _heads(self, rule: str, first: str) -> Iterator[str]:
-        """A rule of calls that begin with a text instead of that of the format."""
+        """Yield rules of calls up to their arguments, with `first` in place of the opening."""
         yield f"{rule}: {' | '.join(f'{rule}_{n}' for n in range(len(self._functions)))}"
         for number, function in enumerate(self._functions):
             head = self._segments((first, *self.shape.call_open[1:]), function["name"])
             yield f"{rule}_{number}: {head} arguments_{number}"
 
     def literal(self, text: str) -> str:
-        """A text, in which names of special tokens are these tokens; empty for none."""
+        """Return a Lark literal, with names of special tokens replaced by token references."""
         names = sorted(self.token_ids, key=len, reverse=True)
         parts = re.split(f"({'|'.join(map(re.escape, names))})", text) if names else [text]
         ids = self.token_ids
@@ -159,7 +159,7 @@ class ToolCallGrammar:
 
     @property
     def _more(self) -> str:
-        """More calls behind the first, each with its trigger."""
+        """Rule body of further calls, each after its own trigger."""
         first = self.shape.call_open[0]
         assert isinstance(first, str)
         space = first[: len(first) - len(first.lstrip())]
@@ -192,7 +192,7 @@ class ToolCallGrammar:
         return " ".join(filter(None, (*rules, self.literal(text))))
 
     def _arguments(self, number: int, schema: Mapping[str, Any]) -> Iterator[str]:
-        """The rules of a function's arguments."""
+        """Yield the rules of a function's arguments."""
         rule = f"arguments_{number}"
         style = self.shape.style
         if style is ArgumentStyle.JSON:
@@ -204,7 +204,7 @@ class ToolCallGrammar:
 
 
 class _Chain:
-    """Arguments in the order of their schema, of which some may be left out."""
+    """Rules of a sequence of arguments in the schema's order; optional ones may be left out."""
 
     def __init__(self, grammar: ToolCallGrammar, root: Mapping[str, Any], rule: str) -> None:
         self.grammar, self.root, self.rule = grammar, root, rule
@@ -213,13 +213,13 @@ class _Chain:
     def chain(
         self, rule: str, names: Sequence[str], required: Sequence[str], arguments: Sequence[str]
     ) -> Iterator[str]:
-        """Rules for a sequence.
+        """Yield the rules of a sequence of arguments.
 
         Args:
-            rule: Name of the rule, and beginning of the names of others.
+            rule: Name of the rule; prefix of the names of its auxiliary rules.
             names: Names of the arguments.
-            required: Those that may not be left out.
-            arguments: The rule of each.
+            required: Names of arguments that may not be left out.
+            arguments: Rule body of each argument, in the order of `names`.
         """
         separator = self.grammar.literal(self.tags.separator)
         yield f"{rule}: {rule}_first_0"
@@ -232,13 +232,13 @@ class _Chain:
             yield f'{rule}_{state}_{len(names)}: ""'
 
     def schema_of(self, schema: Any) -> Any:
-        """A part of the parameters' schema, with what it may refer to."""
+        """Return a subschema together with the definitions that it may refer to."""
         definitions = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
         return {**definitions, **schema} if isinstance(schema, dict) else schema
 
 
 class _Tags(_Chain):
-    """Arguments between tags, or as Python writes them."""
+    """Rules of arguments between tags, or in Python syntax."""
 
     def lines(self) -> Iterator[str]:
         """All rules."""
@@ -269,7 +269,7 @@ class _Tags(_Chain):
         yield f"{rule}: {' | '.join(forms)}"
 
     def _value(self, rule: str, name: str, kinds: Sequence[str], schema: Any) -> Iterator[str]:
-        """A value and the mark after it."""
+        """Yield the rules of a value with its closing tag."""
         after = self.tags.after_value.replace(KEY, name)
         literal = self.grammar.literal
         is_python = self.grammar.shape.style is ArgumentStyle.PYTHON
@@ -292,7 +292,7 @@ class _Tags(_Chain):
             yield f"{rule}_json: {value_rule(self.schema_of(schema))}"
 
     def _text(self, rule: str, after: str) -> Iterator[str]:
-        """Any text up to a mark."""
+        """Yield the rules of any text up to a closing tag."""
         token = next((name for name in self.grammar.token_ids if name in after), "")
         if token:
             before, _, _ = after.partition(token)
@@ -304,7 +304,7 @@ class _Tags(_Chain):
         yield f"{rule.upper()}: /(.|\\n)*{text_pattern(after)}/"
 
     def _any(self) -> Iterator[str]:
-        """Arguments of a function that describes none."""
+        """Yield the rules of any arguments, for a function without declared parameters."""
         tags, rule, literal = self.tags, self.rule, self.grammar.literal
         is_python = self.grammar.shape.style is ArgumentStyle.PYTHON
         if KEY in tags.after_value:
@@ -322,14 +322,14 @@ class _Tags(_Chain):
 
 
 class _BareKeys(_Chain):
-    """An object with bare keys and quotation marks of the format's own."""
+    """Rules of an object with unquoted keys and the format's own quotation mark."""
 
     def lines(self) -> Iterator[str]:
         """All rules."""
         yield from self._value(self.rule, {**self.root, "type": "object"}, _MOST_LEVELS)
 
     def _value(self, rule: str, schema: Any, levels: int) -> Iterator[str]:
-        """A value of any type."""
+        """Yield the rules of a value of the schema, nested at most `levels` deep."""
         schema = resolved(schema, self.root)
         kinds = types_of(schema, self.root)
         choices = schema.get("enum") if isinstance(schema, dict) else None
@@ -368,7 +368,7 @@ class _BareKeys(_Chain):
 
 
 def _bare_rules(grammar: ToolCallGrammar) -> Iterator[str]:
-    """Values of any type with bare keys."""
+    """Yield the rules of values of any type, with unquoted keys in objects."""
     literal, tags = grammar.literal, grammar.shape.tags
     comma, colon = literal(tags.separator), literal(tags.after_key)
     pair = f"BARE_KEY {colon} bare_value"
@@ -388,7 +388,7 @@ def _bare_rules(grammar: ToolCallGrammar) -> Iterator[str]:
 
 
 def _json_but_text(schema: Any, kinds: Sequence[str]) -> str:
-    """JSON values of a schema, without those that are text."""
+    """Return a rule for the JSON values of a schema that aren't strings."""
     others = [kind for kind in kinds if kind != "string"]
     return value_rule({"type": others} if "string" in kinds else schema)
 
@@ -407,5 +407,5 @@ def _required(schema: Mapping[str, Any]) -> Sequence[str]:
 
 
 def text_pattern(text: str) -> str:
-    """A regular expression of Lark that matches a text alone."""
+    """Return a Lark regular expression that matches exactly a text."""
     return re.escape(text).replace("/", r"\/").replace("\\\n", r"\n")

@@ -1,6 +1,6 @@
-"""Forms of tool calls that a template doesn't show: how its models were trained to write them.
+"""Formats of tool calls that can't be learned from the chat template, as models write them.
 
-Each entry is told by a text that only its templates hold.
+Each entry is recognised by a text that only its templates contain.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _FUNCTIONARY = ToolCallFormat(
 
 
 def known_format(template: str) -> ToolCallFormat | None:
-    """The form of a template's models; None where it is to be learned."""
+    """Return the format for a template of the table; None if it has to be learned."""
     if _CHANNEL in template:
         return _HARMONY
     if ">>>${recipient}" in template:
@@ -79,7 +79,7 @@ def known_format(template: str) -> ToolCallFormat | None:
 
 
 def unwritten_format(template: str) -> ToolCallFormat | None:
-    """The form of models whose template shows none; None where they have none."""
+    """Return the format for a template that renders no calls; None if it isn't in the table."""
     if "<start_of_turn>" in template:
         return _GEMMA
     if "<|tool_call|>" in template:

@@ -1,8 +1,8 @@
-"""Learn the form of a template's tool calls: render made-up calls and compare the texts.
+"""Learn a template's format of tool calls by rendering synthetic calls and comparing the texts.
 
-Names, keys and values of the calls occur nowhere else, so they are found in the prompt; the text
-around them is the form. What both calls have in common before their names opens a call, what
-follows both closes one, and what is left stands around all calls or between two.
+Names, keys and values of the synthetic calls are unique, so they can be located in the prompt; the
+text around them is the format. The common text before the names of two calls opens a call, the
+common text after both closes one, and the rest encloses all calls or separates two.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ _PYTHON_QUOTES = ("'", '"')
 
 
 class _UnclearError(Exception):
-    """The rendered calls don't show a form."""
+    """The format can't be told from the rendered calls."""
 
 
 def learn_tool_call_format(
     render: Render, source: str, response_ends: Sequence[str] = ()
 ) -> ToolCallFormat:
-    """The form in which a model writes tool calls.
+    """Learn the format in which a model writes tool calls.
 
     Args:
-        render: Renders messages, with an open answer or not, and tools.
-        source: The template.
-        response_ends: Tags after an answer's text, which are no part of the calls.
+        render: Renders messages, with or without generation prompt, and tools.
+        source: The template's source.
+        response_ends: Tags after an answer's text that aren't part of the calls.
 
     Returns:
-        `DESCRIBED_JSON` where the template shows no form that is read back.
+        The format; `DESCRIBED_JSON` if none was found that passes the round trip.
     """
     if (known := known_format(source)) is not None:
         return known
@@ -99,7 +99,7 @@ def _without_response_end(found: ToolCallFormat, ends: Sequence[str]) -> ToolCal
 
 
 class _Learner:
-    """Learns from one template, in a bounded time."""
+    """Learns the format of one template within a time limit."""
 
     def __init__(self, render: Render) -> None:
         self._render = render
@@ -108,7 +108,7 @@ class _Learner:
     def text_of(
         self, turns: Sequence[ChatMessage], opens_answer: bool, tools: tuple[str, ...]
     ) -> str:
-        """A prompt; empty if the template refuses it.
+        """Render a prompt; an empty text if the template refuses it.
 
         Raises:
             _UnclearError: The template takes too long.
@@ -121,10 +121,10 @@ class _Learner:
             return ""
 
     def learn(self) -> ToolCallFormat:
-        """The form.
+        """Learn the format.
 
         Raises:
-            _UnclearError: The rendered calls show none.
+            _UnclearError: The format can't be told from the rendered calls.
         """
         tools = (_tool(_FIRST), _tool(_SECOND))
         question = ChatMessage(Role.USER, _USER)
@@ -146,7 +146,7 @@ class _Learner:
         return found._replace(is_replayed=self._is_replayed())
 
     def _answer(self, content: str, *calls: ToolCall) -> str:
-        """What the template writes after the question for an answer; empty if it refuses."""
+        """Render an answer; return the text after the question, empty if refused."""
         return self._turns(ChatMessage(Role.ASSISTANT, content, tool_calls=calls))
 
     def _turns(self, *answers: ChatMessage) -> str:
@@ -155,10 +155,10 @@ class _Learner:
         return _after_user(self.text_of((question, *answers), False, tools))
 
     def _header(self, text: str, start: int, opened: str) -> int:
-        """Where the text that belongs to the calls begins.
+        """Return the position at which the text that belongs to the calls begins.
 
-        Where the template writes calls after the answer's text, it is what follows that text; else
-        what an answer without calls doesn't begin with.
+        It is the end of the answer's text if the template renders calls after it, else the end of
+        the header that answers without calls have, too.
         """
         plain = self._answer(_TEXT)
         header = max(header_length(text, plain), header_length(text, opened))
@@ -171,7 +171,7 @@ class _Learner:
         return min(header, start)
 
     def _with_types(self, tags: ArgumentTags) -> ArgumentTags:
-        """The marks before values of all types, where the template names types."""
+        """Add the tags before values of each JSON type, if the template names types."""
         before = dict(tags.after_key_of_others)
         if before["integer"] == tags.after_key:
             return tags
@@ -185,7 +185,7 @@ class _Learner:
         return tags._replace(after_key_of_others=tuple(before.items()))
 
     def _is_replayed(self) -> bool:
-        """Does the template take a tool's result after an answer that is given as text?"""
+        """Whether the template accepts a tool's result after an answer given as plain text."""
         result = ChatMessage(Role.TOOL, _RESULT, tool_name=_FIRST.name, call_id=_FIRST.call_id)
         answer = ChatMessage(Role.ASSISTANT, _TEXT)
         shown = self._turns(answer, result, answer, ChatMessage(Role.USER, _RESULT))
@@ -193,16 +193,16 @@ class _Learner:
 
 
 class _Written(NamedTuple):
-    """A made-up call in a text.
+    """Positions of a synthetic call in a rendered text.
 
     Attributes:
-        start: Where its first part stands: its name or its id.
-        end: The place after its last part.
-        head: From `start` to the arguments or the first key.
-        tail: From the arguments to `end`, where they are JSON.
-        keys: Where its keys stand; empty where the arguments are JSON.
-        values: Where their values stand.
-        last_key: The last key's name.
+        start: Position of its name or its id, whichever comes first.
+        end: Position after its last part.
+        head: Fixed texts and slots from `start` to the arguments or the first key.
+        tail: Fixed texts and slots from JSON arguments to `end`.
+        keys: Positions of the keys; empty if the arguments are JSON.
+        values: Positions of the values.
+        last_key: Name of the last key.
     """
 
     start: int
@@ -215,10 +215,10 @@ class _Written(NamedTuple):
 
 
 def _find(text: str, call: ToolCall) -> _Written:
-    """Find a made-up call.
+    """Locate a synthetic call in a text.
 
     Raises:
-        _UnclearError: A part is missing.
+        _UnclearError: A part of the call is missing.
     """
     arguments: dict[str, Any] = json.loads(call.arguments)
     slots = {call.name: Slot.NAME, call.call_id: Slot.CALL_ID}
@@ -249,7 +249,7 @@ def _find(text: str, call: ToolCall) -> _Written:
 
 
 def _json_span(text: str, place: int, arguments: dict[str, Any]) -> tuple[int, int] | None:
-    """Where arguments stand as a JSON object that holds a place; None where they are none."""
+    """Return the span of the JSON arguments around a position; None if they aren't JSON."""
     start = text.rfind("{", 0, place)
     if start < 0:
         return None
@@ -273,7 +273,7 @@ def _segments(
 def _compared(
     text: str, first: _Written, second: _Written, header: int, end: int
 ) -> ToolCallFormat:
-    """The form of two calls in one answer."""
+    """Derive the format from two calls in one answer."""
     opening, num = _opening(text, header, first, second)
     middle = text[first.end : second.start - num].replace(first.last_key, KEY)
     rest = text[second.end : end].replace(second.last_key, KEY)
@@ -290,7 +290,7 @@ def _compared(
 
 
 def _alone(text: str, call: _Written, header: int, end: int) -> ToolCallFormat:
-    """The form of the only call of an answer."""
+    """Derive the format from the only call of an answer."""
     lead = text[header : call.start].lstrip()
     found = ToolCallFormat(call_open=(lead, *call.head), separator="", is_parallel=False)
     close = text[call.end : end].replace(call.last_key, KEY)
@@ -300,14 +300,14 @@ def _alone(text: str, call: _Written, header: int, end: int) -> ToolCallFormat:
 def _finished(
     found: ToolCallFormat, text: str, call: _Written, close: str, header: int
 ) -> ToolCallFormat:
-    """The form with that of its arguments.
+    """Complete a format with the style of its arguments.
 
     Args:
-        found: The form so far.
-        text: The text.
-        call: A call in it.
+        found: The format so far.
+        text: The rendered text.
+        call: A call in the text.
         close: Text after the last part of the call.
-        header: Where the text that belongs to the calls begins.
+        header: Position at which the text that belongs to the calls begins.
     """
     if found.call_open[0] == "" or not isinstance(found.call_open[0], str):
         found = found._replace(call_open=("", *(one for one in found.call_open if one != "")))
@@ -324,7 +324,7 @@ def _finished(
 
 
 def _object_keys(text: str, header: int, call: _Written) -> tuple[str, str]:
-    """The keys of name and arguments in the JSON object that is the call; empty for no object."""
+    """Return the keys of name and arguments in a JSON call; empty if it isn't JSON."""
     if text.count("{", header, call.start) > 1:  # an object within another
         return "", ""
     start = text.rfind("{", header, call.start)
@@ -343,7 +343,7 @@ def _object_keys(text: str, header: int, call: _Written) -> tuple[str, str]:
 
 
 def _call_id(call_open: tuple[Segment, ...]) -> tuple[Segment, ...]:
-    """Kimi's results name their calls by `functions.NAME:INDEX`, as the model writes them."""
+    """Return the segments that make up a call id: Kimi writes `functions.NAME:INDEX`."""
     first, *rest = call_open
     is_kimi = isinstance(first, str) and first.endswith("functions.")
     kimi = (Slot.NAME, ":", Slot.INDEX)
@@ -351,12 +351,12 @@ def _call_id(call_open: tuple[Segment, ...]) -> tuple[Segment, ...]:
 
 
 def _with_tags(found: ToolCallFormat, text: str, call: _Written, close: str) -> ToolCallFormat:
-    """The form whose arguments have marks of their own.
+    """Complete a format with the tags around its arguments.
 
     Args:
-        found: The form so far.
-        text: The text.
-        call: The call with three arguments: text, number, text.
+        found: The format so far.
+        text: The rendered text.
+        call: The call with three arguments: a string, a number, a string.
         close: Text after the last value.
     """
     (_, end_1), (start_2, end_2), (start_3, end_3) = call.keys
@@ -412,16 +412,16 @@ def _with_tags(found: ToolCallFormat, text: str, call: _Written, close: str) -> 
 
 
 def _cut(text: str, num_end: int) -> tuple[str, str]:
-    """The last characters of a text, and what is before them."""
+    """Split off the last characters of a text; return them and the text before them."""
     return text[len(text) - num_end :], text[: len(text) - num_end]
 
 
 def _opening(
     text: str, header: int, first: _Written, second: _Written
 ) -> tuple[tuple[Segment, ...], int]:
-    """What both calls begin with before their first slot, and its length in the text.
+    """Return the common opening of two calls before their first slot, and its length.
 
-    A number that counts the calls may stand in it.
+    It may contain the index of the call.
     """
     most = min(first.start - header, second.start - first.end)
     num, index = 0, -1
@@ -441,7 +441,7 @@ def _opening(
 
 
 def _with_index(first: tuple[Segment, ...], second: tuple[Segment, ...]) -> tuple[Segment, ...]:
-    """The parts between a call's slots; a number that counts the calls is a slot, too."""
+    """Return a call's segments, with the index of the call turned into a slot."""
     found: list[Segment] = []
     for one, other in zip(first, second, strict=False):
         if not isinstance(one, str) or one == other or not isinstance(other, str):

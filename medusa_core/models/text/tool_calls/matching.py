@@ -1,4 +1,4 @@
-"""Fixed texts of a tool call in what a model has written so far: white space may differ."""
+"""Match the fixed texts of a tool call in a partial answer, whatever the white space."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _TRIGGER = re.compile(r"<[^<>\s][^<>]*>|\[[^\[\]\s]+\]|[^\s{]+")
 
 
 class Head(NamedTuple):
-    """A call up to its arguments.
+    """The part of a call before its arguments.
 
     Attributes:
-        end: The place after it, or `PARTIAL` or `MISMATCH`.
+        end: Position after it, or `PARTIAL` or `MISMATCH`.
         name: Name of the function.
-        call_id: Id that the model has written; empty for none.
-        number: Number of the call that the model has written; empty for none.
+        call_id: Call id that the model wrote; empty if it wrote none.
+        number: Index of the call that the model wrote; empty if it wrote none.
     """
 
     end: int
@@ -30,15 +30,15 @@ class Head(NamedTuple):
 
 
 def match_text(text: str, place: int, fixed: str) -> int:
-    """The place after a fixed text, with any white space before and between its words.
+    """Match a fixed text, with any white space before and between its words.
 
     Args:
         text: What has been written so far.
-        place: Where the fixed text must begin.
-        fixed: The fixed text; white space at its end isn't taken.
+        place: Position at which the fixed text must begin.
+        fixed: The fixed text; white space at its end isn't consumed.
 
     Returns:
-        The place, `PARTIAL` or `MISMATCH`.
+        The position after it; `PARTIAL` if `text` ends within it; else `MISMATCH`.
     """
     for word in fixed.split():
         place = skip_space(text, place)
@@ -49,10 +49,10 @@ def match_text(text: str, place: int, fixed: str) -> int:
 
 
 def match_some(text: str, place: int, fixed: str) -> tuple[int, bool]:
-    """The place after those first words of a fixed text that are there.
+    """Match as many of the first words of a fixed text as are there.
 
     Returns:
-        The place, and whether more text may bring the next word.
+        The position after them, and whether `text` ends where the next word may still come.
     """
     for word in fixed.split():
         start = skip_space(text, place)
@@ -63,19 +63,19 @@ def match_some(text: str, place: int, fixed: str) -> tuple[int, bool]:
 
 
 def skip_space(text: str, place: int) -> int:
-    """The first place that isn't white space."""
+    """Return the first position at or after `place` that isn't white space."""
     while place < len(text) and text[place].isspace():
         place += 1
     return place
 
 
 def match_head(text: str, place: int, segments: Sequence[Segment], names: Collection[str]) -> Head:
-    """A call up to its arguments, whose name must be known.
+    """Match a call of a known function, up to its arguments.
 
     Args:
         text: What has been written so far.
-        place: Where it must begin.
-        segments: What it is made of.
+        place: Position at which the call must begin.
+        segments: Fixed texts and slots (name, id, index) of the call's opening.
         names: Names of the functions that may be called.
     """
     return _match(text, place, segments, names, Head(0))
@@ -122,10 +122,10 @@ def _with_name(
 
 
 def trigger_of(opening: str) -> str:
-    """The first word or tag of what opens calls: where it stands, a call may begin.
+    """Return the first word or tag of a call's opening; a call may begin wherever it occurs.
 
     Args:
-        opening: Text before a call; what is JSON in it is no word.
+        opening: Text before a call; JSON punctuation in it doesn't count as a word.
     """
     found = _TRIGGER.match(opening.lstrip())
     return found.group() if found is not None else ""

@@ -1,4 +1,4 @@
-"""Tool calls apart from text, while an answer is being written."""
+"""Incremental parser that separates tool calls from the text of an answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ID_LETTERS = string.ascii_letters + string.digits
 
 
 class _Place(Enum):
-    """Where in an answer its end stands."""
+    """State of the parser: which part of an answer the next characters belong to."""
 
     LEAD = 0  # the whole answer may become calls
     TEXT = 1
@@ -57,20 +57,20 @@ class _Place(Enum):
 
 
 def new_call_id() -> str:
-    """An id for a call: nine letters or digits, since Mistral's templates take no other."""
+    """Make a random call id: nine letters or digits, as Mistral's templates demand."""
     return "".join(secrets.choice(_ID_LETTERS) for _ in range(9))
 
 
 class ToolCallParser:
-    """Takes an answer in pieces; what may become a call with the next one is held back.
+    """Parses a streamed answer into text and tool calls.
 
-    A call begins once its name and the beginning of its arguments are there; then the arguments
-    come as they are written, as JSON whatever the form. What only looks like a call comes out as
-    text. An answer that is nothing but calls as JSON is also read without the marks, which small
-    models forget.
+    Text that may turn out to begin a call is held back. `CallStarted` is reported once the name and
+    the first character of the arguments are parsed; arguments are then streamed as JSON, whatever
+    the model's format. Text that only resembles a call is reported as text. An answer that consists
+    of JSON calls alone is also parsed without the format's markers: small models forget them.
 
     Attributes:
-        num_calls: Calls so far.
+        num_calls: Number of calls so far.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class ToolCallParser:
         """Parse one answer.
 
         Args:
-            shape: The form of calls.
+            shape: The model's format of tool calls.
             tools: Functions that may be called: objects of `name` and `parameters`.
-            make_id: Makes the id of a call that has none.
+            make_id: Makes an id for a call to which the model gave none.
         """
         self.num_calls = 0
         self._shape, self._make_id = shape, make_id
@@ -100,14 +100,14 @@ class ToolCallParser:
         self._is_list = self._is_fenced = self._is_marked = self._in_object = False
         self._reader: ArgumentReader = JsonReader()
         self._steps: dict[_Place, Callable[[], Iterator[ToolCallEvent]]] = {
-            _Place.LEAD: self._lead,
-            _Place.TEXT: self._text,
-            _Place.CALL: self._call,
-            _Place.PYTHON: self._python,
-            _Place.ARGUMENTS: self._arguments,
-            _Place.OBJECT: self._object,
-            _Place.CLOSE: self._close,
-            _Place.AFTER: self._after,
+            _Place.LEAD: self._parse_lead,
+            _Place.TEXT: self._parse_text,
+            _Place.CALL: self._parse_call,
+            _Place.PYTHON: self._parse_python,
+            _Place.ARGUMENTS: self._parse_arguments,
+            _Place.OBJECT: self._parse_object,
+            _Place.CLOSE: self._parse_close,
+            _Place.AFTER: self._parse_after,
         }
         if shape.is_open:
             self._is_marked = self._is_implied = True
@@ -117,7 +117,7 @@ class ToolCallParser:
         """Parse more of the answer.
 
         Yields:
-            Text that is settled, calls that begin, and more of their arguments.
+            Text that can't become part of a call, started calls, and deltas of their arguments.
         """
         self._held += text
         before: tuple[_Place, int] | None = None
@@ -135,51 +135,51 @@ class ToolCallParser:
             yield from self._read_arguments(is_last=True)
         elif self._place is _Place.PYTHON:
             text = self._held.strip().removesuffix("```" if self._is_fenced else "")
-            yield from self._python_calls(text, len(self._held))
+            yield from self._emit_python_calls(text, len(self._held))
         if self._place in (_Place.LEAD, _Place.TEXT, _Place.CALL, _Place.PYTHON):
             opening = "" if self._is_implied else self._opening
             rest, self._held = opening + self._held, ""
-            yield from self._say(rest)
+            yield from self._emit_text(rest)
         if self._space and not self.num_calls:
             yield ContentDelta(self._space)
 
-    def _lead(self) -> Iterator[ToolCallEvent]:
-        """The beginning of an answer that may be nothing but calls."""
+    def _parse_lead(self) -> Iterator[ToolCallEvent]:
+        """Parse the beginning of an answer, which may consist of calls alone."""
         begin, mark = self._held.lstrip(), self._shape.optional_mark
         if not begin or (mark and begin != mark and mark.startswith(begin)):
             return
         if mark and begin.startswith(mark):
-            self._open(mark)
+            self._expect_call(mark)
         elif fence := _FENCE.match(begin):
             self._is_fenced = True
-            self._open(fence.group())
+            self._expect_call(fence.group())
         elif begin[0] in "{[" or self._is_python(begin):
             self._place = _Place.CALL
         elif not _FENCE_BEGUN.fullmatch(begin) and not self._may_be_python(begin):
             self._place = _Place.TEXT
         yield from ()
 
-    def _text(self) -> Iterator[ToolCallEvent]:
+    def _parse_text(self) -> Iterator[ToolCallEvent]:
         held = self._held
         found = [(place, mark) for mark in self._triggers if (place := held.find(mark)) >= 0]
         num_begun = max((partial_match_length(held, mark) for mark in self._triggers), default=0)
         if found:
             place, mark = min(found, key=lambda one: (one[0], -len(one[1])))
-            yield from self._say(held[:place])
+            yield from self._emit_text(held[:place])
             self._held = held[place:]
             self._is_marked, self._is_list = True, False
-            self._open(mark)
+            self._expect_call(mark)
         else:
-            yield from self._say(self._take(len(held) - num_begun))
+            yield from self._emit_text(self._take_held(len(held) - num_begun))
 
-    def _open(self, opening: str) -> None:
-        """A call may stand behind this, with which the text goes on."""
+    def _expect_call(self, opening: str) -> None:
+        """Expect a call after `opening`, which is in the held text."""
         before, _, self._held = self._held.partition(opening)
         self._opening = before + opening
         self._place = _Place.CALL
 
-    def _call(self) -> Iterator[ToolCallEvent]:
-        """Where a call may begin."""
+    def _parse_call(self) -> Iterator[ToolCallEvent]:
+        """Parse the held text as the beginning of a call, by the format's style."""
         text, mark = self._opening + self._held, self._shape.text_mark
         if self._is_marked and mark and text.startswith(mark):
             self._opening, self._held, self._place = "", text[len(mark) :], _Place.TEXT
@@ -190,25 +190,25 @@ class ToolCallParser:
         if self._is_marked and self._shape.style is ArgumentStyle.PYTHON:
             self._place = _Place.PYTHON
         elif self._is_marked and not self._keys.name:
-            yield from self._call_by_marks()
+            yield from self._parse_marked_call()
         else:
-            yield from self._call_as_object()
+            yield from self._parse_unmarked_call()
 
-    def _call_by_marks(self) -> Iterator[ToolCallEvent]:
-        """A call whose name stands between marks."""
+    def _parse_marked_call(self) -> Iterator[ToolCallEvent]:
+        """Parse a call whose function name is enclosed by markers."""
         text = self._opening + self._held
-        heads = [self._head(text, start) for start in self._starts()]
+        heads = [self._match_call_head(text, start) for start in self._call_openings()]
         found = next((head for head in heads if head.end >= 0), None)
         if found is not None:
             self._held = text[found.end :]
-            yield self._begin(found.name, self._written_id(found))
+            yield self._begin_call(found.name, self._call_id(found))
             self._reader = argument_reader(self._shape, self._schemas[found.name])
             self._place, self._in_object = _Place.ARGUMENTS, False
         elif not any(head.end == PARTIAL for head in heads):
-            yield from self._give_up()
+            yield from self._emit_as_text()
 
-    def _starts(self) -> list[tuple[Segment, ...]]:
-        """What may stand before arguments here: models forget marks around several calls."""
+    def _call_openings(self) -> list[tuple[Segment, ...]]:
+        """Return the openings to accept: models forget the markers around several calls."""
         shape = self._shape
         first, *others = shape.call_open
         assert isinstance(first, str)  # by the making of formats
@@ -216,8 +216,8 @@ class ToolCallParser:
         openings = dict.fromkeys((shape.opening, shape.separator + first, first, *last_line))
         return [*((opening, *others) for opening in openings), *shape.other_openings]
 
-    def _head(self, text: str, segments: tuple[Segment, ...]) -> Head:
-        """A call up to its arguments, if these begin after it."""
+    def _match_call_head(self, text: str, segments: tuple[Segment, ...]) -> Head:
+        """Match a call up to its arguments; a mismatch if no arguments follow."""
         found = match_head(text, 0, segments, self._names)
         if found.end < 0:
             return found
@@ -233,16 +233,16 @@ class ToolCallParser:
         is_begun = max(after, default=MISMATCH) >= 0
         return found if is_begun else Head(PARTIAL if PARTIAL in after else MISMATCH)
 
-    def _written_id(self, head: Head) -> str:
-        """A call's id as the model has written it; empty for none."""
+    def _call_id(self, head: Head) -> str:
+        """Return the call id that the model wrote; empty if it wrote none."""
         if not self._shape.call_id:
             return head.call_id
         parts = {Slot.NAME: head.name, Slot.INDEX: head.number, Slot.CALL_ID: head.call_id}
         return "".join(one if isinstance(one, str) else parts[one] for one in self._shape.call_id)
 
-    def _call_as_object(self) -> Iterator[ToolCallEvent]:
-        """A call that is a JSON object, or one that Python would write."""
-        start = self._after_marks()
+    def _parse_unmarked_call(self) -> Iterator[ToolCallEvent]:
+        """Parse a call in the form of a JSON object, or in Python syntax."""
+        start = self._skip_marks()
         opening = _OPENING.match(self._held, max(start, 0))
         assert opening is not None  # it matches anything
         rest = self._held[opening.end() :]
@@ -250,14 +250,14 @@ class ToolCallParser:
             return
         if rest[0] == "{":
             self._is_list = self._is_list or bool(opening.group(1))
-            yield from self._object_call(rest)
+            yield from self._parse_object_call(rest)
         elif self._is_python(rest):
             self._place = _Place.PYTHON
         elif not self._may_be_python(rest):
-            yield from self._give_up()
+            yield from self._emit_as_text()
 
-    def _after_marks(self) -> int:
-        """The place after those marks that stand between the first one and the object."""
+    def _skip_marks(self) -> int:
+        """Return the position after the markers between the trigger and the JSON object."""
         if not self._is_marked:
             return 0
         place, is_partial = match_some(self._held, 0, self._keys.marks_after(self._opening))
@@ -270,56 +270,61 @@ class ToolCallParser:
         calls = (f"{name}(" for name in self._names)
         return self._shape.reads_python and any(call.startswith(text) for call in calls)
 
-    def _object_call(self, rest: str) -> Iterator[ToolCallEvent]:
-        """An object of name and arguments."""
+    def _parse_object_call(self, rest: str) -> Iterator[ToolCallEvent]:
+        """Parse a JSON object with a name and arguments."""
         head = self._keys.head.match(rest)
         name = "" if head is None else _string(head.group(1))
         if head is not None and name in self._names:
-            yield self._begin(name)
+            yield self._begin_call(name)
             self._held, self._place = rest[head.end() :], _Place.ARGUMENTS
             self._reader, self._in_object = JsonReader(), True
             return
-        if head is not None or self._is_other(rest):
-            yield from self._give_up()
+        if head is not None or self._is_no_call(rest):
+            yield from self._emit_as_text()
             return
         end = JsonEnd().find(rest)
         if end < 0:
             return
         call = self._keys.read(rest[:end])
         if call is None or call[0] not in self._names:
-            yield from self._give_up()
+            yield from self._emit_as_text()
             return
-        yield from self._whole_call(*call)
+        yield from self._emit_call(*call)
         self._held, self._place = rest[end:], _Place.AFTER
 
-    def _is_other(self, rest: str) -> bool:
-        """Does an object begin as no call does? Then it needn't wait for its end."""
+    def _is_no_call(self, rest: str) -> bool:
+        """Whether an object can't become a call, so that its text needn't be held back."""
         first, named = self._keys.first.match(rest), self._keys.named.match(rest)
         if named is not None:
             return _string(named.group(1)) not in self._names
         return first is not None and first.group(1) not in self._keys.known
 
-    def _python(self) -> Iterator[ToolCallEvent]:
-        """Calls as Python writes them, up to the mark that ends them."""
+    def _parse_python(self) -> Iterator[ToolCallEvent]:
+        """Parse calls in Python syntax once their closing marker is there."""
         end = self._shape.section_close.strip().lstrip("])").strip()
         place = self._held.find(end) if end else -1
         if place >= 0 and self._is_marked:
             num_calls = self.num_calls
             opening = self._shape.section_open.strip()
             text = (self._opening + self._held[:place]).removeprefix(trigger_of(opening))
-            yield from self._python_calls(text, place + len(end))
+            yield from self._emit_python_calls(text, place + len(end))
             if self.num_calls == num_calls:
-                yield from self._give_up()
+                yield from self._emit_as_text()
 
-    def _python_calls(self, text: str, length: int) -> Iterator[ToolCallEvent]:
-        """All calls of a text, which is so long in the answer; none if it isn't made of calls."""
+    def _emit_python_calls(self, text: str, length: int) -> Iterator[ToolCallEvent]:
+        """Report the calls in a text in Python syntax; nothing if it isn't one.
+
+        Args:
+            text: The text, without markers.
+            length: Number of held characters that it takes up.
+        """
         calls = python_calls(text, self._names)
         for name, arguments in calls:
-            yield from self._whole_call(name, arguments)
+            yield from self._emit_call(name, arguments)
         if calls:
             self._held, self._place = self._held[length:], _Place.AFTER
 
-    def _arguments(self) -> Iterator[ToolCallEvent]:
+    def _parse_arguments(self) -> Iterator[ToolCallEvent]:
         yield from self._read_arguments(is_last=False)
 
     def _read_arguments(self, *, is_last: bool) -> Iterator[ToolCallEvent]:
@@ -330,8 +335,8 @@ class ToolCallParser:
         if self._reader.is_done:
             self._place = _Place.OBJECT if self._in_object else _Place.CLOSE
 
-    def _object(self) -> Iterator[ToolCallEvent]:
-        """Other keys after the arguments, such as an id, are of no use."""
+    def _parse_object(self) -> Iterator[ToolCallEvent]:
+        """Skip keys after the arguments, such as an id."""
         rest = self._held.lstrip()
         if not rest:
             return
@@ -343,8 +348,8 @@ class ToolCallParser:
             self._held, self._place = rest[end:], _Place.AFTER
         yield from ()
 
-    def _close(self) -> Iterator[ToolCallEvent]:
-        """The marks after a call's arguments, as far as the model writes them."""
+    def _parse_close(self) -> Iterator[ToolCallEvent]:
+        """Skip the markers after a call's arguments; models may leave some out."""
         place = 0
         for segment in self._shape.call_close:
             if not isinstance(segment, str):
@@ -355,31 +360,31 @@ class ToolCallParser:
         self._held, self._place = self._held[place:], _Place.AFTER
         yield from ()
 
-    def _after(self) -> Iterator[ToolCallEvent]:
-        """What stands between calls and after the last one."""
+    def _parse_after(self) -> Iterator[ToolCallEvent]:
+        """Parse separators and closing markers after a call."""
         rest = self._held.lstrip()
         if not rest:
             return
         if self._is_list and rest[0] in ",]":
             self._is_list = rest[0] == ","
-            self._go_on(rest[0], _Place.CALL if self._is_list else _Place.AFTER)
+            self._skip_separator(rest[0], _Place.CALL if self._is_list else _Place.AFTER)
         elif self._is_marked:
-            self._after_marked(rest)
+            self._parse_after_marked(rest)
         elif (close := self._keys.close) and match_text(rest, 0, close) != MISMATCH:
             if match_text(rest, 0, close) >= 0:  # a mark that nothing has opened
-                self._go_on(close, _Place.TEXT)
+                self._skip_separator(close, _Place.TEXT)
         elif self._is_fenced and "```".startswith(rest[:3]):
             if len(rest) >= 3:
                 self._is_fenced = False
-                self._go_on("```", _Place.LEAD)
+                self._skip_separator("```", _Place.LEAD)
         elif rest[0] in ";,":
-            self._go_on(rest[0], _Place.CALL)
+            self._skip_separator(rest[0], _Place.CALL)
         else:
             self._place = _Place.CALL if rest[0] == "{" else _Place.TEXT
         yield from ()
 
-    def _after_marked(self, rest: str) -> None:
-        """After a call in marks: another one, the end of all, or text."""
+    def _parse_after_marked(self, rest: str) -> None:
+        """Decide what follows a call with markers: another call, the closing marker, or text."""
         shape = self._shape
         if self._keys.name:
             place, is_partial = match_some(rest, 0, self._keys.close)
@@ -394,7 +399,7 @@ class ToolCallParser:
                 self._opening, self._place = "", _Place.CALL
                 return
         elif shape.style is not ArgumentStyle.PYTHON:
-            heads = [self._head(rest, start) for start in self._starts()]
+            heads = [self._match_call_head(rest, start) for start in self._call_openings()]
             if any(head.end >= 0 for head in heads):
                 self._opening, self._held, self._place = "", rest, _Place.CALL
                 return
@@ -408,53 +413,53 @@ class ToolCallParser:
         self._held = rest[place:] if place else self._held
         self._opening, self._place = "", _Place.TEXT
 
-    def _go_on(self, taken: str, place: _Place) -> None:
-        """After something that stands between calls; it is text if no other call comes."""
+    def _skip_separator(self, taken: str, place: _Place) -> None:
+        """Skip a separator; it is reported as text if no further call follows."""
         end = match_text(self._held, 0, taken)
         self._held = self._held[end:]
         self._opening = taken if place is _Place.CALL else ""
         self._place = place
 
-    def _begin(self, name: str, call_id: str = "") -> CallStarted:
+    def _begin_call(self, name: str, call_id: str = "") -> CallStarted:
         self._opening = self._space = ""
         self._is_implied = False
         self.num_calls += 1
         return CallStarted(self.num_calls - 1, call_id or self._make_id(), name)
 
-    def _whole_call(self, name: str, arguments: str) -> Iterator[ToolCallEvent]:
-        yield self._begin(name)
+    def _emit_call(self, name: str, arguments: str) -> Iterator[ToolCallEvent]:
+        yield self._begin_call(name)
         yield CallDelta(self.num_calls - 1, arguments)
 
-    def _give_up(self) -> Iterator[ToolCallEvent]:
-        """There is no call here: what looked like one is text."""
+    def _emit_as_text(self) -> Iterator[ToolCallEvent]:
+        """Report the held text as text, because it isn't a call."""
         opening, self._opening = ("" if self._is_implied else self._opening), ""
         self._is_list = self._is_implied = False
         self._place = _Place.TEXT
-        yield from self._say(opening)
+        yield from self._emit_text(opening)
 
-    def _say(self, text: str) -> Iterator[ToolCallEvent]:
-        """Text; space at its end waits, since none is wanted before a call."""
+    def _emit_text(self, text: str) -> Iterator[ToolCallEvent]:
+        """Report text; hold trailing white space back, which is dropped before a call."""
         text = self._space + text
         shown = text.rstrip()
         self._space = text[len(shown) :]
         if shown:
             yield ContentDelta(shown)
 
-    def _take(self, length: int) -> str:
+    def _take_held(self, length: int) -> str:
         taken, self._held = self._held[:length], self._held[length:]
         return taken
 
 
 class _Keys:
-    """What is known of calls that are JSON objects.
+    """Keys and patterns of calls that are JSON objects.
 
     Attributes:
-        name: Key of the function's name; empty where calls aren't objects.
-        head: Matches an object up to its arguments.
-        first: Matches an object's first key.
-        named: Matches an object up to the end of the name.
-        known: Keys that a call may begin with.
-        close: Marks after the object.
+        name: Key of the function's name; empty if the format's calls aren't JSON objects.
+        head: Pattern of an object up to its arguments.
+        first: Pattern of an object's first key.
+        named: Pattern of an object up to the end of the function's name.
+        known: Keys that may come first in a call.
+        close: Markers after the object.
     """
 
     def __init__(self, shape: ToolCallFormat) -> None:
@@ -477,12 +482,12 @@ class _Keys:
         self._marks = object_marks(shape.opening)
 
     def marks_after(self, opening: str) -> str:
-        """The marks that stand between the first one and the object."""
+        """Return the markers between an opening and the JSON object."""
         first = opening.strip()
         return self._marks.removeprefix(first) if first else ""
 
     def read(self, text: str) -> tuple[str, str] | None:
-        """Name and arguments of a JSON object, whatever the order of its keys."""
+        """Return name and arguments (as JSON) of a complete object; None if it isn't a call."""
         try:
             found: dict[str, Any] = json.loads(text)
         except (ValueError, RecursionError):
@@ -500,12 +505,12 @@ class _Keys:
 
 
 def object_marks(opening: str) -> str:
-    """The marks before a call that is an object, without the bracket of a list of calls."""
+    """Return the markers before a JSON call, without the bracket of a list of calls."""
     return opening.rpartition("{")[0].strip().removesuffix("[").rstrip()
 
 
 def triggers(shape: ToolCallFormat) -> tuple[str, ...]:
-    """Words and tags with which a call may begin within text."""
+    """Return the words and tags that may begin a call within text."""
     first = shape.call_open[0] if isinstance(shape.call_open[0], str) else ""
     openings = [shape.opening, first]
     if shape.name_key:
@@ -518,7 +523,7 @@ def triggers(shape: ToolCallFormat) -> tuple[str, ...]:
 
 
 def _string(text: str) -> str:
-    """A JSON string's value; empty where it is none."""
+    """Return the value of a JSON string; empty if it is invalid."""
     try:
         return str(json.loads(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Check a form of tool calls: what the template writes is read back as the same calls."""
+"""Check a learned format: calls that the template renders must parse as the same calls."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ Texts = Callable[[Sequence[ChatMessage], bool, tuple[str, ...]], str]
 
 
 def check_round_trip(shape: ToolCallFormat, text_of: Texts) -> None:
-    """Write calls by a template and parse them, character by character.
+    """Render calls with a template and parse the text, character by character.
 
     Args:
-        shape: The form of calls.
-        text_of: Renders messages, with an open answer or not, and tools; empty for none.
+        shape: The format to check.
+        text_of: Renders messages, with or without generation prompt, and tools; returns an empty
+            text if the template refuses them.
 
     Raises:
-        ValueError: Other calls are read than were written.
+        ValueError: The parsed calls differ from the rendered ones.
     """
     calls = [ToolCall("Ga7Hb8Jc9", "find_bird", json.dumps(_FIRST))]
     if shape.is_parallel:
@@ -81,14 +82,14 @@ def check_round_trip(shape: ToolCallFormat, text_of: Texts) -> None:
 
 
 def _answer(text_of: Texts, tools: tuple[str, ...], content: str, *calls: ToolCall) -> str:
-    """What is written after the question for an answer."""
+    """Render an answer, and return the text after the question."""
     answer = ChatMessage(Role.ASSISTANT, content, tool_calls=calls)
     prompt = text_of((ChatMessage(Role.USER, _QUESTION), answer), False, tools)
     return prompt.rpartition(_QUESTION)[2]
 
 
 def parsed(shape: ToolCallFormat, text: str) -> tuple[str, list[tuple[str, object]]]:
-    """Text and calls of an answer that comes by characters."""
+    """Parse an answer character by character; return its text and its calls."""
     parser = ToolCallParser(shape, _TOOLS)
     content, calls = "", []
     events = [event for character in text for event in parser.push(character)]
