@@ -46,6 +46,7 @@ _NOT_SHOWN = (
         "server/guard.py",
         "server/replies.py",
         "server/served_models.py",
+        "server/text_prompts.py",
         "terminal",
     ),
 )
