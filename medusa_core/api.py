@@ -121,6 +121,7 @@ if TYPE_CHECKING:
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
+    from medusa_core.engine.batch.lines import read_lines
     from medusa_core.hub.drafters import DRAFTER_KINDS, DrafterOffer
     from medusa_core.hub.first_model import (
         FIRST_MODEL_BYTES,
@@ -187,6 +188,7 @@ EventSink = Callable[[messages.Event], None]
 
 # What the model manager needs is imported when it is asked for: a window opens without it.
 _LATER = {
+    "read_lines": "medusa_core.engine.batch.lines",
     **dict.fromkeys(
         ("AdapterOffer", "Installed", "InstalledKind", "Library", "PairOffer"),
         "medusa_core.hub.library.library",
@@ -491,6 +493,7 @@ __all__ = [
     "rate_limiting_format",
     "read_attachment",
     "read_json",
+    "read_lines",
     "read_rows",
     "read_settings_file",
     "read_trace",

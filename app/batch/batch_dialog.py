@@ -16,7 +16,7 @@ from app.i18n.engine_texts import error_text
 from app.theme.appearance import Appearance
 from app.widgets.job_dialog import JobDialog, JobStatus
 from app.widgets.questions import confirms
-from medusa_core.api import BatchJob, BatchState, OwnBatches
+from medusa_core.api import BatchJob, BatchState, OwnBatches, read_lines
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import RuleChoice
@@ -104,8 +104,10 @@ class BatchDialog(JobDialog):
 
     def _begin(self) -> None:
         assert self._model is not None  # the button is off before
+        wish = self.form.wish(self._model, self._device)
         try:
-            self.job = self._batches.begin(self.form.wish(self._model, self._device))
+            read_lines(Path(wish.prompts))  # before a model is loaded for them
+            self.job = self._batches.begin(wish)
         except MedusaError as error:
             self._show_message(error_text(error))
             return

@@ -28,6 +28,7 @@ from app.i18n.engine_texts import engine_text
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.theme.missing_fonts import FontHints
+from app.widgets.numbers import Number
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
@@ -349,7 +350,7 @@ class ChatController(QObject):
                 case Progress():
                     text = engine_text(event.text).rstrip(".…")
                     stop = self.tr(" · Esc stops") if event.stage == "prefill" else ""
-                    words = f"{text} … {event.fraction:.0%}{stop}"
+                    words = f"{text} … {Number(event.fraction):.0%}{stop}"
                     self._show_status(self.running[event.request_id][1], words)
                 case AnswerStarted():
                     self._take_up(event)

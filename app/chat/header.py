@@ -286,7 +286,7 @@ def describe(status: ModelStatus) -> str:
     if status.phase is Phase.ASLEEP:
         return QCoreApplication.translate("Chat", "asleep: wakes with the next message")
     if status.loaded is None:
-        return f"{engine_text(status.text).rstrip('.…')} … {status.fraction:.0%}"
+        return f"{engine_text(status.text).rstrip('.…')} … {Number(status.fraction):.0%}"
     loaded = status.loaded
     if loaded.is_remote:
         return _describe_remote(loaded)

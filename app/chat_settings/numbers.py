@@ -49,14 +49,19 @@ class NumberRows(QObject):
         """The rows of a group, in order."""
         return [self.rows[name] for name, setting in SETTINGS.items() if setting.group is group]
 
-    def show_settings(self, settings: ChatSettings) -> None:
-        """Show these values, and which of them aren't the default."""
+    def show_settings(self, settings: ChatSettings, *, is_preset: bool) -> None:
+        """Show these values, and which of them aren't the default.
+
+        Args:
+            settings: The values.
+            is_preset: They are a preset's, of which nothing was changed.
+        """
         for name, setting in SETTINGS.items():
             value = getattr(settings, name)
             blocker = QSignalBlocker(self.boxes[name])
             self.boxes[name].setValue(value)
             blocker.unblock()
-            self.rows[name].mark_changed(value != setting.default)
+            self.rows[name].mark_changed(not is_preset and value != setting.default)
 
     def grey(
         self, rule: RuleChoice | None, drafter: DrafterChoice | None

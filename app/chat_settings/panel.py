@@ -344,7 +344,7 @@ class ChatSettingsPanel(QFrame):
         drafter = self.drafter
         self.growth_box.setEnabled(drafter is None or drafter.drafts)
         self.thinks_box.setCurrentIndex(list(THINKS).index(settings.thinks))
-        self.numbers.show_settings(settings)
+        self.numbers.show_settings(settings, is_preset=self.presets.current is not None)
         notes = self.numbers.grey(self.rule, self.drafter)
         for kind, note in notes.items():
             is_about_speed = kind is Kind.SPEED_UP

@@ -150,6 +150,11 @@ class EquilibriumPanel(QWidget):
                 )
             )
 
+    def forget_model(self) -> None:
+        """Another model is loaded: what the one before said of the text is shown no more."""
+        self._verifications.give_up()
+        self._fill(NOTHING)
+
     def forget_conversation(self) -> None:
         """A new conversation has begun; a text of the user's own stays."""
         if self._is_conversation:

@@ -91,10 +91,12 @@ class Insight(QObject):
         self.steps: StepsPanel | None = None
         self.equilibrium: EquilibriumPanel | None = None
         self.compare: CompareDialog | None = None
+        self._model_key = ""
         self.recall: Callable[[str], None] = _nothing_is_kept
         bridge.arrived.connect(self._receive)
         chat.answer_started.connect(self._watch)
         keeper.changed.connect(self._announce_model)
+        keeper.chosen.connect(self._take_model)
         appearance.changed.connect(self._restyle)
         chat.chat_started.connect(self._chat_started)
         chat.answer_ended.connect(self._announce_answer)
@@ -231,6 +233,13 @@ class Insight(QObject):
 
     def _use_rows(self, num_rows: int) -> None:
         self._chat.use_tree_rows(num_rows)
+
+    def _take_model(self) -> None:
+        """Another model is loaded, or the same one anew."""
+        key, self._model_key = self._model_key, self._keeper.choice.key
+        if self.equilibrium is not None and self._model_key != key:
+            self.equilibrium.forget_model()
+            self._fill_equilibrium()
 
     def _announce_model(self) -> None:
         status = self._keeper.status

@@ -285,7 +285,7 @@ class StepsPanel(QWidget):
         axis = self._rates.getPlotItem().getAxis("bottom")
         axis.setTicks([[(place, rate.name) for place, rate in enumerate(rates)]])
         self._rates.setYRange(0, 1)
-        described = ", ".join(f"{rate.name} {rate.share:.0%}" for rate in rates)
+        described = ", ".join(f"{rate.name} {Number(rate.share):.0%}" for rate in rates)
         self._rates.setAccessibleDescription(described or self.tr("nothing yet"))
 
     def _draw_costs(self) -> None:

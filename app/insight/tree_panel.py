@@ -347,7 +347,7 @@ def describe_accuracies(planned: Planned) -> str:
     """How often the heads' first guesses are right, in words; empty without heads."""
     rows = enumerate(planned.head_accuracies, 1)
     firsts = ", ".join(
-        QCoreApplication.translate("Insight", "head {0} {1:.0%}").format(k, row[0])
+        QCoreApplication.translate("Insight", "head {0} {1:.0%}").format(k, Number(row[0]))
         for k, row in rows
         if row
     )

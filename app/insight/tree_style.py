@@ -16,6 +16,7 @@ from app.theme.legend import (
     marks_of,
 )
 from app.theme.tokens import Theme
+from app.widgets.numbers import Number
 from medusa_core.messages import TokenSource
 
 BADGE_SIZE = 0.78  # of the text's
@@ -118,14 +119,14 @@ def words_of(node: Node) -> str:
     if node.judged is None:
         return QCoreApplication.translate("Insight", "model chose {0}").format(node.text)
     return QCoreApplication.translate("Insight", "model chose ({1:.0%}) {0}").format(
-        node.text, node.judged
+        node.text, Number(node.judged)
     )
 
 
 def note_of(node: Node) -> str:
     """How likely its drafter held a node; empty where that isn't known, and for the model's own."""
     known = node.state is not NodeState.ROOT and node.probability is not None
-    return f"{node.probability:.0%}" if known else ""
+    return f"{Number(node.probability or 0.0):.0%}" if known else ""
 
 
 def paint_badge(painter: QPainter, place: QRectF, badge: Badge, appearance: Appearance) -> None:

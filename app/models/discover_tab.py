@@ -45,7 +45,7 @@ from app.widgets.sizes import (
 )
 from app.widgets.table import RowTable
 from medusa_core.api import Budget, DrafterOffer, Library, PairOffer
-from medusa_core.errors import MedusaError
+from medusa_core.errors import MedusaError, NetworkError
 from medusa_core.messages import HeadsShape
 
 log = logging.getLogger(__name__)
@@ -198,10 +198,11 @@ class DiscoverTab(QWidget):
         except MedusaError as error:
             self._found = _matching(self._library.catalog(), words)
             self._show_offers()
-            left = self.tr("These are of what we recommend.") if self.offers else ""
-            self.status_label.setText(
-                " ".join((engine_text(error.message), left, engine_text(error.hint)))
-            )
+            details = f"{engine_text(error.message)} {engine_text(error.hint)}"
+            recommended = self.tr("Offline: showing our recommendations.")
+            is_offline = isinstance(error, NetworkError) and bool(self.offers)
+            self.status_label.setText(recommended if is_offline else details)
+            self.status_label.setToolTip(details)
             return
         if words != self.search_edit.text().strip():
             return  # the user has gone on typing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, Qt, QTimer, Signal
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.engine_texts import engine_text
@@ -175,7 +175,9 @@ def cells(job: DownloadJob) -> tuple[str, ...]:
     progress, left = "–", ""
     if job.total_bytes:
         share = job.done_bytes / job.total_bytes
-        progress = f"{share:.0%} of {on_disk(job.total_bytes)}"
+        progress = QCoreApplication.translate("Library", "{0} of {1}").format(
+            f"{Number(share):.0%}", on_disk(job.total_bytes)
+        )
     if job.eta_s is not None and job.state is JobState.DOWNLOADING:
         left = duration(job.eta_s)
     speed = f"{Number(job.bytes_per_s / 1e6):.1f} MB/s" if job.bytes_per_s else ""

@@ -175,6 +175,7 @@ class LibraryDialog(QDialog):
         self.tabs.addTab(self.installed, self.tr("Installed"))
         self.tabs.addTab(self.downloads, self.tr("Downloads"))
         self.tabs.addTab(self.machines, self.tr("Other machines"))
+        self.tabs.setCurrentWidget(self.installed)
         self.offline_box.setChecked(self.library.settings.is_offline)
         bottom = QHBoxLayout()
         bottom.addWidget(self.offline_box)
@@ -191,7 +192,6 @@ class LibraryDialog(QDialog):
     def _connect(self) -> None:
         self.discover.download_requested.connect(self.download)
         self.downloads.finished.connect(self._finished)
-        self.installed.listed.connect(self._open_on_installed)
         self.installed.load_requested.connect(self._load)
         self.machines.load_requested.connect(self._load)
         self.installed.train_button.setVisible(self.training is not None)
@@ -223,12 +223,6 @@ class LibraryDialog(QDialog):
             self.tr("Download and convert these heads?"),
             QCoreApplication.translate("Library", _PICKLE_QUESTION),
         )
-
-    def _open_on_installed(self) -> None:
-        """The first time: with models here, those are what one comes for."""
-        self.installed.listed.disconnect(self._open_on_installed)
-        if self.installed.items and self.tabs.currentWidget() is self.discover:
-            self.tabs.setCurrentWidget(self.installed)
 
     def _finished(self, job: DownloadJob) -> None:
         self.notice_label.setText(

@@ -23,7 +23,7 @@ def forecast_words(text: Forecast, has_heads: bool, draft_model: ModelConfig | N
     if not has_heads:
         return QCoreApplication.translate(
             "Library",
-            "About {0} tokens/s here (an estimate). It has no heads: guesses come from the chat's "
+            "About {0} tokens/s here (an estimate). No drafter chosen: it guesses from the chat's "
             "own text.",
         ).format(speed(text.plain_tokens_per_s))
     return QCoreApplication.translate(

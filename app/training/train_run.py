@@ -12,6 +12,7 @@ from app.insight.plots import Plot
 from app.theme.appearance import Appearance
 from app.training.gain_words import gain_text
 from app.widgets.live_label import LiveLabel
+from app.widgets.numbers import Number
 from app.widgets.sizes import (
     duration,
     speed,
@@ -100,7 +101,9 @@ class TrainRun(QWidget):
             style = Qt.PenStyle.SolidLine if head < _COLOURS else Qt.PenStyle.DashLine
             pen = pg.mkPen(colour, width=2, style=style)
             self.plot.plot(steps, shares, pen=pen, symbol="o", symbolSize=4, symbolBrush=colour)
-        last = ", ".join(f"{head}: {share:.0%}" for head, share in enumerate(curve[-1][1], start=1))
+        last = ", ".join(
+            f"{head}: {Number(share):.0%}" for head, share in enumerate(curve[-1][1], start=1)
+        )
         self.plot.setAccessibleDescription(self.tr("Now, by head – {0}").format(last))
         self.plot.setToolTip(f"{self.plot.accessibleName()} – {last}")
 
@@ -116,7 +119,7 @@ def _describe(progress: HeadsProgress) -> str:
         shown_text = QCoreApplication.translate("Train", "{0} left")
         words.append(shown_text.format(duration(progress.seconds_left)))
     if progress.curve:
-        shares = " · ".join(f"{share:.0%}" for share in progress.curve[-1][1])
+        shares = " · ".join(f"{Number(share):.0%}" for share in progress.curve[-1][1])
         shown_text = QCoreApplication.translate("Train", "best guess right: {0}")
         words.append(shown_text.format(shares))
     return " · ".join(words)

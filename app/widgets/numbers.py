@@ -20,7 +20,10 @@ class Number:
     def __format__(self, spec: str) -> str:
         locale = QLocale()
         signs = str.maketrans(",.", locale.groupSeparator()[0] + locale.decimalPoint()[0])
-        return format(self._value, spec).translate(signs)
+        text = format(self._value, spec).translate(signs)
+        if spec.endswith("%") and locale.language() is QLocale.Language.German:
+            return f"{text[:-1]}\N{NO-BREAK SPACE}%"
+        return text
 
     def __str__(self) -> str:
         return format(self, "")

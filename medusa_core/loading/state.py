@@ -62,7 +62,7 @@ class ModelStatus:
     """
 
     phase: Phase = Phase.LOADING
-    text: str = "Loading"
+    text: str = "Loading the model"
     fraction: float = 0.0
     loaded: ModelLoaded | None = None
     calibrated: Calibrated | None = None

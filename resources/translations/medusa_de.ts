@@ -1242,8 +1242,8 @@
         <translation>Suche läuft…</translation>
     </message>
     <message>
-        <source>These are of what we recommend.</source>
-        <translation>Diese sind von denen, die wir empfehlen.</translation>
+        <source>Offline: showing our recommendations.</source>
+        <translation>Offline: Das sind unsere Empfehlungen.</translation>
     </message>
     <message>
         <source>Nothing on Hugging Face is called {0}.</source>
@@ -2278,6 +2278,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Drafts of the kind {0} aren&apos;t supported.</source>
         <translation>Vorausraten der Art {0} wird nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Each line must be {&quot;prompt&quot;: &quot;…&quot;} or {&quot;messages&quot;: […]}.</source>
+        <translation>Jede Zeile muss {&quot;prompt&quot;: &quot;…&quot;} oder {&quot;messages&quot;: […]} sein.</translation>
     </message>
     <message>
         <source>Even with its layers on the disk, what stays in memory has no room: token vectors, projection, cache and two layers. Give it more memory, or choose a smaller model.</source>
@@ -3606,6 +3610,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The prompt holds half a character (U+{0}).</source>
         <translation>Der Prompt enthält ein halbes Zeichen (U+{0}).</translation>
+    </message>
+    <message>
+        <source>The prompt is empty.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The residual layers are not all {0} wide.</source>
@@ -5148,6 +5156,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} enthält keine Vorgabe.</translation>
     </message>
     <message>
+        <source>{0} holds no prompt that can be answered.</source>
+        <translation>{0} enthält keine Frage, die sich beantworten lässt.</translation>
+    </message>
+    <message>
         <source>{0} holds no tensors by name.</source>
         <translation>{0} enthält keine Tensoren mit Namen.</translation>
     </message>
@@ -5676,10 +5688,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Beschreiben Sie sie als {&quot;name&quot;: …, &quot;parameters&quot;: …}.</translation>
     </message>
     <message>
-        <source>Each line is one JSON object.</source>
-        <translation>Jede Zeile ist ein JSON-Objekt.</translation>
-    </message>
-    <message>
         <source>For a laptop, with a long context.</source>
         <translation>Für einen Laptop, mit langem Kontext.</translation>
     </message>
@@ -5790,10 +5798,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} holds no batch.</source>
         <translation>{0} enthält keinen Stapel.</translation>
-    </message>
-    <message>
-        <source>{0} holds no prompt.</source>
-        <translation>{0} enthält keine Frage.</translation>
     </message>
     <message>
         <source>{0} holds something else than answers.</source>
@@ -7435,6 +7439,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>abgebrochen</translation>
     </message>
     <message>
+        <source>{0} of {1}</source>
+        <translation>{0} von {1}</translation>
+    </message>
+    <message>
         <source>stalled</source>
         <translation>stockt</translation>
     </message>
@@ -7523,8 +7531,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Etwa {0} Tokens/s auf diesem Gerät ohne Vorausraten (geschätzt). Wie viel schneller das Entwurfsmodell es macht, wird gemessen, sobald es geladen ist.</translation>
     </message>
     <message>
-        <source>About {0} tokens/s here (an estimate). It has no heads: guesses come from the chat&apos;s own text.</source>
-        <translation>Etwa {0} Tokens/s auf diesem Gerät (geschätzt). Es hat keine Köpfe: Geraten wird aus dem Text des Chats selbst.</translation>
+        <source>About {0} tokens/s here (an estimate). No drafter chosen: it guesses from the chat&apos;s own text.</source>
+        <translation>Hier etwa {0} Token/s (geschätzt). Kein Vorschlagsmodell gewählt: Es rät aus dem Text des Chats.</translation>
     </message>
     <message>
         <source>About {0} tokens/s here with its heads, {1} without (an estimate).</source>
@@ -9839,6 +9847,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} {1}, {2:,} steps</source>
         <translation>{0} {1}, {2:,} Schritte</translation>
+    </message>
+    <message>
+        <source>Head {0}</source>
+        <translation>Kopf {0}</translation>
+    </message>
+    <message>
+        <source>From the text</source>
+        <translation>Aus dem Text</translation>
     </message>
 </context>
 <context>

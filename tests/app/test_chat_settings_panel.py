@@ -202,7 +202,10 @@ def test_a_preset_is_chosen_changed_saved_and_deleted(qtbot: QtBot, ready: Ready
     bar.box.setCurrentIndex(bar.box.findText("Balanced"))
     bar.box.activated.emit(bar.box.currentIndex())
     assert (settings_panel.rule.name, settings_panel.settings().top_p) == ("sample", 0.95)
+    top_p = settings_panel.numbers.rows["top_p"].reset_button
+    assert top_p.isHidden(), "nothing was changed in the preset"
     settings_panel.choose_number("temperature", 1.5)
+    assert not top_p.isHidden()
     assert bar.box.currentText() == "Your own settings"
     bar.save_as("Hot")
     assert bar.box.currentText() == "Hot"

@@ -170,12 +170,12 @@ def test_the_strip_counts_like_the_steps_panel_and_shows_heads_that_rested(
     strip = StepsStrip(appearance)
     qtbot.addWidget(strip)
     strip.set_heads("medusa", 2)
-    assert strip._heads.accessibleDescription() == "head 1: —, head 2: —"
+    assert strip._heads.accessibleDescription() == "Head 1: —, Head 2: —"
     strip.set_heads("hydra", 1)
-    assert strip._heads.accessibleDescription() == "Hydra 1: —"
+    assert strip._heads.accessibleDescription() == "Head 1: —"
     strip.set_heads("medusa", 2)
     step = next(s for s in steps_of(REQUEST, words("a b c d e"), (2,)) if s.step == 1)
     found = (TokenSource("suffix", 1), TokenSource("medusa+suffix", 2), TARGET)
     strip.add((step._replace(sources=found, node_sources=(TARGET, *found[:2])),))
     assert strip.tally.bars[0].marks == (Mark("suffix", 1), Mark("medusa", 2))
-    assert strip._heads.accessibleDescription() == "head 1: —, head 2: 100%, suffix: 100%"
+    assert strip._heads.accessibleDescription() == ("Head 1: —, Head 2: 100%, From the text: 100%")

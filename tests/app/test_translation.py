@@ -184,6 +184,7 @@ def test_the_side_panel_is_german(german: None, qtbot: QtBot, open_fake: Open) -
 @pytest.mark.usefixtures("german")
 def test_numbers_follow_the_language() -> None:
     assert f"{Number(4096):,}" == "4.096"
+    assert f"{Number(0.255):.0%}" == "26\N{NO-BREAK SPACE}%"
     assert f"{Number(1234.5):,.2f} tokens" == "1.234,50 tokens"
     assert on_disk(13_500_000_000) == "13,5 GB"
 

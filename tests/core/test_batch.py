@@ -395,3 +395,15 @@ def test_sparse_attention_says_what_it_changes(
     more = ("--sparse-attention", "4000")
     assert main(arguments(folders, prompts, tmp_path / "all.jsonl", *more)) == 0
     assert "(+0.0000)" in capsys.readouterr().out
+
+
+def test_a_file_without_a_line_that_can_be_answered_says_what_lines_are(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("Buy bread.\nCall Ada.\n", encoding="utf-8")
+    with pytest.raises(PromptFileError) as caught:
+        read_lines(path)
+    assert caught.value.hint.startswith('Each line must be {"prompt"')
+    path.write_text('Buy bread.\n{"prompt": "Hello"}\n', encoding="utf-8")
+    bad, good = read_lines(path)
+    assert bad.problem == caught.value.hint
+    assert good.messages

@@ -207,10 +207,18 @@ class StepsStrip(QFrame):
             .strip()
         )
         self._bars.show_tally(tally)
-        name = self._appearance.legend.name
+        name = self._name
         shown = {mark: AcceptanceRate(mark, name(mark)) for mark in self._marks}
-        shown |= {rate.mark: rate for rate in tally.rates()}
+        shown |= {rate.mark: rate._replace(name=name(rate.mark)) for rate in tally.rates()}
         self._heads.show_rates(tuple(shown.values()))
+
+    def _name(self, mark: Mark) -> str:
+        """A source in the words of somebody who knows none."""
+        if mark.source in ("medusa", "hydra"):
+            return self.tr("Head {0}").format(mark.depth)
+        if mark.source == "suffix":
+            return self.tr("From the text")
+        return self._appearance.legend.name(mark)
 
 
 def _label(meaning: str) -> ElidedLabel:

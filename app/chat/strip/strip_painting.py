@@ -16,6 +16,7 @@ from app.chat.strip.tally import (
 )
 from app.theme.appearance import Appearance
 from app.widgets.explain import wrapped
+from app.widgets.numbers import Number
 
 # The scale of the bars grows with the highest bar, but never below a useful one.
 MIN_SCALE_TOKENS = 4
@@ -155,4 +156,4 @@ class HeadBars(QWidget):
 
 
 def _share(rate: AcceptanceRate) -> str:
-    return f"{rate.share:.0%}" if rate.num_steps else "—"
+    return f"{Number(rate.share):.0%}" if rate.num_steps else "—"

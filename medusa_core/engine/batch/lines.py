@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,10 @@ from medusa_core.errors import PromptFileError
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.system.jobs.batch.row import LineId
 
+log = logging.getLogger(__name__)
+
 _MOST_LINE_BYTES = 16 << 20
+_FORM = 'Each line must be {"prompt": "…"} or {"messages": […]}.'
 _ROLES = {role.value: role for role in Role}
 
 
@@ -35,7 +39,7 @@ def read_lines(path: Path) -> list[BatchLine]:
     Ids are unique: a line whose id came before is bad, and gets another one.
 
     Raises:
-        PromptFileError: The file can't be read, or holds no line.
+        PromptFileError: The file can't be read, or none of its lines can be answered.
     """
     taken: set[str] = set()
     lines = []
@@ -52,8 +56,8 @@ def read_lines(path: Path) -> list[BatchLine]:
             f"{path} can't be read: {error.strerror or error}.",
             "Name a file of prompts, one JSON object a line.",
         ) from error
-    if not lines:
-        raise PromptFileError(f"{path} holds no prompt.", "Each line is one JSON object.")
+    if not any(line.messages for line in lines):
+        raise PromptFileError(f"{path} holds no prompt that can be answered.", _FORM)
     return lines
 
 
@@ -78,9 +82,10 @@ def _parse(raw: bytes, number: int) -> BatchLine:
         body: Any = json.loads(raw)
         json.dumps(body, ensure_ascii=False).encode()  # which half a character can't
     except (ValueError, RecursionError) as error:
-        return BatchLine(number, (), f"The line is no JSON: {error}.")
+        log.debug("line %d is no JSON: %s", number, error)
+        return BatchLine(number, (), _FORM)
     if not isinstance(body, dict):
-        return BatchLine(number, (), "The line is no JSON object.")
+        return BatchLine(number, (), _FORM)
     line_id = body.get("id", number)
     if isinstance(line_id, bool) or not isinstance(line_id, str | int):
         return BatchLine(number, (), "Its id is neither a text nor a whole number.")

@@ -183,6 +183,18 @@ def test_a_batch_that_can_not_begin_says_why_beside_the_form(
     assert dialog.start_button.isEnabled()
 
 
+def test_a_file_that_holds_no_prompts_is_refused_before_anything_is_unloaded(
+    qtbot: QtBot, dialog: BatchDialog, own: OwnBatches, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("Buy bread.", encoding="utf-8")
+    dialog.form.use_prompts(tmp_path / "notes.txt")
+    with qtbot.assertNotEmitted(dialog.room_needed):
+        dialog.start_button.click()
+    assert 'Each line must be {"prompt"' in dialog.message_label.text()
+    assert dialog.job is None
+    assert not own.unfinished()
+
+
 def test_enter_pauses_and_gives_nothing_up(
     qtbot: QtBot, started: BatchDialog, commands: list[FakeCommand], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,8 @@
 """The table of inputs and outputs."""
 
+from dataclasses import replace
+from pathlib import Path
+
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -216,3 +219,16 @@ def test_a_text_of_the_users_own_outlives_the_chat(qtbot: QtBot, open_fake: Open
     qtbot.waitUntil(lambda: len(table.shown.cells) == 3)
     window.chat.new_chat()
     assert len(table.shown.cells) == 3
+
+
+def test_what_another_model_said_is_shown_no_more(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    panel = window.insight.open_equilibrium()
+    qtbot.waitUntil(lambda: bool(panel.shown.cells))
+    window.insight.docks.hide(panel)
+    other = replace(window.keeper.choice, name="Other", model_dir=Path("other"))
+    with qtbot.waitSignal(window.keeper.chosen):
+        window.keeper.load(other)
+    assert not panel.shown.cells

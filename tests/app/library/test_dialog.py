@@ -51,6 +51,7 @@ def test_the_catalog_says_what_fits_and_the_bar_follows_the_controls(
 
 
 def test_one_click_shortens_the_context_to_what_fits(dialog: LibraryDialog) -> None:
+    dialog.tabs.setCurrentWidget(dialog.discover)
     card(dialog, 5.7)
     details = dialog.discover.details
     dialog.discover.table.selectRow(column(dialog, 0).index("Vicuna 7B v1.3 with Medusa"))
