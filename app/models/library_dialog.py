@@ -140,6 +140,9 @@ class LibraryDialog(QDialog):
             if self.training.run.progress().stage == "paused":
                 self.notice_label.setText(self.tr("Training of {0} is paused.").format(paused))
                 self.resume_button.show()
+            elif self.training.run.is_running:
+                goes_on = self.tr("Training of {0} goes on. Train heads… shows how far it is.")
+                self.notice_label.setText(goes_on.format(paused))
 
     def restyle(self) -> None:
         """Take the colours of the theme."""

@@ -74,6 +74,7 @@ class JobDialog(QDialog):
         self._about_label.setWordWrap(True)
         self._about_label.setTextFormat(Qt.TextFormat.PlainText)
         self._pages = QStackedWidget()
+        self._had_focus = False  # the pause button, before it was disabled
         self._timer = QTimer(self)
         self._timer.setInterval(_LOOK_MS)
         close_by_key(self)
@@ -137,7 +138,13 @@ class JobDialog(QDialog):
         self.again_button.setVisible(state is not None and state.is_done)
         if state is not None:
             can_change = (state.is_running or state.is_over) and not state.is_pausing
+            if not can_change and self.pause_button.hasFocus():
+                self._had_focus = True
+                self.setFocus()  # else Qt takes the next button, which gives the job up
             self.pause_button.setEnabled(can_change)
+            if can_change and self._had_focus:
+                self._had_focus = False
+                self.pause_button.setFocus()
             self.pause_button.setText(self.tr("Resume") if state.is_over else self.tr("Pause"))
 
     def _show_message(self, text: str = "") -> None:

@@ -3612,10 +3612,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Der Prompt enthält ein halbes Zeichen (U+{0}).</translation>
     </message>
     <message>
-        <source>The prompt is empty.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>The residual layers are not all {0} wide.</source>
         <translation>Die Zwischenschichten sind nicht alle {0} breit.</translation>
     </message>
@@ -7712,6 +7708,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Training of {0} is paused.</source>
         <translation>Das Training von {0} pausiert.</translation>
+    </message>
+    <message>
+        <source>Training of {0} goes on. Train heads… shows how far it is.</source>
+        <translation>Das Training von {0} läuft weiter. „Köpfe trainieren…“ zeigt, wie weit es ist.</translation>
     </message>
     <message>
         <source>Discover</source>

@@ -143,11 +143,14 @@ def test_a_batch_shows_how_far_it_is_its_answers_pauses_and_goes_on(
     assert view.bar.value() == 250
     assert cells(view.results, 0) == ["a", "1,200", "its end", "Hello there"]
     assert cells(view.results, 1) == ["2", "", "an error", "The line is no JSON."]
+    started.pause_button.setFocus()
     started.pause_button.click()
     assert commands[0].was_stopped
     assert not started.pause_button.isEnabled()
+    assert started.focusWidget() is not started.cancel_button, "a key gives nothing up"
     commands[0].code = 3
     qtbot.waitUntil(lambda: started.pause_button.text() == "Resume")
+    assert started.focusWidget() is started.pause_button
     started.pause_button.click()
     assert len(commands) == 2
     tell(job, BatchProgress("done", 8, 1, 8))

@@ -123,6 +123,7 @@ def test_heads_that_are_here_say_what_they_are(
 
 def test_no_column_is_crushed_in_a_window_of_1200_pixels(run: Run, dialog: LibraryDialog) -> None:
     async def work() -> None:
+        dialog.tabs.setCurrentWidget(dialog.discover)
         card(dialog, 8)
         dialog.resize(1200, 760)
         table = dialog.discover.table
