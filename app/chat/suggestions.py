@@ -1,4 +1,4 @@
-"""Questions to begin with, such as the loaded model answers well."""
+"""Suggested questions for an empty conversation, chosen by the size of the loaded model."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def suggestions_for(loaded: ModelLoaded, is_demo: bool) -> tuple[str, ...]:
     """Return the questions that an empty conversation offers.
 
     Args:
-        loaded: The model.
-        is_demo: It is the built-in demo model.
+        loaded: The loaded model.
+        is_demo: Whether it is the built-in demo model.
     """
     if is_demo:
         return DEMO

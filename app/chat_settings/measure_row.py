@@ -1,4 +1,4 @@
-"""Says where a model's drafters weren't compared yet, and measures the model again."""
+"""Row with the button *Measure again*, and a note if measurements are missing."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from app.widgets.explain import explain
 
 
 class MeasureRow(QWidget):
-    """A button, and in front of it whether something is lacking.
+    """Button that requests new measurements, after a note if some are missing.
 
     Signals:
-        requested: The model is to be measured again.
+        requested: The user wants the model to be measured again.
     """
 
     requested = Signal()
@@ -37,5 +37,5 @@ class MeasureRow(QWidget):
         row.addStretch(1)
 
     def show_speeds(self, are_known: bool) -> None:
-        """Say whether the drafters' speeds are known."""
+        """Show the note unless the drafters' speeds are known."""
         self.lack_label.setVisible(not are_known)

@@ -1,4 +1,4 @@
-"""The documents, readable in the window."""
+"""Dialog that shows the documents of `docs/`."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
 class HelpDialog(QDialog):
-    """A list of pages, and the page that was chosen.
+    """Dialog with a list of pages and the text of the selected page.
 
     Attributes:
-        pages: The titles.
-        text: The page.
+        pages: List of the pages' titles.
+        text: View of the selected page.
     """
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
@@ -77,7 +77,7 @@ class HelpDialog(QDialog):
         """Show a page.
 
         Args:
-            name: Of its file, without the suffix.
+            name: File name without its suffix.
             heading: Anchor of the heading to show at the top; empty for the page's beginning.
         """
         self.pages.setCurrentRow(PAGES.index(name))
@@ -90,7 +90,7 @@ class HelpDialog(QDialog):
             self.text.setMarkdown(path.read_text(encoding="utf-8"))
 
     def _follow(self, url: QUrl) -> None:
-        """Open a page of these here, and what lies elsewhere in the browser."""
+        """Follow a link: pages of the list open here, other addresses in the browser."""
         name = url.path().removesuffix(".md")
         if not url.scheme() and (not name or name in PAGES):
             self.open_page(name or self.pages.currentItem().data(_PAGE), url.fragment())
@@ -99,7 +99,7 @@ class HelpDialog(QDialog):
 
 
 class _PageView(QTextBrowser):
-    """A page with the pictures that lie beside it."""
+    """Text view that loads pictures only from the documents' folder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class _PageView(QTextBrowser):
         self.setOpenLinks(False)
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
-        """Read a picture from the documents, never from elsewhere."""
+        """Load a picture from the documents' folder; other addresses give nothing."""
         path = (self._folder / unquote(QUrl(name).path())).resolve()
         is_ours = path.is_relative_to(self._folder.resolve())
         if kind != QTextDocument.ResourceType.ImageResource.value or not is_ours:
@@ -119,7 +119,7 @@ class _PageView(QTextBrowser):
         return image
 
     def show_heading(self, anchor: str) -> None:
-        """Scroll to the heading that a link names as GitHub does: `model-of-a-server`."""
+        """Scroll to the heading with an anchor in GitHub's form, such as `model-of-a-server`."""
         block = self.document().begin()
         while block.isValid():
             if block.blockFormat().headingLevel() and _anchor_of(block.text()) == anchor:

@@ -1,7 +1,7 @@
-"""Parts of a formula on one line, with the brackets that a line needs and two dimensions don't.
+"""Linearize a formula: write its parts on one line, with the brackets that this makes necessary.
 
-What is shown must have the value of the formula by every usual reading: whether a product without a
-sign binds stronger than a fraction bar or not, and whether a root ends before a power or not.
+The line must have the formula's value under every common reading: whether or not implicit
+multiplication binds stronger than a fraction bar, and whether or not a root ends before a power.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _MATCHING = {"(": ")", "[": "]", "{": "}", "⟨": "⟩", "⌊": "⌋", "⌈": "�
 
 
 class FormulaError(Exception):
-    """A formula has no good text, or takes too much work."""
+    """A formula can't be written as text, or exceeds the limit of work."""
 
 
 class Piece(NamedTuple):
     """A part of a formula.
 
     Attributes:
-        kind: What it is.
-        text: How it is shown.
-        closed: How it is shown where a factor follows directly, if not as `text`.
-        is_power: Whether it ends in a superscript.
+        kind: Role of the part beside other parts.
+        text: Text of the part.
+        closed: Text to use if a factor follows directly; empty if it is `text`.
+        is_power: Whether the part ends in a superscript.
         rows: Texts of the rows of a matrix, of cases or of lines.
     """
 
@@ -60,15 +60,15 @@ class Piece(NamedTuple):
 
     @property
     def ended(self) -> str:
-        """How it is shown whatever follows."""
+        """Text of the part that is unambiguous whatever follows."""
         return self.closed or self.text
 
 
 def line_of(pieces: Sequence[Piece]) -> str:
-    """Parts of a formula as one line of text.
+    """Write the parts of a formula as one line of text.
 
     Raises:
-        FormulaError: They have no text of one line.
+        FormulaError: The parts can't be written on one line.
     """
     pieces = _with_directed_bars(pieces)
     inked = [place for place, piece in enumerate(pieces) if piece.kind is not Kind.SPACE]
@@ -91,12 +91,12 @@ def line_of(pieces: Sequence[Piece]) -> str:
 
 
 def _is_within(left: Piece, right: Piece) -> bool:
-    """Whether a space between two parts is at the inner side of a bracket."""
+    """Whether a space between two parts directly follows or precedes a bracket inside it."""
     return left.kind is Kind.OPEN or right.kind is Kind.CLOSE
 
 
 def _with_directed_bars(pieces: Sequence[Piece]) -> list[Piece]:
-    """Bars as the brackets that they are: each second one closes, and what has a script."""
+    """Turn bars into brackets: every second bar closes, and any bar with a script."""
     num_bars: Counter[str] = Counter()
     directed: list[Piece] = []
     for piece in pieces:
@@ -111,13 +111,13 @@ def _with_directed_bars(pieces: Sequence[Piece]) -> list[Piece]:
 def _written(
     piece: Piece, previous: Piece | None, following: Piece | None, *, is_next: bool
 ) -> str:
-    """A part as it is shown between two others.
+    """Return the text of a part between its neighbours, with brackets where it needs them.
 
     Args:
         piece: The part.
-        previous: What precedes it, spaces left out.
-        following: What follows it, spaces left out.
-        is_next: Whether no space is between it and what follows.
+        previous: Preceding part, spaces skipped.
+        following: Following part, spaces skipped.
+        is_next: Whether `following` follows without a space.
     """
     is_bound = previous is not None and _is_factor(previous, _BEFORE, -1)
     binds = following is not None and _is_factor(following, _AFTER, 0)
@@ -148,7 +148,7 @@ def _is_factor(neighbour: Piece, kinds: frozenset[Kind], end: int) -> bool:
 
 
 def _named(piece: Piece, text: str, previous: Piece | None, following: Piece | None) -> str:
-    """A name with spaces where it would join the letters beside it."""
+    """Return a name, separated by spaces from letters beside it."""
     if previous is not None and text[0].isalpha() and _is_joined(previous):
         text = f" {text}"
     if following is None or piece.kind is Kind.CALL:
@@ -165,7 +165,7 @@ def _is_joined(piece: Piece) -> bool:
 
 
 def fraction(above: Sequence[Piece], below: Sequence[Piece]) -> Piece:
-    """A fraction; in brackets wherever something is beside it."""
+    """Make a fraction; `line_of` adds brackets where other parts are beside it."""
     inked_above, inked_below = _inked(above), _inked(below)
     if _is_differential(inked_above, inked_below):
         parts = ("".join(piece.text for piece in part) for part in (inked_above, inked_below))
@@ -182,7 +182,7 @@ def fraction(above: Sequence[Piece], below: Sequence[Piece]) -> Piece:
 
 
 def root(inner: Sequence[Piece], index: str) -> Piece:
-    """A root, whose index is raised already."""
+    """Make a root; `index` is already in superscript characters."""
     text = line_of(inner)
     if not text:
         raise FormulaError
@@ -201,16 +201,16 @@ def _bracketed(pieces: Sequence[Piece], text: str) -> str:
 
 
 def with_scripts(base: Piece | None, below: str | None, above: str | None, primes: str) -> Piece:
-    """A part with a subscript, a superscript or both.
+    """Add a subscript, a superscript or both to a part.
 
     Args:
-        base: What they belong to; None for what follows.
+        base: The part; None for scripts that belong to the following part.
         below: The subscript.
         above: The superscript.
-        primes: The primes that precede it.
+        primes: Primes before the superscript.
 
     Raises:
-        FormulaError: Such a part can't have any.
+        FormulaError: A part of this kind can't have scripts.
     """
     kind = Kind.LETTER if base is None else base.kind
     text = "" if base is None else base.ended
@@ -237,10 +237,10 @@ def with_scripts(base: Piece | None, below: str | None, above: str | None, prime
 
 
 def base_of(pieces: Sequence[Piece]) -> Piece | None:
-    """What a script after a group belongs to; None for an empty group.
+    """Return the part to which a script after a group belongs; None for an empty group.
 
     Raises:
-        FormulaError: It might be read as belonging to the last part of the group alone.
+        FormulaError: The script could be read as belonging only to the last part of the group.
     """
     pieces = _inked(pieces)
     if not pieces:
@@ -257,7 +257,7 @@ def _inked(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _is_unit(pieces: Sequence[Piece]) -> bool:
-    """Whether a part stays together beside a fraction bar."""
+    """Whether an operand of a fraction bar needs no brackets."""
     if len(pieces) == 1:
         piece = pieces[0]
         if piece.kind is Kind.WORDS:
@@ -269,7 +269,7 @@ def _is_unit(pieces: Sequence[Piece]) -> bool:
 
 
 def _is_pair(pieces: Sequence[Piece]) -> bool:
-    """Whether brackets, or bars, enclose all of it."""
+    """Whether one pair of brackets or bars encloses all parts."""
     if len(pieces) == 1:
         return pieces[0].kind is Kind.GROUP
     first, last = pieces[0], pieces[-1]
@@ -287,7 +287,7 @@ def _is_pair(pieces: Sequence[Piece]) -> bool:
 
 
 def _is_simple_product(pieces: Sequence[Piece]) -> bool:
-    """Whether it is read as one product whatever follows: letters, perhaps after a number."""
+    """Whether parts are a product of letters, with an optional number first."""
     return bool(pieces) and all(
         piece.kind is Kind.LETTER or (piece.kind is Kind.NUMBER and place == 0)
         for place, piece in enumerate(pieces)
@@ -295,7 +295,7 @@ def _is_simple_product(pieces: Sequence[Piece]) -> bool:
 
 
 def _is_differential(above: Sequence[Piece], below: Sequence[Piece]) -> bool:
-    """Whether it is a derivative, whose bar nobody takes for that of a smaller fraction."""
+    """Whether a fraction is a derivative such as dy/dx, which is unambiguous without brackets."""
     return (
         len(below) == 2
         and _is_simple_product(above)

@@ -1,7 +1,7 @@
-r"""LaTeX formulas → their parts; what isn't known here makes the whole formula unreadable.
+r"""Recursive-descent parser of LaTeX formulas; an unknown command makes the whole formula invalid.
 
 Nothing is executed: there are no definitions, and no command reads a file. The work is bounded by
-the formula's length and by how deep its parts are nested.
+the formula's length and nesting depth.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ _ARROWS = {"→": "—{}→", "⟶": "—{}→", "←": "←{}—", "⟵": "←{
 
 
 def text_of(source: str) -> str:
-    """A formula as text of one or several lines.
+    """Convert a LaTeX formula to text of one or several lines.
 
     Raises:
-        FormulaError: It is wrong, has no good text, or is nested too deeply.
+        FormulaError: The formula is invalid, nested too deeply, or can't be written as text.
     """
     parser = _Parser(source)
     pieces = parser.sequence(None)
@@ -93,7 +93,7 @@ def text_of(source: str) -> str:
 
 
 class _Parser:
-    """Reads a formula from its beginning to its end, once."""
+    """Parses one formula in a single pass; each method consumes tokens and returns their parts."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -124,7 +124,7 @@ class _Parser:
     # Sequences -----------------------------------------------------------------------------------
 
     def sequence(self, end: str | None) -> list[Piece]:
-        """Parts up to a token, which is read as well; None for the end of the formula."""
+        """Parse parts up to a token, which is consumed; None for the end of the formula."""
         self._depth += 1
         if self._depth > _MOST_DEPTH:
             raise FormulaError
@@ -149,7 +149,7 @@ class _Parser:
         return pieces
 
     def _group(self, pieces: list[Piece]) -> None:
-        """Add what braces enclose; they are seen nowhere, but scripts may belong to all of it."""
+        """Parse a group in braces; the braces aren't shown, but scripts apply to the group."""
         inner = self.sequence("}")
         if self._peek() in ("^", "_", "'"):
             base = base_of(inner)
@@ -158,7 +158,7 @@ class _Parser:
             pieces += inner
 
     def _scripts(self, pieces: list[Piece]) -> Piece:
-        """Read scripts that belong to the last of some parts, which is taken away from them."""
+        """Parse scripts of the last part in `pieces`; remove it from there and return the whole."""
         while pieces and pieces[-1].kind is Kind.SPACE and pieces[-1].text == " ":
             pieces.pop()
         has_base = bool(pieces) and pieces[-1].kind not in (Kind.SUM, Kind.RELATION, Kind.SPACE)
@@ -181,7 +181,7 @@ class _Parser:
         return with_scripts(base, found.get("_"), found.get("^"), primes)
 
     def argument(self) -> list[Piece]:
-        """What a command or a sign takes: a group, a command or one character."""
+        """Parse an argument: a group, a command or one character."""
         token = self._next_inked()
         if token == "{":
             return self.sequence("}")
@@ -199,7 +199,7 @@ class _Parser:
     # Parts ---------------------------------------------------------------------------------------
 
     def _part(self, token: str) -> list[Piece]:
-        """What a token begins."""
+        """Parse the part that begins with a token."""
         if token.startswith("\\"):
             return self._command(token[1:])
         if token.isspace():
@@ -239,7 +239,7 @@ class _Parser:
         return self._with_argument(name)
 
     def _with_argument(self, name: str) -> list[Piece]:
-        """A command that changes how its argument looks."""
+        """Parse a command that changes the appearance of its argument, such as `mathbf`."""
         if name in SIZES:
             return [self._delimiter()]
         if name in ACCENTS:
@@ -253,7 +253,7 @@ class _Parser:
         raise FormulaError
 
     def _delimiter(self) -> Piece:
-        r"""A bracket after `\left` and the like; one without text for a full stop."""
+        r"""Parse the bracket after `\left` and the like; a full stop is a bracket without text."""
         token = self._next_inked()
         if token is None:
             raise FormulaError
@@ -316,7 +316,7 @@ class _Parser:
         return [Piece(piece.kind, unicodedata.normalize("NFC", piece.text + "\u0338"))]
 
     def _boxed(self) -> list[Piece]:
-        """A box: brackets stand for it where something is beside it."""
+        """Parse a box, which is written as brackets if other parts are beside it."""
         inner = self.argument()
         text = line_of(inner)
         if not text or len(inner) == 1:
@@ -368,7 +368,7 @@ class _Parser:
         return [Piece(Kind.WORDS, ", ".join(line_of(line) for line in lines))]
 
     def _text(self) -> str:
-        """The text in braces, as it stands; formulas in it are read."""
+        """Parse text in braces, verbatim except for formulas in it."""
         if self._next_inked() != "{":
             raise FormulaError
         parts: list[str] = []
@@ -438,14 +438,14 @@ def _split(pieces: Sequence[Piece], kind: Kind) -> list[list[Piece]]:
 
 
 def _cells(row: Sequence[Piece], *, strips: bool = False) -> str:
-    """Cells of a row with commas between them.
+    """Write the cells of a row, separated by commas.
 
     Args:
-        row: Their parts, with those that part columns.
-        strips: Whether commas at their ends, which cases often have, are left out.
+        row: Parts of all cells, with separators of columns.
+        strips: Whether to drop commas at the ends of cells, which cases often have.
 
     Raises:
-        FormulaError: A cell is empty, or would seem to be several.
+        FormulaError: A cell is empty, or contains a comma itself.
     """
     cells = []
     for cell in _split(row, Kind.COLUMN):
@@ -461,7 +461,7 @@ def _cells(row: Sequence[Piece], *, strips: bool = False) -> str:
 
 
 def _has_comma(pieces: Sequence[Piece]) -> bool:
-    """Whether a comma or semicolon stands outside of brackets."""
+    """Whether there is a comma or semicolon outside of brackets."""
     depth = 0
     for piece in pieces:
         depth += (piece.kind is Kind.OPEN) - (piece.kind is Kind.CLOSE)
@@ -479,7 +479,7 @@ def _cases(rows: Sequence[str]) -> Piece:
 
 
 def _aligned(row: Sequence[Piece]) -> str:
-    """A row of aligned equations: each second sign is a gap between two of them."""
+    """Write a row of aligned equations; every second `&` separates two equations."""
     cells = _split(row, Kind.COLUMN)
     equations = [cells[at : at + 2] for at in range(0, len(cells), 2)]
     texts = [line_of([piece for cell in equation for piece in cell]) for equation in equations]
@@ -487,10 +487,10 @@ def _aligned(row: Sequence[Piece]) -> str:
 
 
 def _accented(pieces: Sequence[Piece], accent: str) -> Piece:
-    """One letter with an accent.
+    """Put an accent on a letter.
 
     Raises:
-        FormulaError: The accent is over several, for which Unicode has none.
+        FormulaError: There are several letters, for which Unicode has no accents.
     """
     if len(pieces) != 1:
         raise FormulaError
@@ -502,7 +502,7 @@ def _accented(pieces: Sequence[Piece], accent: str) -> Piece:
 
 
 def _upright(pieces: list[Piece], *, is_function: bool) -> list[Piece]:
-    """A name of several letters."""
+    """Join upright letters into a name, such as that of a function."""
     if is_function:
         name = line_of(pieces)
         if not name.replace(" ", "").isalnum():

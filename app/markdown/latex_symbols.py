@@ -1,4 +1,4 @@
-"""LaTeX commands that stand for one character, a name, an accent or a space."""
+"""Tables of LaTeX commands for a character, a name, an accent or a space."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 
 class Kind(Enum):
-    """What a part of a formula is to the parts beside it."""
+    """Role of a part of a formula beside other parts; decides spaces and brackets."""
 
     SPACE = auto()
     LETTER = auto()
@@ -186,7 +186,7 @@ _BOLD_GREEK = {"A": (0x391, 0x1D6A8), "a": (0x3B1, 0x1D6C2)}
 
 
 def styled(char: str, alphabet: str) -> str:
-    """A letter or digit of another alphabet; empty where Unicode has none."""
+    """Return a letter or digit in a mathematical alphabet; empty if Unicode has none."""
     capital, small, digit = _ALPHABETS[alphabet]
     code = ord(char)
     if char.isascii():

@@ -1,4 +1,4 @@
-"""A part of a rendered answer for other programs: as plain text and as HTML."""
+"""Convert the selected part of a rendered answer to plain text and HTML for the clipboard."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _INDENT = "  "
 
 
 class Copied(NamedTuple):
-    """What is copied of a selection.
+    """A selection in the formats of the clipboard.
 
     Attributes:
-        text: As plain text: cells with tabs between them, items with their bullets and numbers.
-        html: The same as HTML; empty if it is plain text anyway.
+        text: Plain text: cells separated by tabs, list items with their bullets and numbers.
+        html: HTML; empty if the selection has no formatting.
     """
 
     text: str
@@ -48,7 +48,7 @@ class SelectedBlock(NamedTuple):
 
     Attributes:
         block: The block.
-        lines: Of each of its lines (in a table: cells) the selected runs; None for none.
+        lines: Selected runs of each line of the block (of each cell of a table); None if none is.
         is_from_start: Whether the selection begins before the block or at its beginning.
     """
 
@@ -58,12 +58,12 @@ class SelectedBlock(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """What is selected in a document.
+    """A range of a document's text, or cells of a table.
 
     Attributes:
-        start: First position.
-        end: Position after the last.
-        columns: The columns of a table of which cells are selected; None for a part of the text.
+        start: First position in the document.
+        end: Position after the last one.
+        columns: Selected columns of a table; None if text is selected.
     """
 
     start: int
@@ -74,13 +74,13 @@ class Selection(NamedTuple):
 def select(
     lines: Sequence[tuple[int, Runs]], block: MarkdownBlock, selection: Selection, source: str
 ) -> SelectedBlock | None:
-    """Cut the selected part of a block.
+    """Return the selected part of a block; None if nothing of it is selected.
 
     Args:
         lines: Document position and runs of each line of the block.
         block: The block.
         selection: What is selected.
-        source: The answer's text, of which formulas are given as they were written.
+        source: Markdown of the answer, from which formulas are copied as LaTeX.
     """
     start, end, columns = selection
     num_columns = len(block.alignments) if isinstance(block, Table) else 1
@@ -113,7 +113,7 @@ def _cut(position: int, runs: Runs, start: int, end: int, source: str) -> Iterat
 
 
 def copied(blocks: Sequence[SelectedBlock]) -> Copied:
-    """A selection as other programs get it."""
+    """Convert selected blocks to plain text and HTML."""
     # Words out of one item are no list.
     marks = len(blocks) > 1
     text = "\n".join(_text_of(selected, marks) for selected in blocks)
@@ -148,10 +148,10 @@ def _sign(marker: Marker) -> str:
 
 
 class _Html:
-    """Writes blocks as HTML, whose lists and quotations are nested.
+    """Writes blocks as HTML with nested lists and quotations.
 
     Args:
-        marks: Whether items are written as such.
+        marks: Whether to write list and quotation elements around the blocks.
     """
 
     def __init__(self, marks: bool) -> None:
@@ -159,7 +159,7 @@ class _Html:
         self._open: list[str] = []  # quotations, then for each level a list and its item
 
     def write(self, blocks: Sequence[SelectedBlock]) -> Iterator[str]:
-        """The blocks in order, piece by piece."""
+        """Yield the HTML of the blocks in order, piece by piece."""
         for selected in blocks:
             if self._marks:
                 yield from self._move_to(selected.block.place)
@@ -167,7 +167,7 @@ class _Html:
         yield from self._leave(0)
 
     def _move_to(self, place: Place) -> Iterator[str]:
-        """Close and open lists and quotations on the way to the next block."""
+        """Close and open the lists and quotations between the last block and the next one."""
         num_quotes, name = place.quote_depth, _list_of(place.marker)
         if self._open.count("blockquote") != num_quotes:
             yield from self._leave(0)
@@ -233,7 +233,7 @@ def _table(block: Table, lines: Sequence[Runs | None]) -> str:
 
 
 def _rows(block: Table, lines: Sequence[Runs | None]) -> Iterator[Sequence[Runs | None]]:
-    """Cells of each row in the order in which they are read."""
+    """Yield the cells of each row in reading order (reversed in right-to-left tables)."""
     num_columns = len(block.alignments)
     for at in range(0, len(lines), num_columns):
         yield lines[at : at + num_columns][:: -1 if block.is_rtl else 1]

@@ -1,4 +1,4 @@
-"""Proposes a smaller model that is here as draft model for one without heads."""
+"""Proposal of an installed smaller model as draft model for a model without heads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PAYS_ON_CPU = 10.0
 
 
 class DraftProposal(QWidget):
-    """One line, and a button that follows it.
+    """A line of text with a button that accepts the proposal.
 
     Signals:
-        accepted: The model is to draft, as an `Installed`.
+        accepted: The user accepts the proposed draft model, an `Installed`.
     """
 
     accepted = Signal(object)
@@ -36,12 +36,12 @@ class DraftProposal(QWidget):
         self.hide()
 
     def show_proposal(self, item: Installed, proposed: Installed | None, has_card: bool) -> None:
-        """Propose a draft model, and say what is to be expected of it.
+        """Propose a draft model, and say what speed-up to expect.
 
         Args:
-            item: The model that it would draft for.
-            proposed: The draft model; None proposes nothing.
-            has_card: Whether models run on a graphics card.
+            item: The target model.
+            proposed: The draft model; None hides the proposal.
+            has_card: Whether models run on a GPU.
         """
         self._proposed = proposed
         self.setVisible(proposed is not None)

@@ -1,4 +1,4 @@
-"""A model that is proposed for this computer: what it takes, its download, and changing to it."""
+"""Card that proposes a model for this computer, shows its download, and loads it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _SLOW, _FAST = 1.5e6, 12e6  # bytes a second of ordinary connections, where none
 
 
 class ProposalCard(QFrame):
-    """Proposes a model, shows how far its download is, and offers to chat with it.
+    """Proposes a model, shows the progress of its download, and offers to load it.
 
     Attributes:
-        label: What is proposed, done, or wrong.
-        bar: How much of it is here.
-        download_button: Fetches it, or tries again.
-        cancel_button: Ends the download.
-        load_button: Changes to the model, once it is here.
-        close_button: Takes the card away.
+        label: Text of the proposal, of the download's state, or of an error.
+        bar: Progress of the download.
+        download_button: Starts the download, or tries again.
+        cancel_button: Cancels the download.
+        load_button: Loads the downloaded model.
+        close_button: Closes the card.
 
     Signals:
-        download_requested: The user wants the model.
-        cancelled: The user ends the download.
-        load_requested: The user wants to chat with it.
-        closed: The user does without it.
+        download_requested: The user starts the download.
+        cancelled: The user cancels the download.
+        load_requested: The user wants to load the model.
+        closed: The user closes the card.
     """
 
     download_requested = Signal()
@@ -94,12 +94,12 @@ class ProposalCard(QFrame):
         self._show(words, (self.download_button, self.close_button))
 
     def say_offline(self) -> None:
-        """Say why nothing can be downloaded."""
+        """Say that offline mode prevents the download."""
         words = self.tr("A larger model would answer better. Offline mode is on: {0} can't be had.")
         self._show(words.format(self._offer.title), ())
 
     def show_job(self, job: DownloadJob) -> None:
-        """Show how far the download is, or why it failed."""
+        """Show the progress of the download, or why it failed."""
         if job.state is JobState.FAILED:
             self.download_button.setText(self.tr("Try again"))
             words = f"{engine_text(job.reason)} {engine_text(job.hint)}".strip()
@@ -118,7 +118,7 @@ class ProposalCard(QFrame):
         self.bar.setValue(round(_STEPS * job.done_bytes / total) if total else 0)
 
     def show_ready(self) -> None:
-        """The model is here."""
+        """Offer to load the downloaded model."""
         words = self.tr("{0} is here.").format(self._offer.title)
         self._show(words, (self.load_button, self.close_button))
 
@@ -131,7 +131,7 @@ class ProposalCard(QFrame):
 
 
 def proposal_words(offer: PairOffer, tokens_per_s: float, bytes_per_s: float) -> str:
-    """A model with its download's size and time, its expected speed, and what drafts for it.
+    """Describe a model: size and time of its download, its expected speed, its drafter.
 
     Args:
         offer: The model.

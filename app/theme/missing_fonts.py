@@ -1,4 +1,4 @@
-"""Scripts that this computer has no font for, and what brings one."""
+"""Detect scripts without an installed font, and suggest a package that has one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _CJK, _CORE, _EMOJI = "fonts-noto-cjk", "fonts-noto-core", "fonts-noto-color-emo
 
 
 class Script(NamedTuple):
-    """A script, or what is shown like one.
+    """A writing system, or emoji.
 
     Attributes:
-        name: What people call it.
-        chars: The beginning of a regular expression's set of its characters.
-        systems: Qt's names for it; each of them will do. Empty for emoji.
-        package: The package of Debian and Ubuntu that brings a font.
+        name: Name as shown to users.
+        chars: Body of a regular expression's character set that matches the script.
+        systems: Qt's writing systems for it, any of which suffices; empty for emoji.
+        package: Package of Debian and Ubuntu with a font for it.
     """
 
     name: str
@@ -165,13 +165,13 @@ _EMOJI_FONTS = ("emoji", "symbola")
 
 
 class FontHints:
-    """Says of each script that can't be shown, once, what helps."""
+    """Suggests fonts for scripts that can't be shown, once for each script."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def hint(self, *texts: str) -> str:
-        """What to install for texts that are shown; empty if nothing is missing, or was told."""
+        """Return which fonts to install for texts; empty if none is missing, or if said before."""
         # Of most texts in Latin letters this is all.
         shown = [text for text in texts if not text.isascii()]
         missing = [
@@ -196,7 +196,7 @@ class FontHints:
 
 
 def has_font(script: Script) -> bool:
-    """Whether any font of this computer has a script."""
+    """Whether an installed font supports a script."""
     if script.systems:
         return any(QFontDatabase.families(system) for system in script.systems)
     families = " ".join(QFontDatabase.families()).lower()

@@ -1,4 +1,4 @@
-"""A field to search in, which Esc clears."""
+"""Search field that is cleared by Esc."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLineEdit
 
 
 class SearchEdit(QLineEdit):
-    """Clears itself on Esc, before that key does anything else, such as stopping an answer."""
+    """Search field in which Esc clears the text before the window's shortcuts get the key."""
 
     def __init__(self, name: str, placeholder: str = "") -> None:
         """Make an empty field.

@@ -1,4 +1,4 @@
-"""Keys that write text, as opposed to those that command."""
+"""Tell key presses that insert text from those that are commands."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _NO_COMMANDS = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadMod
 
 
 def types_text(event: QKeyEvent) -> bool:
-    """Whether a key writes a character."""
+    """Whether a key press inserts a printable character."""
     held = event.modifiers() & ~_NO_COMMANDS
     return bool(event.text()) and event.text().isprintable() and not held

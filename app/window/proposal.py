@@ -1,4 +1,4 @@
-"""Proposes a good model for this computer to who chats with a very small one, and fetches it."""
+"""Propose a better model for this computer while a very small one is loaded; download it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 
 class Proposal(QObject):
-    """Shows the proposal in an empty conversation; its download goes on while one chats.
+    """Controls the proposal in an empty conversation, and its download in the background.
 
     Attributes:
-        card: What is shown; None while nothing is.
+        card: The shown card; None if none is shown.
     """
 
     def __init__(self, parts: WindowParts) -> None:
@@ -47,12 +47,12 @@ class Proposal(QObject):
         )
 
     def watch(self) -> None:
-        """Propose a model as soon as a small one is loaded, once."""
+        """Propose a model once, as soon as a small one is loaded."""
         self._parts.keeper.chosen.connect(self._look_once)
         self._look_once()
 
     def fetch(self, offer: PairOffer) -> None:
-        """Download a model in the background, and offer it once it is here."""
+        """Download a model in the background, then offer to load it."""
         from medusa_core.api import JobState
 
         library = self._parts.models.open_library()
@@ -81,7 +81,7 @@ class Proposal(QObject):
         self._start(self.look())
 
     async def look(self) -> None:
-        """Find what to propose, unless a larger model is here; a failure is only logged."""
+        """Find a model to propose, unless a larger one is installed; a failure is only logged."""
         from app.models.suggestion import expected_speed, proposed
 
         library = self._parts.models.open_library()
@@ -143,7 +143,7 @@ class Proposal(QObject):
             self.card.show_job(job)
 
     async def _offer_to_load(self, pair: Pair) -> None:
-        """List what has come among the models that can be changed to, and offer it."""
+        """Add the downloaded model to the list of installed models, and offer to load it."""
         models = self._parts.models
         library = models.library
         assert library is not None  # it has fetched the model

@@ -1,4 +1,4 @@
-"""What an answer must match, in the fields that llama-server and vLLM have for it.
+"""Constraints of an answer (schema, regex, choice, grammar) in llama-server's and vLLM's fields.
 
 Source: llama.cpp's `tools/server/README.md` (`grammar`, `json_schema`) and vLLM's structured
 outputs (`structured_outputs`, and `guided_*` before version 0.12).
@@ -32,14 +32,14 @@ class _Record(BaseModel):
 
 
 class StructuredOutputs(_Record):
-    """vLLM's record of one constraint.
+    """vLLM's `structured_outputs`: one constraint.
 
     Attributes:
-        schema_: JSON schema, as an object or as text; sent as `json`.
-        regex: Regular expression that the whole answer matches.
-        choice: The answer is one of these.
-        grammar: GBNF or Lark.
-        json_object: Any JSON object.
+        schema_: JSON schema, as an object or as text; the field is named `json`.
+        regex: Regular expression that the whole answer must match.
+        choice: Texts, of which the answer must be one.
+        grammar: Grammar in GBNF or Lark.
+        json_object: Whether the answer must be a JSON object.
     """
 
     schema_: Schema | None = Field(default=None, alias="json")
@@ -55,16 +55,16 @@ class StructuredOutputs(_Record):
 
 
 class ConstraintFields(BaseModel):
-    """Fields of a request that constrain its answer; others are read elsewhere.
+    """Fields of a request that constrain its answer, apart from `response_format`.
 
     Attributes:
-        grammar: llama-server's; GBNF or Lark.
-        json_schema: llama-server's.
-        structured_outputs: vLLM's.
-        guided_json: vLLM's before 0.12, as the three below.
-        guided_regex: As `StructuredOutputs.regex`.
-        guided_choice: As `StructuredOutputs.choice`.
-        guided_grammar: As `StructuredOutputs.grammar`.
+        grammar: llama-server's field: grammar in GBNF or Lark.
+        json_schema: llama-server's field: JSON schema.
+        structured_outputs: vLLM's field.
+        guided_json: JSON schema; this and the fields below are vLLM's before 0.12.
+        guided_regex: See `StructuredOutputs.regex`.
+        guided_choice: See `StructuredOutputs.choice`.
+        guided_grammar: See `StructuredOutputs.grammar`.
     """
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -79,11 +79,11 @@ class ConstraintFields(BaseModel):
 
 
 class Constraint(NamedTuple):
-    """What an answer must match.
+    """The constraint of an answer, as a schema or as a grammar.
 
     Attributes:
-        schema: JSON schema, as text; empty for none.
-        grammar: Lark; empty for none.
+        schema: JSON schema as text; empty for none.
+        grammar: Lark grammar; empty for none.
     """
 
     schema: str = ""
@@ -95,10 +95,10 @@ def read_constraint(fields: Fields, response_schema: str) -> Constraint:
 
     Args:
         fields: The request.
-        response_schema: JSON schema of its `response_format`; empty for none.
+        response_schema: JSON schema of the request's `response_format`; empty for none.
 
     Raises:
-        ApiError: A field has another type, a constraint can't be used, or there are several.
+        ApiError: A field has the wrong type, a constraint is invalid, or there are several.
     """
     record = read_record(ConstraintFields, fields)
     found = {"response_format": Constraint(response_schema)} if response_schema else {}
@@ -139,7 +139,7 @@ def read_constraint(fields: Fields, response_schema: str) -> Constraint:
 
 
 def as_rule(grammar: str, name: str) -> str:
-    """A Lark grammar whose first rule has another name than `start`, to be part of a larger one.
+    """Rename the rule `start` of a Lark grammar, so that it can be part of a larger one.
 
     Args:
         grammar: The grammar.

@@ -1,4 +1,4 @@
-"""Functions that a request offers, and what is said of those that can't be followed in full."""
+"""Read the tools of a request, and warn of those that are left out or unchecked in part."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ class OfferedTools(NamedTuple):
     """The tools of a request.
 
     Attributes:
-        functions: As `ChatRequest.tools`.
-        warning: Names tools that are left out and keywords of schemas that stay unchecked, for
-            people; empty for none.
+        functions: The functions, in the form of `ChatRequest.tools`.
+        warning: Sentences that name left-out tools and unchecked schema keywords; empty for none.
     """
 
     functions: tuple[str, ...]
@@ -29,8 +28,8 @@ class Function(NamedTuple):
     """A function that the client runs.
 
     Attributes:
-        text: As one of `ChatRequest.tools`.
-        unchecked: Keywords of its schema that can't be enforced, with their places.
+        text: The function, in the form of `ChatRequest.tools`.
+        unchecked: Keywords of its schema that can't be enforced, with their paths.
     """
 
     text: str
@@ -43,12 +42,12 @@ def read_offered(
     """Read the tools of a request.
 
     Args:
-        tools: All that it offers.
-        read_function: Reads one; gives None for one that this server can't run, such as
-            `web_search`: the model isn't told of it.
+        tools: All tools of the request.
+        read_function: Reads one tool; returns None for a tool that this server can't run, such as
+            `web_search`, which is left out of the prompt.
 
     Raises:
-        ApiError: One is none.
+        ApiError: A tool is invalid.
     """
     functions: list[str] = []
     left_out: list[str] = []
@@ -72,11 +71,11 @@ def read_function(function: Fields, schema_name: str = "parameters") -> Function
     """Read the description of a function.
 
     Args:
-        function: Its name, description and schema.
-        schema_name: The field with the schema of its arguments.
+        function: Fields with name, description and schema.
+        schema_name: Name of the field with the schema of the arguments.
 
     Raises:
-        ApiError: It has no name, or no object of parameters.
+        ApiError: The name is missing, or the schema isn't an object.
     """
     name = function.text("name")
     if not name or len(name) > 256:

@@ -1,4 +1,4 @@
-"""Request fields as pydantic records."""
+"""Validate fields of a request by pydantic models."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _Record = TypeVar("_Record", bound=BaseModel)
 
 
 def read_record(kind: type[_Record], fields: Fields) -> _Record:
-    """Read the fields of a request that a record describes.
+    """Validate a request's fields by a pydantic model.
 
     Args:
-        kind: The record.
-        fields: The request.
+        kind: The model class.
+        fields: The request's fields.
 
     Raises:
-        ApiError: A field has another type, or is out of bounds.
+        ApiError: A field has the wrong type or is out of range.
     """
     try:
         return kind.model_validate(fields.values)

@@ -1,4 +1,4 @@
-"""Prompts that are text or tokens, and those with a gap to fill in, as tokens of a model."""
+"""Tokenize prompts given as text, as token ids, or as text with a gap (fill-in-the-middle)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _FILE = "file\n"
 
 
 class ExtraFile(BaseModel):
-    """Another file that a gap's text may depend on.
+    """Another file, as context of the gap.
 
     Attributes:
-        text: Its text.
-        filename: Its name.
+        text: Content of the file.
+        filename: Name of the file.
     """
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -36,9 +36,9 @@ class InfillFields(BaseModel):
 
     Attributes:
         input_prefix: Text before the gap.
-        input_suffix: Text after it.
-        prompt: The beginning of what fills it.
-        input_extra: Other files.
+        input_suffix: Text after the gap.
+        prompt: Beginning of the text in the gap.
+        input_extra: Other files, as context.
     """
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -53,10 +53,10 @@ class GapPrompt(NamedTuple):
     """A text with a gap.
 
     Attributes:
-        prefix: Before it.
-        suffix: After it.
-        files: Others that belong to it.
-        param: The field of the request that asks for it, for errors.
+        prefix: Text before the gap.
+        suffix: Text after the gap.
+        files: Other files, as context.
+        param: Name of the request's field, for error messages.
     """
 
     prefix: str
@@ -69,10 +69,10 @@ GivenPrompt = str | tuple[int, ...] | GapPrompt
 
 
 def read_prompts(fields: Fields, limits: Limits) -> tuple[str | tuple[int, ...], ...]:
-    """Read one prompt or several, as text or as tokens.
+    """Read the prompts of a request, each as text or as token ids.
 
     Raises:
-        ApiError: There is none, there are too many, or one is something else.
+        ApiError: There is no prompt, there are too many, or one has the wrong type.
     """
     value = fields.values.get("prompt")
     if isinstance(value, str):
@@ -96,15 +96,15 @@ def read_prompts(fields: Fields, limits: Limits) -> tuple[str | tuple[int, ...],
 
 
 async def prompt_ids(context: ServerContext, model: str, prompt: GivenPrompt) -> tuple[int, ...]:
-    """Tokens of a prompt.
+    """Tokenize a prompt.
 
     Args:
-        context: What the routes work with.
+        context: The server's shared objects.
         model: Id of the model; empty for the loaded one.
         prompt: The prompt.
 
     Raises:
-        ApiError: It is empty, the model can't be loaded, or it can't fill in.
+        ApiError: The prompt is empty, or the model can't be loaded or has no tokens to fill gaps.
     """
     if isinstance(prompt, GapPrompt):
         return await _gap_ids(context, model, prompt)
@@ -118,7 +118,7 @@ async def prompt_ids(context: ServerContext, model: str, prompt: GivenPrompt) ->
 
 
 async def _gap_ids(context: ServerContext, model: str, prompt: GapPrompt) -> tuple[int, ...]:
-    """Other files, then the text before the gap, the text after it, and the mark of the middle."""
+    """Tokenize a prompt with a gap: other files, prefix, suffix, then the middle token."""
     opening = (await context.tokenize(model, "", opens_prompt=True)).token_ids  # loads the model
     facts = context.models.facts
     marks = None if facts is None else facts.fill_tokens

@@ -1,4 +1,4 @@
-"""Blocks of a user's turn in Anthropic's API, as text."""
+"""Convert content blocks of a user's turn in Anthropic's API to text."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ _IMAGE = "[image]"
 
 
 def read_blocks(blocks: Iterable[Fields]) -> str:
-    """What a user says in blocks.
+    """Join the text of a user's content blocks.
 
     Args:
-        blocks: Text, documents of text, search results.
+        blocks: Blocks of text, text documents and search results.
 
     Raises:
-        ApiError: One is something else, such as a picture.
+        ApiError: A block has another type, such as a picture.
     """
     return "".join(_block_text(block) for block in blocks)
 
 
 def read_result(block: Fields) -> str:
-    """What a call gave. A picture becomes a note: the rest of the result is still worth reading.
+    """Return a tool's result as text; a picture becomes the note `[image]`.
 
     Args:
         block: The `tool_result`.
 
     Raises:
-        ApiError: It holds something else than text, pictures, documents and references.
+        ApiError: The result contains a block other than text, pictures, documents and references.
     """
     content = block.values.get("content")
     if content is None or isinstance(content, str):
@@ -76,7 +76,7 @@ def _document_text(block: Fields) -> str:
 
 
 def _titled(block: Fields, text: str, address: str = "") -> str:
-    """A text below what it is called, set apart from what is around it."""
+    """Put a title above a text, and delimit both from their surroundings."""
     head = [one for one in (block.text("title"), address, block.text("context")) if one]
     return "\n".join((*head, text, ""))
 

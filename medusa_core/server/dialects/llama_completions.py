@@ -1,4 +1,4 @@
-"""`/completion` and `/infill` as llama-server has them."""
+"""llama-server's routes `/completion` and `/infill`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _wish(fields: Fields, limits: Limits, prompts: tuple[GivenPrompt, ...]) -> T
 
 
 async def _whole(context: ServerContext, count: int, parts: ChoiceParts) -> Any:
-    """The answer to one prompt; a list of those to several."""
+    """Return the complete answer to one prompt, or a list of answers to several."""
     answers = [Continuation() for _ in range(count)]
     async with aclosing(parts) as arriving:
         async for place, part in arriving:
@@ -96,7 +96,7 @@ async def _whole(context: ServerContext, count: int, parts: ChoiceParts) -> Any:
 async def _chunks(
     context: ServerContext, count: int, first: tuple[int, AnswerPart], rest: ChoiceParts
 ) -> AsyncGenerator[str, None]:
-    """The answers as events, each as it comes."""
+    """Yield the answers as server-sent events."""
     try:
         async with aclosing(rest) as parts:
             for event in _events(context, *first):
@@ -117,7 +117,7 @@ def _events(context: ServerContext, place: int, part: AnswerPart) -> Sequence[st
 
 
 def _ending(context: ServerContext, place: int, end: AnswerEnd) -> dict[str, Any]:
-    """What is said of an answer that is complete."""
+    """Return the final fields of an answer: stop reason, token counts, timings."""
     loaded = context.models.loaded
     return {
         "index": place,
