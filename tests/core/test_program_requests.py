@@ -33,6 +33,7 @@ from medusa_core.messages import (
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.laws import user_says
+from tests.core.tiny import EOS_ID
 
 SETTINGS = GenerateSettings(drafter="none", rule="greedy", max_new_tokens=12)
 WEATHER = json.dumps({"name": "weather", "parameters": {"type": "object"}})
@@ -178,3 +179,11 @@ def test_special_tokens_are_named(tiny: Target) -> None:
     token_id, name = tiny.tokenizer.special_tokens[0]
     tokenized = tokenize(Tokenize("s", "r", token_ids=(token_id,)), tiny)
     assert tokenized.pieces == (name.encode(),)
+
+
+def test_names_of_special_tokens_can_be_mere_text(tiny: Target) -> None:
+    special = tokenize(Tokenize("s", "r", "a<|end|>"), tiny)
+    literal = tokenize(Tokenize("s", "r", "a<|end|>", is_literal=True), tiny)
+    assert EOS_ID in special.token_ids
+    assert EOS_ID not in literal.token_ids
+    assert literal.text == "a<|end|>"
