@@ -207,6 +207,7 @@ def test_without_a_network_what_we_recommend_is_searched(
     async def search(words: str) -> list[str]:
         dialog.discover.search_edit.setText(words)
         dialog.discover.status_label.clear()
+        dialog.discover.status_label.setToolTip("")
         await until(lambda: "Are you online?" in dialog.discover.status_label.toolTip())
         return column(dialog, 0)
 
