@@ -116,7 +116,7 @@ class ModelKeeper(QObject):
             self.load()
 
     def sleep(self) -> None:
-        """Give the model's memory back; the next message loads it again."""
+        """Unload the model to free its memory; the next message loads it again."""
         if (command := self._state.unload()) is not None:
             self._bridge.submit(command)
 

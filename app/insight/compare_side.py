@@ -108,7 +108,7 @@ class Side(QWidget):
         self.rows_box.setEnabled(not is_running and self._has_tree)
 
     def begin(self, request_id: str, marking: Marking) -> AnswerMessage:
-        """Forget the last answer; returns the new one."""
+        """Replace the last answer by an empty one, and return that."""
         self.clock_s, self.num_tokens, self.done = 0.0, 0, None
         self._view.clear()
         answer = AnswerMessage(self.mode, marking, self._appearance, request_id)

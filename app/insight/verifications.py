@@ -58,7 +58,7 @@ class Verifications:
         return bool(self._pending) and self._edit is None
 
     def read(self, messages: tuple[ChatMessage, ...] = (), text: str = "") -> None:
-        """Verify another text; edits of the last one are no longer wanted."""
+        """Verify another text, and discard pending edits of the last one."""
         self._waiting.clear()
         self._ask(Verify(SESSION, self._make_id(), messages=messages, text=text))
 

@@ -56,7 +56,7 @@ class RunningServer(Protocol):
     """What serves."""
 
     def start(self) -> None:
-        """Start; `ready` or `failed` follows."""
+        """Start the server; `ready` or `failed` is emitted afterwards."""
 
     def stop(self) -> None:
         """End it; answers under way are cancelled."""

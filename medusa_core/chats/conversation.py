@@ -54,8 +54,8 @@ class Answer:
         is_running: It is being written.
         is_cut: It broke off: the program ended, or the engine failed.
         created_s: Seconds since 1970.
-        reasoning: How its model sets reasoning apart from the answer.
-        begins_inside: Its prompt opened the reasoning, so it begins within.
+        reasoning: Reasoning format of the model that wrote it.
+        begins_inside: Whether the prompt ended with the start tag of the reasoning.
         spans: Which of its text is reasoning, once it is complete or was cut short; None where
             that was never found out.
     """
@@ -107,7 +107,7 @@ class Answer:
 
     @property
     def said(self) -> str:
-        """Its text without reasoning."""
+        """The answer's text without reasoning."""
         return answer_text(self.text, self.find_spans() if self.spans is None else self.spans)
 
     @property
@@ -350,7 +350,7 @@ class Conversation:
         return (*read, last.prompt.message, *given)
 
     def whole(self) -> tuple[ChatMessage, ...]:
-        """All that has been said, the last answer included; empty before the first word."""
+        """Messages of the shown path, including the last answer; empty before the first message."""
         if not self.turns:
             return ()
         last = self.turns[-1].answer

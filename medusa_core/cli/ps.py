@@ -16,7 +16,7 @@ _HEAD = ("NAME", "SIZE", "DEVICE", "CONTEXT", "SINCE", "BY", "ADDRESS")
 
 
 def add_ps_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `ps`."""
+    """Add the arguments of `ps`."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--data-dir", type=Path, help="the folder that the window is started with")
 

@@ -81,6 +81,6 @@ class DownloadJob:
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds that are left at this speed; None while that is unknown."""
+        """Remaining seconds at the current speed; None while unknown."""
         left = self.total_bytes - self.done_bytes
         return left / self.bytes_per_s if self.bytes_per_s and self.total_bytes else None

@@ -80,7 +80,7 @@ class Tally:
 
     @property
     def waiting(self) -> str:
-        """What the slowest file waits for, if any does."""
+        """What a waiting file waits for; empty if no file waits."""
         return next((text for text in list(self.waits_for.values()) if text), "")
 
 

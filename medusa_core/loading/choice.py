@@ -45,7 +45,7 @@ class ModelChoice:
 
     @property
     def key(self) -> str:
-        """Which model it is, however it is loaded."""
+        """Key that identifies the model, whatever its load options."""
         if self.remote is None:
             return str(self.model_dir)
         return f"{self.remote.endpoint} {self.remote.model_id}"

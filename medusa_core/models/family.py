@@ -89,10 +89,10 @@ def layer_windows(raw: Mapping[str, Any], layers: Sequence[str]) -> tuple[int | 
 
 
 def layer_kinds(raw: Mapping[str, Any], pattern: int, default: int = 0) -> tuple[str, ...]:
-    """The kinds of all layers; where a `config.json` doesn't say, each `pattern`-th sees all.
+    """Return each layer's kind (`layer_types`); by default every `pattern`-th has full attention.
 
     Raises:
-        ModelError: They aren't one for each layer.
+        ModelError: There isn't one kind for each layer.
     """
     count = raw.get("num_hidden_layers", default)
     count = count if isinstance(count, int) and 0 < count <= _MOST_LAYERS else 0

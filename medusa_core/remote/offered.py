@@ -15,11 +15,11 @@ _MOST_CONTEXT = 1 << 31
 
 
 class OfferedModel(NamedTuple):
-    """A model behind an address.
+    """A model that an endpoint offers.
 
     Attributes:
-        model_id: Its name there.
-        context_tokens: Longest prompt plus answer; 0 where that isn't said.
+        model_id: Id of the model at the endpoint.
+        context_tokens: Context length, prompt and answer together; 0 if unknown.
     """
 
     model_id: str

@@ -156,7 +156,7 @@ class JoinedEngine:
         self._on_event(event)
 
     def fail_open_requests(self) -> None:
-        """The engine died: what was asked for is lost."""
+        """Fail all open requests, because the engine has died."""
         for session_id, request_id in tuple(self._open):
             message = "The engine stopped working and was started again."
             hint = "Try again once the model is loaded."

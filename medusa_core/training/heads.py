@@ -107,10 +107,10 @@ class HeadsModule(nn.Module):
         return F.linear(state, self.projection_of(head).to(state.dtype))
 
     def weights(self, token_ids: Tensor | None = None) -> HeadSet:
-        """The weights as they are published: bfloat16, on the CPU.
+        """Return the weights in the published layout: bfloat16, on the CPU.
 
         Args:
-            token_ids: the tokens that the heads shall draft from; None for all.
+            token_ids: Draft vocabulary of the heads; None for the whole vocabulary.
         """
         heads = []
         for head, blocks in enumerate(self.blocks):

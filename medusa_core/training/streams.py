@@ -287,7 +287,7 @@ def power_of_two(size: float) -> float:
 
 
 def rms(x: Tensor, eps: float) -> Tensor:
-    """Rows of one length, x / √(mean(x²) + ε), in float32."""
+    """Normalize rows by their root mean square: x / √(mean(x²) + ε), in float32."""
     wide = x.float()
     return wide * (wide.pow(2).mean(-1, keepdim=True) + eps).rsqrt()
 

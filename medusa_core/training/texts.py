@@ -21,10 +21,10 @@ _PART_CHARS = 4000  # of a file of plain text: some parts are held out
 
 
 def read_texts(paths: Sequence[Path]) -> Iterator[str]:
-    """The texts of some files and folders, one after the other.
+    """Yield the texts of files and folders, one after the other.
 
     Raises:
-        TrainingError: One can't be read; the message names the line.
+        TrainingError: A file can't be read; the message names the line.
     """
     for path in paths:
         for file in files_of(path, _SUFFIXES):

@@ -239,7 +239,7 @@ class AnswerDocument:
         return NO_TOKEN
 
     def ranges_of(self, tokens: range) -> tuple[MarkedRange, ...]:
-        """Where some tokens stand, accepted or not, marked or not."""
+        """Return the character ranges of some tokens, with their marks."""
         return tuple(found for found in self._ranges() if found.token_index in tokens)
 
     def _ranges(self) -> Iterator[MarkedRange]:

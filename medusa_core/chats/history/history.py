@@ -156,9 +156,9 @@ class History(Answers, Taking, Search, Traces):
 
 
 def open_history(path: Path, clock: HistoryClock = time.time) -> History:
-    """The history, from its file, or in memory where that can't be written: never an error.
+    """Open the history file; fall back to a history in memory instead of raising an error.
 
-    What could be read is there in either case. `notice` tells which one it is.
+    Readable conversations are available in either case. `notice` says if it is in memory only.
 
     Args:
         path: Its file.

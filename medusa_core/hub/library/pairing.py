@@ -237,7 +237,7 @@ def _base_model(config: Mapping[str, Any]) -> str:
 
 
 def bare_name(name: str) -> str:
-    """The name of a model without its owner, and without how it is stored."""
+    """Return a model's name without its owner and without suffixes of its stored format."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2].casefold()
     while (shorter := _STORAGE.sub("", last)) != last:
         last = shorter

@@ -95,16 +95,16 @@ def solve(
 def every(
     work: BatchWork, machine: MachineRates, rules: Rules, cache_below: Collection[int]
 ) -> list[FoundPolicy]:
-    """The best policy for each block of all prompts, with cached rows of so many layers below.
+    """Find the best policy for each block size and number of layers with offloaded KV rows.
 
     Args:
-        work: What is asked.
-        machine: What there is.
-        rules: What may be done.
-        cache_below: Numbers of layers.
+        work: Workload of the batch.
+        machine: Memory and rates of the machine.
+        rules: Restrictions of the search.
+        cache_below: Numbers of layers with offloaded KV rows to try.
 
     Returns:
-        One for each block and number that has room, those of which most is expected first.
+        One policy for each combination that fits the memory, by descending expected tokens/s.
     """
     found: dict[tuple[int, int, int], _Choice] = {}
     most = min(work.num_prompts, rules.most_together)

@@ -33,7 +33,7 @@ from medusa_core.runtime.kv.states import RecurrentStates
 
 @runtime_checkable
 class ReadableCache(Protocol):
-    """A cache whose rows may be read between two passes, such as by what drafts from them.
+    """A cache whose rows may be read between two passes, for example by a drafter.
 
     Attributes:
         length: Committed rows.

@@ -191,7 +191,7 @@ def state_itemsize(compute_itemsize: int) -> int:
 
 
 def state_rows(config: ModelConfig, compute_itemsize: int, row: int) -> int:
-    """Rows of so many bytes that a session's states take the place of."""
+    """Number of KV rows of `row` bytes that take as much memory as a session's states."""
     states = state_bytes(config, compute_itemsize)
     return _rounded_up(-(-states // row)) if states else 0
 

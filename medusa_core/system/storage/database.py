@@ -214,7 +214,7 @@ class Database:
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
-        """Errors of SQLite as ours; a damaged file is salvaged when it is opened next."""
+        """Convert SQLite's errors; a damaged file is salvaged when it is opened next."""
         try:
             yield
         except sqlite3.IntegrityError as error:

@@ -76,7 +76,7 @@ class JsonReader:
         self._end = JsonEnd()
 
     def push(self, text: str, *, is_last: bool = False) -> tuple[str, int]:
-        """Read more; see `ArgumentReader`."""
+        """Read more of the arguments; see `ArgumentReader`."""
         del is_last
         end = self._end.find(text)
         self.is_done = end >= 0
@@ -99,7 +99,7 @@ class BareKeyReader:
         self._in_string = self._is_key_next = False
 
     def push(self, text: str, *, is_last: bool = False) -> tuple[str, int]:
-        """Read more; see `ArgumentReader`."""
+        """Read more of the arguments; see `ArgumentReader`."""
         written, place = "", 0
         while place < len(text) and not self.is_done:
             part, num = self._part(text[place:], is_last)
@@ -158,7 +158,7 @@ class TagReader:
         self._has_line_break = self._is_cdata = False
 
     def push(self, text: str, *, is_last: bool = False) -> tuple[str, int]:
-        """Read more; see `ArgumentReader`."""
+        """Read more of the arguments; see `ArgumentReader`."""
         written, place = "", 0
         while not self.is_done:
             step = self._value if self._is_in_value else self._argument

@@ -241,7 +241,7 @@ class _Tags(_Chain):
     """Rules of arguments between tags, or in Python syntax."""
 
     def lines(self) -> Iterator[str]:
-        """All rules."""
+        """Yield the rules of the arguments."""
         properties = self.root.get("properties")
         if not isinstance(properties, dict):
             yield from self._any()
@@ -325,7 +325,7 @@ class _BareKeys(_Chain):
     """Rules of an object with unquoted keys and the format's own quotation mark."""
 
     def lines(self) -> Iterator[str]:
-        """All rules."""
+        """Yield the rules of the arguments."""
         yield from self._value(self.rule, {**self.root, "type": "object"}, _MOST_LEVELS)
 
     def _value(self, rule: str, schema: Any, levels: int) -> Iterator[str]:
