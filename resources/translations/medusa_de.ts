@@ -3881,7 +3881,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>This cache can&apos;t share rows.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieser Cache kann keine Zeilen teilen.</translation>
     </message>
     <message>
         <source>This can&apos;t be asked of a model of another machine.</source>
