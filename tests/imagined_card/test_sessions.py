@@ -276,7 +276,9 @@ def test_all_that_is_done_with_a_model_stays_within_its_plan(
         reported += engine.ask(Verify("s", "w", text=long_text), Calibrate("", "d"))
         assert not [event for event in reported if isinstance(event, Failed)]
         assert sum(isinstance(event, Verified) for event in reported) == 2
-        assert sum(isinstance(event, Calibrated) for event in reported) == 2
+        calibrated = [event.request_id for event in reported if isinstance(event, Calibrated)]
+        # What a budget left out is completed in spare time and told again.
+        assert set(calibrated) == {"c", "d"}
         assert card.memory.taken_bytes <= before + (1 << 16)  # and no mask is kept
 
 

@@ -192,7 +192,7 @@ def test_arguments_that_may_be_null_are_objects_too(served: Served) -> None:
 
 def test_functions_have_bounds_together(served: Served) -> None:
     function = {"name": "f", "parameters": {"properties": {"a": {"description": "x" * 60_000}}}}
-    tools = [{"type": "function", "function": function}] * 5
+    tools = [{"type": "function", "function": function}] * 9
     error = served.error("/v1/chat/completions", {"messages": [QUESTION], "tools": tools}, 400)
     assert (error["param"], "fewer functions" in error["message"]) == ("tools", True)
 
