@@ -78,7 +78,7 @@ def run_tests(layout: Layout, runner: Runner, request: Request, pytest_args: Seq
     offscreen = {"QT_QPA_PLATFORM": "offscreen"} if sys.platform.startswith("linux") else {}
     check_libraries(sys.platform, "offscreen")
     _prepare(layout, runner, request)
-    say("Running every check; about nine minutes on two cores.")
+    say("Running every check; about fifteen minutes on two cores.")
     return run_checks(layout, runner, all_checks(pytest_args), offscreen)
 
 
