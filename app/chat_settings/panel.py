@@ -19,14 +19,13 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat_settings.group import Group
-from app.chat_settings.measure_row import MeasureRow
 from app.chat_settings.numbers import (
     NumberRows,
     with_number,
 )
 from app.chat_settings.preset_bar import PresetBar
 from app.chat_settings.race_bars import race_bars
-from app.chat_settings.race_list import RaceList
+from app.chat_settings.race_list import MeasureRow, RaceList
 from app.chat_settings.row import SettingRow
 from app.chat_settings.seeds import NewSeed
 from app.chat_settings.speeds import (

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from PySide6.QtCore import QLineF, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
     QListWidget,
     QListWidgetItem,
+    QPushButton,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -17,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from app.chat_settings.race_bars import RaceBar
 from app.theme.appearance import Appearance
-from app.widgets.explain import wrapped
+from app.widgets.explain import explain, wrapped
 
 _BAR = Qt.ItemDataRole.UserRole + 1
 _SMALL = 0.85  # of the text's size
@@ -188,3 +191,36 @@ class _RaceRows(QStyledItemDelegate):
         rest = room.width() - metrics.horizontalAdvance(f"{right}  ")
         shown = metrics.elidedText(left, Qt.TextElideMode.ElideRight, int(rest))
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | middle, shown)
+
+
+class MeasureRow(QWidget):
+    """Button that requests new measurements, after a note if some are missing.
+
+    Signals:
+        requested: The user wants the model to be measured again.
+    """
+
+    requested = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lack_label = QLabel(self.tr("Not measured fully."))
+        self.lack_label.setObjectName("note")
+        self.button = QPushButton(self.tr("Measure again"))
+        explain(
+            self.button,
+            self.tr(
+                "Forgets what was measured of this model on this computer, and measures it while "
+                "nobody asks. Do it when the computer isn't busy."
+            ),
+        )
+        self.button.clicked.connect(self.requested)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.lack_label)
+        row.addWidget(self.button)
+        row.addStretch(1)
+
+    def show_speeds(self, are_known: bool) -> None:
+        """Show the note unless the drafters' speeds are known."""
+        self.lack_label.setVisible(not are_known)

@@ -27,8 +27,8 @@ from medusa_core.messages import (
     is_plausible_speed_up,
 )
 from medusa_core.models.advice import tried_sampling
-from medusa_core.models.text.fill_tokens import find_fill_tokens
 from medusa_core.models.text.reasoning_formats import with_token_ids
+from medusa_core.models.text.tokenizer import find_fill_tokens
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.forced_text import GRAMMAR, source_infos
 from medusa_core.speculation.drafters.lineup import drafters_for

@@ -10,8 +10,7 @@ import pytest
 from tokenizers import AddedToken
 
 from medusa_core.messages import FillTokens
-from medusa_core.models.text.fill_tokens import find_fill_tokens
-from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.models.text.tokenizer import Tokenizer, find_fill_tokens
 from medusa_core.server.context import ServerContext
 from medusa_core.server.text_prompts import ExtraFile, GapPrompt, prompt_ids
 from tests.core.tiny import make_tokenizer

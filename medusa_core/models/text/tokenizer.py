@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
+from medusa_core.messages import FillTokens
 from medusa_core.models.text.growth_bounds import check_growth
 from medusa_core.models.text.seam import tokenizer_errors
 from medusa_core.models.text.sentencepiece import read_sentencepiece
@@ -38,6 +39,22 @@ class _Latin(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         return ""
+
+
+# Of Qwen and others, StarCoder, Granite, DeepSeek, CodeLlama, GLM, Falcon-H1; a model has all three
+# of one row.
+_FIM_NAMES = (
+    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+    ("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),
+    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
+    ("<\uff5cfim\u2581begin\uff5c>", "<\uff5cfim\u2581hole\uff5c>", "<\uff5cfim\u2581end\uff5c>"),
+    ("\u2581<PRE>", "\u2581<SUF>", "\u2581<MID>"),
+    ("<PRE>", "<SUF>", "<MID>"),
+    ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
+    ("<|prefix|>", "<|suffix|>", "<|middle|>"),
+)
+_FIM_FILES = ("<|file_sep|>", "<file_sep>", "<filename>")
+_FIM_REPOSITORIES = ("<|repo_name|>", "<|fim_repo|>", "<repo_name>", "<reponame>")
 
 
 class Tokenizer:
@@ -259,3 +276,26 @@ def _byte_alphabet() -> dict[str, int]:
     alphabet = {chr(byte): byte for byte in printable}
     alphabet.update({chr(256 + index): byte for index, byte in enumerate(others)})
     return alphabet
+
+
+def find_fill_tokens(tokenizer: Tokenizer) -> FillTokens | None:
+    """Find a model's fill-in-the-middle tokens; None if it has none.
+
+    Args:
+        tokenizer: The model's tokenizer.
+    """
+    for names in _FIM_NAMES:
+        found = [tokenizer.token_id(name) for name in names]
+        if None not in found:
+            prefix, suffix, middle = (one for one in found if one is not None)
+            file, repository = (
+                _first_token(tokenizer, _FIM_FILES),
+                _first_token(tokenizer, _FIM_REPOSITORIES),
+            )
+            return FillTokens(prefix, suffix, middle, file, repository)
+    return None
+
+
+def _first_token(tokenizer: Tokenizer, names: Iterable[str]) -> int:
+    found = (tokenizer.token_id(name) for name in names)
+    return next((token_id for token_id in found if token_id is not None), -1)
