@@ -1,5 +1,6 @@
 """Where an answer ends: EOS, stop strings, token budget, context, inside an accepted run too."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medusa_core.chats.repetition import CHECK_EVERY
 from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.session import Session
 from medusa_core.loading.target import Target
@@ -34,6 +36,8 @@ _ID_OF = {
     for token in range(TOKENIZER.vocab_size)
     if len(TOKENIZER.bytes_of(token)) == 1
 }
+
+LETTERS = "".join(chr(code[0]) for code in _ID_OF if len(code) == 1 and code.isalpha())
 
 
 def answer(stop: Sequence[str] = (), max_tokens: int = 100) -> AnswerBuffer:
@@ -86,7 +90,9 @@ def test_any_chunking_ends_where_one_token_at_a_time_does(
 def test_repetition_ends_an_answer_at_the_same_token_for_any_chunking(
     sizes: list[int], start: int
 ) -> None:
-    token_ids = byte_ids("ab€" * (start // 3) + "ab\n" * 200)
+    # Varied at first, so that the answer comes to repeat itself between two checks.
+    varied = "".join(random.Random(start).choices(LETTERS, k=100 + start))
+    token_ids = byte_ids(varied + "ab\n" * 200)
     reasons, lengths = [], []
     for run_lengths in ([1], [size + 7 for size in sizes] * 20):
         buffer = AnswerBuffer(
@@ -96,7 +102,9 @@ def test_repetition_ends_an_answer_at_the_same_token_for_any_chunking(
         reasons.append(reason)
         lengths.append(len(buffer.token_ids))
     assert reasons == [StopReason.REPETITION] * 2
-    assert lengths[0] == lengths[1] <= 384
+    assert lengths[0] == lengths[1]
+    assert lengths[0] % CHECK_EVERY == 0
+    assert 320 < lengths[0] < 500
 
 
 def test_an_answer_that_goes_on_counts_repetition_anew() -> None:
