@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -19,6 +20,7 @@ from medusa_core.messages import (
     StopReason,
     ToolCall,
 )
+from medusa_core.messages.tool_calls import ArgumentStyle
 from medusa_core.models.text.grammar_process import GrammarProcess
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
 from medusa_core.models.text.tool_calls.parser import ToolCallParser, new_call_id, triggers
@@ -202,6 +204,60 @@ def test_arguments_come_while_they_are_written() -> None:
     assert list(reader.push('<tool_call>{"name": "weather", "arguments"')) == []
     assert list(reader.push(': {"ci')) == [CallStarted(0, "id", "weather"), CallDelta(0, '{"ci')]
     assert list(reader.push('ty": "')) == [CallDelta(0, 'ty": "')]
+
+
+JSON_FORMATS = sorted(name for name, shape in FORMATS.items() if shape.style is ArgumentStyle.JSON)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(['\\"\n', "é 🦆"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    st.sampled_from(JSON_FORMATS),
+    st.dictionaries(st.text(), JSON_VALUES, max_size=3),
+    st.sampled_from([None, 1, 2, "\t"]),
+    st.booleans(),
+    st.lists(st.integers(0, 300), max_size=20),
+)
+def test_arguments_are_json_on_one_line_however_they_were_written(
+    name: str, values: dict[str, object], indent: int | str | None, is_ascii: bool, cuts: list[int]
+) -> None:
+    written = json.dumps(values, indent=indent, ensure_ascii=is_ascii).replace("]", " ]")
+    spaced = call(name, _ULM[1]).replace(_ULM[1], written)
+    wanted = json.dumps(json.loads(written), ensure_ascii=False)
+    assert read(name, spaced, cuts) == ("", [("weather", wanted)])
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ('"def f():\n\treturn 1"', "def f():\n\treturn 1"),
+        (r'"C:\Users, \d+ and \'"', r"C:\Users, \d+ and '"),
+        (r'"\ud83e\udd86 \ud83e"', "🦆 \ud83e"),
+        ("[1,\n 2,\n]", [1, 2]),
+        ('{"a": 1 ,\n}', {"a": 1}),
+    ],
+)
+def test_arguments_that_are_almost_json_become_json(written: str, value: object) -> None:
+    text = f'```json\n{{"name": "weather", "arguments": {{\n  "city":{written}\n}}}}\n```'
+    for cuts in ([], list(range(len(text)))):
+        found, [(_, arguments)] = read("hermes", text, cuts)
+        assert (found, json.loads(arguments)) == ("", {"city": value})
+        assert arguments.encode()
+        assert not re.search(r"\s\s|[\n\t]", arguments)
+
+
+def test_line_breaks_between_bare_keys_are_dropped() -> None:
+    text = call("bare_keys", '{"city": "Ulm", "days": 2}')
+    spaced = text.replace("{", "{\n ").replace(",", " ,\n ").replace("}", "\n}")
+    assert spaced != text
+    for cuts in ([], list(range(len(spaced)))):
+        assert read("bare_keys", spaced, cuts) == (
+            "",
+            [("weather", '{"city": "Ulm", "days": 2}')],
+        )
 
 
 def test_an_object_that_is_no_call_comes_while_it_is_written() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from medusa_core.chats.partial_match import partial_match_length
 from medusa_core.messages.tool_calls import KEY, ArgumentStyle, ArgumentTags, ToolCallFormat
-from medusa_core.models.text.tool_calls.json_end import JsonEnd
 from medusa_core.models.text.tool_calls.matching import (
     MISMATCH,
     PARTIAL,
@@ -20,6 +20,11 @@ from medusa_core.models.text.tool_calls.matching import (
 _MOST_KEY_CHARS = 256
 _MOST_REFERENCES = 8  # from one part of a schema to the next
 _CDATA = "<![CDATA["  # stands before text that holds tags, in some templates
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]+')
+_HIGH, _LOW = r"\\u[dD][89abAB][\da-fA-F]{2}", r"\\u[dD][c-fC-F][\da-fA-F]{2}"  # of a pair
+_ESCAPE = re.compile(r'\\(?:u[\da-fA-F]{4}|["\\/bfnrt])', re.ASCII)
+_PAIR = re.compile(_HIGH + _LOW, re.ASCII)
+_ESCAPE_BEGUN = re.compile(rf"(?:{_HIGH})?(?:\\(?:u[\da-fA-F]{{0,3}})?)?", re.ASCII)
 _TYPE_NAMES: Mapping[type, str] = {
     str: "string",
     bool: "boolean",
@@ -69,19 +74,68 @@ def argument_reader(shape: ToolCallFormat, schema: Mapping[str, Any]) -> Argumen
 
 
 class JsonReader:
-    """Passes a JSON object through unchanged."""
+    """Rewrites a JSON object on one line, as `json.dumps` would, however the model formatted it.
+
+    Line breaks within strings and backslashes that escape nothing, which models write in code and
+    in paths, become valid escapes; a comma before a closing bracket is dropped.
+    """
 
     def __init__(self) -> None:
         self.is_done = False
-        self._end = JsonEnd()
+        self._depth = 0
+        self._in_string = self._in_word = False
+        self._gap = ""  # a comma or a space that the next character may make unnecessary
 
     def push(self, text: str, *, is_last: bool = False) -> tuple[str, int]:
         """Read more of the arguments; see `ArgumentReader`."""
+        parts: list[str] = []
+        place = end = 0
+        while place < len(text) and not self.is_done:
+            read = self._in_string_at if self._in_string else self._outside_at
+            part, end = read(text, place, is_last)
+            if end == place:
+                break
+            parts.append(part)
+            place = end
+        return "".join(parts), place
+
+    def _in_string_at(self, text: str, place: int, is_last: bool) -> tuple[str, int]:
+        """Return the next part of a string, and its end; `place` if more text must come first."""
+        if plain := _PLAIN.match(text, place):
+            return plain.group(), plain.end()
+        character = text[place]
+        if character == '"':
+            self._in_string = False
+            return character, place + 1
+        if character != "\\":
+            return json.dumps(character)[1:-1], place + 1
+        if not is_last and _ESCAPE_BEGUN.fullmatch(text, place):
+            return "", place
+        if escape := _PAIR.match(text, place) or _ESCAPE.match(text, place):
+            value = json.loads(f'"{escape.group()}"')
+            is_whole = not "\ud800" <= value <= "\udfff"  # half a pair can't be sent as UTF-8
+            written = json.dumps(value, ensure_ascii=not is_whole)[1:-1]
+            return written, escape.end()
+        if text.startswith("\\'", place):  # as in Python's strings
+            return "'", place + 2
+        return "\\\\", place + 1
+
+    def _outside_at(self, text: str, place: int, is_last: bool) -> tuple[str, int]:
         del is_last
-        end = self._end.find(text)
-        self.is_done = end >= 0
-        num = end if self.is_done else len(text)
-        return text[:num], num
+        character = text[place]
+        if character == ",":
+            self._gap = ", "
+        elif character.isspace():
+            self._gap = self._gap or (" " if self._in_word else "")
+        if character == "," or character.isspace():
+            return "", place + 1
+        is_word = character not in '{}[]:"'
+        is_needed = character not in "}]" if self._gap == ", " else is_word
+        gap, self._gap = self._gap if is_needed else "", ""
+        self._in_word, self._in_string = is_word, character == '"'
+        self._depth += (character in "{[") - (character in "}]")
+        self.is_done = character in "}]" and self._depth <= 0
+        return gap + (": " if character == ":" else character), place + 1
 
 
 class BareKeyReader:
@@ -121,6 +175,8 @@ class BareKeyReader:
             num = len(text) - partial_match_length(text, quote) if end < 0 else end
             return json.dumps(text[:num], ensure_ascii=False)[1:-1], num
         character = text[0]
+        if character.isspace():
+            return "", 1
         if character in "{[":
             self._open.append(character)
         elif character in "}]":
@@ -128,7 +184,7 @@ class BareKeyReader:
             self.is_done = not self._open
         if character in "{,":
             self._is_key_next = self._open[-1:] == ["{"]
-        elif self._is_key_next and not character.isspace() and character not in "}]":
+        elif self._is_key_next and character not in "}]":
             end = text.find(":")
             if end < 0:
                 return "", 0

@@ -489,7 +489,7 @@ class _Keys:
     def read(self, text: str) -> tuple[str, str] | None:
         """Return name and arguments (as JSON) of a complete object; None if it isn't a call."""
         try:
-            found: dict[str, Any] = json.loads(text)
+            found: dict[str, Any] = json.loads(text, strict=False)
         except (ValueError, RecursionError):
             return None
         name: Any = next((found[key] for key in self._names if key in found), None)
