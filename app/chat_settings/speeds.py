@@ -55,7 +55,7 @@ class Speeds:
         speed = self._speeds.get(drafter.name)
         if speed is None:
             return ""
-        shown_text = _tr(_ROW).format(speed.tau, speed.x_plain)
+        shown_text = _tr(_ROW).format(Number(speed.tau), Number(speed.x_plain))
         return f"{shown_text} · {_tr(_FASTEST_ROW)}" if speed.name == self._fastest else shown_text
 
     def measured(self, drafter: DrafterChoice | None) -> str:

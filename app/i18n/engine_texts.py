@@ -2,7 +2,8 @@
 
 The engine knows neither Qt nor languages: its errors, checks and progress are English texts with
 values in them. The list of their templates is read out of its source
-(`tests/tools/engine_texts.py`); a text is told by the template that it is made of.
+(`tests/tools/engine_texts.py`); a text is told by the template that it is made of. Values that are
+formatted numbers get the separators of the window's language.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n.numbers import localize_number
 from medusa_core.api import resources_dir
 
 _CONTEXT = "Engine"
@@ -45,9 +47,14 @@ def engine_text(text: str) -> str:
         if all(part in text for part in template.parts):
             found = template.pattern.fullmatch(text)
             if found is not None:
-                values = (engine_text(value) if " " in value else value for value in found.groups())
+                values = (_value_text(value) for value in found.groups())
                 return QCoreApplication.translate(_CONTEXT, template.text).format(*values)
     return text
+
+
+def _value_text(value: str) -> str:
+    """A value of a template: a sentence of the engine, a number or a name."""
+    return engine_text(value) if " " in value else localize_number(value)
 
 
 def error_text(error: HasHint) -> str:

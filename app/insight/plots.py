@@ -8,9 +8,11 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QWidget
 
+from app.i18n.numbers import localize_separators
 from app.insight.steps_figures import Floats
 from app.theme.appearance import Appearance
 
+_AXES = ("left", "bottom")
 LEAST_EM = 6.5  # height; with less room the panel scrolls
 # How far each key moves; Home and End go as far as there is.
 _MOVES = {
@@ -23,6 +25,13 @@ _MOVES = {
 }
 
 
+class _Axis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
+    """An axis whose numbers are in the window's language."""
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        return [localize_separators(text) for text in super().tickStrings(values, scale, spacing)]
+
+
 class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
     """A drawing that says what it shows.
 
@@ -32,7 +41,7 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
     """
 
     def __init__(self, name: str, meaning: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, axisItems={side: _Axis(side) for side in _AXES})
         self._name = name
         self._unit = ""
         self._focus_colour = ""
@@ -61,7 +70,7 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.getPlotItem().titleLabel.setAttr("size", f"{scale.px(0.8)}px")
         self.getPlotItem().titleLabel.setAttr("color", theme.text)
         self.describe()
-        for side in ("left", "bottom"):
+        for side in _AXES:
             axis = self.getPlotItem().getAxis(side)
             axis.setPen(QColor(theme.border))
             axis.setTextPen(QColor(theme.muted))

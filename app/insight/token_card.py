@@ -90,7 +90,7 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[CardLine, ...]:
         CardLine(QCoreApplication.translate("Insight", "Instead"), _alternatives(verdict, legend)),
         CardLine(QCoreApplication.translate("Insight", "Rule"), _rule(rule, verdict)),
         *_lead(rule, verdict),
-        *(CardLine(_number(rule, name), f"{x:.3g}") for name, x in verdict.numbers),
+        *(CardLine(_number(rule, name), f"{Number(x):.3g}") for name, x in verdict.numbers),
         CardLine(QCoreApplication.translate("Insight", "Time of the step"), _times(step)),
     )
 
@@ -174,7 +174,7 @@ def _lead(rule: RuleChoice, verdict: Verdict) -> tuple[CardLine, ...]:
         CardLine(
             QCoreApplication.translate("Insight", "Lead over the next best"),
             QCoreApplication.translate("Insight", "{0:.3g} times as likely").format(
-                choice / max(others)
+                Number(choice / max(others))
             ),
         ),
     )

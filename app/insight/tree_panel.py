@@ -353,7 +353,7 @@ def describe_accuracies(planned: Planned) -> str:
     )
     if not firsts:
         return ""
-    near = QCoreApplication.translate("Insight", "near {0:g}").format(planned.temperature)
+    near = QCoreApplication.translate("Insight", "near {0:g}").format(Number(planned.temperature))
     chance = (
         QCoreApplication.translate("Insight", "at temperatures {0}").format(near)
         if planned.temperature

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
+from app.widgets.numbers import Number
 from medusa_core.system.jobs.heads_gain import HeadsGain
 
 
@@ -15,10 +16,10 @@ def gain_text(gain: HeadsGain | None) -> str:
         return QCoreApplication.translate(
             "Train",
             "Heads are ready: {0:.2f} tokens per step, no gain ({1:.2f}× plain); train longer?",
-        ).format(*gain)
+        ).format(*map(Number, gain))
     return QCoreApplication.translate(
         "Train", "Heads are ready: {0:.2f} tokens per step, {1:.2f}× plain."
-    ).format(*gain)
+    ).format(*map(Number, gain))
 
 
 def with_loss(name: str, gain: HeadsGain | None) -> str:
@@ -26,5 +27,5 @@ def with_loss(name: str, gain: HeadsGain | None) -> str:
     if gain is None or gain.pays:
         return name
     return QCoreApplication.translate("Train", "{0} – no gain ({1:.2f}× plain)").format(
-        name, gain.x_plain
+        name, Number(gain.x_plain)
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QLocale
 
+from app.i18n.numbers import localize_separators
+
 
 class Number:
     """A number that is written in the window's language wherever it is formatted.
@@ -18,10 +20,8 @@ class Number:
         self._value = value
 
     def __format__(self, spec: str) -> str:
-        locale = QLocale()
-        signs = str.maketrans(",.", locale.groupSeparator()[0] + locale.decimalPoint()[0])
-        text = format(self._value, spec).translate(signs)
-        if spec.endswith("%") and locale.language() is QLocale.Language.German:
+        text = localize_separators(format(self._value, spec))
+        if spec.endswith("%") and QLocale().language() is QLocale.Language.German:
             return f"{text[:-1]}\N{NO-BREAK SPACE}%"
         return text
 

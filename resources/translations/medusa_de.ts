@@ -355,7 +355,7 @@
     </message>
     <message>
         <source>as a file says…</source>
-        <translation>wie eine Datei sagt …</translation>
+        <translation>wie eine Datei sagt…</translation>
     </message>
     <message>
         <source>One JSON object a line: {&quot;id&quot;: …, &quot;prompt&quot;: &quot;…&quot;}, or &quot;messages&quot; as in a chat.</source>
@@ -1105,7 +1105,7 @@
     </message>
     <message>
         <source>Save report…</source>
-        <translation>Bericht sichern…</translation>
+        <translation>Bericht speichern…</translation>
     </message>
     <message>
         <source>Copy report</source>
@@ -1121,7 +1121,7 @@
     </message>
     <message>
         <source>Saved as {0}.</source>
-        <translation>Gesichert als {0}.</translation>
+        <translation>Gespeichert als {0}.</translation>
     </message>
     <message>
         <source>Looking…</source>
@@ -1145,7 +1145,7 @@
     </message>
     <message>
         <source>This is all that the report holds. It has no conversations; names of home folders and tokens are taken out. It is sent nowhere: save or copy it yourself.</source>
-        <translation>Das ist alles, was im Bericht steht. Er enthält keine Gespräche; Namen von Benutzerordnern und Token sind entfernt. Er wird nirgends hingeschickt: Sichern oder kopieren Sie ihn selbst.</translation>
+        <translation>Das ist alles, was im Bericht steht. Er enthält keine Gespräche; Namen von Benutzerordnern und Token sind entfernt. Er wird nirgends hingeschickt: Speichern oder kopieren Sie ihn selbst.</translation>
     </message>
     <message>
         <source>Close</source>
@@ -1153,7 +1153,7 @@
     </message>
     <message>
         <source>Save report</source>
-        <translation>Bericht sichern</translation>
+        <translation>Bericht speichern</translation>
     </message>
 </context>
 <context>
@@ -6159,7 +6159,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Fetching {0}…</source>
-        <translation>{0} wird geholt …</translation>
+        <translation>{0} wird geholt…</translation>
     </message>
     <message>
         <source>Try again</source>
@@ -6409,7 +6409,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Everything, to be imported again (*.json)</source>
-        <translation>Alles, zum Wiedereinlesen (*.json)</translation>
+        <translation>Alles, zum späteren Importieren (*.json)</translation>
     </message>
     <message>
         <source>Conversations (*.json *.zip);;All files (*)</source>
@@ -6485,7 +6485,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>What you write and receive stays in this window, and is saved once that is possible.</source>
-        <translation>Was Sie schreiben und erhalten, bleibt in diesem Fenster und wird gesichert, sobald das möglich ist.</translation>
+        <translation>Was Sie schreiben und erhalten, bleibt in diesem Fenster und wird gespeichert, sobald das möglich ist.</translation>
     </message>
     <message>
         <source>New chat</source>
@@ -6512,7 +6512,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>All is saved again.</source>
-        <translation>Alles ist wieder gesichert.</translation>
+        <translation>Alles ist wieder gespeichert.</translation>
     </message>
 </context>
 <context>
@@ -6547,7 +6547,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Your settings of now are saved first, so that you can take it back.</source>
-        <translation>Ihre jetzigen Einstellungen werden vorher gesichert, damit Sie es zurücknehmen können.</translation>
+        <translation>Ihre jetzigen Einstellungen werden vorher gespeichert, damit Sie es zurücknehmen können.</translation>
     </message>
     <message>
         <source>Import</source>
@@ -6662,7 +6662,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Saved as {0}.</source>
-        <translation>Gesichert als {0}.</translation>
+        <translation>Gespeichert als {0}.</translation>
     </message>
     <message>
         <source>decided before</source>
@@ -8126,7 +8126,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Save, rename, copy, delete, import or export presets</source>
-        <translation>Voreinstellungen speichern, umbenennen, kopieren, löschen, einlesen oder ausgeben</translation>
+        <translation>Voreinstellungen speichern, umbenennen, kopieren, löschen, importieren oder exportieren</translation>
     </message>
     <message>
         <source>Save as…</source>
@@ -8146,11 +8146,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Import…</source>
-        <translation>Einlesen…</translation>
+        <translation>Importieren…</translation>
     </message>
     <message>
         <source>Export…</source>
-        <translation>Ausgeben…</translation>
+        <translation>Exportieren…</translation>
     </message>
     <message>
         <source>Use for new chats</source>
@@ -8170,11 +8170,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Import presets</source>
-        <translation>Voreinstellungen einlesen</translation>
+        <translation>Voreinstellungen importieren</translation>
     </message>
     <message>
         <source>Export preset</source>
-        <translation>Voreinstellung ausgeben</translation>
+        <translation>Voreinstellung exportieren</translation>
     </message>
     <message>
         <source>Name</source>
@@ -8326,7 +8326,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <name>Remedies</name>
     <message>
         <source>Save and restart</source>
-        <translation>Sichern und neu starten</translation>
+        <translation>Speichern und neu starten</translation>
     </message>
     <message>
         <source>Medusa Chat didn&apos;t end properly last time.</source>
@@ -8334,7 +8334,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Your conversations are kept. The last one isn&apos;t opened by itself, as it may be the cause. The diagnostics may say what happened.</source>
-        <translation>Ihre Gespräche sind gesichert. Das letzte wird nicht von selbst geöffnet, denn es kann die Ursache sein. Die Diagnose sagt vielleicht, was geschah.</translation>
+        <translation>Ihre Gespräche sind gespeichert. Das letzte wird nicht von selbst geöffnet, denn es kann die Ursache sein. Die Diagnose sagt vielleicht, was geschah.</translation>
     </message>
     <message>
         <source>Open the last conversation</source>
@@ -9427,7 +9427,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Preset {0}</source>
-        <translation>Vorlage {0}</translation>
+        <translation>Voreinstellung {0}</translation>
     </message>
     <message>
         <source>there</source>
@@ -9873,11 +9873,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Export settings…</source>
-        <translation>Einstellungen exportieren …</translation>
+        <translation>Einstellungen exportieren…</translation>
     </message>
     <message>
         <source>Import settings…</source>
-        <translation>Einstellungen importieren …</translation>
+        <translation>Einstellungen importieren…</translation>
     </message>
     <message>
         <source>Diagnostics and report…</source>
@@ -9926,7 +9926,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Save token</source>
-        <translation>Token sichern</translation>
+        <translation>Token speichern</translation>
     </message>
     <message>
         <source>Remove</source>
@@ -9950,11 +9950,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>The token can&apos;t be saved: {0}</source>
-        <translation>Das Token kann nicht gesichert werden: {0}</translation>
+        <translation>Das Token kann nicht gespeichert werden: {0}</translation>
     </message>
     <message>
         <source>Token saved; only you can read it.</source>
-        <translation>Token gesichert; nur Sie können es lesen.</translation>
+        <translation>Token gespeichert; nur Sie können es lesen.</translation>
     </message>
     <message>
         <source>The token can&apos;t be removed: {0}</source>
@@ -9981,11 +9981,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>There is no whole recording to save.</source>
-        <translation>Es gibt keine ganze Aufzeichnung, die sich sichern ließe.</translation>
+        <translation>Es gibt keine ganze Aufzeichnung, die sich speichern ließe.</translation>
     </message>
     <message>
         <source>Save the trace</source>
-        <translation>Aufzeichnung sichern</translation>
+        <translation>Aufzeichnung speichern</translation>
     </message>
     <message>
         <source>Ask something first, with recording on.</source>
@@ -10005,7 +10005,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>There is no tree to save.</source>
-        <translation>Es gibt keinen Baum, der sich sichern ließe.</translation>
+        <translation>Es gibt keinen Baum, der sich speichern ließe.</translation>
     </message>
     <message>
         <source>Ask something first.</source>
@@ -10013,7 +10013,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Save the picture</source>
-        <translation>Bild sichern</translation>
+        <translation>Bild speichern</translation>
     </message>
 </context>
 <context>
@@ -10306,7 +10306,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Save this answer&apos;s steps as JSON</source>
-        <translation>Die Schritte dieser Antwort als JSON sichern</translation>
+        <translation>Die Schritte dieser Antwort als JSON speichern</translation>
     </message>
     <message>
         <source>Draw smaller (−)</source>
@@ -10330,15 +10330,15 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Save trace…</source>
-        <translation>Sichern…</translation>
+        <translation>Speichern…</translation>
     </message>
     <message>
         <source>Save picture…</source>
-        <translation>Bild sichern…</translation>
+        <translation>Bild speichern…</translation>
     </message>
     <message>
         <source>Save this picture as SVG or PNG</source>
-        <translation>Dieses Bild als SVG oder PNG sichern</translation>
+        <translation>Dieses Bild als SVG oder PNG speichern</translation>
     </message>
     <message>
         <source>An opened trace: {0} answered</source>
@@ -10578,11 +10578,11 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
     </message>
     <message>
         <source>Export settings…</source>
-        <translation>Einstellungen exportieren …</translation>
+        <translation>Einstellungen exportieren…</translation>
     </message>
     <message>
         <source>Import settings…</source>
-        <translation>Einstellungen importieren …</translation>
+        <translation>Einstellungen importieren…</translation>
     </message>
     <message>
         <source>First steps…</source>
@@ -10590,7 +10590,7 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
     </message>
     <message>
         <source>What’s new…</source>
-        <translation>Neuigkeiten …</translation>
+        <translation>Neuigkeiten…</translation>
     </message>
     <message>
         <source>Diagnostics…</source>

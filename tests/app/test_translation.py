@@ -12,11 +12,14 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat_settings.number_box import NumberBox
+from app.chat_settings.speeds import Speeds
 from app.i18n.engine_texts import engine_text
 from app.i18n.translation import (
     chosen_language,
     install_language,
 )
+from app.insight.plots import Plot
+from app.training.gain_words import gain_text, with_loss
 from app.widgets.numbers import Number
 from app.widgets.sizes import on_disk
 from app.window.commands.window_commands import MENU
@@ -27,19 +30,35 @@ from medusa_core.chats.settings import (
     ChatSettings,
 )
 from medusa_core.errors import MedusaError
-from medusa_core.messages import WeightFormats
+from medusa_core.messages import DrafterSpeed, WeightFormats
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.system.files.gguf import read_gguf
+from medusa_core.system.jobs.heads_gain import HeadsGain
 from tests.app.conftest import Open
 from tests.app.driving import wait_ready
+from tests.app.engine_says import ALL_DRAFTERS
 from tests.tools.engine_texts import FILE, engine_texts
 from tests.tools.translations import compile_ts, extract, messages
 
 FOLDER = resources_dir() / "translations"
 BERT = "Modelle der Art 'bert' werden nicht unterstützt: sie lesen einen Text in beiden Richtungen."
 FIELD = re.compile(r"\{[^{}]*\}")
+# Actions of menus and buttons by the English verb that they begin with.
+INFINITIVES = {
+    "Close": "schließen",
+    "Copy": "kopieren",
+    "Delete": "löschen",
+    "Export": "exportieren",
+    "Import": "importieren",
+    "Open": "öffnen",
+    "Remove": "entfernen",
+    "Rename": "umbenennen",
+    "Reset": "zurücksetzen",
+    "Save": "speichern",
+    "Show": "zeigen",
+}
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +98,24 @@ def test_the_list_of_the_engines_texts_is_one_of_texts() -> None:
     assert len(listed) > 400
     assert all(isinstance(text, str) and text for text in listed)
     warn_of_missing([text for text in engine_texts() if text not in listed])
+
+
+def test_an_action_has_the_same_german_infinitive_in_all_menus_and_buttons() -> None:
+    others, num_seen = {}, 0
+    for (context, source), translation in messages(FOLDER / "medusa_de.ts").items():
+        infinitive = INFINITIVES.get(re.split(r"\W", source, maxsplit=1)[0])
+        if context == "Engine" or infinitive is None or source.endswith("."):
+            continue  # sentences tell what to do: "Speichern Sie es neu."
+        num_seen += 1
+        if infinitive not in translation.lower():
+            others[source] = translation
+    assert num_seen > 60
+    assert others == {}
+
+
+def test_an_ellipsis_follows_a_german_word_as_it_follows_the_english_one() -> None:
+    found = messages(FOLDER / "medusa_de.ts")
+    assert not {s: t for (_, s), t in found.items() if t.endswith(" …") and not s.endswith(" …")}
 
 
 def warn_of_missing(texts: list[str]) -> None:
@@ -187,6 +224,46 @@ def test_numbers_follow_the_language() -> None:
     assert f"{Number(0.255):.0%}" == "26\N{NO-BREAK SPACE}%"
     assert f"{Number(1234.5):,.2f} tokens" == "1.234,50 tokens"
     assert on_disk(13_500_000_000) == "13,5 GB"
+
+
+@pytest.mark.usefixtures("german")
+@pytest.mark.parametrize(
+    ("text", "reported"),
+    [
+        (
+            "its vocabulary has 151,936 tokens, not 49,152",
+            "sein Vokabular hat 151.936 Token, nicht 49.152",
+        ),
+        (
+            "This model needs 2.6 GiB more than cuda:0 has free.",
+            "Dieses Modell braucht 2,6 GiB mehr, als auf cuda:0 frei ist.",
+        ),
+        ("vocabulary size 151,936 ≠ 1,000", "Vokabular 151.936 ≠ 1.000"),
+        ("Qwen2.5-0.5B isn't a file.", "Qwen2.5-0.5B ist keine Datei."),
+        ("/models/1.5/3,072 isn't a file.", "/models/1.5/3,072 ist keine Datei."),
+        ("Python 3.12.1 on Linux x86_64", "Python 3.12.1 auf Linux x86_64"),
+    ],
+)
+def test_numbers_in_texts_of_the_engine_follow_the_language(text: str, reported: str) -> None:
+    assert engine_text(text) == reported
+
+
+@pytest.mark.usefixtures("german")
+def test_the_axes_of_charts_have_decimal_commas(qtbot: QtBot) -> None:
+    plot = Plot("Time", "Of each step")
+    qtbot.addWidget(plot)
+    for side in ("left", "bottom"):
+        axis = plot.getPlotItem().getAxis(side)
+        assert axis.tickStrings([0.0, 0.5, 1_500_000.0], 1.0, 0.5) == ["0", "0,5", "1,5e+06"]
+
+
+@pytest.mark.usefixtures("german")
+def test_figures_of_drafters_and_heads_have_decimal_commas() -> None:
+    assert gain_text(HeadsGain(1.5, 1.25)).startswith("Die Köpfe sind fertig: 1,50 Token")
+    assert "(0,95× " in with_loss("Köpfe", HeadsGain(1.5, 0.95))
+    drafter = ALL_DRAFTERS[0]
+    speeds = Speeds([DrafterSpeed(drafter.name, 1.2, 12.0, 1.4, 0.0)])
+    assert speeds.row(drafter).startswith("1,2 Token/Schritt, 1,4×")
 
 
 @pytest.mark.usefixtures("german")
