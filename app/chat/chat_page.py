@@ -41,6 +41,8 @@ CONTEXT_NOTE = QT_TRANSLATE_NOOP(
 )
 PANEL_EM, LEAST_PANEL_EM = 20, 13
 MOST_PANEL = 0.5  # of the page's width
+# Height of the messages in which one can read; a lower page shows the strip's figures alone.
+READABLE_EM = 26
 
 
 class ChatPage(QWidget):
@@ -146,6 +148,13 @@ class ChatPage(QWidget):
         explain(self.context_label, text)
         self._keys_label.hide()
 
+    @property
+    def readable_height(self) -> int:
+        """Height with which `READABLE_EM` are left for the messages, below a short strip."""
+        strip = 0 if self.strip.isHidden() else self.strip.short_height
+        around = self.header.sizeHint().height() + self._narrow[1].sizeHint().height() + strip
+        return around + self._appearance.scale.px(READABLE_EM)
+
     def show_panel(self, is_open: bool) -> None:
         """Open the side panel, or close it."""
         self.header.panel_button.setChecked(is_open)
@@ -166,6 +175,7 @@ class ChatPage(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit_panel()
+        self._fit_strip()
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme everywhere."""
@@ -176,6 +186,7 @@ class ChatPage(QWidget):
         for part in (*parts, self.composer, self.strip, self.settings_panel):
             part.restyle()
         self._fit_panel()
+        self._fit_strip()
 
     def _build(self) -> None:
         column = QVBoxLayout(self)
@@ -205,6 +216,11 @@ class ChatPage(QWidget):
         """The panel never takes more than its share of a small window."""
         least, wanted = map(self._appearance.scale.px, (LEAST_PANEL_EM, PANEL_EM))
         self.settings_panel.setFixedWidth(max(least, min(wanted, int(self.width() * MOST_PANEL))))
+
+    def _fit_strip(self) -> None:
+        """Bars and sources are shown where they leave enough for the messages."""
+        room = self.height() - self.readable_height
+        self.strip.show_short(room < self.strip.sources_height)
 
     def _show_drafter(self) -> None:
         chosen = self.settings_panel.drafter

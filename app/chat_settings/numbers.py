@@ -63,17 +63,21 @@ class NumberRows(QObject):
             blocker.unblock()
             self.rows[name].mark_changed(not is_preset and value != setting.default)
 
-    def grey(
+    def apply_choice(
         self, rule: RuleChoice | None, drafter: DrafterChoice | None
     ) -> dict[SettingGroup, str]:
-        """Grey what does nothing under these.
+        """Grey settings that do nothing under these; hide those that only another choice has.
 
         Returns:
-            For each group, why settings of it do nothing.
+            For each group, why settings of it are grey.
         """
         notes: dict[SettingGroup, list[str]] = {group: [] for group in SettingGroup}
         for name, setting in SETTINGS.items():
-            lack = setting_text(setting.when.lack(rule, drafter))
+            reason = setting.when.lack(rule, drafter)
+            if setting.when.is_of_one_choice:
+                self.rows[name].setVisible(not reason)
+                continue
+            lack = setting_text(reason)
             self.rows[name].explain_lack(lack)
             if lack and lack not in notes[setting.group]:
                 notes[setting.group].append(lack)

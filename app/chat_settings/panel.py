@@ -167,7 +167,7 @@ class ChatSettingsPanel(QFrame):
         self.stop_edit = TextBox(
             self.tr("Stop strings"), self.tr("Stop strings, one in a line"), 2, appearance
         )
-        self.repetition_box = QCheckBox(self.tr("Stop when the answer repeats itself"))
+        self.repetition_box = QCheckBox(self.tr("Stop at repetition"))
         self.template = TemplatePreview(appearance)
         self._rows: list[SettingRow] = []
         self.groups: dict[str, Group] = {}
@@ -344,7 +344,7 @@ class ChatSettingsPanel(QFrame):
         self.growth_box.setEnabled(drafter is None or drafter.drafts)
         self.thinks_box.setCurrentIndex(list(THINKS).index(settings.thinks))
         self.numbers.show_settings(settings, is_preset=self.presets.current is not None)
-        notes = self.numbers.grey(self.rule, self.drafter)
+        notes = self.numbers.apply_choice(self.rule, self.drafter)
         for kind, note in notes.items():
             is_about_speed = kind is Kind.SPEED_UP
             self.groups[kind.value].set_note(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from PySide6.QtCore import QLineF, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 from app.chat_settings.race_bars import RaceBar
 from app.theme.appearance import Appearance
 from app.widgets.explain import explain, wrapped
+from app.widgets.flow_layout import FlowLayout
 
 _BAR = Qt.ItemDataRole.UserRole + 1
 _SMALL = 0.85  # of the text's size
@@ -215,11 +215,9 @@ class MeasureRow(QWidget):
             ),
         )
         self.button.clicked.connect(self.requested)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
+        row = FlowLayout(6, self)
         row.addWidget(self.lack_label)
         row.addWidget(self.button)
-        row.addStretch(1)
 
     def show_speeds(self, are_known: bool) -> None:
         """Show the note unless the drafters' speeds are known."""

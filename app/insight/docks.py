@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
-from PySide6.QtWidgets import QDockWidget, QFrame, QMainWindow, QScrollArea, QWidget
+from PySide6.QtWidgets import QDockWidget, QFrame, QMainWindow, QScrollArea, QStyle, QWidget
 
 from app.insight.dock_title import DockTitle
 from app.theme.appearance import Appearance
 
-DOCK_EM = 28  # height when the first is opened
-_MOST_SHARE = 0.45  # of the window's height: the chat needs the rest
+DOCK_EM, LEAST_EM = 28, 13  # height when the first is opened: wanted, and in a low window
 
 
 class Docks(QObject):
     """Holds panels in docks; a panel with too little room scrolls.
+
+    Args:
+        window: Below whose central widget the docks are.
+        chat_height: Height that the central widget needs, in pixels; docks open in the rest.
+        appearance: Of the window.
 
     Signals:
         changed: Panels were opened or closed.
@@ -21,9 +27,12 @@ class Docks(QObject):
 
     changed = Signal()
 
-    def __init__(self, window: QMainWindow, appearance: Appearance) -> None:
+    def __init__(
+        self, window: QMainWindow, chat_height: Callable[[], int], appearance: Appearance
+    ) -> None:
         super().__init__(window)
         self._window = window
+        self._chat_height = chat_height
         self._appearance = appearance
         self._docks: dict[QWidget, QDockWidget] = {}
 
@@ -49,8 +58,9 @@ class Docks(QObject):
         if self._docks:
             self._window.tabifyDockWidget(next(iter(self._docks.values())), dock)
         else:
-            most = int(_MOST_SHARE * self._window.height())
-            height = min(self._appearance.scale.px(DOCK_EM), most)
+            least, wanted = map(self._appearance.scale.px, (LEAST_EM, DOCK_EM))
+            room = self._window.height() - self._chat_height() - _separator_px(self._window)
+            height = max(least, min(wanted, room))
             self._window.resizeDocks([dock], [height], Qt.Orientation.Vertical)
         self._docks[panel] = dock
 
@@ -80,6 +90,11 @@ class Docks(QObject):
             title = dock.titleBarWidget()
             assert isinstance(title, DockTitle)
             title.restyle()
+
+
+def _separator_px(window: QMainWindow) -> int:
+    extent = QStyle.PixelMetric.PM_DockWidgetSeparatorExtent
+    return window.style().pixelMetric(extent, None, window)
 
 
 def _first_in(panel: QWidget) -> QWidget:

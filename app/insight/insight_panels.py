@@ -49,6 +49,15 @@ class Insight(QObject):
 
     Panels are made when they are opened first: a window without them starts faster.
 
+    Args:
+        window: The main window, which docks the panels.
+        chat: Whose answers are recorded.
+        bridge: To the engine.
+        keeper: State of the model.
+        appearance: Of the window.
+        chat_height: Height that the chat needs beside panels, in pixels.
+        make_id: Names requests.
+
     Attributes:
         docks: Where they are.
         recordings: The steps of the last answers.
@@ -74,6 +83,7 @@ class Insight(QObject):
         bridge: EngineBridge,
         keeper: ModelKeeper,
         appearance: Appearance,
+        chat_height: Callable[[], int],
         make_id: Callable[[], str] = new_id,
     ) -> None:
         super().__init__(window)
@@ -83,7 +93,7 @@ class Insight(QObject):
         self._keeper = keeper
         self._appearance = appearance
         self._make_id = make_id
-        self.docks = Docks(window, appearance)
+        self.docks = Docks(window, chat_height, appearance)
         self.recordings = Recordings()
         self.timeline = Timeline()
         self.files = TraceFiles(window, chat.errors, self.recordings, self.timeline)

@@ -127,7 +127,9 @@ class MainWindow(QMainWindow):
         keeper.find_keys_in(config_dir)
         self.models = KnownModels(keeper, self.settings, self.chat.errors, open_library, endpoints)
         self.memory = MemoryWatch(self.page.strip, keeper)
-        self.insight = Insight(self, self.chat, bridge, keeper, appearance)
+        self.insight = Insight(
+            self, self.chat, bridge, keeper, appearance, lambda: self.page.readable_height
+        )
         self.commands = CommandTable(self, preferences.shortcuts)
         self.sidebar = Sidebar(appearance)
         self.history: HistoryKeeper | None = None

@@ -35,6 +35,11 @@ class When(Enum):
     DRAFTS = "Plain decoding guesses nothing."
     LOOKS_AHEAD = "Only Lookahead uses this."
 
+    @property
+    def is_of_one_choice(self) -> bool:
+        """Whether a single rule or drafter has the setting: beside others nobody looks for it."""
+        return self in (When.NOT_EXACT, When.LOOKS_AHEAD)
+
     def lack(self, rule: RuleChoice | None, drafter: DrafterChoice | None) -> str:
         """Why a setting does nothing under these; empty if it does something."""
         applies = (

@@ -735,8 +735,8 @@
         <translation>Endtexte, einer je Zeile</translation>
     </message>
     <message>
-        <source>Stop when the answer repeats itself</source>
-        <translation>Beenden, wenn sich die Antwort wiederholt</translation>
+        <source>Stop at repetition</source>
+        <translation>Bei Wiederholung anhalten</translation>
     </message>
     <message>
         <source>{0} draws nothing, so it needs no seed.</source>
@@ -8736,16 +8736,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Greedy nimmt immer das wahrscheinlichste Token, es gibt nichts auszulosen.</translation>
     </message>
     <message>
-        <source>Only Typical uses this: it accepts guesses that are merely likely.</source>
-        <translation>Nur Typical braucht dies: Es nimmt auch an, was bloß wahrscheinlich ist.</translation>
-    </message>
-    <message>
         <source>Plain decoding guesses nothing.</source>
         <translation>Ohne Beschleunigung wird nichts vorausgeraten.</translation>
-    </message>
-    <message>
-        <source>Only Lookahead uses this.</source>
-        <translation>Nur Lookahead braucht dies.</translation>
     </message>
     <message>
         <source>Exact</source>

@@ -1,5 +1,7 @@
 """Drives a window as a user does."""
 
+from dataclasses import replace
+
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -8,6 +10,7 @@ from app.chat.error_card import ErrorCard
 from app.chat.messages.answer_message import AnswerMessage
 from app.chat.messages.message_widgets import UserMessage
 from app.window.main_window import MainWindow
+from tests.app.engine_says import ALL_DRAFTERS
 
 TIMEOUT_MS = 240_000  # a real model on a machine that is busy with others
 
@@ -24,6 +27,16 @@ def ask(qtbot: QtBot, window: MainWindow, text: str) -> AnswerMessage:
     assert window.chat.is_busy
     qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
     return window.chat.answers[-1]
+
+
+def show_all_settings(window: MainWindow) -> None:
+    """Open the settings of the chat, with a rule and a drafter that have settings of their own."""
+    window.page.show_panel(True)
+    panel, loaded = window.page.settings_panel, window.keeper.status.loaded
+    assert loaded is not None
+    panel.offer(replace(loaded, drafters=ALL_DRAFTERS))
+    panel.choose_rule("typical")
+    panel.choose_drafter("lookahead")
 
 
 def user_messages(window: MainWindow) -> list[UserMessage]:

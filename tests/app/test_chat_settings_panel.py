@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QStyleOptionViewItem, QToolButton, QWidget
+from PySide6.QtWidgets import QScrollArea, QStyleOptionViewItem, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.chat_page import ChatPage
@@ -18,7 +18,7 @@ from app.chat.strip.memory_watch import (
     memory_texts,
 )
 from app.theme.fonts import MAX_ZOOM
-from app.window.main_window import MainWindow
+from app.window.main_window import START_SIZE, MainWindow
 from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import (
     SETTINGS,
@@ -43,7 +43,7 @@ from medusa_core.messages import (
     ThinkingSwitch,
 )
 from tests.app.conftest import Open, Seen
-from tests.app.driving import ask, errors, wait_ready
+from tests.app.driving import ask, errors, show_all_settings, wait_ready
 from tests.app.fakes import FakeEngine, Script
 
 THOUGHT = "Let me see.\n</think>\n\nFour."
@@ -87,7 +87,7 @@ def test_temperature_0_says_greedy_and_delta_says_what_it_follows(
         ChatSettings().with_json(settings_panel.settings().as_json()) == settings_panel.settings()
     )
     settings_panel.choose_rule("greedy")
-    assert not boxes["delta"].isEnabled()
+    assert settings_panel.numbers.rows["delta"].isHidden()
 
 
 # Settings -----------------------------------------------------------------------------------------
@@ -122,21 +122,52 @@ def test_every_declared_setting_has_a_row_that_reaches_the_engine(
 def test_what_does_nothing_is_grey_and_says_why(ready: Ready) -> None:
     window, _ = ready
     settings_panel = window.page.settings_panel
-    temperature, epsilon = (
-        settings_panel.numbers.boxes[name] for name in ("temperature", "epsilon")
-    )
+    temperature = settings_panel.numbers.boxes["temperature"]
     assert not temperature.isEnabled()
     assert "Greedy always takes the likeliest token" in temperature.accessibleDescription()
     assert "nothing to draw" in settings_panel.groups["Sampling"].note
     settings_panel.choose_rule("sample")
     assert temperature.isEnabled()
     assert settings_panel.groups["Sampling"].note == ""
-    assert not epsilon.isEnabled()
-    settings_panel.choose_rule("typical")
-    assert epsilon.isEnabled()
     settings_panel.choose_drafter("none")
     assert not settings_panel.numbers.boxes["tree_rows"].isEnabled()
     assert "guesses nothing" in settings_panel.groups["Speed-up"].note
+
+
+def test_settings_of_one_rule_or_drafter_are_seen_only_while_it_is_chosen(ready: Ready) -> None:
+    window, _ = ready
+    show_all_settings(window)
+    panel = window.page.settings_panel
+    rows = panel.numbers.rows
+
+    def seen() -> set[str]:
+        special = (name for name in SETTINGS if SETTINGS[name].when.is_of_one_choice)
+        return {name for name in special if rows[name].isVisible()}
+
+    panel.choose_rule("sample")
+    panel.choose_drafter("medusa")
+    assert not seen()
+    panel.choose_rule("typical")
+    assert seen() == {"epsilon", "delta"}
+    panel.choose_drafter("lookahead")
+    assert seen() == {"epsilon", "delta", "lookahead_window", "lookahead_size", "lookahead_guesses"}
+    assert all(rows[name].field.isEnabled() for name in seen())
+    panel.choose_rule("greedy")
+    panel.choose_drafter("none")
+    assert not seen()
+    notes = panel.groups["Sampling"].note + panel.groups["Speed-up"].note
+    assert "Only" not in notes
+
+
+def test_nothing_in_the_panel_is_wider_than_the_panel(qtbot: QtBot, ready: Ready) -> None:
+    window, _ = ready
+    window.resize(START_SIZE)
+    show_all_settings(window)
+    (area,) = window.page.settings_panel.findChildren(QScrollArea)
+    content = area.widget()
+    assert content is not None
+    qtbot.waitUntil(area.verticalScrollBar().isVisible)
+    assert content.minimumSizeHint().width() <= area.viewport().width()
 
 
 def test_a_number_that_does_nothing_is_shown_as_a_word_and_can_be_typed_over(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QLocale, QTranslator
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QScrollArea
 from pytestqt.qtbot import QtBot
 
 from app.chat_settings.number_box import NumberBox
@@ -37,7 +37,7 @@ from medusa_core.models.quant.format import Hardware
 from medusa_core.system.files.gguf import read_gguf
 from medusa_core.system.jobs.heads_gain import HeadsGain
 from tests.app.conftest import Open
-from tests.app.driving import wait_ready
+from tests.app.driving import show_all_settings, wait_ready
 from tests.app.engine_says import ALL_DRAFTERS
 from tests.tools.engine_texts import FILE, engine_texts
 from tests.tools.translations import compile_ts, extract, messages
@@ -282,3 +282,16 @@ def test_a_number_box_writes_a_comma_and_reads_a_point_as_well(qtbot: QtBot) -> 
 def test_numbers_are_english_in_english() -> None:
     assert f"{Number(4096):,}" == "4,096"
     assert f"{Number(1.5):.2f}" == "1.50"
+
+
+def test_no_german_setting_is_wider_than_the_panel(
+    german: None, qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    show_all_settings(window)
+    (area,) = window.page.settings_panel.findChildren(QScrollArea)
+    content = area.widget()
+    assert content is not None
+    qtbot.waitUntil(area.verticalScrollBar().isVisible)
+    assert content.minimumSizeHint().width() <= area.viewport().width()

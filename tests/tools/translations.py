@@ -52,7 +52,7 @@ def declared_texts() -> tuple[str, ...]:
     settings = SETTINGS.values()
     texts = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
     texts += [DEMO_NOTE, OWN_MEMORY, PROCESSOR, CARD, NO_CARD]
-    texts += [when.value for when in When if when.value]
+    texts += [when.value for when in When if when.value and not when.is_of_one_choice]
     texts += [text for preset in (*BUILTIN, RECOMMENDED) for text in (preset.name, preset.meaning)]
     texts += [text for info in source_infos() for text in (info.label, info.explanation)]
     offered = (spec.choice for spec in drafter_registry().specs if spec.is_offered)

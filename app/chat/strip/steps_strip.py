@@ -59,6 +59,7 @@ class StepsStrip(QFrame):
         mean_label: Tokens per step.
         gain_label: Why no speed-up is told, where the model is too small for one.
         memory_label: What the model runs on, and its memory.
+        is_short: Only the line of figures is shown.
 
     Signals:
         marking_changed: They are to be marked like this (a `Marking`).
@@ -74,6 +75,7 @@ class StepsStrip(QFrame):
         self._tally = StepTally(appearance.legend)
         self._marks: list[Mark] = []  # of the model's heads
         self._is_small = self._has_answers = False
+        self.is_short = False
         self._bars = StepBars(appearance)
         self._heads = HeadBars(appearance)
         self.speed_label = _label(self.tr(SPEED))
@@ -152,42 +154,73 @@ class StepsStrip(QFrame):
         self._column.setContentsMargins(scale.px(1.4), scale.px(0.5), scale.px(1.4), scale.px(0.6))
         self._column.setSpacing(scale.px(0.2))
         self._row.setSpacing(scale.px(1.2))
+        self._figures.setSpacing(scale.px(0.3))
         self._bars.setFixedHeight(scale.px(2.6))
         self._heads.setFixedHeight(scale.px(2.6))
         self._heads.updateGeometry()
         self._bars.update()
         self._heads.update()
 
+    @property
+    def short_height(self) -> int:
+        """Height of the line of figures alone."""
+        margins = self._column.contentsMargins()
+        line = max(self.marks_box.sizeHint().height(), self.memory_label.sizeHint().height())
+        return line + margins.top() + margins.bottom()
+
+    @property
+    def sources_height(self) -> int:
+        """Height of what a short strip leaves out."""
+        heading = self.marks_box.sizeHint().height() + self._column.spacing()
+        return self._heads.minimumHeight() + heading
+
+    def show_short(self, is_short: bool) -> None:
+        """Show the line of figures alone, or bars and sources, too."""
+        if is_short == self.is_short:
+            return
+        self.is_short = is_short
+        self._sources.setVisible(not is_short)
+        if is_short:
+            self._figures.addWidget(self.marks_box)
+        else:
+            self._heading.addWidget(self.marks_box)
+        self._fit_width()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._fit_width()
+
+    def _fit_width(self) -> None:
         is_wide = self.width() >= self._appearance.scale.px(BARS_EM)
-        self._bars.setVisible(is_wide)
+        self._bars.setVisible(is_wide and not self.is_short)
         self.gain_label.setVisible(self._is_small and is_wide)
+        self.memory_label.setContentsMargins(0, 0, self._heading.spacing() * self.is_short, 0)
         self.marks_box.setMinimumContentsLength(MARK_CHARS if is_wide else MARK_CHARS // 2)
 
     def _build(self) -> None:
-        bottom_row = QHBoxLayout()
-        bottom_row.setSpacing(4)
+        self._figures = QHBoxLayout()
         for label in (self.speed_label, self.mean_label, self.gain_label):
-            bottom_row.addWidget(label)
+            self._figures.addWidget(label)
         # The rest of the line, whatever that is.
         self.memory_label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.memory_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        bottom_row.addWidget(self.memory_label, 1)
+        self._figures.addWidget(self.memory_label, 1)
         title = ElidedLabel(self.tr("Guesses accepted, by source"))
         title.setObjectName("stripTitle")
-        sources = QVBoxLayout()
+        self._sources = QWidget()
+        sources = QVBoxLayout(self._sources)
+        sources.setContentsMargins(0, 0, 0, 0)
         sources.setSpacing(2)
-        heading = QHBoxLayout()
-        heading.setSpacing(8)
-        heading.addWidget(title)
-        heading.addStretch(1)
-        heading.addWidget(self.marks_box)
-        sources.addLayout(heading)
+        self._heading = QHBoxLayout()
+        self._heading.setSpacing(8)
+        self._heading.addWidget(title)
+        self._heading.addStretch(1)
+        self._heading.addWidget(self.marks_box)
+        sources.addLayout(self._heading)
         sources.addWidget(self._heads)
         self._row.addWidget(self._bars, 1, Qt.AlignmentFlag.AlignBottom)
-        self._row.addLayout(sources)
-        self._column.addLayout(bottom_row)
+        self._row.addWidget(self._sources)
+        self._column.addLayout(self._figures)
         self._column.addLayout(self._row)
 
     def _show(self) -> None:

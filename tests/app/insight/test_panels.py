@@ -25,7 +25,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.messages.answer_message import AnswerMessage
 from app.insight.dock_title import DockTitle
 from app.insight.tree_panel import PLAN, STEP
-from app.window.main_window import MainWindow
+from app.window.main_window import START_SIZE, MainWindow
 from medusa_core.loading.state import Phase
 from medusa_core.messages import LoadModel
 from tests.app.conftest import Open
@@ -220,3 +220,25 @@ def test_a_chat_whose_steps_are_not_kept_says_so(
     window.chat.new_chat()
     assert window.page.strip.mean_label.text() == "no steps yet"
     assert insight.tree.transport.text == "no steps yet"
+
+
+def test_beside_any_panel_the_messages_stay_readable_in_a_new_window(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    window.resize(START_SIZE)
+    ask(qtbot, window, "Hello")
+    messages, strip, insight = window.page.conversation, window.page.strip, window.insight
+    assert not strip.is_short
+    for open_panel in (insight.open_tree, insight.open_steps, insight.open_equilibrium):
+        open_panel()
+        qtbot.waitUntil(lambda: strip.height() < strip.sources_height)
+        assert 360 <= messages.height() < 500
+        assert strip.marks_box.isVisible()
+    window.page.show_panel(True)
+    qtbot.waitUntil(window.page.settings_panel.isVisible)
+    assert messages.width() >= 420
+    insight.close_all()
+    qtbot.waitUntil(lambda: not strip.is_short)
+    assert messages.height() >= 500
