@@ -34,11 +34,18 @@ from tests.core.test_model_against_transformers import (
     runner_of,
 )
 from tests.core.tree_paths import path_to
+from tests.reference import golden
 
 
 def test_every_family_is_compared() -> None:
     compared = {CONFIGS[name]().model_type for name in CONFIGS}
     assert compared | set(RENAMED) == set(family_registry().names), "CONFIGS or RENAMED of peers.py"
+
+
+def test_every_compared_model_has_golden_logits() -> None:
+    recorded = {one.name for family in golden.families() for one in golden.variants_of(family)}
+    missing = sorted(set(CONFIGS) - recorded)
+    assert not missing, f"Run `{golden.RECORD}`, which records {', '.join(missing)}."
 
 
 @pytest.mark.parametrize("model_type", RENAMED)

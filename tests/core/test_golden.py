@@ -1,0 +1,79 @@
+"""Every family computes the logits and hidden states of `tests/reference/golden`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from medusa_core.models.checkpoints.gguf_names import ARCHITECTURES
+from medusa_core.models.family import family_registry
+from medusa_core.system.native.binding import library_suffix, system_name
+from medusa_core.system.resources import native_dir
+from tests.reference import golden
+from tests.reference.golden import RECORD, Variant
+
+VARIANTS = [variant for family in golden.families() for variant in golden.variants_of(family)]
+MEANT = f"If this change means to compute that, `{RECORD} --overwrite FAMILY` records it."
+
+
+def compiled_cases() -> Iterator[object]:
+    """Every model with each instruction set; all but the one that this CPU prefers are slow."""
+    here = golden.sets_of_this_cpu()
+    built = {path.stem for path in (native_dir() / system_name()).glob(f"*{library_suffix()}")}
+    recorded = {path.stem for path in golden.BITS_FOLDER.glob("*.json")}
+    for name in here:
+        if name not in recorded:
+            reason = f"no bits of {name} are recorded: `{RECORD}` records those of this CPU"
+            yield pytest.param(name, None, marks=pytest.mark.skip(reason))
+            continue
+        marks = [pytest.mark.slow] if name != here[0] else []
+        for variant in VARIANTS:
+            yield pytest.param(name, variant, marks=marks, id=f"{name}-{variant}")
+    for name in sorted((built | recorded) - set(here)):
+        reason = f"the compiled step of {name} can't run here: compare it on a CPU that has it"
+        yield pytest.param(name, None, marks=pytest.mark.skip(reason))
+
+
+def test_every_family_has_golden_logits() -> None:
+    missing = set(family_registry().names) - set(golden.families())
+    assert not missing, f"Run `{RECORD}`, which records {', '.join(sorted(missing))}."
+    gone = set(golden.families()) - set(family_registry().names)
+    assert not gone, f"Delete the files of {', '.join(sorted(gone))} from {golden.FOLDER}."
+
+
+def test_every_architecture_of_gguf_files_is_among_them() -> None:
+    compared = {variant.family for variant in VARIANTS if variant.gguf is not None}
+    assert {of.model_type for of in ARCHITECTURES.values()} <= compared
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_torch_computes_in_float64_what_it_did(variant: Variant, tmp_path: Path) -> None:
+    folder = variant.write(tmp_path / "model")
+    recorded = golden.recorded_projections(variant.family)[variant.name]
+    differing = golden.differences(golden.exact_passes(folder).projections, recorded)
+    assert not differing, f"{variant}: {'; '.join(differing)}. {MEANT}"
+    if variant.gguf is not None:
+        found = golden.gguf_passes(folder).projections
+        differing = golden.differences(found, recorded, variant.gguf)
+        assert not differing, f"{variant} in a GGUF file: {'; '.join(differing)}."
+
+
+@pytest.mark.parametrize(("instruction_set", "variant"), list(compiled_cases()))
+def test_the_compiled_step_computes_the_same_bits_as_it_did(
+    instruction_set: str, variant: Variant, tmp_path: Path
+) -> None:
+    recorded = golden.recorded_bits(instruction_set).get(str(variant), {})
+    folder = variant.write(tmp_path / "model")
+    with golden.computing_with(instruction_set):
+        for weight_format in golden.FORMATS:
+            wanted = recorded.get(weight_format)
+            passes = golden.compiled_passes(folder, weight_format)
+            if wanted is None:
+                assert passes is None, f"{variant} is compiled now: `{RECORD}` records its bits."
+                continue
+            assert passes is not None, f"{variant} was compiled, and is no longer."
+            found = passes.digests
+            differing = [name for name in wanted if found.get(name) != wanted[name]]
+            assert not differing, (
+                f"{variant} in {weight_format}: other bits in {differing}. {MEANT}"
+            )
