@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from medusa_core.engine.admission import admit
 from medusa_core.engine.overflow import fit
+from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import Count, Counted, Role
@@ -28,7 +29,14 @@ def count(command: Count, target: Target) -> Counted:
         fitted = fit(command.messages, None, target, command.settings, tools=command.tools)
     except RequestError as error:
         num_tokens = int(error.data.get("num_tokens", 0))
-        return Counted(*ids, num_tokens, num_tokens, limit, None, error.message, "")
+        is_shown = command.wants_prompt and num_tokens > 0  # only too long
+        prompt = _whole_prompt(command, target) if is_shown else ""
+        return Counted(*ids, num_tokens, num_tokens, limit, None, error.message, prompt)
     prompt = fitted.transcript.prompt if command.wants_prompt else ""
     num_read = len(fitted.transcript.token_ids)
     return Counted(*ids, fitted.num_tokens, num_read, limit, fitted.cut, "", prompt)
+
+
+def _whole_prompt(command: Count, target: Target) -> str:
+    thinks = command.settings.thinks
+    return transcribe(command.messages, None, target, thinks, command.tools).prompt

@@ -286,7 +286,8 @@ class Counted(Message):
         context_tokens: What it reads at most, the answer included.
         cut: What it would leave out, or None.
         lack: Why it could not be answered, for people; empty if it can be.
-        prompt: The rendered conversation, as far as it is read; empty unless it was asked for.
+        prompt: The rendered conversation, as far as it is read, or all of it if it can't be
+            answered; empty unless it was asked for.
     """
 
     num_tokens: int

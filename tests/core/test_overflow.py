@@ -226,6 +226,9 @@ def test_a_count_says_before_sending_that_it_will_not_fit(pebble: Target) -> Non
     assert reported.num_tokens > reported.context_tokens == pebble.config.context_tokens
     assert "This chat needs" in reported.lack
     assert count(Count("s", "c", ()), pebble).num_tokens == 0
+    shown = count(Count("s", "c", chat(12), GenerateSettings(), wants_prompt=True), pebble)
+    assert shown.lack == reported.lack
+    assert all(message.content.strip() in shown.prompt for message in chat(12))
 
 
 def test_a_template_without_a_place_for_a_system_prompt_reads_it_first(pebble: Target) -> None:
