@@ -20,18 +20,21 @@ class FirstModelCard(QFrame):
         label: What is asked, done, or wrong.
         bar: How much of it is here.
         fetch_button: Fetches it.
+        models_button: Opens the models, where others can be had; shown after a failure.
         decline_button: Does without, for good.
         stop_button: Ends the download.
         load_button: Changes to the model, once it is here.
 
     Signals:
         wanted: The user wants the model.
+        models_requested: The user looks for another model.
         declined: The user does without it.
         stopped: The user ends the download.
         load_requested: The user wants to chat with it.
     """
 
     wanted = Signal()
+    models_requested = Signal()
     declined = Signal()
     stopped = Signal()
     load_requested = Signal()
@@ -58,8 +61,13 @@ class FirstModelCard(QFrame):
         self.decline_button = QPushButton(self.tr("Do without"))
         self.stop_button = QPushButton(self.tr("Cancel"))
         self.load_button = QPushButton(self.tr("Chat with it"))
+        self.models_button = QPushButton(self.tr("Other models…"))
+        self._buttons = (
+            *(self.fetch_button, self.load_button, self.stop_button),
+            *(self.models_button, self.decline_button),
+        )
         buttons = QHBoxLayout()
-        for button in (self.fetch_button, self.load_button, self.stop_button, self.decline_button):
+        for button in self._buttons:
             buttons.addWidget(button)
         buttons.addStretch(1)
         column = QVBoxLayout(self)
@@ -69,6 +77,7 @@ class FirstModelCard(QFrame):
         column.addWidget(self.bar)
         column.addLayout(buttons)
         self.fetch_button.clicked.connect(self.wanted)
+        self.models_button.clicked.connect(self.models_requested)
         self.decline_button.clicked.connect(self.declined)
         self.stop_button.clicked.connect(self.stopped)
         self.load_button.clicked.connect(self.load_requested)
@@ -94,9 +103,9 @@ class FirstModelCard(QFrame):
             self.bar.show()
 
     def show_problem(self, words: str) -> None:
-        """Say why it isn't here, and ask again."""
+        """Say why it isn't here, and ask again, or for another model."""
         self.fetch_button.setText(self.tr("Try again"))
-        self._show(words, (self.fetch_button, self.decline_button))
+        self._show(words, (self.fetch_button, self.models_button, self.decline_button))
 
     def show_ready(self) -> None:
         """It is here; another one is in use at the moment."""
@@ -106,6 +115,6 @@ class FirstModelCard(QFrame):
     def _show(self, words: str, buttons: tuple[QPushButton, ...]) -> None:
         self.label.setText(words)
         self.bar.hide()
-        for button in (self.fetch_button, self.load_button, self.stop_button, self.decline_button):
+        for button in self._buttons:
             button.setVisible(button in buttons)
         announce(self, words)

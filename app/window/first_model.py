@@ -58,6 +58,7 @@ class FirstModel(QObject):
         card.wanted.connect(self.fetch)
         card.declined.connect(self._decline)
         card.stopped.connect(self.stop)
+        card.models_requested.connect(self._parts.commands.action("models").trigger)
         card.load_requested.connect(self._load)
         self._parts.page.add_card(card)
 

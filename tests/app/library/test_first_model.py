@@ -41,8 +41,7 @@ def offered(window: MainWindow) -> FirstModelCard:
 
 
 def shown(card: FirstModelCard) -> list[QPushButton]:
-    buttons = (card.fetch_button, card.load_button, card.stop_button, card.decline_button)
-    return [button for button in buttons if not button.isHidden()]
+    return [button for button in card.findChildren(QPushButton) if not button.isHidden()]
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -123,7 +122,12 @@ def test_a_failure_is_told_and_can_be_tried_again(
         await until(lambda: "Check the connection." in card.label.text())
 
     run(act)
-    assert shown(card) == [card.fetch_button, card.decline_button]
+    assert shown(card) == [card.fetch_button, card.models_button, card.decline_button]
+    opened: list[bool] = []
+    window.commands.action("models").triggered.connect(lambda *_: opened.append(True))
+    card.models_button.click()
+    assert len(opened) == 1
+    assert window.keeper.choice.is_demo  # the chat goes on with it
 
 
 def test_who_declines_is_not_asked_again_but_can_ask_for_it(window: MainWindow) -> None:
