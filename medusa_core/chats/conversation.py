@@ -17,6 +17,7 @@ from medusa_core.chats.attachments.attachment import (
 )
 from medusa_core.chats.reasoning import AnswerSpans, answer_text, find_spans
 from medusa_core.messages import (
+    NO_REASONING,
     THINK_TAGS,
     ChatMessage,
     GenerateSettings,
@@ -100,7 +101,7 @@ class Answer:
 
     def find_spans(self) -> AnswerSpans:
         """Which of its text is reasoning, found anew from its steps."""
-        is_usual = self.reasoning == THINK_TAGS and not self.begins_inside
+        is_usual = self.reasoning in (THINK_TAGS, NO_REASONING) and not self.begins_inside
         # Reading stored steps takes long; most answers from before spans were stored need none.
         steps = tuple(self.steps) if is_usual else self.all_steps()
         return find_spans(steps, self.text, self.reasoning, self.begins_inside)

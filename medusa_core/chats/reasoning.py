@@ -170,7 +170,7 @@ class ReasoningParser:
     def _parse_beginning(self) -> Iterator[tuple[str, Part]]:
         """Parse the beginning of an answer, or of a message in it."""
         is_inside = self._begins_inside and self._state is _State.LEAD
-        nexts = {self._start: _State.REASONING}
+        nexts = {self._start: _State.REASONING} if self._start else {}
         if not is_inside:
             nexts |= dict.fromkeys(self._responses, _State.SPACE)
         other = _State.REASONING if is_inside else _State.ANSWER
@@ -205,7 +205,7 @@ class ReasoningParser:
             self._state = other
 
     def _parse_reasoning(self) -> Iterator[tuple[str, Part]]:
-        end = self._held.find(self._end)
+        end = self._held.find(self._end) if self._end else -1
         if end >= 0:
             yield from self._release(end, Part.REASONING)
             yield from self._release(len(self._end), Part.TAG)

@@ -47,7 +47,7 @@ class Transcript:
         Args:
             tags: The model's format.
         """
-        return self.prompt.rstrip().endswith(tags.start)
+        return bool(tags.start) and self.prompt.rstrip().endswith(tags.start)
 
     @property
     def token_ids(self) -> list[int]:

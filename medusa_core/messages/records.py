@@ -390,8 +390,8 @@ class ReasoningFormat(NamedTuple):
     """Tags by which a model sets its reasoning apart from the answer.
 
     Attributes:
-        start: Tag before the reasoning.
-        end: Tag after it.
+        start: Tag before the reasoning; empty for a model that doesn't reason.
+        end: Tag after it; empty together with `start`.
         header: Beginning of each further message where one answer is several messages, such as
             `<|start|>assistant` of GPT-OSS; empty for others.
         responses: Tags that may stand before the answer itself; they aren't part of it.
@@ -415,6 +415,7 @@ class ReasoningFormat(NamedTuple):
 
 
 THINK_TAGS = ReasoningFormat()
+NO_REASONING = ReasoningFormat("", "")  # all that the model writes is its answer
 
 
 class FillTokens(NamedTuple):

@@ -167,11 +167,10 @@ def has_tools(request: ChatRequest) -> bool:
 
 def _may_think(facts: ModelLoaded, settings: GenerateSettings) -> bool:
     """Whether an answer may begin with reasoning that the prompt hasn't opened."""
-    # Models of a template that shows no reasoning are taken to write <think> where they write any;
-    # a grammar expects that of those alone that name it.
+    # A vocabulary with <think> tokens isn't enough: models without reasoning share it.
     start = facts.reasoning.start
-    is_known = start != THINK_TAGS.start or start in facts.chat_template
-    return is_known and not (settings.thinks is False and facts.thinking.can_switch)
+    is_shown = bool(start) and (start != THINK_TAGS.start or start in facts.chat_template)
+    return is_shown and not (settings.thinks is False and facts.thinking.can_switch)
 
 
 def _marks(facts: ModelLoaded, tool_format: ToolCallFormat | None) -> Mapping[int, str]:

@@ -23,6 +23,7 @@ from medusa_core.chats.reasoning import (
     text_spans,
 )
 from medusa_core.messages import (
+    NO_REASONING,
     REASONING,
     TARGET,
     THINK_TAGS,
@@ -129,6 +130,7 @@ CASES: dict[str, tuple[ReasoningFormat, str, str, str]] = {
         "Hm.",
         "Four.",
     ),
+    "no reasoning": (NO_REASONING, " <think>\nHm.</think> x", "", " <think>\nHm.</think> x"),
     "never ends": (THINK_TAGS, "<think>Hm </thin", "Hm </thin", ""),
     "a tag in the answer": (
         THINK_TAGS,

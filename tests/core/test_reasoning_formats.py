@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from medusa_core.engine.transcript import Transcript
 from medusa_core.errors import TemplateError
-from medusa_core.messages import THINK_TAGS, ReasoningFormat, ThinkingSwitch
+from medusa_core.messages import NO_REASONING, THINK_TAGS, ReasoningFormat, ThinkingSwitch
 from medusa_core.models.text.reasoning_formats import learn_reasoning, with_token_ids
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.models.text.tokenizer import Tokenizer
@@ -66,7 +67,8 @@ CASES = {
         ),
         ("<|T|>", "<|/T|>", "", ("<|R|>",), ("<|/R|>",)),
     ),
-    "none": (assistant("{{ m.content }}"), THINK_TAGS),
+    "none": (assistant("{{ m.content }}"), NO_REASONING),
+    "dropped from old answers": (assistant("{{ m.content.split('</think>')[-1] }}"), THINK_TAGS),
     "named alone": (
         assistant("{{ m.content.split('[/THINK]')[-1] }}[THINK]"),
         ("[THINK]", "[/THINK]"),
@@ -86,11 +88,12 @@ def test_a_prompt_may_open_the_reasoning_in_any_format() -> None:
     assert ChatTemplate(CASES["a field"][0], {}).thinking == ThinkingSwitch()
 
 
-def test_a_template_that_refuses_everything_has_the_usual_format() -> None:
+def test_a_template_that_refuses_everything_has_the_format_that_it_names() -> None:
     def refuse(*_: object) -> str:
         raise TemplateError("No.")
 
-    assert learn_reasoning(refuse, "") == THINK_TAGS
+    assert learn_reasoning(refuse, "") == NO_REASONING
+    assert learn_reasoning(refuse, "{{ '<think>' }}") == THINK_TAGS
 
 
 def test_learning_ends_where_rendering_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +106,7 @@ def test_learning_ends_where_rendering_takes_too_long(monkeypatch: pytest.Monkey
         now[0] += 1.5
         raise TemplateError("The chat template doesn't come to an end.")
 
-    assert learn_reasoning(render, "") == THINK_TAGS
+    assert learn_reasoning(render, "") == NO_REASONING
     assert num_rendered == 2
 
 
@@ -114,3 +117,20 @@ def test_parts_of_tags_that_are_tokens_have_their_ids() -> None:
     tags = ReasoningFormat(f"{name}own", "</unknown>")
     assert with_token_ids(tags, tokenizer).tokens == ((number, name),)
     assert with_token_ids(THINK_TAGS, tokenizer).tokens == ()
+
+
+def test_think_tags_that_are_tokens_are_reasoning_whatever_the_template_shows() -> None:
+    plain = make_tokenizer()
+    assert with_token_ids(NO_REASONING, Tokenizer(plain)) == NO_REASONING
+    plain.add_special_tokens(["<think>", "</think>"])
+    tokenizer = Tokenizer(plain)
+    found = with_token_ids(NO_REASONING, tokenizer)
+    assert found._replace(tokens=()) == THINK_TAGS
+    assert dict(found.tokens) == {tokenizer.token_id(tag): tag for tag in THINK_TAGS.tags}
+
+
+def test_a_prompt_without_reasoning_opens_none() -> None:
+    template = ChatTemplate(CASES["none"][0], {})
+    assert template.thinking == ThinkingSwitch()
+    transcript = Transcript([1], [], None, prompt="<a>\n")
+    assert not transcript.opens_reasoning(template.reasoning)

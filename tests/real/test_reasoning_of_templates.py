@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from medusa_core.errors import TemplateError
-from medusa_core.messages import THINK_TAGS, ReasoningFormat, ThinkingSwitch
+from medusa_core.messages import NO_REASONING, THINK_TAGS, ReasoningFormat, ThinkingSwitch
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
 from medusa_core.models.text.tool_calls.parser import ToolCallParser
@@ -107,7 +107,13 @@ def test_70_templates_show_their_format(templates: list[Path]) -> None:
     for path in templates:
         template = ChatTemplate(path.read_text(encoding="utf-8"), TOKENS)
         found[path.stem] = template.reasoning, template.thinking
-    formats = {name: tags for name, (tags, _) in found.items() if tags != THINK_TAGS}
+    plain = {name for name, (tags, _) in found.items() if tags == NO_REASONING}
+    named = {path.stem for path in templates if "think>" in path.read_text(encoding="utf-8")}
+    assert len(plain) == 25
+    assert not plain & named
+    formats = {
+        name: tags for name, (tags, _) in found.items() if tags not in (THINK_TAGS, NO_REASONING)
+    }
     assert formats == FORMATS
     assert {name for name, (_, one) in found.items() if one.opens_usually} == OPEN_USUALLY
     assert {name for name, (_, one) in found.items() if one.opens_on_request} == OPEN_ON_REQUEST

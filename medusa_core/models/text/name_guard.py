@@ -16,6 +16,7 @@ from medusa_core.chats.reasoning import find_spans
 from medusa_core.messages import ChatMessage, ReasoningFormat, Role, ToolCall
 from medusa_core.models.text.tokenizer import Tokenizer
 
+_NOTHING = "(?!)"
 _FIRST, _LAST = 0xE0A9, 0xF8FF  # private use: no text means anything by them
 
 
@@ -43,7 +44,7 @@ class NameGuard:
         """
         self._parts = tokenizer.literal_parts
         self._reasoning = reasoning._replace(tokens=())
-        self._tag = re.compile("|".join(map(re.escape, reasoning.tags)))
+        self._tag = re.compile("|".join(map(re.escape, reasoning.tags)) or _NOTHING)
         texts = [*tools, *(text for message in messages for text in _texts(message))]
         # JSON may write a name with escapes, which the template reads.
         self.is_needed = any("\\" in text or len(self._parts(text)) > 1 for text in texts) or any(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medusa_core.messages import DESCRIBED_JSON, NO_SWITCH, THINK_TAGS, ChatMessage
+from medusa_core.messages import DESCRIBED_JSON, NO_REASONING, NO_SWITCH, ChatMessage
 from medusa_core.models.text.conversation_fit import ConversationFit
 
 
@@ -16,14 +16,14 @@ class RawText:
         conversations: All that is written stays, calls as text.
         source: There is no template.
         thinking: Such a model isn't told whether to think.
-        reasoning: As most models write it.
+        reasoning: Base models aren't trained to reason.
         tool_calls: A system message describes functions.
     """
 
     continues_text = True
     source = ""
     thinking = NO_SWITCH
-    reasoning = THINK_TAGS
+    reasoning = NO_REASONING
     tool_calls = DESCRIBED_JSON
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from medusa_core.errors import TemplateError
-from medusa_core.messages import THINK_TAGS, ReasoningFormat
+from medusa_core.messages import NO_REASONING, THINK_TAGS, ReasoningFormat
 from medusa_core.models.text.tokenizer import Tokenizer
 
 RenderTurns = Callable[[Sequence[Mapping[str, Any]], bool, bool | None], str]
@@ -96,7 +96,7 @@ _KNOWN: tuple[tuple[tuple[str, ...], ReasoningFormat], ...] = (
 
 
 def learn_reasoning(render: RenderTurns, source: str) -> ReasoningFormat:
-    """Learn the reasoning format of a template; `<think>` tags if it shows none.
+    """Learn the reasoning format of a template; `NO_REASONING` if it neither shows nor names any.
 
     Args:
         render: Renders messages, with or without the generation prompt, thinking or not; raises
@@ -115,11 +115,18 @@ def learn_reasoning(render: RenderTurns, source: str) -> ReasoningFormat:
             learned = _format_of(written, found)
             if learned is not None:
                 return learned
-    return next(_named_formats(found, source), THINK_TAGS)
+    default = THINK_TAGS if any(tag in source for tag in THINK_TAGS.tags) else NO_REASONING
+    return next(_named_formats(found, source), default)
 
 
 def with_token_ids(tags: ReasoningFormat, tokenizer: Tokenizer) -> ReasoningFormat:
-    """Return the format with the token ids of those parts of its tags that are tokens."""
+    """Return the format with the token ids of those parts of its tags that are tokens.
+
+    A vocabulary with tokens for `<think>` tags belongs to a reasoning model, even if its template
+    shows no reasoning. Without them the same characters are text: an answer may quote them.
+    """
+    if not tags.start and all(tokenizer.token_id(tag) is not None for tag in THINK_TAGS.tags):
+        tags = THINK_TAGS
     names = {part for tag in tags.tags for part in (tag, *_TAG.findall(tag))}
     ids = ((tokenizer.token_id(name), name) for name in sorted(names))
     return tags._replace(tokens=tuple((number, name) for number, name in ids if number is not None))

@@ -90,7 +90,7 @@ class ChatTemplate:
         def opens(thinks: bool | None) -> bool:
             try:
                 prompt = self.render(opening, thinks=thinks).rstrip()
-                return prompt.endswith(self.reasoning.start)
+                return bool(self.reasoning.start) and prompt.endswith(self.reasoning.start)
             except TemplateError:  # which the first message will tell
                 return False
 
