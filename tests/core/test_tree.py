@@ -94,6 +94,17 @@ def test_paths_and_parents_tell_the_same_story(shape: TreeShape) -> None:
         assert list(above) == sorted(above)
 
 
+@given(shape=shapes, other=shapes)
+def test_a_tree_beside_another_hangs_under_the_same_root(
+    shape: TreeShape, other: TreeShape
+) -> None:
+    both, shift = shape.beside(other), shape.num_nodes - 1
+    assert both.first_rows(shape.num_nodes) == shape
+    for node in range(1, other.num_nodes):
+        below_root = path_to(other, node)[1:]
+        assert path_to(both, node + shift) == (0, *(one + shift for one in below_root))
+
+
 def test_child_with_finds_the_token_among_the_children_alone() -> None:
     tree = TokenTree(TreeShape.from_paths(PATHS), (9, 5, 6, 7, 8, 5, 9))
     assert tree.child_with(0, 6) == 2

@@ -1,0 +1,541 @@
+"""The faults that `tests.tools.planted_faults` plants: at least one for each part of the program.
+
+Many were real once and have a commit that mended them; the others are of the same kinds: a wrong
+position, a missing scale, a lost event, a removed guard, a wrong unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One change of the code that makes it wrong.
+
+    Attributes:
+        fault_id: Short name, unique.
+        file: The file that is changed, from the root of the checkout. If the text isn't there any
+            more, the only file of its package that holds the text is changed.
+        old: Text that occurs once in the file.
+        new: Text in its place.
+        effect: What goes wrong for the user.
+        tests: Names of test files, anywhere below `tests/`, that must notice. All files of a name
+            are run.
+    """
+
+    fault_id: str
+    file: str
+    old: str
+    new: str
+    effect: str
+    tests: tuple[str, ...]
+
+
+FAULTS = (
+    # Speculation -----------------------------------------------------------------------------
+    Fault(
+        "trust-depth",
+        "medusa_core/speculation/drafters/growth.py",
+        "min(depth, TRUST_DEPTHS) - 1",
+        "min(depth, TRUST_DEPTHS - 1)",
+        "calibration of draft probabilities is read one depth too deep",
+        ("test_growth.py",),
+    ),
+    Fault(
+        "grammar-offset",
+        "medusa_core/speculation/drafters/constrained.py",
+        "start += 0 if candidates.counts is None else size",
+        "start += 0",
+        "a grammar judges each path by the candidates of the first one",
+        ("test_grammar_filter.py",),
+    ),
+    Fault(
+        "noise-position",
+        "medusa_core/speculation/rules/sampling.py",
+        "rows = [self._uniform(position + place - 1, size)",
+        "rows = [self._uniform(position + place, size)",
+        "drafters see the noise of the next position, so fewer drafts are accepted",
+        ("test_sampling.py",),
+    ),
+    Fault(
+        "typical-bonus",
+        "medusa_core/speculation/rules/typical.py",
+        "self._sampler.draw(row, context.position + len(path))",
+        "self._sampler.draw(row, context.position)",
+        "the bonus token after accepted drafts is drawn with an earlier position's noise",
+        ("test_rules.py", "test_sampling.py"),
+    ),
+    Fault(
+        "walk-short",
+        "medusa_core/speculation/rules/best_walk.py",
+        "tuple(walked[1:count])",
+        "tuple(walked[1 : max(1, count - 1)])",
+        "the compiled greedy walk loses the last accepted draft of a step",
+        ("test_rules.py", "test_native_operations.py"),
+    ),
+    Fault(
+        "governor-sign",
+        "medusa_core/speculation/tuning/governor.py",
+        "return mean + _ERRORS * error < 0",
+        "return mean - _ERRORS * error < 0",
+        "drafting is paused although its loss isn't certain",
+        ("test_budget.py",),
+    ),
+    Fault(
+        "rank-counts",
+        "medusa_core/speculation/tuning/learning.py",
+        "            if token_id not in best:\n                return",
+        "            if token_id not in best:\n                continue",
+        "accuracies of deeper heads are learned behind wrong drafts, too",
+        ("test_learning.py",),
+    ),
+    # Runtime ---------------------------------------------------------------------------------
+    Fault(
+        "rider-parent",
+        "medusa_core/runtime/tree/shape.py",
+        "(parent and parent + shift for parent in other.parents[1:])",
+        "(parent + shift for parent in other.parents[1:])",
+        "trees beside a tree hang under its last node instead of the root",
+        ("test_tree.py",),
+    ),
+    Fault(
+        "conv-parent",
+        "medusa_core/models/row_tree.py",
+        "(numbers + 1)).amax(dim=1) - 1",
+        "numbers).amax(dim=1)",
+        "a convolution reads a tree's first draft instead of the last committed row",
+        ("test_recurrence.py", "test_states.py"),
+    ),
+    Fault(
+        "torn-state",
+        "medusa_core/runtime/kv/states.py",
+        "if length >= base and not self._is_torn:",
+        "if length >= base:",
+        "a cancelled prefill leaves states of rows that the cache has forgotten",
+        ("test_states.py",),
+    ),
+    Fault(
+        "shared-rows",
+        "medusa_core/runtime/kv/pool.py",
+        "self._sizes(cache.length - cache.num_shared, 0)",
+        "self._sizes(cache.length, 0)",
+        "a cache that shares a prefix keeps the room of the shared rows, too",
+        ("test_cache_pool.py", "test_prefix_cache.py"),
+    ),
+    Fault(
+        "tail-not-read-back",
+        "medusa_core/runtime/kv/offloaded/block_rows.py",
+        "self._missing = set(self._store.layers)",
+        "self._missing = set()",
+        "after a truncation, offloaded rows are taken from the wrong place",
+        ("test_offloaded_rows.py",),
+    ),
+    Fault(
+        "batch-too-large",
+        "medusa_core/runtime/runner/batches.py",
+        "end + count - start > most_rows",
+        "end - start > most_rows",
+        "a batch has more rows than its buffers",
+        ("test_batches.py",),
+    ),
+    Fault(
+        "void-read",
+        "medusa_core/runtime/offload/read_ahead.py",
+        "            state.turn += 1\n",
+        "",
+        "a pass that begins anew gets the weights that the one before had requested",
+        ("test_read_ahead.py",),
+    ),
+    Fault(
+        "uneven-division",
+        "medusa_core/runtime/cluster/division.py",
+        "(counts[i] + 1) * powers[i].layer_s",
+        "counts[i] * powers[i].layer_s",
+        "a slow machine gets a layer before a fast one that would be done earlier",
+        ("test_cluster.py",),
+    ),
+    Fault(
+        "lost-stage-tokens",
+        "medusa_core/runtime/cluster/remote_cache.py",
+        "        del self.token_ids[self.length :]\n",
+        "",
+        "after a machine is lost, rows of rejected tokens are computed anew",
+        ("test_cluster.py",),
+    ),
+    # Heads and models ------------------------------------------------------------------------
+    Fault(
+        "usual-columns",
+        "medusa_core/heads/usual_tokens.py",
+        "while columns <= highest:",
+        "while columns < highest:",
+        "the last frequent token is never drafted",
+        ("test_usual_tokens.py",),
+    ),
+    Fault(
+        "residual-scale",
+        "medusa_core/models/families/granite.py",
+        '        residual_scale=positive(raw, "residual_multiplier", 1.0) or 1.0,\n',
+        "",
+        "Granite's answers are wrong: the residual multiplier is missing",
+        ("test_model_against_transformers.py",),
+    ),
+    Fault(
+        "expert-offset",
+        "medusa_core/models/checkpoints/stacked.py",
+        "entry.start + expert * nbytes",
+        "entry.start",
+        "all experts have the weights of the first one",
+        ("test_stacked.py",),
+    ),
+    Fault(
+        "int8-scale",
+        "medusa_core/models/quant/int8_linear.py",
+        "scale.float() * 127",
+        "scale.float()",
+        "layers of 8-bit weights on a GPU give a 127th of what they should",
+        ("test_quantization.py",),
+    ),
+    Fault(
+        "lora-scale",
+        "medusa_core/models/lora/adapter.py",
+        "scaled = b * pair.scale",
+        "scaled = b",
+        "an adapter is applied without alpha / rank",
+        ("test_adapters.py",),
+    ),
+    Fault(
+        "split-character",
+        "medusa_core/models/text/detokenizer.py",
+        "self.is_open = bool(self._decoder.getstate()[0])",
+        "self.is_open = False",
+        "a character of several tokens is lost where ASCII follows it",
+        ("test_answer.py",),
+    ),
+    Fault(
+        "marker-shown",
+        "medusa_core/models/text/tool_calls/parser.py",
+        "self._take_held(len(held) - num_begun)",
+        "self._take_held(len(held))",
+        "a tool call whose marker comes in two pieces is shown as text",
+        ("test_tool_call_formats.py",),
+    ),
+    Fault(
+        "phrase-weights",
+        "medusa_core/models/datastore/trust.py",
+        "share /= sum(weights.values())",
+        "share /= len(weights)",
+        "draft probabilities of looked-up continuations add up to more than one",
+        ("test_suffix_array.py", "test_suffix.py"),
+    ),
+    # Engine and chats ------------------------------------------------------------------------
+    Fault(
+        "stop-across-tokens",
+        "medusa_core/engine/answer.py",
+        "max(0, before - len(stop) + 1)",
+        "before",
+        "a stop string that spans two tokens doesn't end the answer",
+        ("test_answer.py",),
+    ),
+    Fault(
+        "prefix-salt",
+        "medusa_core/engine/prefix_cache.py",
+        "if other is not session and other.cache_salt == session.cache_salt:",
+        "if other is not session:",
+        "timing tells one client of the server what another one has asked",
+        ("test_prefix_cache.py",),
+    ),
+    Fault(
+        "rows-past-end",
+        "medusa_core/engine/loop.py",
+        "sequence.kv.truncate(num_tokens - 1)",
+        "sequence.kv.truncate(num_tokens)",
+        "rows of tokens after the end of an answer stay in the cache",
+        ("test_session.py", "test_turns.py"),
+    ),
+    Fault(
+        "late-failure",
+        "medusa_core/engine/open_requests.py",
+        "if isinstance(event, Failed) and not self.is_open(event):",
+        "if False:",
+        "a request gets a failure after its final event",
+        ("test_last_events.py", "test_engine_lost.py"),
+    ),
+    Fault(
+        "reasoning-end",
+        "medusa_core/chats/reasoning.py",
+        "if self._header and self._end != tags.end else ()",
+        "if self._end != tags.end else ()",
+        "text of an answer is taken for a tag between messages",
+        ("test_reasoning.py",),
+    ),
+    Fault(
+        "unfinished-answers",
+        "medusa_core/chats/history/tidying.py",
+        "Answers(database, clock).cut_unfinished()",
+        "Answers(database, clock)",
+        "an answer that a killed program was writing stays unfinished for ever",
+        ("test_history.py", "test_killed.py"),
+    ),
+    Fault(
+        "snippet-place",
+        "medusa_core/chats/history/folding.py",
+        "shift = len(lead) - begin",
+        "shift = -begin",
+        "a search marks the characters beside those that it found",
+        ("test_folding.py",),
+    ),
+    # Hub, server, other machines -------------------------------------------------------------
+    Fault(
+        "too-many-bytes",
+        "medusa_core/hub/transfer.py",
+        "chunk = piece[: part.missing]",
+        "chunk = piece",
+        "a server that sends more than it said damages a download",
+        ("test_transfer.py", "test_bounds.py"),
+    ),
+    Fault(
+        "smallest-file",
+        "medusa_core/hub/gguf_choice.py",
+        "return -choice.nbytes",
+        "return choice.nbytes",
+        "the worst quantization is downloaded instead of the best that fits",
+        ("test_gguf_choice.py",),
+    ),
+    Fault(
+        "zip-suffix",
+        "medusa_core/hub/convert/pickles.py",
+        "if min(entry.header_offset for entry in entries):",
+        "if False:",
+        "a pickle with other content before it is converted",
+        ("test_refused_pickles.py",),
+    ),
+    Fault(
+        "dns-rebinding",
+        "medusa_core/server/guard.py",
+        "return name in self.hosts and int(",
+        "return int(",
+        "any web page can use the local server by DNS rebinding",
+        ("test_guard.py",),
+    ),
+    Fault(
+        "queue-slot",
+        "medusa_core/server/answer_queue.py",
+        "                self.num_running -= waiting.granted.exception() is None\n",
+        "                pass\n",
+        "a client that leaves at the wrong moment blocks a slot of the queue for ever",
+        ("test_queue.py",),
+    ),
+    Fault(
+        "milliseconds",
+        "medusa_core/remote/chunk.py",
+        "return float(value) / 1000 if",
+        "return float(value) if",
+        "times that a remote server reports are a thousand times too long",
+        ("test_remote_answers.py",),
+    ),
+    Fault(
+        "held-commands",
+        "medusa_core/remote/router.py",
+        "                self._held.append(command)\n",
+        "                self._route(command)\n",
+        "a question asked while another model is loaded goes to the old one",
+        ("test_router.py",),
+    ),
+    # Terminal, command line, loading, memory, training ---------------------------------------
+    Fault(
+        "word-column",
+        "medusa_core/terminal/word_wrap.py",
+        "        self._column -= start\n",
+        "",
+        "lines in the terminal break too early after a wrapped word",
+        ("test_word_wrap.py",),
+    ),
+    Fault(
+        "batch-repeats",
+        "medusa_core/cli/batch.py",
+        "if str(line.line_id) not in file.done",
+        "if line.line_id not in file.done",
+        "a resumed batch answers lines with numeric ids again",
+        ("test_batch.py",),
+    ),
+    Fault(
+        "forecast-heads",
+        "medusa_core/loading/forecast.py",
+        "rate, rows, coming_s) + heads_s",
+        "rate, rows, coming_s)",
+        "the expected speed leaves out the time of the heads",
+        ("test_forecast.py",),
+    ),
+    Fault(
+        "planned-states",
+        "medusa_core/memory/plan.py",
+        "return row * whole_rows(context_tokens) + states",
+        "return row * whole_rows(context_tokens)",
+        "a plan leaves out the states of recurrent layers, and the model doesn't fit",
+        ("test_plan.py",),
+    ),
+    Fault(
+        "disk-reads",
+        "medusa_core/memory/policy/cost.py",
+        " + of.weights_reads * machine.read_s",
+        "",
+        "the cost model leaves out the latency of disk reads for layers",
+        ("test_policy.py",),
+    ),
+    Fault(
+        "warm-up",
+        "medusa_core/training/optimizer.py",
+        "return (step + 1) / warm_up",
+        "return step / warm_up",
+        "the first training step changes nothing",
+        ("test_step.py", "test_checkpoint.py"),
+    ),
+    Fault(
+        "answer-mask",
+        "medusa_core/training/positions.py",
+        "states[places - 1]",
+        "states[places]",
+        "heads are trained on states that have already seen the token to draft",
+        ("test_heads.py",),
+    ),
+    # System ----------------------------------------------------------------------------------
+    Fault(
+        "sandbox-secrets",
+        "medusa_core/system/sandbox/process.py",
+        "if not any(word in name.upper() for word in _SECRETS)",
+        "if name",
+        "processes that open foreign files get the user's tokens",
+        ("test_convert.py",),
+    ),
+    Fault(
+        "tensor-gap",
+        "medusa_core/system/files/safetensors_header.py",
+        "if entry.start != end:",
+        "if entry.start < end:",
+        "a safetensors file with hidden bytes between its tensors is accepted",
+        ("test_bad_input.py",),
+    ),
+    Fault(
+        "unsound-backup",
+        "medusa_core/system/storage/database_backup.py",
+        '                raise damage("its copy isn\'t sound")',
+        "                pass",
+        "a damaged history replaces its last sound backup",
+        ("test_backup.py",),
+    ),
+    # Window ----------------------------------------------------------------------------------
+    Fault(
+        "queued-order",
+        "app/chat/compose/outbox.py",
+        "texts = (before.text, text.strip())",
+        "texts = (text.strip(), before.text)",
+        "a second message that waits for the answer is sent before the first",
+        ("test_attached.py", "test_chat_window.py"),
+    ),
+    Fault(
+        "prefill-counted",
+        "app/chat/strip/tally.py",
+        "if step.step == 0:",
+        "if step.step < 0:",
+        "prefill counts as a decoding step, so tokens per second are too low",
+        ("test_figures.py",),
+    ),
+    Fault(
+        "source-end",
+        "app/markdown/source_map.py",
+        "origins[end - 1] + 1, style, href",
+        "origins[end - 1], style, href",
+        "marks of drafted tokens end one character early",
+        ("test_markdown.py",),
+    ),
+    Fault(
+        "write-lost",
+        "app/history/journal.py",
+        "                self._report(error)\n                return\n",
+        "                self._report(error)\n",
+        "a message written while the disk is full is missing from the history",
+        ("test_kept_chats.py",),
+    ),
+    Fault(
+        "dropped-steps",
+        "app/insight/track.py",
+        "self._num_lost = self._ends.popleft()",
+        "self._ends.popleft()",
+        "a click on a token of a long answer opens another step",
+        ("test_recordings.py",),
+    ),
+    Fault(
+        "import-replaces",
+        "app/settings/exchange.py",
+        "own = {} if replaces else dict(presets.own)",
+        "own = dict(presets.own)",
+        "importing settings with 'replace' keeps the old presets",
+        ("test_settings_exchange.py",),
+    ),
+    Fault(
+        "stale-forecast",
+        "app/models/outlook.py",
+        "                if question is self._question:\n                    self._on_result",
+        "                if question:\n                    self._on_result",
+        "the library shows the forecast of a model that was selected before",
+        ("test_offloaded.py", "test_manager_texts.py"),
+    ),
+    Fault(
+        "engine-died",
+        "app/engine/bridge.py",
+        "            lost = tuple(self._open.values())\n            self._open.clear()\n",
+        "            self._open.clear()\n            lost = tuple(self._open.values())\n",
+        "an answer waits for ever after the engine's thread has died",
+        ("test_resilience.py",),
+    ),
+    Fault(
+        "system-language",
+        "app/i18n/translation.py",
+        'name.partition("-")[0]',
+        'name.partition("_")[0]',
+        "the window is English on a German system",
+        ("test_translation.py",),
+    ),
+    Fault(
+        "off-screen",
+        "app/window/geometry.py",
+        "        self._come_on_screen()\n",
+        "",
+        "the window opens on a screen that is gone",
+        ("test_instances.py",),
+    ),
+    # Installer -------------------------------------------------------------------------------
+    Fault(
+        "checks-status",
+        "installer/checks.py",
+        "return 1 if failed else 0",
+        "return 0",
+        "a failed check isn't seen by CI",
+        ("test_checks.py",),
+    ),
+    Fault(
+        "dev-version",
+        "installer/bootstrap/version.py",
+        'stage = ("", 0)  # 1.0.dev1',
+        "stage = (_FINAL, 0)  # 1.0.dev1",
+        "an update goes from a release candidate back to a development version",
+        ("test_folders.py",),
+    ),
+    Fault(
+        "half-environment",
+        "installer/bootstrap/environment.py",
+        "if place.root.exists() or not place.new.is_complete:",
+        "if place.root.exists():",
+        "an environment whose installation was cut short is taken for a whole one",
+        ("test_installation.py",),
+    ),
+    Fault(
+        "deb-version",
+        "installer/package/deb.py",
+        "if not releases or releases[0].version != version:",
+        "if not releases:",
+        "a package is built with an older version's number",
+        ("test_deb.py",),
+    ),
+)
