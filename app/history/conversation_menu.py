@@ -15,6 +15,7 @@ from app.history.reading import read_or_show
 from app.history.sidebar import Sidebar
 from app.widgets.questions import ask_for_text, confirms
 from medusa_core.api import ConversationInfo, Folder, History
+from medusa_core.chats.conversation import new_id
 
 
 class ConversationMenu(QObject):
@@ -23,10 +24,12 @@ class ConversationMenu(QObject):
     Signals:
         changed: What the list shows is other than before.
         trashed: These conversations (`tuple[str, ...]`) went into the trash.
+        duplicated: There is a copy of a conversation; its id.
     """
 
     changed = Signal()
     trashed = Signal(object)
+    duplicated = Signal(str)
 
     def __init__(
         self,
@@ -73,6 +76,10 @@ class ConversationMenu(QObject):
         if len(chosen) == 1:
             menu.addAction(
                 QCoreApplication.translate("History", "Rename…"), lambda: self.rename(chosen[0])
+            )
+            menu.addAction(
+                QCoreApplication.translate("History", "Duplicate"),
+                lambda: self.duplicate(chosen[0]),
             )
         is_pinned = all(one.is_pinned for one in chosen)
         menu.addAction(
@@ -144,6 +151,15 @@ class ConversationMenu(QObject):
         if title:
             self._journal.write(lambda h: h.rename(one.id, title))
             self.changed.emit()
+
+    def duplicate(self, one: ConversationInfo) -> None:
+        """Copy a conversation with all its branches, and show the copy."""
+        copy_id = new_id()
+        title = QCoreApplication.translate("History", "{0} (copy)").format(one.title)
+        self._journal.write(lambda h: h.duplicate(one.id, copy_id, title))
+        self.changed.emit()
+        if not self._journal.is_waiting:
+            self.duplicated.emit(copy_id)
 
     def _add_folders(self, menu: QMenu, chosen: tuple[ConversationInfo, ...]) -> None:
         into = menu.addMenu(QCoreApplication.translate("History", "Move to folder"))

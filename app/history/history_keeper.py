@@ -320,6 +320,7 @@ class HistoryKeeper(QObject):
         sidebar.empty_requested.connect(self._menu.empty_trash)
         self._menu.changed.connect(self.refresh)
         self._menu.trashed.connect(self.forget)
+        self._menu.duplicated.connect(self.open_conversation)
         self._watch.changed.connect(self._take_changes)
         self.journal.failed.connect(self._show_error)
         self.files.imported.connect(self.refresh)

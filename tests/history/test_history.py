@@ -1,6 +1,7 @@
 """Conversations that are kept: the tree, answers while they are written, lists, trash, search."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,62 @@ def test_an_answer_that_was_interrupted_is_cut_and_keeps_its_text(
     assert last.answer.steps == tuple(steps(text))
     assert history.search("wachsen")[0].message_id == "b"
     history.close()
+
+
+def test_a_copy_has_all_branches_figures_and_traces_and_lives_on_its_own(history: History) -> None:
+    folder = history.add_folder("Kitchen")
+    history.move("tea", folder.id)
+    history.pin("tea")
+    history.set_settings("tea", '{"temperature": 0.5}')
+    history.set_leaf("tea", "tea-3")
+    history.put_trace("tea-1", b"steps of green tea")
+    history.duplicate("tea", "copy", "Tea again")
+    info = history.conversation("copy")
+    assert history.conversations()[0] == info
+    assert (info.title, info.has_own_title, info.is_pinned) == ("Tea again", True, False)
+    assert (info.folder_id, info.num_messages) == (folder.id, 6)
+    assert history.settings("copy") == '{"temperature": 0.5}'
+    first, second = history.messages("tea"), history.messages("copy")
+    names = {one.id: other.id for one, other in zip(first, second, strict=True)}
+    assert not set(names) & set(names.values())
+    for one, other in zip(first, second, strict=True):
+        parent_id = None if one.parent_id is None else names[one.parent_id]
+        assert replace(one, id=names[one.id], conversation_id="copy", parent_id=parent_id) == other
+    assert info.leaf_id == names["tea-3"]
+    assert history.trace(names["tea-1"]) == b"steps of green tea"
+    tell(history, "copy", "And mint tea?", "As you like.", names["tea-3"])
+    assert len(history.messages("tea")) == 6
+    history.trash(("tea",))
+    history.empty_trash(("tea",))
+    assert len(history.messages("copy")) == 8
+    assert {hit.conversation_id for hit in history.search("green")} == {"copy"}
+    assert not history.problems()
+
+
+def test_an_answer_under_way_is_cut_in_a_copy_and_goes_on_in_its_own_conversation(
+    history: History,
+) -> None:
+    history.begin("long", "Long")
+    history.add_prompt(prompt("long", "a", "?"))
+    history.begin_answer(answer("long", "b", "a"))
+    all_steps = tuple(steps("So far. And on."))
+    history.append_steps("b", all_steps[:4])
+    history.duplicate("long", "copy", "Long (copy)")
+    history.append_steps("b", all_steps[4:])
+    copied = history.messages("copy")[-1]
+    assert copied.text == "So far. "
+    assert copied.answer is not None
+    assert copied.answer.state is AnswerState.CUT
+    original = history.messages("long")[-1]
+    assert original.text == "So far. And on."
+    assert original.answer is not None
+    assert original.answer.state is AnswerState.STREAMING
+
+
+def test_a_conversation_that_is_gone_isnt_copied(history: History) -> None:
+    with pytest.raises(RequestError):
+        history.duplicate("nowhere", "copy", "Copy")
+    assert len(history.conversations()) == 2
 
 
 def test_order_holds_when_the_clock_is_moved_back(tmp_path: Path) -> None:

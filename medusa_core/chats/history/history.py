@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import cast
 
 from medusa_core.chats.history.answers import Answers
+from medusa_core.chats.history.copying import Copying
 from medusa_core.chats.history.exchange.our_json import Json
 from medusa_core.chats.history.mending import mend
 from medusa_core.chats.history.part import HistoryClock
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 _BACKUP_AGE_S = 3600.0
 
 
-class History(Answers, Taking, Search, Traces):
+class History(Answers, Taking, Copying, Search, Traces):
     """The history.
 
     Attributes:

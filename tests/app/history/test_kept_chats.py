@@ -273,6 +273,32 @@ def test_conversations_are_renamed_pinned_and_put_into_folders(
     assert [rows_text(row) for row in rows] == ["Pinned", "one", "Work", "two", "Today", "Work"]
 
 
+def test_a_conversation_is_duplicated_with_its_versions_and_goes_on_apart(
+    qtbot: QtBot, open_saved: OpenSaved
+) -> None:
+    window, engine = open_saved()
+    ask(qtbot, window, "one")
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    first = window.chat.conversation.session_id
+    choose(window, "one", "Duplicate")
+    assert titles(window) == ["one (copy)", "one"]
+    assert window.chat.conversation.session_id != first
+    (answer,) = window.chat.answers
+    assert answer.row.versions.isVisibleTo(answer.row)
+    assert answer.marked_ranges()
+    ask(qtbot, window, "and then?")
+    command = engine.of_kind(Generate)[-1]
+    assert isinstance(command, Generate)
+    assert command.session_id != first
+    assert [m.role for m in command.messages] == [Role.USER, Role.ASSISTANT, Role.USER]
+    click(window, "one")
+    assert len(window.chat.answers) == 1
+    window, _ = open_saved()
+    click(window, "one (copy)")
+    assert len(window.chat.answers) == 2
+
+
 def test_the_trash_gives_back_or_deletes_for_good(
     qtbot: QtBot, open_saved: OpenSaved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
