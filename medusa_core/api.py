@@ -169,6 +169,7 @@ if TYPE_CHECKING:
         forget_strangers,
     )
     from medusa_core.models.lora.adapter_shape import AdapterShape
+    from medusa_core.models.parts import num_parameters
     from medusa_core.remote.address import endpoint_url, is_readable_by_others
     from medusa_core.remote.connecting import (
         connect_endpoint,
@@ -210,6 +211,7 @@ _LATER = {
     ),
     "MemoryNow": "medusa_core.memory.now",
     "ModelConfig": "medusa_core.models.config",
+    "num_parameters": "medusa_core.models.parts",
     **dict.fromkeys(
         ("Forecast", "ReadRate", "forecast", "measure_read_rate", "rate_limiting_format"),
         "medusa_core.loading.forecast",
@@ -479,6 +481,7 @@ __all__ = [
     "measure_read_rate",
     "memory_now",
     "messages",
+    "num_parameters",
     "offered_devices",
     "offloaded_load",
     "open_conversation",

@@ -33,6 +33,7 @@ from app.widgets.elided import ElidedBox, ElidedButton, ElidedLabel
 from app.widgets.explain import explain, wrapped
 from app.widgets.numbers import Number
 from app.widgets.offload_words import here_words
+from app.widgets.sizes import parameters
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.loading.state import (
     ModelStatus,
@@ -292,8 +293,6 @@ def describe(status: ModelStatus) -> str:
         return _describe_remote(loaded)
     drafts = _drafts_words(loaded)
     where = offloaded_words(loaded)
-    count = loaded.num_parameters
-    size = f"{Number(count / 1e9):,.1f} B" if count >= 10**9 else f"{Number(count / 1e6):,.1f} M"
     device = loaded.device.upper() + (
         QCoreApplication.translate("Chat", " (the card can't be used)")
         if loaded.device_note
@@ -301,7 +300,9 @@ def describe(status: ModelStatus) -> str:
     )
     return " · ".join(
         (
-            QCoreApplication.translate("Chat", "{0} parameters").format(size),
+            QCoreApplication.translate("Chat", "{0} parameters").format(
+                parameters(loaded.num_parameters)
+            ),
             *((drafts,) if drafts else ()),
             loaded.quant,
             device,

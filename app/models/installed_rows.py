@@ -11,16 +11,21 @@ from app.models.suggestion import fit_words
 from app.widgets.sizes import (
     library_text,
     on_disk,
+    parameters,
 )
-from medusa_core.api import Budget, Installed, InstalledKind
+from medusa_core.api import Budget, Installed, InstalledKind, num_parameters
 from medusa_core.loading.choice import demo_choice
 
 COLUMNS = (
     QT_TRANSLATE_NOOP("Library", "Name"),
     QT_TRANSLATE_NOOP("Library", "Type"),
+    QT_TRANSLATE_NOOP("Library", "Parameters"),
+    QT_TRANSLATE_NOOP("Library", "Quantization"),
     QT_TRANSLATE_NOOP("Library", "On this computer"),
-    QT_TRANSLATE_NOOP("Library", "Disk"),
+    QT_TRANSLATE_NOOP("Library", "Size"),
 )
+SHARES, CUT_AT_END = (54, 20, 0, 0, 26, 0), (1, 3, 4)
+UNKNOWN = "–"
 KIND_WORDS = {
     InstalledKind.MODEL: QT_TRANSLATE_NOOP("Library", "model"),
     InstalledKind.MERGED: QT_TRANSLATE_NOOP("Library", "model with heads"),
@@ -41,20 +46,8 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
         loaded: Folder of the model that answers.
     """
     words = library_text(BASE_WORDS if item.is_base else KIND_WORDS[item.kind])
-    if item.config is not None and item.config.packing is not None:
-        words = f"{words} · {item.config.packing.label}"
-    if item.found.contents.storage == "gguf":
-        types = (item.config.file_type or item.config.quantization) if item.config else ""
-        words = " · ".join(
-            part
-            for part in (
-                words,
-                "GGUF",
-                types.upper(),
-                item.found.owner,
-            )
-            if part
-        )
+    if item.found.owner:
+        words = f"{words} · {item.found.owner}"
     if not item.is_complete:
         words = QCoreApplication.translate("Library", "incomplete")
     if item.is_built_in:
@@ -66,10 +59,23 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
         )
     if item.folder == loaded:
         words = QCoreApplication.translate("Library", "{0} · loaded").format(words)
-    fit = fit_words(item.config, item.heads, budget) or item.problem or "–"
-    return (item.title, words, fit, on_disk(item.nbytes))
+    fit = fit_words(item.config, item.heads, budget) or item.problem or UNKNOWN
+    size = UNKNOWN if item.config is None else parameters(num_parameters(item.config))
+    return (item.title, words, size, _quantization(item), fit, on_disk(item.nbytes))
 
 
 def reading_cells(path: Path) -> tuple[str, ...]:
     """What is being imported as a row."""
-    return (path.name, QCoreApplication.translate("Library", "Reading…"), "–", "–")
+    words = QCoreApplication.translate("Library", "Reading…")
+    return (path.name, words, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
+
+
+def _quantization(item: Installed) -> str:
+    """The weight format of a model's files, as other programs call it."""
+    config, contents = item.config, item.found.contents
+    if config is None:
+        return contents.quantization or UNKNOWN
+    if config.packing is not None:
+        words = QCoreApplication.translate("Library", "{0}, {1} bits")
+        return words.format(config.packing.method, config.packing.bits)
+    return (config.file_type or config.quantization or contents.dtype).upper() or UNKNOWN

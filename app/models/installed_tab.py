@@ -31,6 +31,8 @@ from app.models.drafter_words import installed_note
 from app.models.heads_box import HeadsBox
 from app.models.installed_rows import (
     COLUMNS,
+    CUT_AT_END,
+    SHARES,
     cells,
     reading_cells,
 )
@@ -94,7 +96,8 @@ class InstalledTab(QWidget):
         self._measured: tuple[Path | None, tuple[DrafterSpeed, ...]] = (None, ())
         self.items: tuple[Installed, ...] = ()
         self.rows: tuple[Installed, ...] = ()
-        self.table = RowTable(self.tr("Installed"), [library_text(name) for name in COLUMNS])
+        columns = [library_text(name) for name in COLUMNS]
+        self.table = RowTable(self.tr("Installed"), columns, SHARES, CUT_AT_END)
         self.details = Details(appearance, self.tr("Load"))
         self.heads_box = HeadsBox(library)
         self.details.drafts_form.addRow(self.tr("Heads"), self.heads_box)

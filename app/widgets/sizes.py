@@ -33,6 +33,11 @@ def on_disk(nbytes: int) -> str:
     return f"{nbytes / 1e6:.0f} MB" if nbytes >= 10**6 else f"{nbytes / 1e3:.0f} kB"
 
 
+def parameters(count: int) -> str:
+    """A number of parameters, in billions or millions."""
+    return f"{Number(count / 1e9):,.1f} B" if count >= 10**9 else f"{Number(count / 1e6):,.1f} M"
+
+
 def speed(tokens_per_s: float) -> str:
     """Tokens a second, as exactly as an estimate is worth."""
     return f"{tokens_per_s:.0f}" if tokens_per_s >= 10 else f"{Number(tokens_per_s):.1f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -297,6 +298,25 @@ def num_linear_parameters(config: ModelConfig) -> int:
         count * sum(part.rows * part.columns for part in block.linears)
         for block, count in kinds_of_blocks(config)
     )
+
+
+def num_parameters(config: ModelConfig) -> int:
+    """Parameters of a model, tied ones counted once; no file is read."""
+    if not config.is_ours:
+        from medusa_core.models.through_transformers.sizes import sizes_of  # asks transformers
+
+        return sizes_of(config).num_parameters
+    hidden, per_layer = config.hidden_size, config.traits.per_layer
+    num_tables = 1 if config.tie_embeddings else 2
+    total = num_tables * config.vocab_size * hidden + hidden  # with the last norm
+    for block, count in kinds_of_blocks(config):
+        biases = sum(part.rows for part in block.linears if part.has_bias)
+        others = sum(math.prod(shape) for shape in block.more.values())
+        total += count * (sum(block.vectors.values()) + biases + others)
+    if per_layer is not None:
+        total += per_layer.vocab_size * config.num_layers * per_layer.width
+    total += sum(math.prod(shape) for shape in per_layer_tensors(config).values())
+    return total + num_linear_parameters(config)
 
 
 def in_tiles(heads: Tensor, tiled: tuple[int, int]) -> Tensor:

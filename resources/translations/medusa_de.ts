@@ -6328,6 +6328,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Umbenennen…</translation>
     </message>
     <message>
+        <source>Duplicate</source>
+        <translation>Duplizieren</translation>
+    </message>
+    <message>
         <source>Unpin</source>
         <translation>Loslösen</translation>
     </message>
@@ -6358,6 +6362,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Title</source>
         <translation>Titel</translation>
+    </message>
+    <message>
+        <source>{0} (copy)</source>
+        <translation>{0} (Kopie)</translation>
     </message>
     <message>
         <source>Move to folder</source>
@@ -7459,8 +7467,16 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Art</translation>
     </message>
     <message>
-        <source>Disk</source>
-        <translation>Platte</translation>
+        <source>Parameters</source>
+        <translation>Parameter</translation>
+    </message>
+    <message>
+        <source>Quantization</source>
+        <translation>Quantisierung</translation>
+    </message>
+    <message>
+        <source>Size</source>
+        <translation>Größe</translation>
     </message>
     <message>
         <source>model</source>
@@ -7505,6 +7521,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Reading…</source>
         <translation>Wird gelesen…</translation>
+    </message>
+    <message>
+        <source>{0}, {1} bits</source>
+        <translation>{0}, {1} Bit</translation>
     </message>
     <message>
         <source>Fits</source>

@@ -16,7 +16,7 @@ from medusa_core.messages import WeightFormats
 from medusa_core.models.config import parse_config
 from medusa_core.models.family import family_registry
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.parts import block_parts
+from medusa_core.models.parts import block_parts, num_parameters
 from medusa_core.models.precision import hardware_of
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.runtime.runner.resident import ResidentRunner
@@ -110,6 +110,7 @@ def test_the_plan_knows_every_weight_to_the_byte(name: str) -> None:
     assert all(vectors)
     # A norm keeps its epsilon beside its weight.
     assert weights_bytes(config, formats) == model.nbytes + 4 * num_norms
+    assert num_parameters(config) == model.num_parameters
 
 
 def test_within_the_old_context_longrope_reads_as_transformers_does(tmp_path: Path) -> None:

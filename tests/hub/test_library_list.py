@@ -102,6 +102,15 @@ def test_kinds_are_told_apart(tmp_path: Path) -> None:
     }
 
 
+def test_the_dtype_of_most_weights_is_known(tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path / "model", SPEC)
+    weights = {name: tensor.bfloat16() for name, tensor in random_weights(SPEC).items()}
+    norms = {name: tensor.float() for name, tensor in weights.items() if "norm" in name}
+    save_file({**weights, **norms}, folder / "model.safetensors")
+    (found,) = list_installed(tmp_path / "none", [folder])
+    assert found.contents.dtype == "BF16"
+
+
 DEFECTS: list[tuple[str, Callable[[Path], object]]] = [
     ("model.safetensors is incomplete", truncate),
     ("model.safetensors is missing", lambda snap: (snap / "model.safetensors").resolve().unlink()),

@@ -6,6 +6,7 @@ Configuration and headers are read, tensors are not.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -43,7 +44,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import read_gguf
 from medusa_core.system.files.gguf_companions import is_companion, model_in_name
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.files.safetensors_header import TensorShapes, read_header
+from medusa_core.system.files.safetensors_header import TensorEntry, TensorShapes, read_header
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ class Contents:
         heads: Sizes of the heads in it; None too where they are a pickle.
         title: What a GGUF file's metadata calls the model; empty for others.
         quantization: GGUF's name of the file's mix of types, such as Q4_K_M; may be empty.
+        dtype: Of most weights of safetensors files, as the format names it, such as BF16.
     """
 
     kind: ContentsKind
@@ -87,6 +89,7 @@ class Contents:
     heads: HeadsFacts | None = None
     title: str = ""
     quantization: str = ""
+    dtype: str = ""
 
 
 def look_into(folder: Path, name: str = "") -> Contents:
@@ -178,7 +181,8 @@ def _weights(
     folder: Path, name: str, weights: str, config: dict[str, Any], problems: list[str]
 ) -> Contents:
     """A model, with heads among its tensors or beside them; or heads in a model's file."""
-    shapes = _read_shapes(folder, weights, problems)
+    entries = _read_entries(folder, weights, problems)
+    shapes = _shapes_of(entries)
     is_model = any(tensor.endswith(_EMBEDDINGS) for tensor in shapes)
     is_model = is_model and not any(tensor in shapes for tensor in _OF_DRAFTERS)
     if shapes and not is_model:
@@ -201,7 +205,8 @@ def _weights(
         if heads is None
         else ContentsKind.MERGED
     )
-    return Contents(kind, "safetensors", tuple(problems), target, heads)
+    dtype = _main_dtype(entries)
+    return Contents(kind, "safetensors", tuple(problems), target, heads, dtype=dtype)
 
 
 def _is_of_another_family(config: Mapping[str, Any]) -> bool:
@@ -213,13 +218,13 @@ def _is_of_another_family(config: Mapping[str, Any]) -> bool:
 def _heads_file(
     folder: Path, name: str, config: dict[str, Any], problems: list[str]
 ) -> HeadsFacts | None:
-    shapes = _read_shapes(folder, _heads_in(folder), problems)
+    shapes = _shapes_of(_read_entries(folder, _heads_in(folder), problems))
     return _heads(name, shapes, config, problems) if shapes else None
 
 
-def _read_shapes(folder: Path, weights: str, problems: list[str]) -> TensorShapes:
+def _read_entries(folder: Path, weights: str, problems: list[str]) -> dict[str, TensorEntry]:
     try:
-        return _shapes(folder, weights)
+        return _entries(folder, weights)
     except CheckpointError as error:
         problems.append(error.message)
         return {}
@@ -249,7 +254,19 @@ def _config(folder: Path, problems: list[str]) -> dict[str, Any]:
         return {}
 
 
-def _shapes(folder: Path, weights: str) -> dict[str, tuple[int, ...]]:
+def _shapes_of(entries: Mapping[str, TensorEntry]) -> TensorShapes:
+    return {name: entry.shape for name, entry in entries.items()}
+
+
+def _main_dtype(entries: Mapping[str, TensorEntry]) -> str:
+    """The dtype that most bytes are of; empty without tensors."""
+    sizes = Counter[str]()
+    for entry in entries.values():
+        sizes[entry.dtype] += entry.nbytes
+    return max(sizes, key=lambda dtype: sizes[dtype], default="")
+
+
+def _entries(folder: Path, weights: str) -> dict[str, TensorEntry]:
     files = [folder / weights]
     if weights == INDEX_FILE:
         files = [folder / file for file in indexed_files(folder)]
@@ -257,7 +274,7 @@ def _shapes(folder: Path, weights: str) -> dict[str, tuple[int, ...]]:
             raise CheckpointError(
                 f"{len(missing)} of {len(files)} weight files are missing, such as {missing[0]}."
             )
-    return {name: entry.shape for path in files for name, entry in read_header(path).items()}
+    return {name: entry for path in files for name, entry in read_header(path).items()}
 
 
 def _check_target(

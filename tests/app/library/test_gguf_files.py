@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 
 from app.models.library_dialog import LibraryDialog
+from app.widgets.sizes import on_disk
 from medusa_core.api import demo_model
 from medusa_core.loading.choice import (
     ModelChoice,
@@ -36,7 +37,9 @@ def test_an_imported_file_is_listed_with_its_type_and_loaded(
         await until(lambda: any(item.folder == pebble for item in tab.items))
         row = [item.folder for item in tab.rows].index(pebble)
         tab.table.selectRow(row)
-        assert tab.table.item(row, 1).text() == "model · GGUF · Q4_0"
+        shown = [tab.table.item(row, column).text() for column in range(tab.table.columnCount())]
+        assert shown[1:4] == ["model", "5.9 M", "Q4_0"]
+        assert shown[5] == on_disk(pebble.stat().st_size)
         assert "made anew as nf4" in tab.details.verdict_label.text(), "a card loses a little"
         assert [action.text() for action in tab.import_button.menu().actions()] == [
             "Folder…",
