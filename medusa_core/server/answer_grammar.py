@@ -11,7 +11,8 @@ from typing import NamedTuple
 from medusa_core.messages import THINK_TAGS, ReasoningFormat
 from medusa_core.messages.tool_calls import ToolCallFormat
 from medusa_core.models.text.schema_rules import json_rule
-from medusa_core.models.text.tool_calls.grammar import ToolCallGrammar, text_pattern
+from medusa_core.models.text.tool_calls.grammar import ToolCallGrammar
+from medusa_core.models.text.tool_calls.raw_strings import text_pattern
 from medusa_core.server.chat import ToolChoice, ToolMode
 from medusa_core.server.constraints import as_rule
 

@@ -25,6 +25,7 @@ from medusa_core.models.text.grammar_process import GrammarProcess
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
 from medusa_core.models.text.tool_calls.parser import ToolCallParser, new_call_id, triggers
 from medusa_core.models.text.tool_calls.python_calls import python_calls
+from medusa_core.models.text.tool_calls.raw_strings import string_expression
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
 from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
 from medusa_core.server.answer_reader import AnswerReader
@@ -408,6 +409,73 @@ def test_schemas_of_all_kinds_are_enforced_in_every_form(name: str) -> None:
     for bad in ({"size": -1}, {"size": "x"}, {"unit": "K", "size": 1}, {"unit": "C"}):
         assert not matches(made, call(name, json.dumps(bad))), bad
     assert not matches(made, call(name, '{"size": 1, "either": "no"}'))
+
+
+STRINGS = {
+    "type": "object",
+    "properties": {
+        "code": {"type": "string", "pattern": "^[A-Z]{2}-\\d{3}$", "maxLength": 6},
+        "part": {"type": "string", "pattern": "a.c|^x/"},
+        "short": {"type": "string", "minLength": 2, "maxLength": 4},
+        "odd": {"type": "string", "pattern": "(?!a)b"},
+        "kind": {"enum": ["new", 7, None]},
+        "one": {"const": "yes"},
+    },
+}
+STRING_TOOL = json.dumps({"name": "weather", "description": "", "parameters": STRINGS})
+VALID_STRINGS = (
+    {"code": "AB-123", "part": "-abc-", "short": "äöü", "odd": "c", "kind": "new", "one": "yes"},
+    {"code": "ZZ-000", "part": "x/2", "kind": 7},
+    {"part": "aac", "short": "ab"},
+    {"kind": None},
+)
+INVALID_STRINGS = (
+    *({"code": "AB-1234"}, {"code": "xAB-123"}, {"code": "AB-12"}, {"code": ""}),
+    *({"part": "ab"}, {"part": "-x/"}, {"short": "a"}, {"short": "abcde"}),
+    *({"kind": "old"}, {"kind": 8}, {"one": "no"}),
+)
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - UNWRITTEN.keys()))
+def test_strings_match_their_schemas_in_every_form(name: str, marked: bool) -> None:
+    marks = marks_of(name) if marked else {}
+    rules = (FORMATS[name], (STRING_TOOL,), REQUIRED, "", Thoughts.NONE, marks)
+    made = answer_grammar(AnswerRules(*rules))
+    for wanted in VALID_STRINGS:
+        text = call(name, json.dumps(wanted, ensure_ascii=False))
+        assert matches(made, text, marks), text
+        parser = ToolCallParser(FORMATS[name], [json.loads(STRING_TOOL)])
+        _, found = collected([*parser.push(text), *parser.finish()])
+        assert [json.loads(arguments) for _, arguments in found] == [wanted]
+    for bad in INVALID_STRINGS:
+        assert not matches(made, call(name, json.dumps(bad)), marks), bad
+
+
+PATTERNS = {
+    "^a|b$": (("ax", "xb"), ("xa", "bx")),
+    "^(?:a|b/c)+$": (("ab/ca",), ("ab",)),
+    "\\p{Lu}\\d": (("xÄ1",), ("xä1",)),
+    "[^\\s@]+@[^\\s@]+": (("a@b",), ("a @",)),
+    "^\\$?\\d{1,3}$": (("$12", "1"), ("1234",)),
+    "^[\\w./-]*$": (("a/b-c.d", ""), ("a b",)),
+    "^line\nend$": (("line\nend",), ("line",)),
+}
+# They mean something else in the grammar's dialect, or nothing.
+FOREIGN = ("(?=a)", "(?i)a", "a{,3}", "[[a]]", "a\\b", "(^a|b)", "\\1", "[]", "a{9999}", "(?>a)")
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns_of_schemas_are_searched_in_raw_strings(pattern: str) -> None:
+    good, bad = PATTERNS[pattern]
+    made = f"start: VALUE\nVALUE: {string_expression({'pattern': pattern}, '</p>')}\n"
+    assert [text for text in good if not matches(made, text)] == []
+    assert [text for text in (*bad, f"{good[0]}</p>") if matches(made, text)] == []
+
+
+@pytest.mark.parametrize("pattern", FOREIGN)
+def test_patterns_of_another_dialect_are_left_unchecked(pattern: str) -> None:
+    assert string_expression({"pattern": pattern}) == ""
 
 
 def test_a_schema_is_what_answers_match_that_call_nothing() -> None:

@@ -11,6 +11,7 @@ from medusa_core.messages.tool_calls import KEY, ArgumentStyle, Segment, Slot, T
 from medusa_core.models.text.schema_rules import arguments_rule, value_rule
 from medusa_core.models.text.tool_calls.arguments import resolved, types_of
 from medusa_core.models.text.tool_calls.matching import trigger_of
+from medusa_core.models.text.tool_calls.raw_strings import string_expression, text_pattern
 
 _TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 _SLOTS = {
@@ -274,34 +275,50 @@ class _Tags(_Chain):
         literal = self.grammar.literal
         is_python = self.grammar.shape.style is ArgumentStyle.PYTHON
         is_nested = KEY in self.tags.after_value and not {"array", "object"}.isdisjoint(kinds)
-        choices = schema.get("enum") if isinstance(schema, dict) else None
-        if isinstance(choices, list) and all(isinstance(one, str) for one in choices):
-            quotes = ('"', "'") if is_python else ("",)
-            texts = [quote + one + quote for one in choices for quote in quotes]
-            yield f"{rule}: ({' | '.join(map(literal, texts))}) {literal(after)}"
+        is_text = set(kinds) == {"string"}
+        texts = _scalar_texts(schema, kinds, is_python=is_python)
+        if texts:
+            written = (literal(text) or '""' for text in texts)
+            yield f"{rule}: ({' | '.join(written)}) {literal(after)}"
         elif is_python:
-            text = ["PYTHON_TEXT"] if "string" in kinds else []
-            value = [f"{rule}_json"] if set(kinds) != {"string"} else []
+            strings = _python_strings(schema) if is_text else {}
+            names = {mark: f"{rule}_{place}".upper() for place, mark in enumerate(strings)}
+            text = list(names.values()) or (["PYTHON_TEXT"] if "string" in kinds else [])
+            value = [] if is_text else [f"{rule}_json"]
             yield f"{rule}: {' | '.join((*text, *value))}"
+            for mark, name in names.items():
+                yield f"{name}: /{mark}/ {name}_TEXT /{mark}/"
+                yield f"{name}_TEXT: {strings[mark]}"
             if value:
                 yield f"{rule}_json: {_json_but_text(self.schema_of(schema), kinds)}"
         elif "string" in kinds or is_nested:
-            yield from self._text(rule, after)
+            excluded = after.strip()
+            yield from self._text(rule, after, string_expression(schema, excluded) * is_text)
         else:
             yield f"{rule}: {rule}_json {literal(after)}"
             yield f"{rule}_json: {value_rule(self.schema_of(schema))}"
 
-    def _text(self, rule: str, after: str) -> Iterator[str]:
-        """Yield the rules of any text up to a closing tag."""
+    def _text(self, rule: str, after: str, expression: str = "") -> Iterator[str]:
+        """Yield the rules of a text up to a closing tag.
+
+        Args:
+            rule: Name of the rule.
+            after: The closing tag.
+            expression: Lark expression of the text; empty for any.
+        """
         token = next((name for name in self.grammar.token_ids if name in after), "")
-        if token:
-            before, _, _ = after.partition(token)
-            end = self.grammar.literal(after[len(before) :])
-            yield f"{rule}: {rule.upper()} {end}"
-            yield f"{rule.upper()}: /(.|\\n)*/"
-            return
-        yield f"{rule}[lazy]: {rule.upper()}"
-        yield f"{rule.upper()}: /(.|\\n)*{text_pattern(after)}/"
+        # Text before the first token can't be told from the value's own: it is in one lexeme.
+        before, _, _ = after.partition(token) if token else (after, "", "")
+        end = self.grammar.literal(after[len(before) :])
+        terminal = rule.upper()
+        yield f"{rule}: {terminal} {end}" if token else f"{rule}[lazy]: {terminal}"
+        if expression:
+            yield f"{terminal}: {terminal}_TEXT{f' /{text_pattern(before)}/' if before else ''}"
+            yield f"{terminal}_TEXT: {expression}"
+        elif token:
+            yield f"{terminal}: /(.|\\n)*/"
+        else:
+            yield f"{terminal}: /(.|\\n)*{text_pattern(before)}/"
 
     def _any(self) -> Iterator[str]:
         """Yield the rules of any arguments, for a function without declared parameters."""
@@ -332,11 +349,10 @@ class _BareKeys(_Chain):
         """Yield the rules of a value of the schema, nested at most `levels` deep."""
         schema = resolved(schema, self.root)
         kinds = types_of(schema, self.root)
-        choices = schema.get("enum") if isinstance(schema, dict) else None
-        if isinstance(choices, list) and choices:
+        if choices := _choices(schema):
             yield f"{rule}: {' | '.join(map(self._constant, choices))}"
         elif kinds == {"string"}:
-            yield f"{rule}: quoted"
+            yield from self._string(rule, schema)
         elif kinds == {"object"} and isinstance(schema.get("properties"), dict) and levels:
             yield from self._object(rule, schema, levels)
         elif kinds == {"array"} and schema.get("items") and levels:
@@ -350,6 +366,20 @@ class _BareKeys(_Chain):
             names = [name for kind, name in shown.items() if not kinds or kind in kinds]
             scalars = not kinds or not kinds <= shown.keys()
             yield f"{rule}: {' | '.join((*names, *(['bare_scalar'] if scalars else [])))}"
+
+    def _string(self, rule: str, schema: Any) -> Iterator[str]:
+        quote, terminal = self.tags.quote, rule.upper()
+        expression, mark = string_expression(schema, quote), self.grammar.literal(self.tags.quote)
+        if not expression:
+            yield f"{rule}: quoted"
+        elif quote in self.grammar.token_ids:
+            yield f"{rule}: {mark} {terminal} {mark}"
+            yield f"{terminal}: {expression}"
+        else:
+            yield f"{rule}: {mark} {rule}_end"
+            yield f"{rule}_end[lazy]: {terminal}"
+            yield f"{terminal}: {terminal}_TEXT /{text_pattern(quote)}/"
+            yield f"{terminal}_TEXT: {expression}"
 
     def _object(self, rule: str, schema: Mapping[str, Any], levels: int) -> Iterator[str]:
         # The one template of this form that is known writes keys in order of the alphabet.
@@ -406,6 +436,38 @@ def _required(schema: Mapping[str, Any]) -> Sequence[str]:
     return names if isinstance(names, list) else ()
 
 
-def text_pattern(text: str) -> str:
-    """Return a Lark regular expression that matches exactly a text."""
-    return re.escape(text).replace("/", r"\/").replace("\\\n", r"\n")
+def _choices(schema: Any) -> list[Any]:
+    """Return the values that `enum` or `const` lists; empty if there are none."""
+    if not isinstance(schema, dict):
+        return []
+    values = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    return values if isinstance(values, list) else []
+
+
+def _python_strings(schema: Any) -> dict[str, str]:
+    """Return a restricted string's Lark expression for each quotation mark; empty for any."""
+    found = {mark: string_expression(schema, quote=mark) for mark in ('"', "'")}
+    return {mark: expression for mark, expression in found.items() if expression}
+
+
+def _scalar_texts(schema: Any, kinds: Sequence[str], *, is_python: bool) -> list[str]:
+    """Return what may be written for a value of `enum` or `const`; empty if it is something else.
+
+    Args:
+        schema: Schema of the value.
+        kinds: Types of the values that count.
+        is_python: Whether strings have quotation marks.
+    """
+    values = _choices(schema)
+    if any(isinstance(one, list | dict) for one in values):
+        return []
+    texts: list[str] = []
+    for value in values:
+        written = json.dumps(value, ensure_ascii=False)
+        is_text = isinstance(value, str)
+        if (is_text and "string" not in kinds) or (not is_text and kinds == ["string"]):
+            continue  # it has other tags
+        texts.append(value if is_text and not is_python else written)
+        if is_text and is_python and written == f'"{value}"' and "'" not in value:
+            texts.append(f"'{value}'")
+    return texts
