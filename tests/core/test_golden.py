@@ -1,16 +1,18 @@
 """Every family computes the logits and hidden states of `tests/reference/golden`."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from medusa_core.models.checkpoints.gguf_names import ARCHITECTURES
 from medusa_core.models.family import family_registry
 from medusa_core.system.native.binding import library_suffix, system_name
 from medusa_core.system.resources import native_dir
 from tests.reference import golden
-from tests.reference.golden import RECORD, Variant
+from tests.reference.golden import RECORD, Passes, Variant
 
 VARIANTS = [variant for family in golden.families() for variant in golden.variants_of(family)]
 MEANT = f"If this change means to compute that, `{RECORD} --overwrite FAMILY` records it."
@@ -75,5 +77,47 @@ def test_the_compiled_step_computes_the_same_bits_as_it_did(
             found = passes.digests
             differing = [name for name in wanted if found.get(name) != wanted[name]]
             assert not differing, (
-                f"{variant} in {weight_format}: other bits in {differing}. {MEANT}"
+                f"{variant} in {weight_format}: other bits in {differing}. From float64 it is "
+                f"{distance(passes, variant):.1g} of the largest logit. {MEANT}"
             )
+
+
+def distance(passes: Passes, variant: Variant) -> float:
+    """How far projections are from those in float64: tells an error from another rounding."""
+    exact = golden.recorded_projections(variant.family)[variant.name]
+    found = passes.projections
+    return max(float(golden.relative_errors(found[name], exact[name]).max()) for name in exact)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", golden.families())
+def test_no_tensor_can_be_read_otherwise_unnoticed(family: str, tmp_path: Path) -> None:
+    variant = max(golden.variants_of(family), key=lambda one: len(one.tensors))
+    recorded = golden.recorded_projections(family)[variant.name]
+    file = variant.write(tmp_path / "model") / "model.safetensors"
+    tensors = load_file(file)
+    noticed = set()
+    for name, spec in variant.tensors.items():
+        save_file(tensors | {name: golden.weights_of(f"another {name}", spec)}, file)
+        if golden.differences(golden.exact_passes(file.parent).projections, recorded):
+            noticed.add(name)
+    # A router may choose an expert for no row; others of its layer are read alike.
+    parts = {of_any_expert(name) for name in noticed}
+    unnoticed = {name for name in variant.tensors if of_any_expert(name) not in parts}
+    assert unnoticed == unused(variant)
+
+
+def of_any_expert(name: str) -> str:
+    return re.sub(r"\.experts\.\d+\.", ".experts.*.", name)
+
+
+def unused(variant: Variant) -> set[str]:
+    """Tensors that a checkpoint has, and no pass reads: keys and values of another layer serve."""
+    readers = variant.config.get("num_kv_shared_layers", 0)
+    count = variant.config["num_hidden_layers"] if readers else 0
+    names = {
+        f"model.layers.{layer}.self_attn.{name}.weight"
+        for layer in range(count - readers, count)
+        for name in ("k_proj", "v_proj", "k_norm")
+    }
+    return names & variant.tensors.keys()

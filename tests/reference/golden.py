@@ -175,7 +175,7 @@ class Passes:
 
     @property
     def projections(self) -> dict[str, np.ndarray]:
-        """By pass, few numbers of each row that change with any of it, over the largest ones."""
+        """By pass, few numbers of each row that change with any of it; the largest ones last."""
         found = {}
         for name, states in self.states.items():
             logits = self.logits[name].double().numpy()
@@ -187,8 +187,8 @@ class Passes:
 
 
 def _projected(rows: np.ndarray, count: int) -> np.ndarray:
-    largest = np.abs(rows).max()
-    return (rows @ _signs(rows.shape[1], count)) / largest
+    projected = rows @ _signs(rows.shape[1], count)
+    return np.concatenate([projected, np.full((1, count), np.abs(rows).max())])
 
 
 @functools.cache
@@ -283,13 +283,18 @@ def differences(
         if numbers.shape != wanted[name].shape:
             lines.append(f"{name}: shape {numbers.shape} instead of {wanted[name].shape}")
             continue
-        errors = np.abs(numbers - wanted[name])
+        errors = relative_errors(numbers, wanted[name])
         if not errors.max() <= tolerance:  # also for NaN
             row, column = np.unravel_index(np.argmax(errors), errors.shape)
             part = (column - _LOGIT_COLUMNS) // _STATE_COLUMNS
             of = "logits" if part < 0 else f"hidden states {part}"
             lines.append(f"{name}: {of} of row {row} by {errors.max():.2g} of the largest")
     return lines
+
+
+def relative_errors(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Differences of projections, as parts of the largest number that was projected."""
+    return np.abs(found - wanted) / wanted[-1]
 
 
 def families() -> list[str]:
