@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -33,9 +34,10 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["MEDUSA_TEST_SHARED"], ignore_errors=True)
 
 # First of all: from here on HOME is a temporary folder.
-pytest_plugins = ["tests.isolated_home"]
+pytest_plugins = ["tests.support.isolated_home", "tests.support.engine.fixtures"]
 
 SEED = 20_261_120
+TESTS = Path(__file__).resolve().parent
 OUR_LOGGERS = ("app", "medusa_core")
 THREAD_GRACE_S = 60.0
 MISSING = "real model missing: "  # as tests say it that are skipped for that
@@ -49,7 +51,7 @@ def pytest_report_header() -> list[str]:
     """What this machine's CPU can do, and which compiled libraries are tested on it."""
     import torch  # only once the environment says what it may use
 
-    from tests.core.natives import instructions, libraries
+    from tests.support.models.natives import instructions, libraries
 
     runs = ", ".join(path.stem for path in libraries()) or "none"
     forced = f" (MEDUSA_TEST_CPU={TEST_CPU})" if TEST_CPU else ""
@@ -95,7 +97,7 @@ def fixed_seeds() -> None:
 @pytest.fixture(autouse=True, scope="session")
 def random_targets_are_trusted() -> Iterator[None]:
     """Their chat template needs no process of its own; see `trusted_template`."""
-    tiny = sys.modules.get("tests.core.tiny")
+    tiny = sys.modules.get("tests.support.models.tiny")
     with nullcontext() if tiny is None else tiny.trusted_template():
         yield
 
@@ -154,8 +156,54 @@ def no_dangling_threads() -> Iterator[None]:
         pytest.fail(f"threads were left running: {names}", pytrace=False)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which tests were skipped because a real model isn't here."""
+LANES = {
+    "placement": "policies of batches and clusters",
+    "card": "the imagined card",
+    "gpu": "a CUDA device",
+    "real_models": "real models",
+    "recipe": "the demo model's recipe",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--lane`."""
+    parser.addoption(
+        "--lane",
+        action="append",
+        default=[],
+        choices=[*LANES, "all"],
+        help="also run a lane that the daily run leaves out; may be repeated",
+    )
+
+
+def lane_of(path: Path) -> str | None:
+    """Name of the lane that a file or folder below `tests` belongs to; None for none."""
+    parts = path.relative_to(TESTS).parts if path.is_relative_to(TESTS) else ()
+    if parts[:1] == ("gpu",):
+        return "gpu"
+    return parts[1] if parts[:1] == ("lanes",) and len(parts) > 1 else None
+
+
+def skipped_lanes(config: pytest.Config) -> dict[str, str]:
+    """Lanes that this run leaves out, with what they test; a lane named by its path is run."""
+    named = {lane_of(Path(arg.split("::")[0]).resolve()) for arg in config.args}
+    asked = {*config.getoption("lane"), *named}
+    return {} if "all" in asked else {k: v for k, v in LANES.items() if k not in asked}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out lanes that nobody asked for."""
+    return True if lane_of(collection_path) in skipped_lanes(config) else None
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say which lanes were left out, which real models are missing, and which ties there were."""
+    whole = any(Path(arg).resolve() == TESTS for arg in config.args)
+    for lane, content in skipped_lanes(config).items() if whole else ():
+        terminalreporter.write_line(f"left out: {content} (run with --lane {lane})")
+    tell_ties(terminalreporter)
     reported = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
     missing = sorted(
         {line.partition(MISSING)[2].strip("')\n ") for line in reported if MISSING in line}
@@ -164,3 +212,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"{MISSING}{', '.join(missing)} (python -m tests.tools.real_models fetches)"
         )
+
+
+def tell_ties(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the differences of the run that rounding explains, also when all tests passed."""
+    reports = [report for some in terminalreporter.stats.values() for report in some]
+    calls = [report for report in reports if getattr(report, "when", "") == "call"]
+    reported = [pair for report in calls for pair in report.user_properties]
+    lines = [line for name, line in reported if name == "tie"]
+    if lines:
+        terminalreporter.write_sep("-", f"differences at ties: {len(lines)}")
+        for line in lines:
+            terminalreporter.write_line(line)

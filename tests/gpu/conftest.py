@@ -3,10 +3,6 @@
 import pytest
 import torch
 
-from tests.core.conftest import folders, load, report_ties
-
-__all__ = ["folders", "load", "report_ties"]
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything in this folder needs a CUDA device."""

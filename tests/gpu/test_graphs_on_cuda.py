@@ -9,8 +9,9 @@ from medusa_core.messages import GenerateSettings
 from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.system import cuda as card
-from tests.core.conftest import TARGET_NAMES, LoadTarget
-from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
+from tests.support.engine.fixtures import LoadTarget
+from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
+from tests.support.models.targets import TARGET_NAMES
 
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 

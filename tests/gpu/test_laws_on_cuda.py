@@ -24,10 +24,10 @@ from medusa_core.speculation.rules.rule import (
     RuleSpec,
     rule_registry,
 )
-from tests.core import faults
-from tests.core.conftest import TARGET_NAMES, LoadTarget
-from tests.core.fakes import oracle_spec
-from tests.core.laws import (
+from tests.support.engine import faults
+from tests.support.engine.fakes import oracle_spec
+from tests.support.engine.fixtures import LoadTarget
+from tests.support.engine.laws import (
     Tie,
     check_cache,
     check_same_but_for_ties,
@@ -38,6 +38,7 @@ from tests.core.laws import (
     plainly,
     user_says,
 )
+from tests.support.models.targets import TARGET_NAMES
 
 DEVICE = "cuda"
 DTYPES = ("float64", "float32", "bfloat16", "float16")
@@ -158,7 +159,7 @@ def test_a_device_that_is_not_there_fails_in_words_and_the_engine_lives_on(
     folders: dict[str, tuple[Path, Path]],
 ) -> None:
     # It needs all of the program's libraries; the other tests run beside torch alone.
-    from tests.core.engine_harness import EngineHarness
+    from tests.support.engine.harness import EngineHarness
 
     harness = EngineHarness()
     try:

@@ -8,10 +8,10 @@ import torch
 from medusa_core.heads.mtp import MtpHead
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
-from tests.core.laws import check_same_tokens, decode, plainly, user_says
-from tests.core.mtp_peers import MTP_PEERS, write_mtp_peer
-from tests.core.test_mtp_families import drafts_of
-from tests.core.test_qwen3_5 import dense
+from tests.support.engine.laws import check_same_tokens, decode, plainly, user_says
+from tests.support.models.mtp_peers import MTP_PEERS, write_mtp_peer
+from tests.unit.heads.test_mtp_families import drafts_of
+from tests.unit.models.families.test_qwen3_5 import dense
 
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 

@@ -14,9 +14,9 @@ from medusa_core.models.quant.format import (
     QuantSpec,
     quant_registry,
 )
-from tests.core.fakes import oracle_spec
-from tests.core.laws import check_cache, check_sources, decode, plainly, user_says
-from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
+from tests.support.engine.fakes import oracle_spec
+from tests.support.engine.laws import check_cache, check_sources, decode, plainly, user_says
+from tests.support.models.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
 
 DEVICE = "cuda"
 WIDE = TinySpec(hidden_size=256, intermediate_size=512, num_layers=2, seed=51)

@@ -8,7 +8,7 @@ import torch
 
 from medusa_core.loading.load import load_target
 from medusa_core.messages import Shares, Tier
-from tests.core.rows_on_card import (
+from tests.support.engine.rows_on_card import (
     ROWS_BELOW,
     Expected,
     answers,

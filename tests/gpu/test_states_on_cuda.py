@@ -14,8 +14,8 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.speculation.rules.rule import RuleSpec, rule_registry
-from tests.core.fakes import oracle_spec
-from tests.core.laws import (
+from tests.support.engine.fakes import oracle_spec
+from tests.support.engine.laws import (
     check_cache,
     check_same_tokens,
     check_sources,
@@ -24,7 +24,7 @@ from tests.core.laws import (
     plainly,
     user_says,
 )
-from tests.core.peer_files import write_peer
+from tests.support.models.peer_files import write_peer
 
 NAMES = ("qwen 3.5", "lfm 2", "granite 4 hybrid", "gemma 4 E2B")
 WITH_STATES = NAMES[:3]

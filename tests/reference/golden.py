@@ -37,8 +37,8 @@ from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.runner import PlacedTree, Runner
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.system.native.binding import instruction_sets, native_library
-from tests.core.gguf_converter import convert
-from tests.core.tiny import write_text_files
+from tests.support.models.gguf_converter import convert
+from tests.support.models.tiny import write_text_files
 
 FOLDER = Path(__file__).parent / "golden"
 BITS_FOLDER = FOLDER / "bits"

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.server.served import Served
+from tests.support.server.served import Served
 from tests.tools import llama_cpp_files, real_models
 
 FILES = ("chat_completion", "compat_anthropic", "compat_oai_responses", "template", "tokenize")

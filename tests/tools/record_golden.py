@@ -1,7 +1,7 @@
 """Records what is missing of `tests/reference/golden`: `python -m tests.tools.record_golden`.
 
-Run it after registering a family, after adding a model to `tests.core.peers.CONFIGS`, or on a
-machine whose CPU has an instruction set that none had before. What was recorded stays, unless
+Run it after registering a family, after adding a model to `tests.support.models.peers.CONFIGS`, or
+on a machine whose CPU has an instruction set that none had before. What was recorded stays, unless
 `--overwrite` names the families that a change means to compute otherwise.
 """
 
@@ -21,15 +21,16 @@ from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from medusa_core.models.family import family_registry
-from tests.core.tiny import trusted_template
 from tests.reference import golden
 from tests.reference.golden import TensorSpec, Variant
+from tests.support.models.tiny import trusted_template
 
 
 def describe_variants() -> Iterator[Variant]:
     """A model of every configuration that is compared with transformers."""
-    from tests.core import peers, test_gguf_families
-    from tests.core.test_native_families import wide_config
+    from tests.support.models import peers
+    from tests.unit.models.families import test_gguf_families
+    from tests.unit.runtime.runner.test_native_families import wide_config
 
     for name in peers.CONFIGS:
         yield _described(name, peers.make_peer(name, wide_config(name)))
@@ -120,7 +121,9 @@ def record(overwritten: Sequence[str], report: Callable[[str], object]) -> None:
     for variant in describe_variants():
         found.setdefault(variant.family, []).append(variant)
     if without := sorted(set(family_registry().names) - found.keys()):
-        raise SystemExit(f"Add a model of {', '.join(without)} to CONFIGS of tests/core/peers.py.")
+        raise SystemExit(
+            f"Add a model of {', '.join(without)} to CONFIGS of tests/support/models/peers.py."
+        )
     golden.FOLDER.mkdir(exist_ok=True)
     recorded = golden.families()
     again: set[str] = set()  # by their names

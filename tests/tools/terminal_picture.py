@@ -19,7 +19,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QImage,
 
 from app.theme.fonts import CODE_FAMILY, load_fonts
 from medusa_core.system.resources import resources_dir
-from tests.terminal.typing_at import READY, Typist
+from tests.support.terminal.typing_at import READY, Typist
 
 LINES, COLUMNS = 40, 88
 LOAD_S = 600.0

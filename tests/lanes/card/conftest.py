@@ -1,0 +1,18 @@
+"""The guard that imagined cards need, once for all tests, and targets to put on them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.card.guard import find_compiler, register_guard
+
+Folders = dict[str, tuple[Path, Path]]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def guard(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Without it torch refuses tensors on a card that it wasn't built for."""
+    compiler = find_compiler()
+    if compiler is None:
+        pytest.skip("The imagined card needs a C++ compiler: apt-get install g++.")
+    register_guard(tmp_path_factory.mktemp("guard"), compiler)

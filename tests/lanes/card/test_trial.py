@@ -1,0 +1,49 @@
+"""A card is tried with one product before a model is loaded."""
+
+from unittest.mock import patch
+
+import pytest
+import torch
+
+from app.chat.header import describe
+from medusa_core.errors import RequestError
+from medusa_core.loading.state import (
+    ModelStatus,
+    Phase,
+)
+from medusa_core.messages import LoadModel, ModelLoaded
+from medusa_core.models.precision import settle_device
+from medusa_core.system import cuda as card
+from tests.lanes.card.conftest import Folders
+from tests.lanes.card.test_sessions import EngineOnCard
+from tests.support.card.card import imagined_card
+
+
+def no_kernel(device: torch.device) -> None:
+    raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
+
+
+def full(device: torch.device) -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory.")
+
+
+def test_a_card_that_can_compute_is_taken() -> None:
+    with imagined_card((6, 1)):
+        assert settle_device("").device.type == "cuda"
+        assert settle_device("", full).device.type == "cuda"  # the plan says what is missing
+
+
+def test_a_card_without_kernels_is_refused_by_name_where_it_was_asked_for() -> None:
+    with imagined_card((6, 1)), pytest.raises(RequestError, match=r"no kernels.*6\.1") as refused:
+        settle_device("cuda", no_kernel)
+    assert "Choose the device cpu" in refused.value.hint
+
+
+def test_where_nobody_asked_the_cpu_takes_over_and_the_window_says_why(folders: Folders) -> None:
+    with imagined_card((6, 1)), patch.object(card, "multiply", no_kernel):
+        engine = EngineOnCard()
+        *_, loaded = engine.ask(LoadModel("", "load", *folders["grouped"]))
+    assert isinstance(loaded, ModelLoaded)
+    assert loaded.device == "cpu"
+    assert "no kernels for it (compute capability 6.1)" in loaded.device_note
+    assert "the card can't be used" in describe(ModelStatus(Phase.READY, loaded=loaded))

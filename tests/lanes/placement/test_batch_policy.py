@@ -1,0 +1,295 @@
+"""`medusa batch` carries a policy out: a file's, or the best one that has room."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medusa_core.__main__ import main
+from medusa_core.errors import PlanError, RequestError, TierError
+from medusa_core.loading.load import load_target
+from medusa_core.memory.budget import GIB, Budget
+from medusa_core.memory.policy import question
+from medusa_core.memory.policy.found import BatchForecast
+from medusa_core.memory.policy.here import PolicyRequest
+from medusa_core.memory.policy.machine import MachineRates
+from medusa_core.memory.policy.planned import plan_policy, tiers_of
+from medusa_core.memory.policy.reached import corrections, off_by_much, part_rates
+from medusa_core.memory.tiers import Below
+from medusa_core.messages import (
+    BlockBytes,
+    Fit,
+    HeadsShape,
+    LoadOptions,
+    Policy,
+    Shares,
+    Tier,
+    WeightFormats,
+)
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.format import Hardware
+from medusa_core.runtime.kv.offloaded.row_file import RowFile
+from medusa_core.runtime.kv.size import ring_bytes, tail_bytes, whole_rows
+from medusa_core.runtime.runner.traffic import Traffic
+from medusa_core.system.files import record_json
+from medusa_core.system.jobs.batch.progress import read_progress
+from tests.lanes.placement.test_policy import MACHINE, shape_config
+from tests.support.models.targets import Folders
+from tests.unit.engine.batch.test_batch import LINES, rows_of, write
+
+HARDWARE = Hardware("cpu", packs=("float32", "bfloat16"), compiles=True)
+ON_DISK = Shares(0.0, 0.0, 1.0)
+HALF_ON_DISK = Shares(0.5, 0.0, 0.5)
+
+
+@pytest.fixture
+def known_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates of this machine that nobody has to measure."""
+
+    def machine_for(
+        request: PolicyRequest, budget: Budget, below: Below, _: object
+    ) -> MachineRates:
+        device = budget.total_bytes - budget.other_bytes - budget.runtime_bytes
+        return replace(
+            MACHINE, device_bytes=device, memory_bytes=0, disk_bytes=GIB * below.has_disk
+        )
+
+    monkeypatch.setattr(question, "machine_for", machine_for)
+
+
+def batch(folders: Folders, prompts: Path, out: Path, *more: str) -> list[str]:
+    """Of a model whose layers gain by coming from below: there are more than buffers."""
+    model, _ = folders["streamed"]
+    how = ["--model", str(model), "--heads", "none", "--threads", "1"]
+    files = ["--prompts", str(prompts), "--out", str(out)]
+    dtype = [] if "--dtype" in more else ["--dtype", "float64"]
+    return ["batch", *files, *how, *dtype, "--max-new-tokens", "24", *more]
+
+
+def texts(path: Path) -> dict[Any, str]:
+    return {name: row["text"] for name, row in rows_of(path).items()}
+
+
+def policy_file(path: Path, policy: Policy) -> str:
+    path.write_text(json.dumps(record_json.as_json(policy)), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.usefixtures("known_rates")
+@pytest.mark.parametrize(
+    ("dtype", "given"),
+    [
+        ("float64", None),
+        ("float64", Policy(ON_DISK, batch=4, prompt_rows=32)),
+        ("float64", Policy(ON_DISK, ON_DISK, batch=3, num_batches=2, prompt_rows=48)),
+        # The compiled step.
+        ("float32", Policy(ON_DISK, ON_DISK, batch=2, num_batches=4, prompt_rows=64)),
+        ("float32", Policy(Shares(), HALF_ON_DISK, ON_DISK, batch=4, num_batches=2)),
+    ],
+)
+def test_texts_under_a_policy_are_those_of_the_whole_model(
+    dtype: str,
+    given: Policy | None,
+    folders: Folders,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    prompts = write(tmp_path / "in.jsonl", LINES)
+    assert main(batch(folders, prompts, tmp_path / "whole.jsonl", "--dtype", dtype)) == 0
+    progress = tmp_path / "progress.json"
+    how = ["--tier-disk", str(tmp_path / "tiers"), "--progress", str(progress), "--dtype", dtype]
+    if given is not None:
+        how += ["--policy", policy_file(tmp_path / "policy.json", given)]
+    else:
+        how += ["--memory-gib", "0.0032"]
+    capsys.readouterr()
+    assert main(batch(folders, prompts, tmp_path / "out.jsonl", *how)) == 0
+    assert texts(tmp_path / "out.jsonl") == texts(tmp_path / "whole.jsonl")
+    printed = capsys.readouterr().out
+    assert "forecast" in printed
+    told = read_progress(progress)
+    assert told is not None
+    assert told.policy is not None
+    assert given in (None, told.policy)
+    assert told.policy.weights.disk or told.policy.cache.disk
+    assert told.forecast_tokens_per_s
+    names = {part.name for part in told.parts if part.reached is not None}
+    below = {"weights read"} if told.policy.weights.disk else set()
+    below |= {"cached rows read", "cached rows written"} if told.policy.cache.disk else set()
+    assert names == {"computed", "waited"} | below
+
+
+@pytest.mark.usefixtures("known_rates")
+@pytest.mark.parametrize(("failing", "at"), [("read", 300), ("write", 60)])
+def test_a_disk_that_fails_in_mid_block_marks_no_line_and_the_same_command_goes_on(
+    failing: str, at: int, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = write(tmp_path / "in.jsonl", LINES)
+    assert main(batch(folders, prompts, tmp_path / "whole.jsonl")) == 0
+    policy = Policy(ON_DISK, ON_DISK, batch=2, num_batches=2, prompt_rows=32)
+    how = ["--tier-disk", str(tmp_path / "tiers")]
+    how += ["--policy", policy_file(tmp_path / "policy.json", policy)]
+    out, works, count = tmp_path / "out.jsonl", getattr(RowFile, failing), 0
+
+    def fails_later(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == at:
+            raise TierError("The disk is full.", "Make room.")
+        return works(*args)
+
+    with monkeypatch.context() as failed:
+        failed.setattr(RowFile, failing, fails_later)
+        assert main(batch(folders, prompts, out, *how)) == 1
+    assert all(row["error"] is None for row in rows_of(out).values())
+    assert len(rows_of(out)) < len(LINES)
+    assert main(batch(folders, prompts, out, *how)) == 0
+    assert texts(out) == texts(tmp_path / "whole.jsonl")
+
+
+@pytest.mark.usefixtures("known_rates")
+def test_what_has_room_needs_no_policy(
+    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = write(tmp_path / "in.jsonl", LINES[:2])
+    how = ["--tier-disk", str(tmp_path / "tiers"), "--memory-gib", "1"]
+    assert main(batch(folders, prompts, tmp_path / "out.jsonl", *how)) == 0
+    assert "forecast" not in capsys.readouterr().out
+    assert not (tmp_path / "tiers").exists()
+
+
+@pytest.mark.usefixtures("known_rates")
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--memory-gib", "0.00001", "--tier-disk", "TIERS"], "no room"),
+        (["--policy", "POLICY"], "--tier-disk"),
+        (["--policy", "POLICY", "--tier-disk", "TIERS", "--memory-gib", "0.0001"], "more than"),
+        (["--policy", "MEMORY", "--tier-disk", "TIERS"], "memory is the device here"),
+        (["--policy", "missing.json"], "holds no policy"),
+        (["--policy", os.devnull], "holds no policy"),
+        (["--memory-gib", "nan", "--tier-disk", "TIERS"], "nan GiB"),
+        (["--policy", "POLICY", "--together", "4"], "--together"),
+    ],
+)
+def test_a_policy_without_room_is_told(
+    more: Sequence[str],
+    told: str,
+    folders: Folders,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    prompts = write(tmp_path / "in.jsonl", LINES[:2])
+    file = policy_file(tmp_path / "policy.json", Policy(ON_DISK, batch=2))
+    in_memory = policy_file(tmp_path / "memory.json", Policy(Shares(0.0, 1.0, 0.0)))
+    named = {"POLICY": file, "MEMORY": in_memory, "TIERS": str(tmp_path / "tiers")}
+    how = [named.get(word, word) for word in more]
+    assert main(batch(folders, prompts, tmp_path / "out.jsonl", *how)) == 1
+    assert told in capsys.readouterr().err
+
+
+def planned(policy: Policy, gib: float, config: ModelConfig | None = None) -> Any:
+    config = config or shape_config("vicuna-7b")
+    formats = settle_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
+    budget = Budget("a small device", HARDWARE, round(gib * GIB), 0, 0, is_live=True)
+    return plan_policy(config, HeadsShape(), formats, budget, policy, 576, sessions=32)
+
+
+def test_a_plan_places_whole_layers_and_counts_what_is_brought() -> None:
+    policy = Policy(Shares(1 / 16, 0, 15 / 16), ON_DISK, batch=4, num_batches=8, prompt_rows=512)
+    plan = planned(policy, 2.5)
+    placement = plan.placement
+    assert placement.states is Tier.DEVICE
+    assert planned(replace(policy, activations=ON_DISK), 2.5).placement.states is Tier.DISK
+    assert plan.fit is not Fit.NO
+    assert len(placement.layers(Tier.DEVICE)) == 2
+    assert placement.cached_layers(Tier.DISK) == tuple(range(32))
+    assert (placement.batch, placement.pass_rows, placement.tree_rows) == (4, 512, 1)
+    config = shape_config("vicuna-7b")
+    ring = ring_bytes(config, 2, "", range(32), 4, whole_rows(576))
+    assert plan.kv_bytes == ring + tail_bytes(config, 2, "", range(32), 32, 1)
+    assert placement.buffer_bytes > ring
+    # What lies below takes nothing of the device: a cache here takes what it takes.
+    here = planned(replace(policy, cache=Shares()), 64).kv_bytes
+    half = planned(replace(policy, cache=Shares(0.5, 0, 0.5)), 64)
+    assert len(half.placement.cached_layers(Tier.DISK)) == 16
+    assert half.kv_bytes == here // 2 + ring + tail_bytes(config, 2, "", range(16), 32, 1)
+
+
+def test_fewer_rows_are_computed_at_once_where_there_is_little_room() -> None:
+    policy = Policy(ON_DISK, ON_DISK, batch=1, num_batches=32)
+    roomy, tight = planned(policy, 4), planned(policy, 1)
+    assert roomy.fit is not Fit.NO
+    assert tight.fit is not Fit.NO
+    assert tight.placement.prompt_rows < roomy.placement.prompt_rows
+    assert planned(policy, 0.5).fit is Fit.NO
+
+
+def test_layers_of_a_tier_are_spread_among_the_others() -> None:
+    tiers = tiers_of(Shares(0.25, 0.25, 0.5), 16)
+    assert [tiers.count(tier) for tier in Tier] == [4, 4, 8]
+    for start in range(0, 16, 8):
+        part = tiers[start : start + 8]
+        assert [part.count(tier) for tier in Tier] == [2, 2, 4]
+
+
+def test_an_adapter_takes_no_policy_with_layers_below(folders: Folders, tmp_path: Path) -> None:
+    options = LoadOptions(tier_disk=tmp_path, cluster="localhost:1", policy=Policy(ON_DISK))
+    with pytest.raises(RequestError, match="adapter or a cluster"):
+        load_target(*folders["streamed"], options)
+
+
+def test_a_policy_that_has_no_room_says_how_much_it_lacks(folders: Folders, tmp_path: Path) -> None:
+    options = LoadOptions("float64", tier_disk=tmp_path, memory_gib=1e-4, policy=Policy(ON_DISK))
+    with pytest.raises(PlanError, match="more than") as refused:
+        load_target(*folders["streamed"], options)
+    assert refused.value.data["missing_bytes"] > 0
+
+
+FORECAST = BatchForecast(
+    prefill_s=1.0,
+    step_s=1.0,
+    tokens_per_s=10.0,
+    rates={"weights read": 1e9, "cached rows read": 5e8, "computed": 0.01, "waited": 0.5},
+    binds=("reading from disk",),
+    sizes=BlockBytes(),
+)
+
+
+def test_parts_that_are_off_by_more_than_a_quarter_are_corrected() -> None:
+    traffic = Traffic(
+        weights_bytes=10_000_000_000,
+        weights_s=9.0,
+        rows_read_bytes=4_000_000_000,
+        rows_read_s=16.0,
+        computed_s=20.0,
+        waited_s=30.0,
+        num_passes=10,
+        num_layers=1000,
+    )
+    parts = {part.name: part for part in part_rates(FORECAST, traffic)}
+    assert parts["weights read"].reached == pytest.approx(10 / 9)
+    assert parts["cached rows read"].forecast == pytest.approx(0.5)
+    assert parts["computed"].reached == pytest.approx(20)
+    assert parts["waited"].reached == pytest.approx(3)
+    assert [name for name, part in parts.items() if part.binds] == [
+        "weights read",
+        "cached rows read",
+    ]
+    off = off_by_much(tuple(parts.values()), traffic)
+    assert off == ("cached rows read", "computed")
+    found = corrections(tuple(parts.values()), off, Policy(ON_DISK, ON_DISK))
+    assert found == pytest.approx({"layer_s": 2.0, "each": 2.0})
+    alone = corrections(tuple(parts.values()), off, Policy(cache=ON_DISK))
+    assert alone == pytest.approx({"layer_s": 2.0, "read": 0.5})
+    # What took little of the time decides nothing.
+    little = replace(traffic, rows_read_s=4.0)
+    assert off_by_much(part_rates(FORECAST, little), little) == ("computed",)
+    # Too little was done to judge by.
+    few = replace(traffic, num_passes=2)
+    assert off_by_much(part_rates(FORECAST, few), few) == ()

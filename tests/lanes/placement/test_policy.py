@@ -1,0 +1,599 @@
+"""The policy's search against brute force, and what it says of machines whose answer is plain."""
+
+import itertools
+import json
+import math
+import random
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from medusa_core.__main__ import main
+from medusa_core.cli.plan import shape_config
+from medusa_core.errors import RequestError
+from medusa_core.memory import bandwidth
+from medusa_core.memory.budget import Budget
+from medusa_core.memory.policy import here, measure
+from medusa_core.memory.policy.found import FoundPolicy
+from medusa_core.memory.policy.here import (
+    DISK,
+    MEASURED,
+    PolicyRequest,
+    Rates,
+    keep_reached,
+    machine_for,
+    work_of,
+)
+from medusa_core.memory.policy.machine import (
+    MachineRates,
+    seconds_at,
+)
+from medusa_core.memory.policy.measure import Paces, paces_beside
+from medusa_core.memory.policy.policy_file import found_as_json, read_policy
+from medusa_core.memory.policy.rules import Rules, check_policy, rules_of
+from medusa_core.memory.policy.search import (
+    blocks,
+    expected,
+    search,
+    solve,
+)
+from medusa_core.memory.policy.work import (
+    BatchBlock,
+    BatchWork,
+)
+from medusa_core.memory.tiers import Below
+from medusa_core.messages import Policy, Shares, Tier, WeightFormats
+from medusa_core.models.precision import hardware_of, precision_of
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.format import Hardware
+from medusa_core.runtime.kv.size import row_bytes, staging_bytes
+from medusa_core.system.files.measurement_files import MeasurementFiles
+from tests.support.models.peer_files import write_peer
+
+GIB = 1 << 30
+SMALL = {
+    "num_layers": 2,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "vocab_size": 256,
+    "num_heads": 4,
+    "num_kv_heads": 2,
+    "head_dim": 16,
+}
+WORK = BatchWork(
+    num_layers=32,
+    layer_bytes=114 << 20,
+    piece_bytes=114 << 20,
+    fixed_bytes=300 << 20,
+    row_bytes=16384,
+    slots=(208,),
+    most_slots=256,
+    state_bytes=16384,
+    scratch_bytes=10 << 20,
+    scratch_row_bytes=200_000,
+    scored_row_bytes=256_000,
+    num_prompts=48,
+    prompt_tokens=128,
+    new_tokens=64,
+    rows_at_once=(256, 64),
+)
+MACHINE = MachineRates(
+    device_bytes=8 * GIB,
+    memory_bytes=32 * GIB,
+    disk_bytes=400 * GIB,
+    to_device=12e9,
+    from_device=12e9,
+    from_disk=2e9,
+    read_s=1e-4,
+    to_disk=1e9,
+    copied=6e9,
+    num_cores=8,
+    cache_on_device=3e11,
+    cache_of_prompts=3e12,
+    cache_in_memory=2e10,
+    visit_s=1e-4,
+    layer_s=((1, 5e-4), (64, 9e-4), (512, 4e-3)),
+    head_s=((1, 1e-3), (512, 3e-3)),
+)
+
+
+def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
+    """A machine and a model drawn over orders of magnitude."""
+    draw = random.Random(seed)
+
+    def about(low: float, high: float) -> float:
+        return math.exp(draw.uniform(math.log(low), math.log(high)))
+
+    layer, prompt, new = round(about(5e7, 1e9)), round(about(32, 600)), round(about(16, 300))
+    work = replace(
+        WORK,
+        num_layers=draw.choice((5, 7)),
+        layer_bytes=layer,
+        piece_bytes=layer + 4096,
+        row_bytes=round(about(1e4, 2e5)),
+        slots=(-(-(prompt + new) // 16) * 16 + 32, -(-(prompt + new) // 16) * 16),
+        most_slots=-(-(prompt + new) // 16) * 16 + 64,
+        num_prompts=draw.choice((4, 6, 24)),
+        prompt_tokens=prompt,
+        new_tokens=new,
+    )
+    first = about(2e-4, 2e-2)
+    has_card = seed % 3 > 0
+    machine = MachineRates(
+        device_bytes=round(work.fixed_bytes + 4 * layer + about(2e8, 4e9)),
+        memory_bytes=round(about(5e8, 2e10)) if has_card else 0,
+        disk_bytes=round(about(2e10, 1e12)),
+        to_device=about(4e9, 5e10) if has_card else math.inf,
+        from_device=about(4e9, 5e10) if has_card else math.inf,
+        from_disk=about(3e8, 7e9),
+        read_s=about(1e-5, 1e-3),
+        to_disk=about(2e8, 4e9),
+        copied=about(2e9, 1e10),
+        num_cores=draw.choice((2, 8)),
+        cache_on_device=about(2e10, 1e12),
+        cache_of_prompts=about(2e10, 1e12),
+        cache_in_memory=about(5e9, 5e10),
+        visit_s=about(1e-5, 1e-3),
+        layer_s=((1, first), (32, first * about(1, 3)), (512, first * about(5, 60))),
+        head_s=((1, first / 4), (512, first * 3)),
+        computing_beside=draw.uniform(0.3, 1.0),
+        reading_beside=draw.uniform(0.3, 1.0),
+    )
+    return work, machine
+
+
+def shares_of_layers(count: int) -> NDArray[np.int64]:
+    """All ways to divide weights and cache of so many layers over memory and disk. [n, 4]"""
+    one = [(m, k) for m in range(count + 1) for k in range(count + 1 - m)]
+    return np.array([(*weights, *cache) for weights, cache in itertools.product(one, one)])
+
+
+class ByHand:
+    """The cost model once more, written plainly for many placements at once."""
+
+    def __init__(
+        self,
+        work: BatchWork,
+        block: BatchBlock,
+        machine: MachineRates,
+        states: Tier,
+        attention: Tier,
+    ) -> None:
+        self.work, self.block, self.machine = work, block, machine
+        self.states, self.attention = states, attention
+
+    def block_s(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Seconds for numbers of layers [n, 4]; infinite where they have no room."""
+        w, block = self.work, self.block
+        n, prompt = block.batch * block.num_batches, w.prompt_tokens
+        chunks = math.ceil(prompt / block.at_once)
+        passes = max(chunks, math.ceil(n * prompt / block.prompt_rows))
+        rows = n * prompt / passes
+        visits = max(
+            math.ceil(rows / block.at_once),
+            math.ceil(math.ceil(rows * chunks / prompt) / block.batch),
+        )
+        each = self.machine.visit_s + seconds_at(self.machine.layer_s, rows / visits)
+        pairs = n * prompt * prompt / 2 * w.row_bytes / self.machine.cache_of_prompts
+        compute = w.num_layers * (passes * visits * each + pairs)
+        compute += passes * seconds_at(self.machine.head_s, n / passes)
+        prefill = self._pass_s(
+            x, passes, n * prompt, compute, n * prompt * (chunks - 1) / 2, n * (chunks - 1)
+        )
+        each = self.machine.visit_s + seconds_at(self.machine.layer_s, block.batch)
+        each *= block.num_batches
+        compute = w.num_layers * each + seconds_at(self.machine.head_s, n)
+        behind = n * max(0, prompt + w.new_tokens / 2 - 7.5)
+        step = self._pass_s(x, 1, n, compute, behind, n)
+        return np.where(self._fits(x), prefill + (w.new_tokens - 1) * step, np.inf)
+
+    def _pass_s(
+        self,
+        x: NDArray[np.int64],
+        passes: int,
+        rows: int,
+        compute: float,
+        behind: float,
+        reads: int,
+    ) -> NDArray[np.float64]:
+        w, m = self.work, self.machine
+        w_m, w_k, c_m, c_k = x.T
+        weights, fresh, cached = passes * w.layer_bytes, rows * w.row_bytes, behind * w.row_bytes
+        states = w.num_layers * rows * w.state_bytes * (self.states is not Tier.DEVICE)
+        moving = states / m.to_device + states / m.from_device
+        if self.states is Tier.DISK:
+            moving += states / m.from_disk + states / m.to_disk
+        brought = (c_m + c_k) * cached * (self.attention is Tier.DEVICE)
+        in_memory = (c_m + c_k) * cached * (self.attention is Tier.MEMORY)
+        below, on_device = (c_m + c_k) * fresh, w.num_layers * cached / m.cache_on_device
+        moved = [
+            ((w_m + w_k) * weights + brought) / m.to_device,
+            below / m.from_device,
+            (w_k * weights + c_k * cached) / m.from_disk + (w_k * passes + c_k * reads) * m.read_s,
+            c_k * cached / m.from_disk + c_k * reads * m.read_s + c_k * cached / m.copied,
+            c_k * fresh / m.to_disk,
+        ]
+        computed = (
+            compute
+            + on_device
+            + in_memory / m.cache_in_memory
+            + c_k * cached / m.copied / m.num_cores
+            + c_k * fresh / m.copied
+            + c_k * reads * m.visit_s
+            + moving
+        )
+        read = np.maximum.reduce(moved)
+        # Both at once, each at its slower pace; then the rest of one of them alone.
+        computed_s, read_s = computed / m.computing_beside, read / m.reading_beside
+        return np.where(
+            computed_s < read_s,
+            computed_s + read - computed_s * m.reading_beside,
+            read_s + computed - read_s * m.computing_beside,
+        )
+
+    def _fits(self, x: NDArray[np.int64]) -> NDArray[np.bool_]:
+        w, block, m = self.work, self.block, self.machine
+        w_m, w_k, c_m, c_k = x.T
+        n, count = block.batch * block.num_batches, w.num_layers
+        slots = w.slots[0] + (n - 1) * w.slots[-1]
+        cache = math.ceil(slots / w.most_slots) * w.most_slots * w.row_bytes
+        ring = 3 * block.batch * w.most_slots * w.row_bytes
+        ring += 2 * staging_bytes(w.row_bytes, w.most_slots)
+        rows = max(block.batch, block.at_once)
+        states = max(n, min(block.prompt_rows, n * w.prompt_tokens)) * w.state_bytes
+        device = w.fixed_bytes + w.scratch_bytes + rows * w.scratch_row_bytes
+        device += (n + 4) * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
+        device = device + (count - w_m - w_k) * w.layer_bytes + (count - c_m - c_k) * cache
+        device = device + (w_m + w_k > 0) * 3 * w.piece_bytes + (c_m > 0) * ring
+        device = device + (c_k > 0) * ring
+        tails = c_k * n * 16 * w.row_bytes
+        memory = w_m * w.layer_bytes + c_m * cache + states * (self.states is Tier.MEMORY)
+        if m.memory_bytes:
+            memory = memory + (w_k > 0) * 3 * w.piece_bytes + (c_k > 0) * ring + tails
+        else:
+            device = device + tails
+        disk = (w_k > 0) * count * w.layer_bytes + c_k * cache + states * (self.states is Tier.DISK)
+        return (device <= m.device_bytes) & (memory <= m.memory_bytes) & (disk <= m.disk_bytes)
+
+
+def brute_force(work: BatchWork, machine: MachineRates) -> float:
+    """Most tokens a second of all placements and blocks."""
+    x = shares_of_layers(work.num_layers)
+    best = math.inf
+    for block in blocks(work, Rules()):
+        for states, attention in itertools.product(Tier, (Tier.DEVICE, Tier.MEMORY)):
+            if attention is Tier.MEMORY and not machine.memory_bytes:
+                continue
+            seconds = ByHand(work, block, machine, states, attention).block_s(x).min()
+            best = min(best, block.num_rounds(work) * float(seconds))
+    return work.num_prompts * work.new_tokens / best
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_search_finds_what_brute_force_finds(seed: int) -> None:
+    work, machine = synthetic(seed)
+    found = search(work, machine, Rules(attended_below=True))
+    assert found is not None
+    assert found.forecast.tokens_per_s == pytest.approx(brute_force(work, machine), rel=1e-4)
+    # What is expected of a policy that somebody else names is the same.
+    again = expected(work, machine, found.policy)
+    assert again.tokens_per_s == pytest.approx(found.forecast.tokens_per_s)
+    assert again.rates == pytest.approx(found.forecast.rates)
+
+
+def test_what_fits_the_device_lies_there_and_computing_binds() -> None:
+    roomy = replace(MACHINE, device_bytes=80 * GIB)
+    found = search(WORK, roomy)
+    assert found is not None
+    assert (found.policy.weights, found.policy.cache) == (Shares(), Shares())
+    assert found.policy.activations == Shares()
+    assert found.forecast.binds == ("computing",)
+    assert found.policy.num_sequences == WORK.num_prompts
+
+
+def test_what_fits_nowhere_has_no_policy() -> None:
+    tiny = replace(MACHINE, device_bytes=GIB, memory_bytes=0, disk_bytes=GIB)
+    assert search(WORK, tiny) is None
+    assert search(WORK, replace(tiny, device_bytes=WORK.fixed_bytes)) is None
+
+
+def test_something_lies_below_where_all_is_known_to_have_no_room() -> None:
+    found, forced = search(WORK, MACHINE), search(WORK, MACHINE, Rules(lies_below=True))
+    assert found is not None
+    assert forced is not None
+    assert not found.policy.weights.below + found.policy.cache.below
+    assert forced.policy.weights.below + forced.policy.cache.below > 0
+
+
+def test_a_slow_disk_binds_and_a_larger_block_shares_what_is_read() -> None:
+    slow = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=3e8)
+    found = search(WORK, slow, Rules(cache_below=False))
+    assert found is not None
+    assert "reading from disk" in found.forecast.binds
+    assert "room on the device" in found.forecast.binds
+    assert found.policy.cache == Shares()
+    one = solve(WORK, BatchBlock(1, 1, 256, 256), slow, Rules(cache_below=False))
+    assert one is not None
+    assert found.forecast.tokens_per_s > 3 * one.forecast.tokens_per_s
+
+
+def test_what_is_read_beside_computing_comes_slower() -> None:
+    slow = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=3e8)
+    alone = replace(slow, to_device=math.inf, from_device=math.inf)
+    beside = replace(alone, reading_beside=0.5)
+    found = search(WORK, alone, Rules(cache_below=False))
+    assert found is not None
+    first, later = (expected(WORK, machine, found.policy) for machine in (alone, beside))
+    assert later.step_s > first.step_s
+    # The disk binds: what a step needs comes in its time.
+    brought = [forecast.rates["weights read"] * forecast.step_s for forecast in (first, later)]
+    assert brought[1] == pytest.approx(brought[0])
+
+
+def test_a_cache_without_room_goes_below_where_that_lets_more_prompts_share_a_layer() -> None:
+    tight = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0)
+    first, found = search(WORK, tight, Rules(cache_below=False)), search(WORK, tight)
+    assert first is not None
+    assert found is not None
+    assert found.policy.cache.disk > 0
+    assert found.policy.num_sequences > first.policy.num_sequences
+    assert found.forecast.tokens_per_s > 1.3 * first.forecast.tokens_per_s
+
+
+def test_activations_below_go_and_come_between_two_computations() -> None:
+    machine = replace(MACHINE, memory_bytes=0, to_device=math.inf, from_device=math.inf)
+    here = Policy(batch=1, num_batches=4, prompt_rows=512)
+    below = replace(here, activations=Shares(0.0, 0.0, 1.0))
+    took = [expected(WORK, machine, policy).prefill_s for policy in (here, below)]
+    moved = WORK.num_layers * 4 * WORK.prompt_tokens * WORK.state_bytes
+    assert took[1] - took[0] == pytest.approx(moved * (1 / machine.from_disk + 1 / machine.to_disk))
+
+
+def test_without_overlap_all_that_is_done_adds_up() -> None:
+    block, machine = BatchBlock(8, 1, 64, 64), replace(MACHINE, device_bytes=3 * GIB)
+    both = [solve(WORK, block, machine, Rules(False, overlaps)) for overlaps in (True, False)]
+    assert both[0] is not None
+    assert both[1] is not None
+    assert both[0].forecast.tokens_per_s > both[1].forecast.tokens_per_s
+
+
+def test_a_curve_is_straight_between_its_points_and_goes_on_behind_them() -> None:
+    curve = ((1, 2.0), (3, 4.0), (5, 8.0))
+    assert [seconds_at(curve, rows) for rows in (0, 1, 2, 4, 5, 6)] == [2, 2, 3, 6, 8, 10]
+
+
+def write_machine(path: Path, machine: MachineRates) -> Path:
+    path.write_text(json.dumps(asdict(machine)), encoding="utf-8")
+    return path
+
+
+def test_the_command_prints_the_policy_and_writes_what_it_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=1e9)
+    reported = tmp_path / "told.json"
+    sizes = ["--prompts", "32", "--length", "128", "--new-tokens", "64"]
+    how = ["--machine", str(write_machine(tmp_path / "machine.json", machine))]
+    shape = ["--shape", "vicuna-7b", "--quant", "q4_0", "--cache-quant", "q4"]
+    assert main(["plan", "--throughput", *shape, *sizes, *how, "--json", str(reported)]) == 0
+    printed = capsys.readouterr().out
+    assert "reading from disk" in printed
+    assert "tokens/s expected" in printed
+    found = json.loads(reported.read_text(encoding="utf-8"))
+    assert {"best", "weights_first", "without_overlap", "one_at_a_time"} <= {*found}
+    rate = {name: of["forecast"]["tokens_per_s"] for name, of in found.items() if "forecast" in of}
+    assert rate["weights_first"] > 10 * rate["one_at_a_time"]
+    assert rate["best"] >= rate["weights_first"] * 0.999
+    assert sum(found["best"]["policy"]["weights"].values()) == pytest.approx(1)
+    assert found["best"]["policy"]["cache_format"] == "q4"
+    assert read_policy(reported).weights.disk == found["best"]["policy"]["weights"]["disk"]
+    # What was found describes the machine well enough to be asked about it again.
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(found["machine"]), encoding="utf-8")
+    assert main(["plan", "--throughput", *shape, *sizes, "--machine", str(again)]) == 0
+
+
+@pytest.mark.parametrize("name", ["qwen 3.5", "gemma 4 E2B", "lfm 2"])
+def test_layers_that_hold_states_or_heads_of_their_own_are_measured(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model"
+    write_peer(name, model, tmp_path / "heads")
+    wanted = ["plan", str(model), "--throughput", "--prompts", "4", "--length", "64", "--measure"]
+    assert main([*wanted, "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert "tokens/s expected" in printed
+
+
+def test_states_are_no_cache_of_a_token() -> None:
+    config = shape_config("qwen3.5-4b")
+    formats = settle_formats(WeightFormats("q4"), "", Hardware("cpu", compiles=True))
+    precision = precision_of(formats.compute, torch.device("cpu"))
+    item = precision.compute.itemsize
+    besides = []
+    for length in (128, 16384):
+        work = work_of(PolicyRequest(config, formats, precision, 1, length - 64, 64))
+        held = work.row_bytes * config.num_layers * length
+        besides.append(held - length * row_bytes(config, item))
+    # What a sequence holds besides its rows is the same for any length.
+    assert besides[0] == pytest.approx(besides[1], rel=0.05)
+    assert 0 < besides[0] < 400 << 20
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"from_disk": 0},
+        {"device_bytes": -1},
+        {"copied": float("nan")},
+        {"layer_s": []},
+        {"layer_s": [[1, 1e-3], [1, 2e-3]]},
+        {"layer_s": [[1, 0.0]]},
+        {"head_s": "fast"},
+        {"num_cores": 0},
+        {"computing_beside": 0.0},
+        {"reading_beside": 1.5},
+    ],
+)
+def test_a_machine_that_cannot_be_is_refused(
+    changes: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(asdict(MACHINE) | changes), encoding="utf-8")
+    wanted = ["plan", "--throughput", "--shape", "vicuna-7b", "--machine", str(path)]
+    assert main(wanted) == 1
+    assert "describes no machine" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--prompts", "0"],
+        ["--length", "1"],
+        ["--length", "100000"],
+        ["--new-tokens", "512"],
+        ["--machine", "missing.json"],
+    ],
+)
+def test_numbers_that_make_no_sense_are_told(
+    more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "--throughput", "--shape", "vicuna-7b", *more]) == 1
+    assert "error:" in capsys.readouterr().err
+
+
+def test_rates_of_this_machine_are_measured_once_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bandwidth, "_NBYTES", bandwidth.PIECE_BYTES)
+    monkeypatch.setattr(measure, "_MOVED_BYTES", 1 << 20)
+    monkeypatch.setattr(measure, "_MEASURED_S", 0.01)
+    monkeypatch.setattr(measure, "_BESIDE_S", 0.01)
+    config = replace(shape_config("smollm2-1.7b"), **SMALL)
+    device = torch.device("cpu")
+    formats = settle_formats(WeightFormats(cache="q4"), "float32", hardware_of(device))
+    precision = precision_of(formats.compute, device, formats.cache_format)
+    requested = PolicyRequest(config, formats, precision, 8, 16, 16)
+    budget = Budget("a small device", Hardware("cpu"), 64 << 20, 0, 0, is_live=True)
+    reported: list[str] = []
+    kept = MeasurementFiles(tmp_path / "kept")
+    measured: list[Paces] = []
+
+    def slower(*wanted: Any) -> Paces:
+        measured.append(paces_beside(*wanted))
+        return Paces(measured[-1].computing / 2, measured[-1].reading / 3)
+
+    monkeypatch.setattr(here, "paces_beside", slower)
+
+    def found(*anew: str) -> MachineRates:
+        rates = Rates(kept, reported.append, anew)
+        return machine_for(requested, budget, Below(0, tmp_path / "tiers"), rates)
+
+    first = found()
+    assert len(reported) == 3
+    assert replace(found(), disk_bytes=first.disk_bytes) == first  # others write meanwhile
+    assert len(reported) == 3
+    found(DISK)
+    assert len(reported) == 4
+    found(*MEASURED)
+    assert len(reported) == 7
+    # A batch that was slower corrects them.
+    now = found()
+    disk = Below(0, tmp_path / "tiers")
+    factors = {"layer_s": 3.0, "read": 0.5}
+    keep_reached(requested, disk, Rates(kept, reported.append), factors)
+    assert found().from_disk == pytest.approx(now.from_disk / 2)
+    assert found().layer_s[0][1] == pytest.approx(3 * now.layer_s[0][1])
+    assert found().read_s == now.read_s
+    assert len(reported) == 7
+    assert (first.device_bytes, first.memory_bytes) == (64 << 20, 0)
+    assert 0 < first.from_disk < 1e12
+    assert 0 < first.cache_on_device < 1e13
+    assert 0 < first.computing_beside == measured[0].computing / 2 <= 1 / 2
+    assert 0 < first.reading_beside == measured[0].reading / 3 <= 1 / 3
+    work = work_of(requested)
+    assert work.row_bytes * config.num_layers == row_bytes(config, 4, "q4")
+    policy = search(work, first)
+    assert policy is not None
+    assert policy.forecast.tokens_per_s > 0
+    assert list((tmp_path / "tiers").iterdir()) == []  # nothing is left of what was written
+
+
+def test_a_block_of_too_few_prompts_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--throughput", "1", "--shape", "vicuna-7b"]) == 1
+    assert "2 to 256" in capsys.readouterr().err
+
+
+POLICY = Policy(Shares(0.25, 0.0, 0.75), Shares(0.5, 0.0, 0.5), batch=8, num_batches=4)
+
+
+def write_policy(path: Path, **changes: object) -> Path:
+    found = solve(WORK, BatchBlock(8, 1, 64, 64), MACHINE, Rules())
+    assert found is not None
+    raw = found_as_json(FoundPolicy(POLICY, found.forecast))["policy"]
+    assert isinstance(raw, dict)
+    path.write_text(json.dumps(raw | changes), encoding="utf-8")
+    return path
+
+
+def test_a_policy_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert read_policy(write_policy(tmp_path / "policy.json")) == POLICY
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"weights": {"device": 0.5}}, "weights"),
+        ({"weights": {"device": float("nan")}}, "weights"),
+        ({"weights": {"device": -1.0, "disk": 2.0}}, "weights"),
+        ({"cache": 1}, "cache"),
+        ({"activations": {"device": 0.5, "disk": 0.5}}, "one place"),
+        ({"batch": 0}, "batch"),
+        ({"batch": 512}, "256"),
+        ({"batch": True}, "batch"),
+        ({"num_batches": "many"}, "num_batches"),
+        ({"prompt_rows": 0}, "prompt_rows"),
+        ({"cache_format": "q5"}, "cache_format"),
+        ({"attended": -1}, "attended"),
+        ({"attention": "disk"}, "attention"),
+        ({"colour": "green"}, "colour"),
+    ],
+)
+def test_a_file_that_holds_no_policy_is_refused(
+    changes: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RequestError, match=told) as refused:
+        read_policy(write_policy(tmp_path / "policy.json", **changes))
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{" * 9999, '{"best": {}}', '{"best": 3}', None])
+def test_a_file_that_is_no_object_is_refused(content: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(RequestError, match="holds no policy"):
+        read_policy(path)
+
+
+def test_what_the_engine_cannot_carry_out_is_refused_and_not_searched(tmp_path: Path) -> None:
+    plain = shape_config("vicuna-7b")
+    check_policy(POLICY, plain, "cpu", has_disk=True)
+    assert rules_of(plain, "cpu").cache_below
+    refused = [
+        (POLICY, plain, False, "on a disk"),
+        (replace(POLICY, cache=Shares(0.0, 1.0)), plain, True, "memory is the device"),
+        (replace(POLICY, attention="memory"), plain, True, "anyhow"),
+        (POLICY, shape_config("qwen3.5-4b"), True, "recurrent"),
+    ]
+    for policy, config, has_disk, told in refused:
+        with pytest.raises(RequestError, match=told) as error:
+            check_policy(policy, config, "cpu", has_disk=has_disk)
+        assert error.value.hint
+    assert not rules_of(shape_config("qwen3.5-4b"), "cpu").cache_below
+    assert not rules_of(plain, "cpu", has_adapter=True).cache_below

@@ -1,0 +1,181 @@
+"""Laws 1 to 3 over every family, and laws 1 and 2 over every stored type in the compiled step."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from itertools import cycle
+from shutil import copytree
+
+import pytest
+
+from medusa_core.bench.random_target import make_random
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
+from medusa_core.models.config import parse_config
+from medusa_core.models.quant.block_types import BLOCK_TYPES
+from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import (
+    RuleSpec,
+    rule_registry,
+)
+from tests.support.engine.by_turns import by_turns
+from tests.support.engine.fakes import oracle_spec
+from tests.support.engine.laws import (
+    Run,
+    check_cache,
+    check_same_tokens,
+    check_sources,
+    decode,
+    plainly,
+    user_says,
+)
+from tests.support.engine.pairs import serving_pairs
+from tests.support.models.peer_files import peer_folder
+from tests.support.models.peers import CONFIGS
+from tests.support.models.targets import add_phrases
+from tests.support.models.tiny import (
+    ACCURACIES,
+    TinySpec,
+    random_heads,
+    write_heads,
+    write_text_files,
+)
+
+MESSAGES = user_says("as far as windows let it see")
+EXACT = [rule for rule in rule_registry().specs if rule.choice.is_exact]
+DRAFTERS = [spec for spec in drafter_registry().specs if spec.name != "none"]
+# One of every family; windows of theirs end within these texts.
+FIRST_OF_FAMILY = {CONFIGS[name]().model_type: name for name in reversed(CONFIGS)}
+# Wide enough for whole blocks of the largest types.
+IN_BLOCKS = parse_config(
+    {
+        "model_type": "llama",
+        "hidden_size": 256,
+        "intermediate_size": 512,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 4096,
+        "max_position_embeddings": 512,
+        "rms_norm_eps": 1e-5,
+    },
+    {},
+)
+
+LoadFamily = Callable[[str], Target]
+LoadBlocks = Callable[[str], Target]
+
+
+def families_with_drafters() -> list[tuple[str, DrafterSpec]]:
+    """Every family with all sources at once, and with one other drafter by turns."""
+    serving = [spec for name, spec in serving_pairs() if name == "grouped" and spec.drafts]
+    others = cycle(spec for spec in serving if spec.name != "composite")
+    every = drafter_registry().get("composite")
+    return [(family, spec) for family in FIRST_OF_FAMILY for spec in (every, next(others))]
+
+
+@pytest.fixture(scope="module")
+def load_family(tmp_path_factory: pytest.TempPathFactory) -> LoadFamily:
+    """Targets of `CONFIGS` in float64, with heads and phrases, each once."""
+
+    @cache
+    def load(name: str) -> Target:
+        folder = tmp_path_factory.mktemp("family")
+        copytree(peer_folder(name), folder / "model")
+        write_text_files(folder / "model")
+        spec = TinySpec(hidden_size=CONFIGS[name]().hidden_size)
+        heads = write_heads(folder / "heads", random_heads(spec), ACCURACIES)
+        add_phrases(folder / "model")
+        return load_target(folder / "model", heads, LoadOptions("float64"))
+
+    return load
+
+
+@pytest.fixture(scope="module")
+def load_blocks() -> LoadBlocks:
+    """Random targets in blocks of a type, with heads, each once."""
+
+    @cache
+    def load(of: str) -> Target:
+        options = LoadOptions(device="cpu", formats=WeightFormats(of))
+        return make_random(of, IN_BLOCKS, options, num_heads=3)
+
+    return load
+
+
+def settings_of(rule: RuleSpec, drafter: str = "none") -> GenerateSettings:
+    """Under the rule that draws, a setting that draws often."""
+    return GenerateSettings(
+        rule=rule.name, drafter=drafter, temperature=0.8, top_k=40, seed=3, max_new_tokens=32
+    )
+
+
+def oracle_of(plain: Run) -> DrafterSpec:
+    """An oracle that knows this answer."""
+    return oracle_spec([*plain.prompt_ids, *plain.token_ids])
+
+
+@pytest.mark.parametrize(("name", "rule"), by_turns(list(CONFIGS), EXACT))
+def test_laws_1_to_3_hold_with_an_oracle_on_every_family(
+    name: str, rule: RuleSpec, load_family: LoadFamily
+) -> None:
+    target, settings = load_family(name), settings_of(rule, "composite")
+    plain = decode(target, plainly(settings), MESSAGES)
+    run = decode(
+        target,
+        settings,
+        MESSAGES,
+        drafter=oracle_of(plain),
+        after_step=lambda session: check_cache(session, target, 1e-12),
+    )
+    check_same_tokens(plain, run)
+    check_sources(run)
+    assert run.done.num_steps < plain.done.num_steps
+
+
+@pytest.mark.parametrize(("family", "drafter", "rule"), by_turns(families_with_drafters(), EXACT))
+def test_laws_1_and_2_no_drafter_changes_a_token_of_any_family(
+    family: str, drafter: DrafterSpec, rule: RuleSpec, load_family: LoadFamily
+) -> None:
+    target = load_family(FIRST_OF_FAMILY[family])
+    settings = settings_of(rule, drafter.name)
+    drafted = decode(target, settings, MESSAGES)
+    check_same_tokens(decode(target, plainly(settings), MESSAGES), drafted)
+    check_sources(drafted)
+
+
+def test_every_stored_type_is_a_weight_format() -> None:
+    assert set(BLOCK_TYPES) <= set(weight_formats().names)
+
+
+@pytest.mark.parametrize(("of", "rule"), by_turns(sorted(BLOCK_TYPES), EXACT))
+def test_laws_1_and_2_no_drafter_changes_a_token_of_any_stored_type(
+    of: str, rule: RuleSpec, load_blocks: LoadBlocks
+) -> None:
+    target, settings = load_blocks(of), settings_of(rule)
+    assert target.formats.linears.name == of
+    plain = decode(target, settings, MESSAGES)
+    check_same_tokens(plain, decode(target, settings, MESSAGES, drafter=oracle_of(plain)))
+    for drafter in DRAFTERS:
+        if drafter.serves(target):
+            drafted = decode(target, replace(settings, drafter=drafter.name), MESSAGES)
+            check_same_tokens(plain, drafted)
+
+
+@pytest.mark.parametrize("of", sorted(BLOCK_TYPES))
+def test_law_3_the_cache_of_any_stored_type_is_one_that_never_drafted(
+    of: str, load_blocks: LoadBlocks
+) -> None:
+    target, settings = load_blocks(of), settings_of(EXACT[0])
+    tolerance = 0.0 if isinstance(target.runner, NativeRunner) else 1e-4
+    decode(
+        target,
+        settings,
+        MESSAGES,
+        drafter=oracle_of(decode(target, settings, MESSAGES)),
+        after_step=lambda session: check_cache(session, target, tolerance),
+    )

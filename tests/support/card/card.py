@@ -1,0 +1,206 @@
+"""A card that isn't there: its tensors, its memory, its kernels' demands, its facts."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+from torch import Tensor
+
+from medusa_core.runtime.runner import graphs
+from medusa_core.system import cuda as card
+from tests.support.card.journal import Journal
+from tests.support.card.quantized import kernels_for_cuda, own_globals
+from tests.support.card.tape import Tape
+from tests.support.card.tensor import CardFunctions, CardMode
+
+GIB = 1 << 30
+CAPABILITIES = ((6, 1), (7, 5), (8, 6), (8, 9))
+ON_CARDS = tuple((each,) for each in CAPABILITIES)  # as an axis of `by_turns`
+CARDS = pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda c: f"sm{c[0]}{c[1]}")
+_LAUNCH_S = 1e-5
+_SHARED = 46  # multiprocessors, as an RTX 3070 has
+
+
+@contextmanager
+def imagined_card(
+    capability: tuple[int, int] = (8, 6), total_bytes: int = 8 * GIB, *, graphs_pay: bool = False
+) -> Iterator[CardMode]:
+    """Let this thread have a card while the block runs.
+
+    Args:
+        capability: Its compute capability.
+        total_bytes: Its memory.
+        graphs_pay: An operation in a graph takes a tenth of one outside, not ten times as long.
+
+    Yields:
+        The card: what was copied, what kernels were given, what memory is taken.
+    """
+    mode = CardMode(capability, total_bytes)
+
+    def run_kernel(name: str, work: Callable[[], Any]) -> Any:
+        mode.journal.kernels[name] += 1
+        return mode.launch(work)
+
+    mode.kernels.update(kernels_for_cuda(run_kernel))
+    facts = _Facts(mode, capability, graphs_pay)
+    properties = _Properties(_SHARED, *capability)
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(graphs, "_TURNS", 1))  # it takes no longer at times
+        for fact in _FACTS:
+            stack.enter_context(patch.object(card, fact, getattr(facts, fact)))
+        for name, stand_in in (
+            ("_lazy_init", lambda: None),
+            ("get_device_properties", lambda device=None: properties),
+        ):
+            stack.enter_context(patch.object(torch.cuda, name, stand_in))
+        stack.enter_context(own_globals())
+        stack.enter_context(mode)
+        stack.enter_context(CardFunctions(mode))
+        yield mode
+
+
+_FACTS = (
+    "num_cards",
+    "capability",
+    "name",
+    "free_and_total_bytes",
+    "release_memory",
+    "wait",
+    "wait_for_computing",
+    "seconds_of",
+    "graph_memory",
+    "record",
+    "pinned",
+    "aside",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Properties:
+    """What bitsandbytes reads of a card."""
+
+    multi_processor_count: int
+    major: int
+    minor: int
+
+
+class _Facts:
+    """Stands in for `medusa_core.system.cuda`."""
+
+    def __init__(self, mode: CardMode, capability: tuple[int, int], graphs_pay: bool) -> None:
+        self._mode = mode
+        self._capability = capability
+        self._replayed_s = _LAUNCH_S / 10 if graphs_pay else _LAUNCH_S * 10
+
+    def num_cards(self) -> int:
+        return 1
+
+    def capability(self, device: torch.device) -> tuple[int, int]:
+        return self._capability
+
+    def name(self, device: torch.device) -> str:
+        return "an imagined card"
+
+    def free_and_total_bytes(self, device: torch.device) -> tuple[int, int]:
+        memory = self._mode.memory
+        return memory.total_bytes - memory.taken_bytes, memory.total_bytes
+
+    def release_memory(self) -> None:
+        """Nothing is kept for later."""
+
+    def wait(self, device: torch.device) -> None:
+        """Everything is done at once."""
+
+    def wait_for_computing(self, device: torch.device) -> None:
+        """Likewise."""
+
+    def seconds_of(self, work: Callable[[], None], device: torch.device) -> float:
+        journal = self._mode.journal
+        before = (journal.num_launched, journal.num_replayed)
+        work()
+        launched, replayed = journal.num_launched - before[0], journal.num_replayed - before[1]
+        return launched * _LAUNCH_S + replayed * self._replayed_s
+
+    def pinned(self, num_bytes: int) -> Tensor:
+        return torch.empty(num_bytes, dtype=torch.uint8)
+
+    def aside(self, device: torch.device) -> _Aside:
+        return _Aside()
+
+    def graph_memory(self) -> None:
+        """Graphs take none."""
+
+    def record(self, work: Callable[[], None], memory: Any) -> _Graph:
+        work()
+        with self._mode.recording() as tape:
+            work()
+        return _Graph(self._mode.journal, tape)
+
+
+class _Mark:
+    """A place in what a card was given to do; that of a copy knows how to get there."""
+
+    def __init__(self, reach: Callable[[], None] | None = None) -> None:
+        self._reach = reach
+
+    def reach(self) -> None:
+        """Do what stands before, if that isn't done at once anyhow."""
+        if self._reach is not None:
+            self._reach()
+
+
+class _Aside:
+    """Copies as late as a card may: once somebody waits for them, and in their order.
+
+    So what is read before it has come, or is overwritten before it was copied, is wrong.
+    """
+
+    def __init__(self) -> None:
+        self._copies: deque[tuple[_Mark, Callable[[], None]]] = deque()
+        self.waited_s = self.copied_s = 0.0
+
+    def copy(self, to: Tensor, source: Tensor, after: _Mark | None) -> _Mark:
+        mark = _Mark(lambda: self._copy_until(mark))
+        self._copies.append((mark, lambda: self._copy(to, source, after)))
+        return mark
+
+    def mark(self) -> _Mark:
+        return _Mark()
+
+    def wait(self, mark: _Mark, left: _Mark) -> None:
+        assert isinstance(left, _Mark)
+        mark.reach()
+        self.waited_s += _LAUNCH_S
+
+    def finish(self, mark: _Mark) -> None:
+        mark.reach()
+
+    def _copy_until(self, mark: _Mark) -> None:
+        while any(mark is own for own, _ in self._copies):
+            _, copy = self._copies.popleft()
+            copy()
+
+    def _copy(self, to: Tensor, source: Tensor, after: _Mark | None) -> None:
+        if after is not None:
+            after.reach()
+        to.copy_(source, non_blocking=True)
+        self.copied_s += _LAUNCH_S
+
+
+class _Graph:
+    """A tape whose operations are counted as replayed."""
+
+    def __init__(self, journal: Journal, tape: Tape) -> None:
+        self._journal = journal
+        self._tape = tape
+
+    def replay(self) -> None:
+        self._journal.num_replayed += self._tape.num_operations
+        self._tape.play()

@@ -1,0 +1,314 @@
+"""Caches whose rows lie below the device, driven beside ones that lie on it."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.layer_shapes import RowShape
+from medusa_core.models.precision import Precision, precision_of
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.offloaded.disk import DiskStore
+from medusa_core.runtime.kv.offloaded.disk_visits import DiskVisits
+from medusa_core.runtime.kv.offloaded.store import RowStore
+from medusa_core.runtime.kv.offloaded.unit import RowUnit
+from medusa_core.runtime.kv.offloaded.visits import RowVisits
+from medusa_core.runtime.kv.panel_cache import PanelCache
+from medusa_core.runtime.kv.pool import CachePool
+from medusa_core.runtime.kv.quantized import QuantizedCache
+from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.lanes import LANES
+from tests.support.models import targets
+
+CONTEXT, TREE_ROWS, SESSIONS = 320, 11, 3
+KINDS = ["float64", "float32", "q4", "panels", "half panels"]
+LAYERS = (RowShape(2, 16), RowShape(1, 48), *(RowShape(2, 16),) * 2, RowShape(1, 48))
+_CPU = torch.device("cpu")
+_PROMPTS = (1, 4, 16, 17, 31, 40, 64, 100)
+
+NewCache = Callable[[int, Tensor | None], KvCache]
+
+
+class Kind(NamedTuple):
+    """A kind of cache.
+
+    Attributes:
+        config: Sizes.
+        dtype: Of rows as they are kept.
+        cache_format: As precisions have it.
+        is_panels: Does the compiled step read it?
+        device: Where it lies.
+    """
+
+    config: ModelConfig
+    dtype: torch.dtype
+    cache_format: str
+    is_panels: bool
+    device: torch.device = _CPU
+
+    def new_cache(self, store: RowStore | None) -> NewCache:
+        if self.is_panels:
+            library = native_library()
+            assert library is not None
+            return lambda rows, memory: PanelCache(
+                library, self.config, self.dtype, rows, memory, store
+            )
+        precision = self.precision
+        kind = QuantizedCache if self.cache_format else TensorCache
+        return lambda rows, memory: kind(self.config, precision, rows, memory=memory, store=store)
+
+    @property
+    def precision(self) -> Precision:
+        name = "float64" if self.dtype is torch.float64 else "float32"
+        return precision_of(name, self.device, self.cache_format)
+
+    def pool(self, store: RowStore | None) -> CachePool:
+        rows, form = SESSIONS * CONTEXT, self.cache_format
+        return CachePool(self.config, self.dtype, self.device, rows, form, offloaded=store)
+
+    def store(self, layers: tuple[int, ...], folder: Path) -> DiskStore:
+        form = self.cache_format
+        return DiskStore(self.config, layers, SESSIONS, CONTEXT, folder, TREE_ROWS, form)
+
+
+def kind_of_cache(name: str) -> Kind:
+    """One of `KINDS`."""
+    base = targets.load("pebble", "float32").config
+    traits = replace(base.traits, layers=LAYERS)
+    config = replace(base, num_layers=len(LAYERS), traits=traits, context_tokens=CONTEXT)
+    dtypes = {"float64": torch.float64, "q4": torch.uint8, "half panels": torch.bfloat16}
+    dtype = dtypes.get(name, torch.float32)
+    return Kind(config, dtype, name if name == "q4" else "", "panels" in name)
+
+
+class Below(NamedTuple):
+    """Rows below the device.
+
+    Attributes:
+        kind: Of the caches that have them.
+        store: Their home.
+        visits: Brings them.
+    """
+
+    kind: Kind
+    store: RowStore
+    visits: RowVisits
+
+
+class Driver:
+    """Sessions of two targets that differ in where rows lie alone.
+
+    Attributes:
+        store: Home of those below.
+        visits: Brings them.
+        pools: Of both: below first.
+        pairs: Of each session both caches.
+    """
+
+    def __init__(self, below: Below, seed: int = 0) -> None:
+        self.kind, self.store, self.visits = below
+        here = self.kind._replace(device=_CPU)
+        self.pools = [self.kind.pool(self.store), here.pool(None)]
+        self._makers = [self.kind.new_cache(self.store), here.new_cache(None)]
+        self.pairs = [self._pair() for _ in range(SESSIONS - 1)]
+        self._chance = random.Random(seed)
+        self._numbers = torch.Generator().manual_seed(seed)
+
+    @classmethod
+    def on_disk(cls, kind: Kind, layers: tuple[int, ...], folder: Path, seed: int = 0) -> Driver:
+        """Rows of some layers lie on a disk below a processor."""
+        store = kind.store(layers, folder)
+        return cls(Below(kind, store, DiskVisits(store, _CPU)), seed)
+
+    def _pair(self) -> list[KvCache]:
+        sides = zip(self.pools, self._makers, strict=True)
+        return [pool.allocate(new, 1) for pool, new in sides]
+
+    def make_room(self, place: int, rows: int) -> None:
+        """Let a session's caches have so many rows more."""
+        for side, (pool, new) in enumerate(zip(self.pools, self._makers, strict=True)):
+            kv = self.pairs[place][side]
+            if kv.length + rows > kv.capacity:
+                self.pairs[place][side] = pool.grown(new, kv, kv.length + rows)
+
+    def renew(self, place: int) -> None:
+        """Give a session's caches back; it gets others."""
+        for pool, kv in zip(self.pools, self.pairs[place], strict=True):
+            kv.truncate(0)
+            pool.release(kv)
+        self.pairs[place] = self._pair()
+
+    def run(self, rows: dict[int, int], decided: bool = False, num_units: int = 1 << 30) -> None:
+        """A pass of so many rows of some sessions; some are computed at once.
+
+        Args:
+            rows: Of each session.
+            decided: They are a prompt's.
+            num_units: Units after which it fails.
+        """
+        for place, count in rows.items():
+            self.make_room(place, count)
+            for kv in self.pairs[place]:
+                kv.reserve(count, decided)
+        places = list(rows)
+        cut = self._chance.randrange(1, len(places) + 1)
+        batches = [batch for batch in (places[:cut], places[cut:]) if batch]
+        units = [
+            (layer, batch, self._unit(layer, batch))
+            for layer in range(len(LAYERS))
+            for batch in batches
+        ]
+        self.visits.begin([unit for layer, _, unit in units if layer in self.store.layers])
+        for layer, batch, unit in units[:num_units]:
+            if layer in self.store.layers:
+                self.visits.enter(unit)
+            for place in batch:
+                self._write(layer, self.pairs[place], rows[place])
+            if layer in self.store.layers:
+                self.visits.leave()
+
+    def _unit(self, layer: int, places: Sequence[int]) -> RowUnit:
+        return RowUnit(layer, tuple(self.pairs[place][0] for place in places))
+
+    def _write(self, layer: int, pair: Sequence[KvCache], count: int) -> None:
+        """Write the same rows into both, which then have the same to read."""
+        shape = LAYERS[layer]
+        sizes = (count, 2 * shape.num_kv_heads, shape.head_dim)
+        fresh = torch.randn(sizes, generator=self._numbers).to(
+            self.kind.dtype if self.kind.is_panels else self.dtype
+        )
+        found = [self._written(kv, layer, fresh) for kv in pair]
+        assert all(map(same, *found)), f"layer {layer} reads something else"
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of rows that are written."""
+        return torch.float64 if self.kind.dtype is torch.float64 else torch.float32
+
+    def _written(self, kv: KvCache, layer: int, fresh: Tensor) -> Sequence[Tensor]:
+        if isinstance(kv, TensorCache):
+            return kv.write(layer, fresh.to(kv.device_of(layer)))
+        assert isinstance(kv, PanelCache)
+        return write_panels(kv, layer, fresh)
+
+    def check(self) -> None:
+        """Both hold the same."""
+        for below, device in self.pairs:
+            assert below.length == device.length
+            assert same(below.committed(), device.committed())
+            layer = self._chance.randrange(len(LAYERS))
+            first = self._chance.randrange(device.length + 1)
+            found = [kv.rows_of(layer, first) for kv in (below, device)]
+            assert all(map(same, *found)), f"rows of layer {layer} from {first} on"
+
+    def each(self, place: int, name: str, *given: Any) -> None:
+        """Call something of both caches of a session."""
+        for kv in self.pairs[place]:
+            getattr(kv, name)(*given)
+
+    def go_on(self, num_steps: int) -> set[str]:
+        """Do something so many times, and compare behind each; returns what."""
+        done = set()
+        for _ in range(num_steps):
+            done.add(self.step())
+            self.check()
+        return done
+
+    def step(self) -> str:
+        """Do something; returns what."""
+        chance, place = self._chance, self._chance.randrange(len(self.pairs))
+        what = chance.choice(
+            ["prompt", "prompt", "tree", "tree", "tree", "prune", "cut", "fail", "renew"]
+        )
+        length = self.pairs[place][1].length
+        most = CONTEXT - 16 - max(pair[1].length for pair in self.pairs)
+        if most < max(_PROMPTS):
+            what = chance.choice(["cut", "renew"])
+        if what == "prompt":
+            count = chance.choice(_PROMPTS)
+            self.run({place: count}, decided=True)
+            self.each(place, "commit", range(count))
+        elif what == "fail":
+            decided = chance.random() < 0.7
+            count = chance.choice(_PROMPTS) if decided else TREE_ROWS
+            self.run({place: count}, decided, num_units=chance.randrange(len(LAYERS)))
+        elif what == "cut":
+            self.each(place, "truncate", chance.randrange(length + 1))
+        elif what == "renew":
+            self.renew(place)
+        else:
+            self._tree(what == "prune")
+        return what
+
+    def _tree(self, is_pruned: bool) -> None:
+        """A step of all sessions, of whose rows some are committed."""
+        chance = self._chance
+        rows = {place: chance.randrange(1, TREE_ROWS + 1) for place in range(len(self.pairs))}
+        self.run(rows)
+        for place, count in rows.items():
+            kept = sorted(chance.sample(range(count), chance.randrange(count + 1)))
+            if is_pruned and kept:
+                self.each(place, "gather", kept)
+                kept = sorted(chance.sample(range(len(kept)), chance.randrange(len(kept) + 1)))
+            self.each(place, "commit", kept)
+
+
+class Failing:
+    """A file of which some operation fails from now on."""
+
+    def __init__(self, file: Any, name: str, error: int) -> None:
+        self._file, self._name, self._error = file, name, error
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._name:
+            raise OSError(self._error, os.strerror(self._error))
+        return getattr(self._file, name)
+
+
+def ready(driver: Driver) -> None:
+    """Let a session have rows below and in its tail."""
+    driver.run({0: 70}, decided=True)
+    driver.each(0, "commit", range(70))
+    driver.check()
+
+
+def write_panels(kv: PanelCache, layer: int, fresh: Tensor) -> Sequence[Tensor]:
+    """Write reserved rows where the compiled step would.
+
+    Returns:
+        All keys and values up to the last of them, each [kv heads, rows, head_dim].
+    """
+    if kv.offloaded is not None and kv.is_below(layer):
+        rows = kv.offloaded.view(layer)
+        struct = kv.from_layer(layer)
+        assert (struct.capacity, kv._visited.words) == (rows.shape[2], rows.data_ptr())
+    else:
+        part, place = kv._places[layer]
+        rows = kv._parts[part][place]
+    _, heads, _, width = rows.shape
+    size = 2 if rows.dtype is torch.bfloat16 else 1
+    keys = rows[0].view(heads, -1, width // size, LANES, size)
+    values = rows[1].view(heads, -1, width, size)
+    for row, numbers in enumerate(fresh.view(len(fresh), 2, heads, width)):
+        slot = kv.length + row
+        keys[:, slot // LANES, :, slot % LANES] = numbers[0].view(heads, -1, size)
+        values[:, slot // size, :, slot % size] = numbers[1]
+    end = kv.length + len(fresh)
+    return [part[:, :end] for part in kv._rows_in(rows, slice(None))]
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    """Are they equal to the bit?"""
+    if one.shape != other.shape or one.dtype is not other.dtype:
+        return False
+    rows = (part.cpu().contiguous().flatten() for part in (one, other))
+    return torch.equal(*(part.view(torch.uint8) for part in rows))

@@ -1,0 +1,122 @@
+"""Targets and sessions whose cached rows lie below a card, imagined or real."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+import torch
+
+from medusa_core.engine.several import answer_all
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.memory.policy.planned import memory_bytes
+from medusa_core.messages import (
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadOptions,
+    Placement,
+    Policy,
+    Shares,
+    Tier,
+    WeightFormats,
+)
+from medusa_core.runtime.kv.offloaded.block_store import BlockStore
+from medusa_core.runtime.kv.offloaded.choice import row_store, row_visits
+from medusa_core.runtime.kv.offloaded.several import SeveralStores
+from medusa_core.runtime.runner.offload import OffloadRunner
+from medusa_core.speculation.tuning.tuner import Tuner
+from tests.support.engine.cached_rows import (
+    LAYERS,
+    SESSIONS,
+    TREE_ROWS,
+    Below,
+    Driver,
+    kind_of_cache,
+)
+from tests.support.engine.laws import user_says
+from tests.support.models.targets import STREAMED
+from tests.support.models.tiny import write_tiny
+
+D, M, K = Tier.DEVICE, Tier.MEMORY, Tier.DISK
+PLACES = {"memory": (M, M, M, M, M), "disk": (D, K, K, D, K), "both": (M, D, K, K, M)}
+
+# A disk and memory, once brought to the card and once attended where they lie; others are slow.
+_QUICK = [("both", D, ""), ("both", M, "q4")]
+ROWS_BELOW = [
+    pytest.param(*way, marks=() if way in _QUICK else pytest.mark.slow)
+    for way in product(PLACES, (D, M), ("", "q4"))
+]
+
+
+def driver_on_card(
+    name: str, place: str, attention: Tier, folder: Path, device: torch.device
+) -> Driver:
+    """Sessions whose rows lie below a card, beside ones that lie in one place."""
+    kind = kind_of_cache(name)._replace(device=device)
+    count = len(LAYERS)
+    placement = Placement(
+        (D,) * count, (0,) * count, 0, cache_tiers=PLACES[place], tree_rows=TREE_ROWS
+    )
+    store = row_store(placement, kind.config, kind.precision, SESSIONS, folder)
+    assert store is not None
+    return Driver(Below(kind, store, row_visits(store, attention, device)))
+
+
+PROMPTS = [user_says(f"number {n} " * (2 * n + 1)) for n in range(4)]
+SETTINGS = GenerateSettings("suffix", "greedy", max_new_tokens=8)
+SHARES = {"memory": Shares(0, 1, 0), "disk": Shares(0.5, 0, 0.5), "both": Shares(0.25, 0.5, 0.25)}
+
+
+def answers(target: Target) -> list[tuple[int, ...]]:
+    """What it answers to all prompts at once."""
+    requests = [Generate(str(n), "", prompt, SETTINGS) for n, prompt in enumerate(PROMPTS)]
+    found = {}
+    for answered in answer_all(target, requests, Tuner(target), len(PROMPTS)):
+        assert isinstance(answered.done, GenerationDone), answered.done
+        found[int(answered.request.session_id)] = answered.done.token_ids
+    return [found[n] for n in range(len(PROMPTS))]
+
+
+class Expected:
+    """A small model, and what it answers with all of it in one place."""
+
+    def __init__(self, folder: Path) -> None:
+        self.model = write_tiny(folder / "model", STREAMED)
+        self._answers: dict[str, list[tuple[int, ...]]] = {}
+
+    def options(self, cache: str, device: str) -> LoadOptions:
+        formats = WeightFormats(cache=cache)
+        return LoadOptions("float64", device, formats, context_tokens=256, sessions=4)
+
+    def answers(self, cache: str) -> list[tuple[int, ...]]:
+        if cache not in self._answers:
+            whole = load_target(self.model, None, self.options(cache, "cpu"))
+            self._answers[cache] = answers(whole)
+        return self._answers[cache]
+
+
+def policy_of(place: str, attention: Tier, cache: str) -> Policy:
+    """A policy of two batches whose cached rows lie there."""
+    return Policy(
+        cache=SHARES[place],
+        batch=2,
+        num_batches=2,
+        prompt_rows=600,
+        cache_format=cache,
+        attention=attention.value,
+    )
+
+
+def check_bytes(target: Target, policy: Policy) -> None:
+    """What it takes of the card and of the computer's memory is what was planned."""
+    assert isinstance(target.runner, OffloadRunner)
+    store, visits = target.runner.store, target.runner.tiers.rows
+    assert store is not None
+    assert visits is not None
+    plan = target.plan
+    assert target.caches.nbytes + visits.nbytes == plan.kv_bytes
+    stores = store.stores if isinstance(store, SeveralStores) else (store,)
+    staging = sum(2 * each.new_staging().nbytes for each in stores if isinstance(each, BlockStore))
+    planned = memory_bytes(plan.context_tokens, target.config, target.formats, policy, plan)
+    assert store.host_bytes + visits.host_bytes + staging == planned

@@ -1,0 +1,175 @@
+"""A started server: `medusa serve` in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+START_S = 240.0
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Served:
+    """The process, and how it is reached.
+
+    Attributes:
+        lines: What it has printed.
+        log: Its JSON log.
+        address: Scheme, host and port.
+        key: The key that it made; empty where it made none.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        threads: int = 1,
+        models: Sequence[Path] = (),
+    ) -> None:
+        """Start it.
+
+        Args:
+            folder: For its files.
+            options: More of the command line.
+            threads: Of the CPU.
+            models: Folders of models that are installed.
+        """
+        (folder / "medusa-chat").mkdir(parents=True)
+        listed = json.dumps({"folders": [str(model) for model in models]})
+        (folder / "medusa-chat" / "folders.json").write_text(listed, encoding="utf-8")
+        self.log = folder / "requests.jsonl"
+        command = [sys.executable, "-m", "medusa_core", "serve", "--port", "0"]
+        command += ["--threads", str(threads), "--no-learned", "--json-log", str(self.log)]
+        self.process = subprocess.Popen(
+            [*command, *options],
+            cwd=ROOT,
+            env=os.environ
+            | {"MEDUSA_API_KEY": "", "XDG_DATA_HOME": str(folder), "HF_HOME": str(folder / "hf")}
+            | {"XDG_STATE_HOME": str(folder)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self._ready = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        if not self._ready.wait(START_S):
+            self.process.kill()
+        assert "ready; Ctrl-C ends it" in self.lines, self.lines
+        text = "\n".join(self.lines)
+        self.address = re.search(r"http://\S+(?=/v1)", text).group()  # type: ignore[union-attr]
+        made = re.search(r"made for this run: (\S+)", text)
+        self.key = made.group(1) if made else ""
+        self.port = int(self.address.rpartition(":")[2])
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if line.startswith("ready"):
+                self._ready.set()
+        self._ready.set()
+
+    @property
+    def base_url(self) -> str:
+        """Where OpenAI's clients begin."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def post(self, path: str, body: Any, **headers: str) -> httpx2.Response:
+        """Send JSON, or bytes as they are."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return httpx2.post(self.url(path), content=content, headers=headers, timeout=240)
+
+    def get(self, path: str, **headers: str) -> httpx2.Response:
+        return httpx2.get(self.url(path), headers=headers, timeout=240)
+
+    def chat(self, text: str, **fields: Any) -> dict[str, Any]:
+        """One answer."""
+        body = {"messages": [{"role": "user", "content": text}], "temperature": 0, **fields}
+        reply = self.post("/v1/chat/completions", body)
+        assert reply.status_code == 200, reply.text
+        found: dict[str, Any] = reply.json()
+        return found
+
+    def error(self, path: str, body: Any, status: int, **headers: str) -> dict[str, Any]:
+        """The error of a request, in OpenAI's form."""
+        reply = self.post(path, body, **headers)
+        assert reply.status_code == status, reply.text
+        found: dict[str, Any] = reply.json()["error"]
+        assert {"message", "type", "param", "code"} <= set(found)
+        return found
+
+    def records(self, last_path: str, within_s: float = 10.0) -> list[dict[str, Any]]:
+        """What the JSON log has, once it ends with this path: a line comes behind its reply."""
+        until = time.monotonic() + within_s
+        while True:
+            lines = self.log.read_text(encoding="utf-8").splitlines()
+            found = [json.loads(line) for line in lines]
+            if (found and found[-1]["path"] == last_path) or time.monotonic() > until:
+                return found
+            time.sleep(0.01)
+
+    def metric(self, name: str) -> float:
+        """A figure of `/metrics`."""
+        text = self.get("/metrics").text
+        return float(re.search(rf"^medusa_{name} (\S+)$", text, re.MULTILINE).group(1))  # type: ignore[union-attr]
+
+    def wait_until_idle(self, within_s: float = 10.0) -> float:
+        """Wait until no answer runs; returns the seconds that took."""
+        started = time.monotonic()
+        while self.metric("answers_running") or self.metric("answers_waiting"):
+            assert time.monotonic() - started < within_s
+            time.sleep(0.01)
+        return time.monotonic() - started
+
+    def connect(self) -> socket.socket:
+        """A plain connection."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=240)
+
+    def raw(self, text: bytes) -> bytes:
+        """What comes back where bytes are sent, until the server closes."""
+        with self.connect() as connection:
+            connection.sendall(text)
+            received = b""
+            while data := connection.recv(1 << 16):
+                received += data
+        return received
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """End it by a signal; returns its exit status."""
+        self.process.send_signal(number)
+        status = self.process.wait(20)
+        self._reader.join(5)
+        return status
+
+    def close(self) -> None:
+        """End it, however it is."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(20)
+        self._reader.join(5)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def events_of(lines: Sequence[str]) -> list[dict[str, Any]]:
+    """The JSON objects of a stream; `[DONE]` must be the last."""
+    data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+    assert data[-1] == "[DONE]"
+    return [json.loads(one) for one in data[:-1]]

@@ -1,0 +1,38 @@
+"""Windows that keep what is said in them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.window.main_window import MainWindow
+from medusa_core.api import History
+from tests.support.window.driving import wait_ready
+from tests.support.window.fakes import FakeEngine, Script
+from tests.support.window.fixtures import Open
+
+OpenSaved = Callable[..., tuple[MainWindow, FakeEngine]]
+
+
+@pytest.fixture
+def open_saved(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> Iterator[OpenSaved]:
+    """Opens windows one after the other on one history, as starts of the program do."""
+    path = tmp_path / "history.db"
+    windows: list[MainWindow] = []
+
+    def open_one(
+        script: Script | None = None, num_before_gate: int = 0
+    ) -> tuple[MainWindow, FakeEngine]:
+        for window in windows:
+            window.close()
+        window, engine = open_fake(
+            script, num_before_gate, history=History(path), datastore_dir=tmp_path / "learned"
+        )
+        windows.append(window)
+        wait_ready(qtbot, window)
+        return window, engine
+
+    yield open_one
+    for window in windows:
+        window.close()

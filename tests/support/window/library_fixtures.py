@@ -1,0 +1,63 @@
+"""The model manager on a Hub on loopback."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+import qasync
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.models.library_dialog import LibraryDialog
+from app.theme.appearance import Appearance
+from medusa_core.api import HubSettings, Library
+from tests.support.hub.fixtures import LoopbackHub, hub, settings
+from tests.support.models.tiny import TinySpec, random_heads, write_heads, write_tiny
+
+__all__ = ["hub", "settings"]
+
+SPEC = TinySpec(hidden_size=128, intermediate_size=192, seed=41)
+OTHER = TinySpec(hidden_size=64, seed=42)
+Run = Callable[[Callable[[], Awaitable[None]]], None]
+
+
+@pytest.fixture
+def run(qapp: QApplication) -> Iterator[Run]:
+    """Runs a coroutine on one loop with Qt, as the application does."""
+    qapp.setQuitOnLastWindowClosed(False)
+    loop = qasync.QEventLoop(qapp)
+    asyncio.set_event_loop(loop)
+
+    def run_on_it(work: Callable[[], Awaitable[None]]) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(60):
+                await work()
+
+        loop.run_until_complete(bounded())
+
+    yield run_on_it
+    loop.close()
+    asyncio.set_event_loop(None)
+
+
+@pytest.fixture
+def published(hub: LoopbackHub) -> LoopbackHub:
+    write_tiny(hub.root / "org" / "tiny-chat", SPEC)
+    write_heads(hub.root / "org" / "tiny-chat-medusa", random_heads(SPEC, num_heads=4))
+    return hub
+
+
+@pytest.fixture
+def library(settings: HubSettings, tmp_path: Path) -> Library:
+    return Library(
+        tmp_path / "state" / "downloads.db", tmp_path / "state" / "folders.json", settings
+    )
+
+
+@pytest.fixture
+def dialog(qtbot: QtBot, library: Library, appearance: Appearance) -> LibraryDialog:
+    opened = LibraryDialog(library, appearance)
+    qtbot.addWidget(opened)
+    opened.show()
+    return opened

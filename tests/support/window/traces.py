@@ -1,0 +1,123 @@
+"""Traces made by hand, and recorded ones."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.insight.layout import layout_of_step
+from app.insight.steps_figures import StepFigures
+from app.insight.token_card import card_of
+from app.insight.trace_files import track_of
+from app.insight.track import Track
+from medusa_core.api import read_trace
+from medusa_core.messages import (
+    TARGET,
+    DroppedToken,
+    GenerateSettings,
+    GenerationDone,
+    Odds,
+    StepTimes,
+    StepTrace,
+    StopReason,
+    TokenSource,
+    offers_with,
+)
+from tests.support.window.engine_events import LEGEND
+
+WORDS = (b" the", b" cat", b" sat", b" on", b" a", b" mat", b"\n", b"\xf0\x9f")
+# 0 ─ 1 ─ 3 ─ 5
+#   │   └ 4
+#   └ 2
+PARENTS = (-1, 0, 0, 1, 1, 3)
+RANKS = (-1, 0, 1, 0, 1, 0)
+HEADS = (0, 1, 1, 2, 2, 3)
+
+
+def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0) -> StepTrace:
+    """A step over the tree above; its tokens are the nodes' indices, 7 is the bonus."""
+    if number == 0:
+        parents, ranks, sources = (-1,), (-1,), (TARGET,)
+        path = (0,)
+    else:
+        parents, ranks = PARENTS, RANKS
+        sources = (TARGET, *(TokenSource("medusa", head) for head in HEADS[1:]))
+    choices = (*path[1:], 7)
+    others = tuple(range(5)) * len(path)
+    judged = array("f", [0.5] * len(path) + [0.125] * len(others))
+    return StepTrace(
+        "s",
+        "r",
+        number,
+        9 + 3 * number,
+        tuple(range(len(parents))),
+        parents,
+        ranks,
+        sources,
+        tuple(path),
+        choices,
+        dict(enumerate(WORDS)),
+        Odds(array("f", [0.25]).tobytes(), (0,) * (len(parents) - 1)),
+        judged.tobytes() + array("i", others).tobytes(),
+        ((),) * len(path),
+        num_kept or len(path),
+        StepTimes(1e-5, 2e-4, 2e-5, 1e-6),
+        2.5e-4,
+    )
+
+
+def chain(path: Sequence[int] = (0, 1), drafter: str = "medusa", num_drafts: int = 3) -> StepTrace:
+    """A step over a chain; its tokens are the nodes' indices, 7 is the bonus."""
+    depths = range(num_drafts + 1)
+    return trace(1, path)._replace(
+        token_ids=tuple(depths),
+        parents=tuple(depth - 1 for depth in depths),
+        ranks=(-1, *(0 for _ in depths[1:])),
+        sources=(TARGET, *(TokenSource(drafter, depth) for depth in depths[1:])),
+        odds=Odds(array("f", [0.25]).tobytes(), (0,) * num_drafts),
+    )
+
+
+def with_pruned(step: StepTrace, *pruned: DroppedToken) -> StepTrace:
+    """The same step, beside whose tree these were offered."""
+    chances = [node.probability for node in step.nodes[1:]]
+    return step._replace(offers=offers_with(step.parents, step.token_ids, chances, pruned))
+
+
+def made_track(num_steps: int, num_given: int = 0) -> Track:
+    """An answer of such steps."""
+    track = Track("r", "Fake", "greedy", num_given)
+    for number in range(num_steps):
+        track.add(trace(number))
+    return track
+
+
+def done_after(steps: Sequence[StepTrace]) -> GenerationDone:
+    """The end of an answer of these steps."""
+    ids = tuple(i for step in steps for i in step.choice_ids[: step.num_kept])
+    lengths = tuple(step.num_kept for step in steps if step.step)
+    return GenerationDone(
+        "s", "r", "text", ids, StopReason.EOS, 9, 0, 0, len(lengths), lengths, 0.1, 0.1,
+        2.5e-4 * len(lengths), 0, GenerateSettings(),
+    )  # fmt: skip
+
+
+def named(step: StepTrace, request_id: str) -> StepTrace:
+    """The same step of another answer."""
+    return step._replace(request_id=request_id)
+
+
+def told_by(track: Track) -> str:
+    """All that the panels draw of an answer: trees, cards and curves."""
+    figures = StepFigures(LEGEND)
+    figures.follow(track)
+    trees = [layout_of_step(track[index]) for index in range(len(track))]
+    cards = [card_of(track, token, LEGEND) for token in range(track.num_tokens)]
+    curves = (figures.numbers, figures.tokens, figures.accepted, figures.context, figures.times)
+    return repr((trees, cards, [curve.tolist() for curve in curves], figures.rates()))
+
+
+def shown_of(path: str) -> str:
+    """The same of a file, opened as the window opens it."""
+    return told_by(track_of(read_trace(Path(path))))

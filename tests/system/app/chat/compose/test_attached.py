@@ -1,0 +1,332 @@
+"""Files that go with a message, and messages that wait for an answer."""
+
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPlainTextEdit, QToolButton
+from pytestqt.qtbot import QtBot
+
+from app.chat.compose import file_reader
+from app.chat.compose.attachment_bar import chip_text
+from app.chat.compose.composer import LONG_TEXT_CHARS
+from app.window.main_window import MainWindow
+from medusa_core.api import Attachment, read_attachment
+from medusa_core.messages import Generate
+from tests.support.window.driving import ask, errors, user_messages, wait_ready
+from tests.support.window.fakes import LONG, Script
+from tests.support.window.fixtures import Open
+from tests.support.window.history_fixtures import OpenSaved, open_saved  # noqa: F401
+
+
+def paste(window: MainWindow, data: QMimeData) -> None:
+    window.page.composer.edit.insertFromMimeData(data)
+
+
+def files(*paths: Path) -> QMimeData:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    return data
+
+
+def attach(qtbot: QtBot, window: MainWindow, path: Path) -> None:
+    paste(window, files(path))
+    qtbot.waitUntil(lambda: not window.page.composer.is_reading, timeout=60_000)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    path = tmp_path / "notes.py"
+    path.write_text("print('hello')\n")
+    return path
+
+
+def test_a_pasted_file_is_a_chip_and_the_model_reads_it(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    composer = window.page.composer
+    attach(qtbot, window, notes)
+    (attached,) = composer.files.attachments
+    assert composer.files.isVisible()
+    assert chip_text(attached).startswith("notes.py · ≈ ")
+    composer.set_text("What does it do?")
+    QTest.keyClick(composer.edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    (requested,) = engine.of_kind(Generate)[-1].messages
+    assert "notes.py" in requested.content
+    assert "print('hello')" in requested.content
+    assert requested.content.endswith("What does it do?")
+    assert composer.files.attachments == ()
+    (shown,) = user_messages(window)
+    assert shown.text == "What does it do?"
+    qtbot.waitUntil(lambda: shown.is_populated)
+    shown.files.findChildren(QToolButton)[0].click()
+    view = shown.files.findChild(QPlainTextEdit)
+    assert view is not None
+    assert view.toPlainText() == "print('hello')\n"
+
+
+def test_a_chip_can_be_removed_and_a_file_alone_be_sent(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    composer = window.page.composer
+    attach(qtbot, window, notes)
+    attach(qtbot, window, notes)
+    remove = [b for b in composer.files.findChildren(QToolButton) if "Remove" in b.toolTip()]
+    remove[-1].click()
+    assert len(composer.files.attachments) == 1
+    composer.submit()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert "print('hello')" in engine.of_kind(Generate)[-1].messages[0].content
+
+
+def test_a_file_without_text_says_why(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8)
+    attach(qtbot, window, path)
+    assert window.page.composer.files.attachments == ()
+    assert errors(window)
+
+
+def test_a_long_pasted_text_becomes_a_file_and_text_again(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    composer, text = window.page.composer, "word " * LONG_TEXT_CHARS
+    data = QMimeData()
+    data.setText(text)
+    paste(window, data)
+    assert composer.text == ""
+    (attached,) = composer.files.attachments
+    assert attached.text == text
+    composer.files._unpack(attached, _Accepted())  # type: ignore[arg-type]
+    assert composer.text == text
+    assert composer.files.attachments == ()
+
+
+class _Accepted:
+    """A dialog that was agreed to."""
+
+    def accept(self) -> None:
+        """Nothing is left to close."""
+
+
+def test_what_could_not_be_sent_comes_back_with_its_files(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, _ = open_fake(Script(prefill_error="Too long."))
+    wait_ready(qtbot, window)
+    attach(qtbot, window, notes)
+    window.page.composer.set_text("precious")
+    window.page.composer.submit()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.page.composer.text == "precious"
+    assert [one.name for one in window.page.composer.files.attachments] == ["notes.py"]
+
+
+def test_a_message_written_meanwhile_is_sent_after_the_answer(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(answer=LONG), 2)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("first")
+    composer = window.page.composer
+    for text in ("second", "and third"):
+        composer.set_text(text)
+        QTest.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert composer.text == ""
+    assert composer.queued_row.isVisible()
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 1)
+    engine.gate.set()
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 2)
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert engine.of_kind(Generate)[-1].messages[-1].content == "second\n\nand third"
+    assert not composer.queued_row.isVisible()
+
+
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_a_waiting_message_is_edited_or_forgotten(
+    is_edited: bool, qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(answer=LONG), 2)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("first")
+    composer = window.page.composer
+    composer.set_text("second")
+    composer.submit()
+    row = composer.queued_row
+    (row.edit_button if is_edited else row.cancel_button).click()
+    assert composer.text == ("second" if is_edited else "")
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert len(engine.of_kind(Generate)) == 1
+
+
+def test_files_are_kept_with_the_conversation(
+    qtbot: QtBot,
+    open_saved: OpenSaved,  # noqa: F811
+    notes: Path,
+) -> None:
+    window, _ = open_saved()
+    attach(qtbot, window, notes)
+    window.page.composer.set_text("look")
+    window.page.composer.submit()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    window, engine = open_saved()
+    assert window.history is not None
+    window.history.open_last()
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert "print('hello')" in engine.of_kind(Generate)[-1].messages[0].content
+    (shown,) = user_messages(window)
+    assert [one.name for one in shown.attachments] == ["notes.py"]
+
+
+def test_unsent_files_stay_with_their_conversation(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    attach(qtbot, window, notes)
+    first = window.chat.conversation
+    window.chat.new_chat()
+    assert window.page.composer.files.attachments == ()
+    window.chat.open(first)
+    assert len(window.page.composer.files.attachments) == 1
+
+
+def test_only_the_chat_that_a_file_is_read_for_waits_for_it(
+    qtbot: QtBot, open_fake: Open, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    first, composer = window.chat.conversation, window.page.composer
+    gate = threading.Event()
+
+    def read_later(path: Path) -> Attachment:
+        assert gate.wait(60)
+        return read_attachment(path)
+
+    monkeypatch.setattr(file_reader, "read_attachment", read_later)
+    composer.attach([notes])
+    composer.set_text("With a file")
+    assert not composer.button.isEnabled()
+    window.chat.new_chat()
+    composer.set_text("Meanwhile")
+    assert composer.button.isEnabled()
+    window.chat.open(first)
+    assert not composer.button.isEnabled()
+    gate.set()
+    qtbot.waitUntil(composer.button.isEnabled)
+    assert [one.name for one in composer.files.attachments] == ["notes.py"]
+
+
+def test_files_of_what_is_not_sent_outlive_a_crash(
+    qtbot: QtBot,
+    open_saved: OpenSaved,  # noqa: F811
+    notes: Path,
+) -> None:
+    window, _ = open_saved()
+    ask(qtbot, window, "first")
+    attach(qtbot, window, notes)
+    window.page.composer.set_text("about this")
+    assert window.history is not None
+    history, name = window.history.history, window.chat.conversation.session_id
+    qtbot.waitUntil(lambda: bool(history.draft_files(name)))
+    later, _ = open_saved()
+    assert later.history is not None
+    (info,) = later.history.history.conversations()
+    later.history.open(info)
+    assert later.page.composer.text == "about this"
+    assert [one.text for one in later.page.composer.files.attachments] == [notes.read_text()]
+    later.page.composer.submit()
+    qtbot.waitUntil(lambda: not later.chat.is_busy)
+    kept = later.history.history
+    qtbot.waitUntil(lambda: kept.draft_files(name) == ())
+
+
+def test_a_file_read_late_goes_to_the_conversation_it_was_meant_for(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    first, composer = window.chat.conversation, window.page.composer
+    composer.attach([notes])
+    window.chat.new_chat()
+    reads = partial(composer.reader.is_reading, first.session_id)
+    qtbot.waitUntil(lambda: not reads(), timeout=60_000)
+    assert composer.files.attachments == ()
+    window.chat.open(first)
+    assert [one.name for one in composer.files.attachments] == ["notes.py"]
+
+
+def test_what_failed_and_what_waited_come_back_in_the_order_they_were_written(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake(Script(prefill_error="Too long."))
+    wait_ready(qtbot, window)
+    window.chat.send("first")
+    window.page.composer.set_text("second")
+    window.page.composer.submit()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.page.composer.text == "first\nsecond"
+
+
+def test_a_cancelled_message_is_no_draft_any_more(
+    qtbot: QtBot,
+    open_saved: OpenSaved,  # noqa: F811
+) -> None:
+    window, engine = open_saved(Script(answer=LONG))
+    engine.gate.clear()
+    window.chat.send("first")
+    assert window.history is not None
+    history, name = window.history.history, window.chat.conversation.session_id
+    window.page.composer.set_text("second")
+    window.page.composer.submit()
+    qtbot.waitUntil(lambda: history.draft(name) == "second")
+    window.page.composer.queued_row.cancel_button.click()
+    qtbot.waitUntil(lambda: history.draft(name) == "")
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+
+
+def test_files_dragged_over_the_text_are_the_windows_which_opens_traces(
+    qtbot: QtBot, open_fake: Open, notes: Path
+) -> None:
+    window, _ = open_fake()
+    dragged = files(notes)
+    event = QDragEnterEvent(
+        *(QPoint(3, 3), Qt.DropAction.CopyAction, dragged),
+        *(Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier),
+    )
+    window.page.composer.edit.dragEnterEvent(event)
+    assert not event.isAccepted()
+
+
+def test_a_chip_shows_an_ampersand_as_it_is(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    chips = window.page.composer.files
+    chips.add(Attachment("R&D.txt", "text/plain", "x", 1))
+    assert chips.findChildren(QToolButton)[0].shortcut().isEmpty()
+
+
+def test_a_closed_window_reads_no_further_files(qtbot: QtBot, open_fake: Open, notes: Path) -> None:
+    window, _ = open_fake()
+    reader = window.page.composer.reader
+    read: list[Attachment] = []
+    reader.read.connect(lambda _, attachment: read.append(attachment))
+    window.close()
+    window.page.composer.attach([notes])
+    qtbot.waitUntil(lambda: not window.page.composer.is_reading, timeout=60_000)
+    assert read == []

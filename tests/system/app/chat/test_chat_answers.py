@@ -1,0 +1,369 @@
+"""Shown answers: their marks, what can be done with them, and what they can't do."""
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QAccessible, QGuiApplication, QKeySequence, QTextCharFormat
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.chat.messages.answer_message import AnswerMessage
+from app.chat.messages.message_widgets import (
+    Notice,
+    UserMessage,
+)
+from app.chat.messages.prompt_editor import PromptEditor
+from app.chat.messages.text_view import (
+    TextView,
+    plain_document,
+)
+from app.chat.remarks import REPETITION, remarks_on
+from app.markdown.formats import Marking
+from app.theme.tokens import DARK, LIGHT
+from app.window.main_window import MainWindow
+from medusa_core.messages import Generate, StopReason
+from tests.support.window.driving import ask, figure_texts, user_messages, wait_ready
+from tests.support.window.engine_events import LEGEND
+from tests.support.window.fakes import LONG, Script
+from tests.support.window.fixtures import Open
+
+
+def test_marked_characters_are_those_of_the_document(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
+    underlined = set()
+    cursor = answer.view.textCursor()
+    for position in range(answer.view.document().characterCount() - 1):
+        cursor.setPosition(position + 1)
+        style = cursor.charFormat().underlineStyle()
+        if (
+            style != QTextCharFormat.UnderlineStyle.NoUnderline
+            or cursor.charFormat().fontUnderline()
+        ):
+            underlined.add(position)
+    ranges = answer.marked_ranges()
+    assert underlined == {p for mark in ranges for p in range(mark.start, mark.end)}
+    # Of ten words: one from prefill, then 2 + 0 + 1 + 2 accepted before a bonus token each.
+    assert len({mark.token_index for mark in ranges}) == answer.num_accepted == 5
+
+
+def underlines(answer: AnswerMessage) -> set[str]:
+    """The colours of all underlines; empty for text without one."""
+    cursor = answer.view.textCursor()
+    found = set()
+    for position in range(answer.view.document().characterCount() - 1):
+        cursor.setPosition(position + 1)
+        style = cursor.charFormat()
+        is_marked = style.underlineStyle() != QTextCharFormat.UnderlineStyle.NoUnderline
+        found.add(style.underlineColor().name() if is_marked else "")
+    return found
+
+
+def test_marks_can_be_switched_off_and_on(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
+    text = answer.view.toPlainText()
+    ranges = answer.marked_ranges()
+    assert len(underlines(answer)) == 3  # none and two heads
+    window.page.strip.choose_marking(Marking.OFF)
+    assert answer.document.marking is Marking.OFF
+    assert answer.marked_ranges() == ()
+    assert underlines(answer) == {""}
+    assert answer.view.toPlainText() == text
+    QTest.keyClick(window.page.strip.marks_box, Qt.Key.Key_Down)
+    assert answer.document.marking is Marking.ACCEPTED
+    assert answer.marked_ranges() == ranges
+    assert len(underlines(answer)) == 2
+
+
+def test_regenerating_a_sample_takes_a_new_seed_and_replaces_the_answer(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    window.page.settings_panel.choose_rule("sample")
+    first = ask(qtbot, window, "Hello")
+    engine.script = Script(answer="Another answer.")
+    first.row.regenerate_button.click()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert [a.document.text for a in window.chat.answers] == ["Another answer."]
+    one, two = engine.of_kind(Generate)
+    assert one.messages == two.messages
+    assert one.settings.seed != two.settings.seed
+    assert one.request_id != two.request_id
+
+
+def test_every_answer_can_be_asked_for_again_and_all_versions_stay(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "one")
+    ask(qtbot, window, "two")
+    engine.script = Script(answer="Another answer.")
+    window.chat.answers[0].row.regenerate_button.click()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert [answer.document.text for answer in window.chat.answers] == ["Another answer."]
+    versions = window.chat.answers[0].row.versions
+    assert versions.text == "2/2"
+    versions.previous_button.click()
+    assert [turn.prompt.text for turn in window.chat.conversation.turns] == ["one", "two"]
+    assert window.chat.answers[0].row.versions.text == "1/2"
+    assert len(window.chat.answers) == 2
+
+
+def test_an_edited_message_is_asked_beside_the_old_one(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "one")
+    ask(qtbot, window, "two")
+    first = user_messages(window)[0]
+    first.row.edit_button.click()
+    editor = first.findChild(PromptEditor)
+    assert editor is not None
+    assert editor.edit.toPlainText() == "one"
+    assert editor.edit.textCursor().atEnd()
+    QTest.keyClick(editor.edit, Qt.Key.Key_Escape)
+    assert first.row.isVisible()
+    assert first.isAncestorOf(QApplication.focusWidget())
+    first.row.edit_button.click()
+    editors = first.findChildren(PromptEditor)
+    editors[-1].edit.setPlainText("uno")
+    QTest.keyClick(editors[-1].edit, Qt.Key.Key_Return)
+    assert window.page.composer.edit.hasFocus(), "what is typed next is the next message"
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert [m.content for m in engine.of_kind(Generate)[-1].messages] == ["uno"]
+    (shown,) = user_messages(window)
+    assert (shown.text, shown.row.versions.text) == ("uno", "2/2")
+    shown.row.versions.previous_button.click()
+    assert [message.text for message in user_messages(window)] == ["one", "two"]
+
+
+def test_an_answer_that_was_cut_is_gone_on_with(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(stop_reason=StopReason.MAX_TOKENS))
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "one")
+    assert answer.done is not None
+    answer.row.continue_button.click()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    requested = engine.of_kind(Generate)[-1]
+    assert requested.keep_tokens is None
+    assert requested.messages[-1].token_ids == answer.done.token_ids
+
+
+def test_a_branch_goes_on_behind_an_earlier_answer(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    for text in ("one", "two"):
+        ask(qtbot, window, text)
+    assert not window.chat.answers[1].row.branch_button.isVisible()
+    window.chat.answers[0].row.branch_button.click()
+    assert len(window.chat.answers) == 1
+    ask(qtbot, window, "other")
+    assert user_messages(window)[1].row.versions.text == "2/2"
+
+
+def test_an_answer_goes_on_while_another_conversation_is_shown(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(answer=LONG), 2)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("long")
+    first = window.chat.conversation
+    qtbot.waitUntil(lambda: window.chat.answers[0].has_text)
+    window.chat.new_chat()
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.running)
+    window.chat.open(first)
+    assert window.chat.answers[0].document.text == LONG
+    assert window.chat.answers[0].marked_ranges()
+
+
+def test_copy_puts_the_markdown_on_the_clipboard(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script(answer="Some **bold** words"))
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
+    assert answer.view.toPlainText() == "Some bold words"
+    answer.row.copy_button.click()
+    assert QGuiApplication.clipboard().text() == "Some **bold** words"
+
+
+def test_the_baseline_belongs_to_the_answer_and_stays(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
+    shown = figure_texts(answer)
+    assert shown[2] == "1.80× plain"
+    window.keeper.load()
+    wait_ready(qtbot, window)
+    assert figure_texts(answer) == shown
+    window.page.settings_panel.choose_drafter("none")
+    plain = ask(qtbot, window, "Hello")
+    assert not any("× plain" in text for text in figure_texts(plain))
+
+
+def test_theme_and_zoom_change_shown_answers_and_are_remembered(
+    qtbot: QtBot, open_fake: Open, tmp_path
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
+    ranges, height = answer.marked_ranges(), answer.view.height()
+
+    def tint() -> str:
+        cursor = answer.view.textCursor()
+        cursor.setPosition(ranges[0].end)
+        return cursor.charFormat().background().color().name()
+
+    assert tint() == LIGHT.mark("blue").tint
+    window.commands.action("theme").trigger()
+    assert tint() == DARK.mark("blue").tint
+    QTest.keySequence(window, QKeySequence("Ctrl+="))
+    QTest.keySequence(window, QKeySequence("Ctrl+="))
+    assert answer.view.height() > height
+    assert answer.marked_ranges() == ranges
+    saved = (tmp_path / "preferences.json").read_text()
+    assert '"dark"' in saved
+    assert "1.2" in saved
+
+
+def test_an_answer_can_be_listened_to(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    QAccessible.setActive(True)
+    try:
+        assert ask(qtbot, window, "Hello").document.text == engine.script.answer
+    finally:
+        QAccessible.setActive(False)
+
+
+def test_nothing_is_ever_loaded_for_an_answer(qtbot: QtBot, open_fake: Open, tmp_path) -> None:
+    (tmp_path / "secret.png").write_bytes(b"x")
+    local = QUrl.fromLocalFile(str(tmp_path / "secret.png")).toString()
+    script = Script(answer=f"![a]({local}) and ![b](https://example.org/b.png)")
+    window, _ = open_fake(script)
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello")
+    for kind in range(1, 6):
+        for address in (local, "https://example.org/b.png"):
+            assert not answer.view.document().resource(kind, QUrl(address))
+            assert answer.view.loadResource(kind, QUrl(address)) is None
+
+
+def test_links_are_asked_about_and_only_the_web_is_opened(qtbot: QtBot) -> None:
+    view = TextView(plain_document("text"), "Text")
+    qtbot.addWidget(view)
+    view.show()
+    view.anchorClicked.emit(QUrl("file:///etc/passwd"))
+    view.anchorClicked.emit(QUrl("javascript:alert(1)"))
+    assert view.findChildren(QMessageBox) == []
+    view.anchorClicked.emit(QUrl("https://example.org/a?b=c"))
+    (box,) = view.findChildren(QMessageBox)
+    assert "https://example.org/a?b=c" in box.informativeText()
+    assert box.defaultButton() is box.button(QMessageBox.StandardButton.Cancel)
+    box.reject()
+    assert not view.openLinks()
+
+
+def test_user_text_is_shown_as_it_is(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "<b>bold</b> **stars** <img src='file:///x'>")
+    (shown,) = [m for m in window.page.conversation.messages if isinstance(m, UserMessage)]
+    assert shown.text == "<b>bold</b> **stars** <img src='file:///x'>"
+
+
+@pytest.mark.parametrize("button", ["regenerate_button", "continue_button", "branch_button"])
+def test_a_message_that_goes_leaves_the_focus_to_the_composer(
+    qtbot: QtBot, open_fake: Open, button: str
+) -> None:
+    window, _ = open_fake(Script(stop_reason=StopReason.MAX_TOKENS))
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "one")
+    ask(qtbot, window, "two")
+    window.sidebar.show()
+    clicked = getattr(window.chat.answers[0 if button == "branch_button" else 1].row, button)
+    clicked.setFocus()
+    clicked.click()
+    assert window.page.composer.edit.hasFocus()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+
+
+def test_an_answer_to_a_queued_question_takes_the_focus_from_nobody(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    window.sidebar.show()
+    window.sidebar.search_edit.setFocus()
+    window.chat.send("one")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.sidebar.search_edit.hasFocus()
+
+
+def test_esc_in_the_search_clears_it_before_it_stops_an_answer(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("one")
+    window.sidebar.show()
+    search = window.sidebar.search_edit
+    search.setFocus()
+    search.setText("heron")
+    QTest.keyClick(search, Qt.Key.Key_Escape)
+    assert search.text() == ""
+    assert window.chat.is_busy
+    QTest.keyClick(search, Qt.Key.Key_Escape)
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    done = window.chat.conversation.turns[-1].answer.done
+    assert done is None or done.stop_reason is StopReason.CANCELLED
+
+
+def test_greedy_says_that_it_gives_the_same_text_again(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    assert notices(window) == []
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    (output,) = notices(window)
+    assert "same text again: Greedy" in output
+    window.page.settings_panel.choose_rule("sample")
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert notices(window) == []
+
+
+def test_an_answer_that_repeats_itself_is_told(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    done = ask(qtbot, window, "Hello").done
+    assert done is not None
+    turn = window.chat.conversation.turns[0]
+    looping = replace(done, stop_reason=StopReason.REPETITION)
+    assert list(remarks_on(turn, looping, LEGEND)) == [REPETITION]
+
+
+def test_a_chat_stops_answers_that_repeat_themselves_unless_told_otherwise(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    window.page.settings_panel.repetition_box.click()
+    ask(qtbot, window, "Again")
+    asked = [one for one in engine.of_kind(Generate) if isinstance(one, Generate)]
+    assert [one.settings.stop_on_repetition for one in asked[-2:]] == [True, False]
+
+
+def notices(window: MainWindow) -> list[str]:
+    """What the application remarks between messages."""
+    return [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]

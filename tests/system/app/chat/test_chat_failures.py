@@ -1,0 +1,192 @@
+"""Answers that are stopped or fail: nothing is lost, and it is said why."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from medusa_core.loading.choice import (
+    ModelChoice,
+    demo_choice,
+)
+from medusa_core.loading.state import Phase
+from medusa_core.messages import Cancel, ChatMessage, Generate, LoadModel, Role, StopReason
+from tests.support.window.driving import ask, errors, figure_texts, wait_ready
+from tests.support.window.fakes import LONG, Script
+from tests.support.window.fixtures import Open
+
+
+def test_escape_stops_an_answer_before_its_first_token(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("stop me")
+    QTest.keyClick(window, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert len(engine.of_kind(Cancel)) == 1
+    answer = window.chat.answers[0]
+    assert not answer.has_text
+    assert figure_texts(answer) == ("Stopped before the first word",)
+    engine.gate.set()
+    ask(qtbot, window, "next")
+    # What was never answered is not told to the model again.
+    assert engine.of_kind(Generate)[-1].messages == (ChatMessage(Role.USER, "next"),)
+
+
+def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(answer=LONG), 3)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("go on")
+    answer = window.chat.answers[0]
+    qtbot.waitUntil(lambda: answer.has_text)
+    assert window.page.composer.button.accessibleName() == "Stop"
+    window.page.composer.button.click()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert figure_texts(answer)[-1] == "stopped"
+    assert LONG.startswith(answer.view.toPlainText())
+    assert window.page.composer.button.accessibleName() == "Send"
+    engine.gate.set()
+    ask(qtbot, window, "more")
+    reported = engine.of_kind(Generate)[-1].messages
+    assert answer.done is not None
+    assert answer.done.token_ids
+    assert reported[1] == ChatMessage(Role.ASSISTANT, answer.document.text, answer.done.token_ids)
+
+
+def test_a_failure_before_the_answer_gives_the_prompt_back(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(prefill_error="Too long."))
+    wait_ready(qtbot, window)
+    window.chat.send("precious words")
+    window.page.composer.set_text("typed meanwhile")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.page.composer.text == "precious words\ntyped meanwhile"
+    assert [(card.message, card.hint) for card in errors(window)] == [("Too long.", "Try again.")]
+    assert window.chat.answers == ()
+    assert window.chat.conversation.turns == []
+    engine.script = Script()
+    window.page.composer.clear()
+    assert ask(qtbot, window, "again").has_text
+
+
+def test_a_failure_within_the_answer_keeps_what_there_is(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(decode_error="No numbers."))
+    wait_ready(qtbot, window)
+    window.chat.send("tell me")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.chat.answers[0].document.text.startswith("One two three.")
+    assert errors(window)[0].message == "No numbers."
+    assert window.page.composer.text == ""
+    engine.script = Script()
+    assert ask(qtbot, window, "and now?").document.text == engine.script.answer
+
+
+def test_a_lost_device_ends_sending_and_keeps_all_text(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(decode_error="The card is lost.", loses_device=True))
+    wait_ready(qtbot, window)
+    window.chat.send("tell me")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.chat.answers[0].document.text.startswith("One two three.")
+    assert errors(window)[0].message == "The card is lost."
+    composer, num_asked = window.page.composer, len(engine.of_kind(Generate))
+    composer.set_text("and now?")
+    assert not composer.button.isEnabled()
+    assert "restart" in composer.button.toolTip()
+    composer.edit.submitted.emit()
+    assert len(engine.of_kind(Generate)) == num_asked
+    assert composer.text == "and now?"
+
+
+def test_an_error_can_be_dismissed(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script(prefill_error="Too long."))
+    wait_ready(qtbot, window)
+    window.chat.send("x")
+    qtbot.waitUntil(lambda: len(errors(window)) == 1)
+    errors(window)[0].dismissed.emit()
+    assert errors(window) == []
+    assert window.page.empty.isVisible()
+
+
+def test_a_model_that_cannot_be_loaded_is_explained_and_tried_again(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(load_error="The file is truncated."))
+    qtbot.waitUntil(lambda: len(errors(window)) == 1)
+    assert window.page.header.state_label.text() == "could not be loaded"
+    engine.script = Script()
+    errors(window)[0].retry_requested.emit()
+    wait_ready(qtbot, window)
+    assert errors(window) == []
+    assert len(engine.of_kind(LoadModel)) == 2
+
+
+def test_a_failed_regeneration_keeps_the_old_answer(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    first = ask(qtbot, window, "Hello")
+    text = first.document.text
+    engine.script = Script(prefill_error="Out of memory.")
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    (shown,) = window.chat.answers
+    assert shown.document.text == text
+    assert shown.done == first.done
+    qtbot.waitUntil(shown.row.regenerate_button.isVisible)
+    assert window.chat.conversation.turns[-1].answer.text == text
+    assert errors(window)[0].message == "Out of memory."
+
+
+def test_an_answer_names_the_model_that_wrote_it_not_the_one_that_was_refused(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    engine.script = Script(load_error="It has no chat template.")
+    window.keeper.load(ModelChoice("Refused", Path("/refused")))
+    window.chat.send("who are you?")
+    expected = window.chat.conversation.turns[0].answer
+    assert expected.model == "Refused"
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.READY)
+    assert [card.message for card in errors(window)] == ["It has no chat template."]
+    demo = demo_choice()
+    assert (expected.model, expected.model_key) == (demo.name, str(demo.model_dir))
+    (shown,) = window.chat.answers
+    assert (shown.speaker, shown._speaker.text()) == (demo.name, demo.name)
+    assert window.chat.path._lack(expected) == ""
+
+
+def test_an_answer_cut_by_a_change_of_models_names_the_one_from_before(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(answer=LONG), 3)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("go on")
+    (shown,) = window.chat.answers
+    qtbot.waitUntil(lambda: shown.has_text)
+    window.keeper.load(ModelChoice("Next", Path("/next")))
+    window.chat.stop()
+    qtbot.waitUntil(lambda: window.keeper.choice.name == "Next" and not window.chat.is_busy)
+    assert window.chat.conversation.turns[0].answer.model == demo_choice().name
+
+
+def test_an_answer_that_failed_on_its_way_can_be_gone_on_with(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(decode_error="No numbers."))
+    wait_ready(qtbot, window)
+    window.chat.send("tell me")
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    (cut,) = window.chat.answers
+    assert figure_texts(cut) == ("interrupted",)
+    assert not cut.row.continue_button.isHidden()
+    engine.script = Script()
+    cut.row.continue_button.click()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    *_, given = engine.of_kind(Generate)[-1].messages
+    assert (given.role, given.content) == (Role.ASSISTANT, cut.document.text)
+    assert given.token_ids
+    assert window.chat.answers[0].done is not None
+    assert window.chat.answers[0].done.stop_reason is StopReason.EOS

@@ -1,0 +1,300 @@
+"""The real window with an engine that follows a script."""
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QInputMethodEvent, QKeySequence
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.chat.messages.message_widgets import Notice
+from app.chat.suggestions import DEMO
+from medusa_core.loading.state import Phase
+from medusa_core.messages import (
+    ChatMessage,
+    DrafterChoice,
+    Generate,
+    Role,
+    StopReason,
+)
+from tests.support.window.driving import ask, figure_texts, wait_ready
+from tests.support.window.fakes import LONG, FakeEngine, Script
+from tests.support.window.fixtures import Open
+
+
+def test_a_prompt_is_sent_and_its_answer_streamed_and_figured(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "Hello there")
+    assert answer.view.toPlainText() == engine.script.answer
+    assert window.page.composer.text == ""
+    request = engine.of_kind(Generate)[0]
+    assert request.messages == (ChatMessage(Role.USER, "Hello there"),)
+    assert figure_texts(answer)[1:3] == ("2.25 tokens/step", "1.80× plain")
+    assert figure_texts(answer)[-1] == "end of answer"
+    assert answer.row.isVisible()
+    assert window.page.strip.tally.num_steps == 4
+
+
+def test_messages_take_the_place_of_the_welcome(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    page = window.page
+    for _ in range(2):
+        assert page.empty.isVisible()
+        assert not page.conversation.isVisible()
+        ask(qtbot, window, "Hello")
+        assert page.conversation.isVisible()
+        assert not page.empty.isVisible()
+        window.chat.new_chat()
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\n\t"])
+def test_an_empty_prompt_cannot_be_sent(qtbot: QtBot, open_fake: Open, text: str) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    window.page.composer.set_text(text)
+    assert not window.page.composer.button.isEnabled()
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
+    window.chat.send(text)
+    assert engine.of_kind(Generate) == []
+    assert window.page.conversation.messages == ()
+
+
+def test_shift_enter_starts_a_new_line_and_the_composer_grows(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    edit = window.page.composer.edit
+    QTest.keyClicks(edit, "one")
+    height = edit.height()
+    QTest.keyClick(edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    QTest.keyClicks(edit, "two")
+    assert window.page.composer.text == "one\ntwo"
+    assert edit.height() > height
+    window.page.composer.set_text("line\n" * 200)
+    assert edit.height() < window.height() / 2
+    assert engine.of_kind(Generate) == []
+
+
+def test_a_prompt_sent_while_the_model_loads_is_answered_afterwards(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    window.chat.send("early")
+    assert window.keeper.status.phase is Phase.LOADING
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert window.chat.answers[0].view.toPlainText() == engine.script.answer
+
+
+def test_nothing_is_sent_while_an_answer_is_written(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(num_before_gate=1)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("first")
+    window.page.composer.set_text("second")
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) > 0)
+    qtbot.wait(20)  # for what were sent behind it
+    assert len(engine.of_kind(Generate)) == 1
+    engine.gate.set()
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 2)
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+
+
+def test_the_panel_decides_how_the_next_answer_is_decoded(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    settings_panel = window.page.settings_panel
+    temperature = settings_panel.numbers.boxes["temperature"]
+    assert not temperature.isEnabled()
+    window.page.header.drafter_chosen.emit("none")
+    settings_panel.choose_rule("sample")
+    assert temperature.isEnabled()
+    temperature.setValue(1.2)
+    answer = ask(qtbot, window, "Hello")
+    settings = engine.of_kind(Generate)[0].settings
+    assert (settings.drafter, settings.rule, settings.temperature) == ("none", "sample", 1.2)
+    assert answer.num_accepted == 0
+    assert answer.marked_ranges() == ()
+
+
+def test_the_window_offers_what_the_engine_says_and_takes_its_first(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake(Script())
+    wait_ready(qtbot, window)
+    page = window.page
+    loaded = window.keeper.status.loaded
+    assert loaded is not None
+    for box in (page.header.drafter_box, page.settings_panel.drafter_box):
+        labels = [box.itemText(i) for i in range(box.count())]
+        assert labels == [choice.label for choice in loaded.drafters]
+    turned = replace(loaded, drafters=loaded.drafters[::-1])
+    page.offer(turned)
+    for box in (page.header.drafter_box, page.settings_panel.drafter_box):
+        again = [box.itemText(i) for i in range(box.count())]
+        assert again == labels, "the default changes, the order doesn't"
+    assert page.settings_panel.drafter == turned.drafters[0]
+    suffix = DrafterChoice("suffix", "Suffix automaton", "What followed the longest match.")
+    page.offer(replace(loaded, drafters=(suffix,)))
+    assert page.settings_panel.generate_settings().drafter == "suffix"
+    assert page.header.drafter_box.currentText() == "Suffix automaton"
+    assert page.settings_panel.drafter_box.currentText() == "Suffix automaton"
+
+
+def test_a_choice_with_a_long_name_leaves_header_and_panel_as_they_are(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake(Script())
+    wait_ready(qtbot, window)
+    window.page.show_panel(True)
+    rule_box = window.page.settings_panel.rule_box
+    width = rule_box.width()
+    window.page.settings_panel.choose_rule("typical")
+    assert rule_box.currentText() == "Typical (creative, not exact)"
+    assert rule_box.width() == width < 300
+    rule_box.showPopup()
+    assert rule_box.view().minimumWidth() > rule_box.fontMetrics().horizontalAdvance("Typical")
+    rule_box.hidePopup()
+    long = DrafterChoice("long", "A name of a drafter that is far too long for it", "Long.")
+    loaded = window.keeper.status.loaded
+    assert loaded is not None
+    header = window.page.header
+    before = (header.height(), header.drafter_box.width())
+    window.page.offer(replace(loaded, drafters=(long,)))
+    assert (header.height(), header.drafter_box.width()) == before
+
+
+def test_a_full_context_is_told(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(stop_reason=StopReason.CONTEXT))
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    assert isinstance(window.page.conversation.messages[-1], Notice)
+    qtbot.waitUntil(lambda: "64 tokens" in window.page.context_label.text())
+    engine.script = Script(answer="Another answer, which ends by itself.")
+    window.chat.regenerate()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert not any(isinstance(m, Notice) for m in window.page.conversation.messages)
+
+
+def test_a_new_chat_begins_even_while_the_old_one_is_answered(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(answer=LONG), 2)
+    wait_ready(qtbot, window)
+    engine.gate.clear()
+    window.chat.send("old")
+    qtbot.waitUntil(lambda: window.chat.answers[0].has_text)
+    old_session = window.chat.conversation.session_id
+    QTest.keySequence(window, QKeySequence(QKeySequence.StandardKey.New))
+    assert window.page.conversation.messages == ()
+    assert window.page.empty.isVisible()
+    assert not window.chat.is_busy
+    engine.gate.set()
+    engine.script = Script()
+    answer = ask(qtbot, window, "new")
+    assert answer.document.text == engine.script.answer
+    assert engine.of_kind(Generate)[-1].session_id != old_session
+
+
+def test_a_suggestion_sends_its_prompt(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    window.page.empty.suggestion_chosen.emit(DEMO[0])
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    assert engine.of_kind(Generate)[0].messages[0].content == DEMO[0]
+
+
+def test_the_view_follows_the_end_only_while_the_user_is_there(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake(Script(answer=LONG), 80)
+    wait_ready(qtbot, window)
+    window.resize(QSize(700, 560))
+    bar = window.page.conversation.verticalScrollBar()
+    ask(qtbot, window, "fill the page")
+    qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())
+    engine.gate.clear()
+    window.chat.send("more")
+    qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 70)
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum())
+    bar.setValue(0)
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+    qtbot.wait(50)
+    assert bar.value() == 0
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_PageDown)
+    assert 0 < bar.value() < bar.maximum()
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_PageUp)
+    assert bar.value() == 0
+    window.page.conversation.follow_end()
+    assert bar.value() == bar.maximum()
+
+
+def test_the_hint_for_the_first_start_goes_away_for_good(
+    qtbot: QtBot, open_fake: Open, tmp_path
+) -> None:
+    window, _ = open_fake()
+    window.page.empty.hint_dismissed.emit()
+    assert '"has_read_hint": true' in (tmp_path / "preferences.json").read_text()
+
+
+def test_everything_that_can_be_used_has_a_name_and_can_be_reached_by_key(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    page = window.page
+    answer = window.chat.answers[0]
+    for widget in (
+        page.composer.edit,
+        page.composer.button,
+        page.header.drafter_box,
+        page.settings_panel.rule_box,
+        page.settings_panel.drafter_box,
+        *page.settings_panel.numbers.boxes.values(),
+        answer.view,
+        answer.row.copy_button,
+        answer.row.regenerate_button,
+    ):
+        assert widget.accessibleName()
+        assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus, widget.accessibleName()
+    assert page.strip.marks_box.accessibleName()
+
+
+def test_closing_the_window_says_so(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    with qtbot.waitSignal(window.closed):
+        window.close()
+
+
+def test_the_scripted_engine_ends_its_thread(qtbot: QtBot) -> None:
+    engine = FakeEngine()
+    engine.start(lambda _event: None)
+    engine.close()
+    assert engine.is_closed
+
+
+def test_enter_that_chooses_a_word_of_an_input_method_sends_nothing(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    edit = window.page.composer.edit
+    QApplication.sendEvent(edit, QInputMethodEvent("ni", []))
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    QTest.keyClick(edit, Qt.Key.Key_Enter)
+    assert edit.textCursor().block().layout().preeditAreaText() == "ni"
+    assert not engine.of_kind(Generate)
+    chosen = QInputMethodEvent()
+    chosen.setCommitString("你")
+    QApplication.sendEvent(edit, chosen)
+    assert edit.toPlainText() == "你"
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 1)

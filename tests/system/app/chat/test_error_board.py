@@ -1,0 +1,70 @@
+"""Where errors are shown, and when they go."""
+
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.chat.error_board import MOST_EM
+from app.engine.model_keeper import Phase
+from medusa_core.messages import Generate
+from tests.support.window.driving import ask, errors, wait_ready
+from tests.support.window.fakes import Script
+from tests.support.window.fixtures import Open
+
+
+def test_an_error_is_seen_wherever_the_conversation_stands(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script(answer="One two three. " * 400))
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    bar = window.page.conversation.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 400)
+    bar.setValue(0)
+    card = window.page.errors.show_error("It broke.", "Mend it.")
+    qtbot.waitUntil(lambda: not card.visibleRegion().isEmpty())
+    assert bar.value() == 0, "the text stays where it is"
+
+
+def test_many_errors_leave_room_for_the_conversation(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    board = window.page.errors
+    for number in range(12):
+        board.show_error(f"Number {number} broke.", "It says what to do about it. " * 6)
+    assert board.height() <= window.chat._appearance.scale.px(MOST_EM)
+    newest = board.cards[-1]
+    qtbot.waitUntil(lambda: not newest.visibleRegion().isEmpty())
+    for card in list(board.cards):
+        card.dismissed.emit()
+    assert not board.isVisible()
+
+
+def test_the_same_error_again_is_one_card(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    for _ in range(3):
+        window.page.errors.show_error("The disk is read-only.", "Choose another folder.")
+    window.page.errors.show_error("Another.", "")
+    assert [card.message for card in errors(window)] == ["The disk is read-only.", "Another."]
+
+
+def test_an_error_goes_when_its_trouble_is_over(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(prefill_error="No room."))
+    wait_ready(qtbot, window)
+    window.page.errors.show_error("A file can't be saved.", "Choose another place.")
+    window.page.composer.edit.setPlainText("Hello")
+    window.page.composer.submit()
+    qtbot.waitUntil(lambda: len(errors(window)) == 2)
+    engine.script = Script()
+    ask(qtbot, window, "Hello")
+    assert len(engine.of_kind(Generate)) == 2
+    assert [card.message for card in errors(window)] == ["A file can't be saved."]
+
+
+def test_an_error_of_a_load_goes_when_a_model_is_ready(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake(Script(load_error="The file is cut off."))
+    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.FAILED)
+    (card,) = errors(window)
+    engine.script = Script()
+    retry = next(b for b in card.findChildren(QPushButton) if b.text() == "Try again")
+    retry.click()
+    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.READY)
+    assert errors(window) == []

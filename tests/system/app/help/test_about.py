@@ -1,0 +1,51 @@
+"""The About dialog."""
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QDesktopServices
+from pytestqt.qtbot import QtBot
+
+import medusa_core
+from app.help.about import (
+    PAGES,
+    AboutDialog,
+)
+from app.theme.appearance import Appearance
+from app.window.main_window import MainWindow
+from medusa_core.api import licences_file, resources_dir
+from tests.support.window.fakes import FakeEngine, Script
+
+
+def test_the_header_opens_a_dialog_with_the_notice_of_the_demo_model(
+    qtbot: QtBot, open_fake: Callable[..., tuple[MainWindow, FakeEngine]]
+) -> None:
+    window, _ = open_fake(Script())
+    window.commands.action("about").trigger()
+    (dialog,) = window.findChildren(AboutDialog)
+    assert dialog.isVisible()
+    assert "Built with Llama" in [label.text() for label in dialog.labels]
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not window.findChildren(AboutDialog))
+
+
+def test_versions_and_licences_are_listed_and_links_open_only_when_clicked(
+    qtbot: QtBot, appearance: Appearance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()))
+    dialog = AboutDialog(resources_dir(), appearance)
+    qtbot.addWidget(dialog)
+    versions = dialog.versions.toPlainText()
+    own = f"Medusa Chat: {medusa_core.__version__}"
+    for part in (own, "torch: 2", "PySide6", "transformers: 5", "Compiled library"):
+        assert part in versions
+    licences = dialog.licences.toPlainText()
+    assert "torch: Apache-2.0 AND" in licences
+    assert "see its own files" not in licences
+    assert opened == []
+    assert licences_file().as_uri() in dialog.links.text()
+    assert "## What ships with it" in licences_file().read_text(encoding="utf-8")
+    dialog.links.linkActivated.emit(PAGES[0][1])
+    assert opened == [PAGES[0][1]]

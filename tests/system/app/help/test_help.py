@@ -1,0 +1,45 @@
+"""The documents in the window."""
+
+from pathlib import Path
+
+import yaml
+from PySide6.QtCore import QUrl
+from pytestqt.qtbot import QtBot
+
+from app.help.help_dialog import PAGES
+from medusa_core.api import docs_dir
+from tests.support.window.driving import wait_ready
+from tests.support.window.fixtures import Open
+
+
+def test_help_lists_the_pages_for_users_as_the_site_does() -> None:
+    site = yaml.safe_load((docs_dir() / "mkdocs.yml").read_text(encoding="utf-8"))
+    listed = [
+        Path(file).stem
+        for section in site["nav"]
+        for pages in section.values()
+        if isinstance(pages, list) and "Develop" not in section
+        for page in pages
+        for file in page.values()
+    ]
+    assert list(PAGES) == [name for name in listed if (docs_dir() / f"{name}.md").is_file()]
+
+
+def test_help_opens_a_page_follows_links_and_shows_pictures(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    window.commands.action("help").trigger()
+    dialog = window.dialogs.help
+    assert dialog is not None
+    assert dialog.isVisible()
+    for name in PAGES:
+        dialog.open_page(name)
+        assert len(dialog.text.toPlainText()) > 200, name
+    dialog.open_page("start")
+    dialog.text.anchorClicked.emit(QUrl("troubleshooting.md"))
+    assert dialog.pages.currentRow() == PAGES.index("troubleshooting")
+    dialog.open_page("drafts")
+    picture = dialog.text.loadResource(2, QUrl("images/tree-panel-light.png"))
+    assert not picture.isNull()
+    assert dialog.text.loadResource(2, QUrl("../README.md")) is None, "only the documents' own"
+    dialog.close()

@@ -1,0 +1,164 @@
+"""The switch that lets other programs use the model, with a server that follows a script."""
+
+from dataclasses import dataclass
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from app.server.requests_model import MOST_REQUESTS, RequestsModel
+from app.server.server_dialog import ServerDialog
+from app.server.server_keeper import ServerEvents, ServerKeeper, ServerPhase
+from medusa_core.errors import MissingExtraError, RequestError
+from medusa_core.server.request_log import RequestRecord
+from tests.support.window.driving import wait_ready
+from tests.support.window.fixtures import Open
+
+RECORD = RequestRecord(
+    time=1_760_000_000.0,
+    method="POST",
+    path="/v1/chat/completions",
+    status=200,
+    model="pebble",
+    prompt_tokens=1200,
+    answer_tokens=64,
+    tokens_per_s=71.26,
+    seconds=0.98,
+)
+
+
+@dataclass
+class ScriptedServer:
+    """Notes what is wanted of it."""
+
+    port: int
+    events: ServerEvents
+    is_running: bool = False
+
+    def start(self) -> None:
+        self.is_running = True
+
+    def stop(self) -> None:
+        self.is_running = False
+
+
+class Servers(list[ScriptedServer]):
+    """Makes servers, and has them."""
+
+    def make(self, port: int, events: ServerEvents) -> ScriptedServer:
+        self.append(ScriptedServer(port, events))
+        return self[-1]
+
+
+@pytest.fixture
+def servers() -> Servers:
+    return Servers()
+
+
+@pytest.fixture
+def dialog(qtbot: QtBot, servers: Servers) -> ServerDialog:
+    keeper = ServerKeeper(servers.make)
+    shown = ServerDialog(keeper, 8642)
+    shown.switched.connect(lambda on: keeper.turn_on(8642) if on else keeper.turn_off())
+    qtbot.addWidget(shown)
+    shown.show()
+    return shown
+
+
+def cells(model: RequestsModel, row: int = 0) -> list[object]:
+    return [model.data(model.index(row, column)) for column in range(1, model.columnCount())]
+
+
+def test_the_switch_turns_the_server_on_and_off(
+    qtbot: QtBot, dialog: ServerDialog, servers: Servers
+) -> None:
+    assert not dialog.copy_button.isEnabled()
+    dialog.switch.click()
+    (server,) = servers
+    assert server.is_running
+    assert not dialog.port_box.isEnabled()
+    server.events.ready.emit("http://127.0.0.1:8642")
+    qtbot.waitUntil(lambda: dialog.address_edit.text() == "http://127.0.0.1:8642/v1")
+    dialog.copy_button.click()
+    assert QGuiApplication.clipboard().text() == "http://127.0.0.1:8642/v1"
+    dialog.switch.click()
+    assert not server.is_running
+    assert not dialog.address_edit.text()
+    assert dialog.port_box.isEnabled()
+
+
+def test_a_taken_port_is_said_and_the_switch_goes_back(
+    qtbot: QtBot, dialog: ServerDialog, servers: Servers
+) -> None:
+    dialog.switch.click()
+    servers[0].events.failed.emit(RequestError("The port is taken.", "Choose another one."))
+    qtbot.waitUntil(lambda: "The port is taken." in dialog.note.text())
+    assert not dialog.switch.isChecked()
+    dialog.switch.click()
+    assert len(servers) == 2
+
+
+def test_what_a_server_says_after_it_was_turned_off_changes_nothing(
+    qtbot: QtBot, dialog: ServerDialog, servers: Servers
+) -> None:
+    dialog.switch.click()
+    server = servers[0]
+    server.events.ready.emit("http://127.0.0.1:8642")
+    dialog.switch.click()
+    qtbot.wait(20)
+    assert dialog._keeper.status.phase is ServerPhase.OFF
+
+
+def test_requests_are_listed_without_their_texts(
+    qtbot: QtBot, dialog: ServerDialog, servers: Servers
+) -> None:
+    dialog.switch.click()
+    servers[0].events.served.emit(RECORD)
+    qtbot.waitUntil(lambda: dialog.requests.rowCount() == 1)
+    assert cells(dialog.requests) == [
+        "POST /v1/chat/completions",
+        "200",
+        "1200",
+        "64",
+        "71.3",
+        "0.98",
+    ]
+
+
+def test_only_the_latest_requests_are_listed() -> None:
+    model = RequestsModel()
+    for _ in range(MOST_REQUESTS + 5):
+        model.add(RECORD)
+    assert model.rowCount() == MOST_REQUESTS
+
+
+def test_the_choice_is_remembered_and_the_window_ends_its_server(
+    qtbot: QtBot, open_fake: Open, servers: Servers
+) -> None:
+    window, _ = open_fake(make_server=servers.make)
+    wait_ready(qtbot, window)
+    window.serve()
+    assert not servers
+    window.dialogs.show_server()
+    assert window.dialogs.server is not None
+    window.dialogs.server.port_box.setValue(9000)
+    window.dialogs.server.switch.click()
+    assert [server.port for server in servers] == [9000]
+    assert window.settings.values.serves
+    window.close()
+    assert not servers[0].is_running
+    assert window.settings.values.serves
+
+
+def test_a_server_that_cannot_be_made_says_why(qtbot: QtBot) -> None:
+    def make(port: int, events: ServerEvents) -> ScriptedServer:
+        raise MissingExtraError("This needs uvicorn.", "Install it.")
+
+    dialog = ServerDialog(keeper := ServerKeeper(make), 8642)
+    qtbot.addWidget(dialog)
+    keeper.turn_on(8642)
+    assert keeper.status.phase is ServerPhase.FAILED
+    assert dialog.note.text() == "This needs uvicorn. Install it."
+    assert not dialog.switch.isChecked()
+    keeper.turn_off()
+    assert keeper.status.phase is ServerPhase.OFF

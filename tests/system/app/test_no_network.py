@@ -1,0 +1,81 @@
+"""Nothing leaves this computer unless the user asks for it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from medusa_core.api import Endpoint, Endpoints
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# The whole application, with the real engine and the real library; every way out is watched.
+WHOLE = """
+import asyncio, json, socket, sys
+asked = []
+for name in ("getaddrinfo", "gethostbyname", "create_connection"):
+    def refuse(*arguments, name=name, **_):
+        asked.append((name, str(arguments[:1])))
+        raise OSError("no network")
+    setattr(socket, name, refuse)
+def watch(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
+        where = arguments[1] if event == "socket.connect" else arguments[0]
+        if event != "socket.connect" or arguments[0].family != socket.AF_UNIX:
+            asked.append((event, str(where)))
+sys.addaudithook(watch)
+
+from pathlib import Path
+from app.window.application import Application, Options, run
+
+async def use(application: Application) -> int:
+    application.open()
+    window = application.window
+    while window.keeper.status.calibrated is None:
+        await asyncio.sleep(0.02)
+    await window.models.offer_installed()
+    window.chat.send("Hello")
+    while window.chat.is_busy:
+        await asyncio.sleep(0.02)
+    window.dialogs.show_models()
+    for tab in range(window.dialogs.models.tabs.count()):
+        window.dialogs.models.tabs.setCurrentIndex(tab)
+        await asyncio.sleep(0.3)
+    for page in ("General", "Models", "Privacy and storage"):
+        window.dialogs.show_settings(page)
+        await asyncio.sleep(0.1)
+    window.dialogs.show_palette()
+    window.dialogs.show_about()
+    window.dialogs.show_diagnostics()
+    while not window.dialogs.diagnostics.save_button.isEnabled():
+        await asyncio.sleep(0.02)
+    rows = window.dialogs.models.discover.table.rowCount()
+    await window.models.library.downloads.close()
+    application.close()
+    machines = window.dialogs.models.machines.table.rowCount()
+    print(json.dumps({"asked": asked, "rows": rows, "machines": machines}))
+    return 0
+
+run(Options(platform="offscreen", data_dir=Path(sys.argv[1])), use)
+"""
+
+
+def test_the_whole_application_asks_nobody_by_itself(tmp_path: Path) -> None:
+    # A machine that was connected is asked only once a model there is chosen.
+    lab = Endpoint("http://192.0.2.1/v1", "the lab", has_key=True, models=("small",))
+    Endpoints(tmp_path / "config").connect(lab)
+    reported = subprocess.run(
+        [sys.executable, "-c", WHOLE, str(tmp_path)],
+        cwd=ROOT,
+        env=os.environ | {"HOME": str(tmp_path), "HF_HOME": str(tmp_path / "hf")},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert reported.returncode == 0, reported.stderr
+    found = json.loads(reported.stdout.splitlines()[-1])
+    assert found["asked"] == []
+    assert found["machines"] == 1
+    assert found["rows"] > 5, "the catalog needs no network"

@@ -1,0 +1,438 @@
+"""Whoever can't see the window hears of everything in it, and reaches it by keys."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QAccessibleEvent,
+    QAccessibleInterface,
+    QImage,
+)
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QApplication,
+    QComboBox,
+    QDialog,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QTableView,
+    QTableWidget,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.chat.messages.announcer import Announcer
+from app.chat.messages.text_view import TextView
+from app.help.whats_new import WhatsNewDialog
+from app.models.first_model_card import FirstModelCard
+from app.settings.change_words import SettingChange
+from app.settings.exchange import SettingsImport
+from app.settings.import_dialog import ImportSettingsDialog
+from app.settings.storage_page import StoragePage
+from app.theme.appearance import Appearance
+from app.widgets.accessible_roles import GROUPS, PICTURES, give_roles
+from app.widgets.live_label import LiveLabel
+from app.widgets.naming import name_box
+from medusa_core.api import HubSettings, Library, places
+from tests.support.window.driving import ask, wait_ready
+from tests.support.window.fakes import Script
+from tests.support.window.fixtures import Open
+from tests.support.window.library_fixtures import Run, run
+from tests.support.window.managing import settle
+from tests.system.app.server.test_server_dialog import Servers
+
+__all__ = ["run"]
+
+
+@pytest.fixture(autouse=True)
+def roles(qapp: QApplication) -> None:
+    """As the application starts."""
+    give_roles()
+
+
+def spoken(widget: QWidget) -> str:
+    """What a screen reader calls a widget: a box of choices by its label alone."""
+    interface = QAccessible.queryAccessibleInterface(widget)
+    assert isinstance(interface, QAccessibleInterface)
+    if isinstance(widget, QComboBox):
+        labels = interface.relations(QAccessible.RelationFlag.Label)
+        return " ".join(label.text(QAccessible.Text.Name) for label, _ in labels)
+    return interface.text(QAccessible.Text.Name) or widget.accessibleName()
+
+
+def focusable(root: QWidget) -> Iterator[QWidget]:
+    """All widgets that keys can reach, shown or not, but the inner ones of others."""
+    for widget in (root, *root.findChildren(QWidget)):
+        parent = widget.parentWidget()
+        is_inner = widget.objectName().startswith("qt_") or isinstance(widget, QTabWidget)
+        is_inner |= isinstance(parent, QAbstractScrollArea)
+        is_inner |= parent is not None and parent.inherits("QComboBoxPrivateContainer")
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and not is_inner:
+            yield widget
+
+
+CODE = re.compile(r"\bQ[A-Z]\w+|\b[a-z]+[A-Z]\w*|\w_\w|\.py\b")
+MARKUP = re.compile(r"</?(qt|span|b|br|p|a|html)\b[^>]*>")
+
+
+def faults(root: QWidget) -> list[str]:
+    """What is wrong with a window for those who can't see it."""
+    found = []
+    for widget in focusable(root):
+        where = f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}"
+        name = spoken(widget)
+        if not any(map(str.isalnum, name)):
+            found.append(f"no name: {where}, {name!r}")
+        if not isinstance(widget, QLabel) and CODE.search(name):
+            found.append(f"a name out of the code: {where}, {name!r}")
+    for widget in (root, *root.findChildren(QWidget)):
+        where = f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}"
+        interface = QAccessible.queryAccessibleInterface(widget)
+        assert isinstance(interface, QAccessibleInterface)
+        said = interface.text(QAccessible.Text.Description)
+        if MARKUP.search(said):
+            found.append(f"markup is read: {where}, {said[:60]!r}")
+        kinds = {kind.__name__ for kind in type(widget).__mro__}
+        if kinds & (PICTURES | GROUPS) and interface.role() is QAccessible.Role.Client:
+            found.append(f"no role: {where}")
+        if isinstance(widget, QLabel) and not widget.isHidden() and is_unread(widget, interface):
+            found.append(f"its text isn't read: {where}, {widget.text()!r}")
+        if isinstance(widget, QTableView) and not all(heads := headers(widget)):
+            found.append(f"a column without a header: {where}, {heads}")
+    return found
+
+
+def is_unread(label: QLabel, interface: QAccessibleInterface) -> bool:
+    """Whether a label's accessible name takes the place of its text."""
+    if not any(map(str.isalnum, label.text())) or "<" in label.text():
+        return False
+    said = interface.text(QAccessible.Text.Name).casefold()
+    return label.text().replace("&&", "&").strip("· ").casefold() not in said
+
+
+def headers(table: QTableView) -> list[str]:
+    model, across = table.model(), Qt.Orientation.Horizontal
+    return [str(model.headerData(n, across) or "") for n in range(model.columnCount())]
+
+
+def test_everything_in_the_window_has_a_name(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    window.insight.open_tree()
+    window.insight.open_steps()
+    window.insight.open_equilibrium()
+    compare = window.insight.open_compare()
+    assert faults(window) == []
+    assert faults(compare) == []
+
+
+def test_everything_in_the_dialogs_has_a_name(
+    qtbot: QtBot, open_fake: Open, run: Run, tmp_path: Path
+) -> None:
+    library = Library(
+        tmp_path / "d.db",
+        tmp_path / "f.json",
+        HubSettings(cache_dir=tmp_path / "hub", is_offline=True),
+    )
+    window, _ = open_fake(
+        open_library=lambda: library, make_server=Servers().make, places=places(tmp_path)
+    )
+    wait_ready(qtbot, window)
+
+    async def work() -> None:
+        window.dialogs.show_models()
+        window.dialogs.show_server()
+        window.dialogs.show_batch()
+        window.dialogs.show_whats_new()
+        window.dialogs.show_about()
+        window.dialogs.show_settings()
+        window.dialogs.show_palette()
+        window.dialogs.show_welcome()
+        window.dialogs.show_diagnostics()
+        assert window.dialogs.models is not None
+        await settle(window.dialogs.models)
+        diagnostics = window.dialogs.diagnostics
+        assert diagnostics is not None
+        assert diagnostics._work is not None
+        await diagnostics._work
+        (storage,) = window.findChildren(StoragePage)
+        assert storage._work is not None
+        await storage._work
+        await library.downloads.close()
+
+    run(work)
+    dialogs = window.findChildren(QDialog)
+    kinds = {type(dialog).__name__ for dialog in dialogs}
+    assert kinds >= {
+        *("AboutDialog", "BatchDialog", "DiagnosticsDialog", "LibraryDialog", "Palette"),
+        *("ServerDialog", "SettingsDialog", "TrainDialog", "WelcomeDialog", "WhatsNewDialog"),
+    }
+    for dialog in dialogs:
+        assert faults(dialog) == [], type(dialog).__name__
+
+
+def test_what_is_only_shown_at_times_has_a_name(qtbot: QtBot, appearance: Appearance) -> None:
+    planned = SettingsImport(
+        {}, (), None, (SettingChange("Theme", "Light", "Dark"),), ("Not this.",)
+    )
+    card = FirstModelCard(90 << 20, appearance)
+    for widget in (ImportSettingsDialog("mine.json", planned, appearance), card):
+        qtbot.addWidget(widget)
+        assert faults(widget) == [], type(widget).__name__
+    card.show_progress(1 << 20)
+    assert faults(card) == []
+
+
+def test_what_nobody_could_read_is_found(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    column = QVBoxLayout(window)
+    box, named = QComboBox(), QComboBox()
+    box.addItem("what is chosen")
+    named.addItem("what is chosen")
+    box.setAccessibleName("On Linux nobody hears this")
+    name_box(named, "Colours & sizes")
+    button, close = QPushButton("OK"), QPushButton("×")
+    button.setToolTip("<qt>What it does</qt>")
+    line, label = QLineEdit(), QLabel("12 tokens/s")
+    line.setAccessibleName("portEdit")
+    label.setAccessibleName("Speed")
+    for widget in (box, named, button, close, line, label, QTableWidget(1, 1)):
+        column.addWidget(widget)
+    laws = [fault.partition(":")[0] for fault in faults(window)]
+    assert sorted(laws) == sorted(
+        (
+            *("no name", "no name", "no name"),  # the box, the cross, the table
+            *("a name out of the code", "markup is read", "its text isn't read"),
+        )
+    )
+    assert spoken(named) == "Colours & sizes"
+
+
+def test_tab_goes_from_the_composer_through_what_is_seen_and_comes_back(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    start = window.page.composer.edit
+    start.setFocus()
+    qtbot.waitUntil(start.hasFocus)
+    seen: list[QWidget] = []
+    for _ in range(60):
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        now = QApplication.focusWidget()
+        if now is start:
+            break
+        seen.append(now)
+    assert QApplication.focusWidget() is start
+    assert len(seen) == len(set(seen)) > 3
+    assert all(widget.isVisible() and spoken(widget) for widget in seen)
+
+
+def picture_around(widget: QWidget) -> QImage:
+    QApplication.processEvents()
+    window = widget.window()
+    place = QRect(widget.mapTo(window, QPoint(0, 0)), widget.size())
+    return window.grab(place.adjusted(-3, -3, 3, 3)).toImage()
+
+
+def unseen_focus(root: QWidget, elsewhere: QWidget) -> list[str]:
+    """What looks with the keyboard as it looks without."""
+    found = []
+    for widget in focusable(root):
+        is_shown = widget.isVisible() and not widget.visibleRegion().isEmpty()
+        if widget is elsewhere or not is_shown or not widget.isEnabled():
+            continue
+        widget.setFocus(Qt.FocusReason.TabFocusReason)
+        elsewhere.setFocus(Qt.FocusReason.TabFocusReason)
+        before = picture_around(widget)
+        widget.setFocus(Qt.FocusReason.TabFocusReason)
+        if widget.hasFocus() and picture_around(widget) == before:
+            found.append(f"{type(widget).__name__} {spoken(widget)}")
+    return found
+
+
+def test_whatever_has_the_keyboard_shows_it(qtbot: QtBot, open_fake: Open, run: Run) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    window.insight.open_tree()
+
+    async def work() -> None:
+        window.dialogs.show_settings()
+        (storage,) = window.findChildren(StoragePage)
+        assert storage._work is not None
+        await storage._work
+
+    run(work)
+    window.dialogs.show_whats_new()
+    settings = window.dialogs.settings
+    assert settings is not None
+    (news,) = window.findChildren(WhatsNewDialog)
+    window.activateWindow()
+    assert unseen_focus(window, window.page.composer.edit) == []
+    news.activateWindow()
+    assert unseen_focus(news, news.findChildren(QPushButton)[0]) == []
+    settings.activateWindow()
+    for page in range(settings.pages.count()):
+        settings.names.setCurrentRow(page)
+        assert unseen_focus(settings, settings.names) == [], page
+
+
+def shows_text(message: QWidget) -> bool:
+    return any(view.isVisible() for view in message.findChildren(TextView))
+
+
+def test_tab_goes_from_message_to_message_and_shows_each(qtbot: QtBot, open_fake: Open) -> None:
+    window, _ = open_fake(Script(answer="One two three.\n\n" * 60))
+    wait_ready(qtbot, window)
+    for word in ("first", "second", "third"):
+        ask(qtbot, window, word)
+    view = window.page.conversation
+    bar = view.verticalScrollBar()
+    for message in view.messages:  # what was never near the view has nothing to come to
+        view.ensureWidgetVisible(message)
+        qtbot.waitUntil(lambda one=message: shows_text(one))
+    window.page.composer.edit.setFocus()
+    visited = []
+    for _ in range(60):
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        now = QApplication.focusWidget()
+        if now is window.page.composer.edit:
+            break
+        if view.isAncestorOf(now):
+            # What was just laid out moves once more before it stands still.
+            qtbot.waitUntil(lambda now=now: not now.visibleRegion().isEmpty(), timeout=1000)
+            visited += [n for n, one in enumerate(view.messages) if one.isAncestorOf(now)]
+    assert list(dict.fromkeys(visited)) == list(range(6)), "in the order of the conversation"
+    assert visited == sorted(visited)
+    # What is clicked is seen already: the page doesn't move under the mouse.
+    window.page.composer.edit.setFocus()
+    bar.setValue(bar.maximum() // 2)
+    half = bar.value()
+    seen = next(v for v in view.findChildren(TextView) if not v.visibleRegion().isEmpty())
+    seen.setFocus()
+    assert bar.value() == half
+
+
+def test_an_answer_is_announced_sentence_by_sentence(
+    qtbot: QtBot, appearance: Appearance, announced: list[str]
+) -> None:
+    speaker = QLineEdit()
+    qtbot.addWidget(speaker)
+    announcer = Announcer(speaker)
+    for piece in ("One", " two. Thr", "ee four", "? Fi", "ve"):
+        announcer.feed(piece)
+    announcer.finish()
+    assert announced == ["One two.", "Three four?", "Five"]
+
+
+@pytest.fixture
+def announced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is read aloud; every other event of the window is left out."""
+    heard: list[str] = []
+
+    def hear(event: QAccessibleEvent) -> None:
+        if isinstance(event, QAccessibleAnnouncementEvent):
+            heard.append(event.message())
+
+    monkeypatch.setattr(QAccessible, "updateAccessibility", hear)
+    monkeypatch.setattr(QAccessible, "isActive", lambda: True)
+    return heard
+
+
+def test_markdown_is_heard_as_it_is_shown_and_code_as_it_is_written(
+    qtbot: QtBot, appearance: Appearance, announced: list[str]
+) -> None:
+    speaker = QLineEdit()
+    qtbot.addWidget(speaker)
+    announcer = Announcer(speaker)
+    announcer.feed('# A **bold** word\n\n---\n"So it is." Next.\n```python\n__init__ *= 2\n```\n')
+    with announcer.quiet():
+        announcer.feed("It was there before.\n")
+        announcer.finish("It ended.")
+    announcer.finish("You stopped the answer.")
+    assert announced == [
+        *("A bold word", '"So it is."', "Next.", "__init__ *= 2", "You stopped the answer."),
+    ]
+
+
+def test_a_stored_answer_is_not_read_aloud_when_it_is_opened(
+    qtbot: QtBot, open_fake: Open, announced: list[str]
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    assert announced[-2:] == ["One two three.", "Four five six seven eight nine ten."]
+    spoken_before, said = window.chat.conversation, len(announced)
+    window.chat.new_chat()
+    window.chat.open(spoken_before)
+    qtbot.waitUntil(lambda: shows_text(window.page.conversation.messages[-1]))
+    assert announced[said:] == []
+
+
+def test_who_goes_from_step_to_step_hears_which_guesses_were_right(
+    qtbot: QtBot, open_fake: Open, announced: list[str]
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    tree = window.insight.open_tree()
+    assert tree.isAncestorOf(QApplication.focusWidget()), "opened, a panel has the keyboard"
+    tree.transport.slider.setFocus()
+    qtbot.waitUntil(tree.transport.slider.hasFocus)
+    window.insight.timeline.go(0)
+    announced.clear()
+    QTest.keyClick(tree.transport.slider, Qt.Key.Key_Right)
+    (said,) = announced
+    assert said.startswith("step 1 of 4: 3 tokens (2 accepted + 1 of the model's own). ")
+    assert said.endswith("2 of 3 guesses accepted: two, three.; then the model's own: Four")
+    tree.view.setFocus()
+    qtbot.waitUntil(tree.view.hasFocus)
+    QTest.keyClick(tree.view, Qt.Key.Key_Right)
+    QTest.keyClick(tree.view, Qt.Key.Key_Right)
+    assert announced[-1].startswith("two: accepted, from head 1")
+    window.page.composer.edit.setFocus()
+    announced.clear()
+    window.insight.timeline.go(3)
+    assert announced == [], "elsewhere nobody waits for it"
+
+
+def test_a_note_is_heard_while_what_it_lies_in_is_open(qtbot: QtBot, announced: list[str]) -> None:
+    panel = QWidget()
+    qtbot.addWidget(panel)
+    note = LiveLabel(parent=panel)
+    note.setText("Nobody is here yet.")
+    note.hide()
+    panel.show()
+    note.setText("Nothing was found.")
+    note.setText("Nothing was found.")
+    panel.hide()
+    note.setText("Nobody is here any more.")
+    assert announced == ["Nothing was found."]
+
+
+def test_the_palette_says_what_enter_would_do(
+    qtbot: QtBot, open_fake: Open, announced: list[str]
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    window.dialogs.show_palette()
+    announced.clear()
+    QTest.keyClicks(window.dialogs.palette.edit, "zzz")
+    assert announced[-1] == "No match."
+    window.dialogs.palette.edit.clear()
+    QTest.keyClicks(window.dialogs.palette.edit, "larg")
+    assert announced[-1].startswith("Larger, ")
+    assert announced[-1].endswith(" 1 of 1")
+    window.dialogs.palette.hide()

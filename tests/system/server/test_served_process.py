@@ -1,0 +1,206 @@
+"""The process: clients that leave, other models, the log, and its end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from medusa_core.__main__ import main
+from medusa_core.cli.serving import _origin
+from medusa_core.errors import RequestError
+from tests.support.server.served import Served
+
+LONG = {
+    "messages": [{"role": "user", "content": "Write a long story about a cat."}],
+    "max_tokens": 900,
+    "logit_bias": {"1": -100},  # it doesn't end by itself
+    "temperature": 1.0,
+}
+
+
+def request_text(served: Served, body: dict[str, object]) -> bytes:
+    content = json.dumps(body).encode()
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
+    )
+    return head.encode() + content
+
+
+def wait_for_running(served: Served, count: int) -> None:
+    for _ in range(500):
+        if served.metric("answers_running") >= count:
+            return
+        time.sleep(0.005)
+    raise AssertionError("it never ran")
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_client_that_leaves_frees_its_answer(served: Served, streams: bool) -> None:
+    connection = served.connect()
+    connection.sendall(request_text(served, {**LONG, "stream": streams, "n": 8}))
+    wait_for_running(served, 8)
+    connection.close()
+    assert served.wait_until_idle() < 1.0
+    assert served.chat("Hello there", max_tokens=3)["choices"]
+
+
+def test_answers_at_the_same_time_are_those_alone(served: Served) -> None:
+    questions = [
+        f"Write a short story about a {animal}." for animal in ["cat", "dog", "bird", "fish"]
+    ]
+    alone = [served.chat(question, max_tokens=30)["choices"] for question in questions]
+    with ThreadPoolExecutor(12) as pool:
+        asked = [pool.submit(served.chat, question, max_tokens=30) for question in questions * 3]
+        together = [one.result()["choices"] for one in asked]
+    assert together == alone * 3
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
+def test_more_than_can_wait_are_told_to_come_back_and_a_signal_ends_all(
+    tmp_path: Path, number: int
+) -> None:
+    process = Served(tmp_path, "--queue", "1")
+    try:
+        with ExitStack() as connections:
+            for _ in range(17):  # sixteen run and one waits
+                connection = connections.enter_context(process.connect())
+                connection.sendall(request_text(process, {**LONG, "stream": True}))
+            wait_for_running(process, 16)
+            reply = process.post("/v1/chat/completions", LONG)
+            assert reply.status_code == 429
+            assert int(reply.headers["retry-after"]) > 0
+            assert reply.json()["error"]["type"] == "rate_limit_error"
+            started = time.monotonic()
+            assert process.stop(number) == 0
+            assert time.monotonic() - started < 60  # not the end of what it writes
+            waiting = b"".join(iter(partial(connection.recv, 1 << 16), b""))
+            assert waiting.startswith(b"HTTP/1.1 503 ")
+            assert b"The server is ending" in waiting
+        assert not any("Traceback" in line for line in process.lines)
+    finally:
+        process.close()
+
+
+def test_a_request_may_name_another_installed_model(guarded: Served) -> None:
+    key = {"x-api-key": guarded.key}
+    listed = [one["id"] for one in guarded.get("/v1/models", **key).json()["data"]]
+    assert {"llama-pebble", "tiny-target"} <= set(listed)
+    for model in ("tiny-target", "llama-pebble", "TINY-target", "llama-pebble"):
+        body = {"model": model, "messages": LONG["messages"], "max_tokens": 4}
+        reply = guarded.post("/v1/chat/completions", body, **key)
+        assert reply.status_code == 200, reply.text
+        assert reply.json()["model"] == model.lower()
+
+
+def test_a_model_that_cant_be_loaded_leaves_the_other_one(guarded: Served) -> None:
+    key = {"x-api-key": guarded.key}
+    body = {"model": "broken-target", "messages": LONG["messages"], "max_tokens": 4}
+    reply = guarded.post("/v1/chat/completions", body, **key)
+    assert reply.status_code in (404, 500, 503), reply.text
+    assert reply.json()["error"]["message"]
+    again = guarded.post("/v1/chat/completions", {**body, "model": ""}, **key)
+    assert again.status_code == 200, again.text
+
+
+def test_the_log_has_a_line_for_each_request_and_no_text(served: Served) -> None:
+    served.chat("A secret: xyzzy", max_tokens=3)
+    served.get("/health")
+    records = served.records("/health")
+    assert "xyzzy" not in served.log.read_text(encoding="utf-8")
+    last = [one for one in records if one["path"] == "/v1/chat/completions"][-1]
+    assert (last["status"], last["model"], last["answer_tokens"]) == (200, "llama-pebble", 3)
+    assert last["seconds"] > 0
+    assert last["tokens_per_s"] > 0
+    assert records[-1]["path"] == "/health"
+
+
+def test_a_client_that_left_is_in_the_log(served: Served) -> None:
+    with served.connect() as connection:
+        connection.sendall(request_text(served, {**LONG, "stream": False}))
+        wait_for_running(served, 1)
+    served.wait_until_idle()
+    served.get("/health")
+    records = served.records("/health")
+    assert [one for one in records if one["path"].startswith("/v1/")][-1]["status"] == 499
+
+
+def test_an_address_that_is_taken_is_told_in_words(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", "--port", str(served.port)]) == 1
+    assert str(served.port) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", [("--port", "70000"), ("--queue", "-1")])
+def test_numbers_that_make_no_sense_are_refused(
+    wrong: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", *wrong]) == 1
+    assert "out of range" in capsys.readouterr().err
+
+
+def test_a_half_open_connection_holds_up_nobody(served: Served) -> None:
+    halves = []
+    for text in (b"", b"GET", b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1"):
+        halves.append(served.connect())
+        halves[-1].sendall(text)
+    assert served.chat("Hello there", max_tokens=2)["choices"]
+    for half in halves:
+        half.close()
+
+
+def test_two_requests_may_follow_each_other_at_once(served: Served) -> None:
+    with served.connect() as connection:
+        one = request_text(served, {"messages": LONG["messages"], "max_tokens": 2})
+        connection.sendall(one + one)
+        received = b""
+        while received.count(b'"finish_reason"') < 2:
+            data = connection.recv(1 << 16)
+            assert data
+            received += data
+
+
+def test_a_head_request_has_no_body(served: Served) -> None:
+    reply = httpx2.head(served.url("/health"))
+    assert reply.status_code == 200
+    assert reply.content == b""
+
+
+@pytest.mark.parametrize("key", ["schlüssel", " key", "a\tb"])
+def test_a_key_that_no_header_can_hold_is_refused(
+    key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", "--port", "0", "--api-key", key]) != 0
+    assert "can't be sent in a header" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "origin"),
+    [
+        ("https://Pages.Example/", "https://pages.example"),
+        ("https://pages.example:443", "https://pages.example"),
+        ("http://[::1]:3000", "http://[::1]:3000"),
+        ("app://obsidian.md", "app://obsidian.md"),
+    ],
+)
+def test_an_origin_is_taken_as_browsers_write_it(typed: str, origin: str) -> None:
+    assert _origin(typed) == origin
+
+
+@pytest.mark.parametrize(
+    "typed", ["*", "null", "", "pages.example", "https://*.example", "https://a.example/path"]
+)
+def test_what_is_no_origin_is_refused(typed: str) -> None:
+    with pytest.raises(RequestError, match="no origin"):
+        _origin(typed)

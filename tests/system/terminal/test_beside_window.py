@@ -1,0 +1,66 @@
+"""A window and a terminal of one user at once: one history, and `ps` that knows both."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from medusa_core.chats.history.history import History
+from medusa_core.system.running_models import RunningModel, running_models
+from medusa_core.system.user_folders import places
+from tests.support.terminal.fixtures import StartChat
+from tests.support.terminal.typing_at import READY, ROOT
+
+WAIT_S = 240.0
+
+
+@pytest.fixture
+def window(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A started window, which nobody sees."""
+    command = [sys.executable, "-m", "app", "--platform", "offscreen", "--data-dir", str(tmp_path)]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def programs(folder: Path, num_loaded: int) -> list[RunningModel]:
+    """The programs, once so many of them have a model."""
+    until_s = time.monotonic() + WAIT_S
+    while True:
+        found = list(running_models(places(folder).running))
+        if sum(bool(one.model) for one in found) == num_loaded:
+            return found
+        assert time.monotonic() < until_s, found
+        time.sleep(0.1)
+
+
+def test_both_are_listed_and_a_killed_window_costs_the_terminal_nothing(
+    window: subprocess.Popen[bytes], start_chat: StartChat, tmp_path: Path
+) -> None:
+    (one,) = programs(tmp_path, 1)
+    assert (one.program, one.pid) == ("window", window.pid)
+    chat = start_chat()
+    chat.wait_for(READY)
+    assert {one.program for one in programs(tmp_path, 2)} == {"window", "run"}
+    chat.ask("Before.")
+    os.kill(window.pid, signal.SIGKILL)
+    window.wait()
+    assert [one.program for one in programs(tmp_path, 1)] == ["run"]
+    chat.ask("After.")
+    chat.ask("/bye", "")
+    assert chat.end() == 0
+    history = History(places(tmp_path).history)
+    (info,) = history.conversations()
+    texts = [message.text for message in history.messages(info.id)]
+    assert texts[::2] == ["Before.", "After."]
+    assert all(texts)
+    assert history.problems() == ()
+    history.close()

@@ -1,0 +1,99 @@
+"""`ps` and `show`: what is loaded, by whom, and what a model is."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from medusa_core.__main__ import main
+from medusa_core.system.resources import demo_model_dir
+from medusa_core.system.running_models import RunningFile, running_models
+from medusa_core.system.user_folders import places
+from tests.support.server.served import Served
+from tests.support.terminal.fixtures import PEBBLE, StartChat
+from tests.support.terminal.typing_at import READY
+
+Printed = Callable[..., str]
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
+    def run(*words: str) -> str:
+        assert main(words) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_ps_shows_who_has_loaded_what_and_forgets_them_at_once_when_they_are_killed(
+    start_chat: StartChat, printed: Printed, tmp_path: Path
+) -> None:
+    folder = ("--data-dir", str(tmp_path))
+    assert printed("ps", *folder) == "nothing is loaded\n"
+    chat = start_chat()
+    chat.wait_for(READY)
+    head, row = printed("ps", *folder).splitlines()
+    assert head.split() == ["NAME", "SIZE", "DEVICE", "CONTEXT", "SINCE", "BY", "ADDRESS"]
+    assert row.startswith("llama-pebble")
+    assert row.endswith(f"run ({chat.process.pid})")
+    (one,) = json.loads(printed("ps", "--json", *folder))["running"]
+    assert (one["model"], one["program"], one["context_tokens"]) == ("llama-pebble", "run", 1024)
+    os.kill(chat.process.pid, signal.SIGKILL)
+    chat.end()
+    assert printed("ps", *folder) == "nothing is loaded\n"
+    assert not list(places(tmp_path).running.iterdir())
+
+
+def test_a_number_that_another_process_got_counts_for_nothing(tmp_path: Path) -> None:
+    own = RunningFile(tmp_path, "serve")
+    own.listen_at("http://127.0.0.1:1")
+    (found,) = running_models(tmp_path)
+    assert (found.pid, found.address, found.model) == (os.getpid(), "http://127.0.0.1:1", "")
+    (path,) = tmp_path.iterdir()
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(raw | {"process_s": raw["process_s"] - 60}), encoding="utf-8")
+    assert running_models(tmp_path) == ()
+    (tmp_path / "1.json").write_text("{", encoding="utf-8")
+    assert running_models(tmp_path) == ()
+    own.close()
+
+
+def test_where_no_file_can_be_kept_the_program_runs_without_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    own = RunningFile(tmp_path / "file" / "below", "run")
+    own.listen_at("http://127.0.0.1:1")
+    own.close()
+    assert running_models(tmp_path / "file" / "below") == ()
+
+
+def test_show_says_what_a_model_is(printed: Printed) -> None:
+    text = printed("show", PEBBLE)
+    assert "family              llama\n" in text
+    assert "context tokens      1,024\n" in text
+    facts = json.loads(printed("show", "llama-pebble", "--json"))
+    assert facts["path"] == str(demo_model_dir())
+    assert facts["has_chat_template"] is True
+    assert facts["heads"].endswith("llama-pebble-medusa")
+    assert "{%" in printed("show", "llama-pebble", "--template")
+
+
+def test_what_isnt_here_ends_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "no-such-model"]) == 1
+    assert "medusa list shows what is here" in capsys.readouterr().err
+
+
+def test_a_server_is_listed_with_its_address(printed: Printed, tmp_path: Path) -> None:
+    served = Served(tmp_path, "--model", PEBBLE)
+    try:
+        listed = running_models(tmp_path / "medusa-chat" / "loaded")
+        assert [(one.program, one.model, one.address) for one in listed] == [
+            ("serve", "llama-pebble", served.address)
+        ]
+    finally:
+        served.close()
+    assert running_models(tmp_path / "medusa-chat" / "loaded") == ()

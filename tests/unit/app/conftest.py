@@ -1,0 +1,12 @@
+"""Fixtures of the window's parts."""
+
+from tests.support.window.fixtures import (
+    appearance,
+    calibrations,
+    open_fake,
+    open_window,
+    patience,
+    seen,
+)
+
+__all__ = ["appearance", "calibrations", "open_fake", "open_window", "patience", "seen"]

@@ -1,0 +1,94 @@
+"""The ring buffer and the tracks in it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from app.insight.recordings import Recordings
+from app.insight.token_card import card_of
+from app.insight.trace_files import LOADED
+from app.insight.track import Track
+from medusa_core.api import Recording, demo_model, write_trace
+from medusa_core.engine.direct import generate
+from medusa_core.loading.load import load_target
+from medusa_core.messages import (
+    GIVEN,
+    TARGET,
+    ChatMessage,
+    GenerateSettings,
+    LoadOptions,
+    Role,
+    StepDone,
+    StepTimes,
+    StepTrace,
+)
+from tests.support.window.engine_events import LEGEND
+from tests.support.window.traces import made_track, named, told_by, trace
+
+
+def first_of(request_id: str, num_given: int = 0) -> StepDone:
+    sources = (*[GIVEN] * num_given, TARGET)
+    ids, pieces = tuple(range(num_given + 1)), (b"",) * (num_given + 1)
+    return StepDone(
+        "s", request_id, 0, ids, pieces, sources, 0, 9, (TARGET,), StepTimes(0, 0, 0, 0), 0, 9
+    )
+
+
+def test_tokens_find_their_steps() -> None:
+    track = made_track(4, num_given=2)
+    assert track.num_tokens == 2 + 1 + 3 * 3
+    assert [track.step_of(token) for token in range(13)] == [
+        None, None, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, None,
+    ]  # fmt: skip
+    assert [track.first_token(index) for index in range(4)] == [2, 3, 6, 9]
+
+
+def test_a_full_buffer_gives_up_the_oldest_steps_and_tokens_stay_found() -> None:
+    recorder = Recordings(max_steps=5)
+    for name in ("a", "b"):
+        recorder.begin(first_of(name), "Fake", "greedy")
+        recorder.add(named(trace(number), name) for number in range(4))
+    assert [len(recorder.tracks[name]) for name in ("a", "b")] == [1, 4]
+    old = recorder.tracks["a"]
+    assert old.num_dropped == 3
+    assert old[0].step == 3
+    assert (
+        dict(card_of(old, 5, LEGEND))["Token"]
+        == "its step left the buffer: newer ones needed the room"
+    )
+    assert (old.step_of(6), old.step_of(7)) == (None, 0)
+    recorder.add(named(trace(number), "b") for number in range(4, 9))
+    assert list(recorder.tracks) == ["b"]
+    assert [recorder.tracks["b"][index].step for index in range(5)] == [4, 5, 6, 7, 8]
+
+
+def test_steps_of_answers_that_were_not_begun_are_left_out() -> None:
+    recorder = Recordings()
+    recorder.add([named(trace(1), "foreign")])
+    assert recorder.tracks == {}
+    recorder.begin(first_of("mine", num_given=3), "Fake", "greedy")
+    assert recorder.tracks["mine"].num_tokens == 3
+    recorder.forget("mine")
+    assert recorder.tracks == {}
+
+
+def test_a_saved_trace_shows_the_same_in_a_fresh_process(tmp_path: Path) -> None:
+    pebble = load_target(*demo_model(), LoadOptions(device="cpu"))
+    steps: list[StepTrace] = []
+    settings = GenerateSettings(drafter="composite", rule="sample", seed=5, max_new_tokens=300)
+    prompt = [ChatMessage(Role.USER, "Write a script about a small bear.")]
+    done = generate(pebble, prompt, settings, on_trace=steps.append)
+    path = tmp_path / "trace.json"
+    write_trace(path, Recording("Fake", tuple(steps), done))
+    program = (
+        "import sys; from tests.support.window.traces import shown_of; print(shown_of(sys.argv[1]))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+    ).stdout
+    track = Track(LOADED, "Fake", "sample")
+    for step in steps:
+        track.add(step)
+    assert shown.strip() == told_by(track)
+    assert "suffix" in shown
+    assert shown.count("Noise drawn") == track.num_tokens == len(done.token_ids)

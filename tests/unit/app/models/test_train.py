@@ -1,0 +1,327 @@
+"""Training heads from the window, with a run that follows a script."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.models.library_dialog import LibraryDialog
+from app.theme.appearance import Appearance
+from app.training import train_dialog
+from app.training.train_dialog import TrainDialog
+from app.widgets.sizes import on_disk
+from medusa_core.api import TRAINED_KINDS, HeadsNeeds, Library, OwnHeads, trained_bytes
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.system.jobs.heads_gain import (
+    FILE_NAME,
+    HeadsGain,
+    read_gain,
+    write_gain,
+)
+from tests.support.models.tiny import random_heads, write_heads, write_tiny
+from tests.support.window.library_fixtures import SPEC, Run
+from tests.support.window.managing import settle
+from tests.unit.system.jobs.test_own_heads import FakeCommand, commands, tell
+
+__all__ = ["commands"]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> OwnHeads:
+    return OwnHeads(tmp_path / "heads")
+
+
+@pytest.fixture
+def dialog(qtbot: QtBot, appearance: Appearance, own: OwnHeads) -> TrainDialog:
+    opened = TrainDialog(own, appearance, "/somewhere/history.db")
+    qtbot.addWidget(opened)
+    opened.offer("org/tiny", "/models/tiny", "q4_0", "cpu")
+    opened.show()
+    return opened
+
+
+def test_what_is_chosen_is_what_the_run_is_asked_for(
+    dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    form = dialog.form
+    form.kind_box.setCurrentIndex(form.kind_box.findData("eagle"))
+    form.heads_box.setValue(5)
+    form.minutes_box.setValue(90)
+    form.use_files(("/data/a.jsonl", "/data/b.json"))
+    dialog.start_button.click()
+    assert dialog.run is not None
+    wish = dialog.run.wish
+    assert wish is not None
+    assert (wish.model, wish.kind, wish.num_heads, wish.minutes) == ("/models/tiny", "eagle", 5, 90)
+    assert (wish.data, wish.quant, wish.device) == (
+        ("/data/a.jsonl", "/data/b.json"),
+        "q4_0",
+        "cpu",
+    )
+    assert wish.own_chats == "", "only if ticked"
+    assert len(commands) == 1
+
+
+def test_kinds_are_named_by_what_they_cost_and_bring(dialog: TrainDialog, tmp_path: Path) -> None:
+    form = dialog.form
+    names = [form.kind_box.itemText(row) for row in range(form.kind_box.count())]
+    assert "Hydra: small, quick to train" in names
+    assert "EAGLE-3: guesses best, takes longest" in names
+    assert "DSpark: one pass for a whole block" in names
+    assert all(kind.gist and kind.explanation for kind in TRAINED_KINDS.values() if kind.label)
+    assert "MB" not in form.kind_label.text(), "of a model without known sizes"
+    form.kind_box.setCurrentIndex(form.kind_box.findData("dspark"))
+    assert form.kind_label.text().startswith("One pass drafts several guesses")
+    assert form.wish("m", "", "").block == form.heads_box.value()
+
+
+def test_the_form_says_how_large_heads_will_be(dialog: TrainDialog, tmp_path: Path) -> None:
+    form = dialog.form
+    sizes = ModelFiles.open(write_tiny(tmp_path / "tiny", SPEC)).config
+    large = replace(sizes, hidden_size=2048, intermediate_size=8192, vocab_size=100_000)
+    dialog.offer("org/tiny", "/models/tiny", "q4_0", "cpu", large)
+    for kind in ("medusa-shared", "eagle"):
+        form.kind_box.setCurrentIndex(form.kind_box.findData(kind))
+        size = on_disk(trained_bytes(kind, large, 4))
+        assert form.kind_label.text().endswith(f"For this model they take {size}.")
+        assert form.kind_box.accessibleDescription() == form.kind_label.text()
+    form.kind_box.setCurrentIndex(form.kind_box.findData("medusa"))
+    form.heads_box.setValue(2)
+    assert on_disk(trained_bytes("medusa", large, 2)) in form.kind_label.text()
+
+
+def test_what_a_run_takes_is_told_with_what_it_brings(dialog: TrainDialog) -> None:
+    told = dialog._needs_shown(HeadsNeeds(3 * 10**9, 10**9, 21.0, 0.5, 400, 2.14))
+    assert told.startswith("Memory 3.0 GB")
+    assert told.endswith("to expect: 2.1 tokens per step")
+
+
+def test_the_model_learns_with_its_heads_only_if_ticked(
+    dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    form = dialog.form
+    assert not form.wish("m", "", "").joint
+    form.joint_box.setChecked(True)
+    assert form.wish("m", "", "").joint
+    form.kind_box.setCurrentIndex(form.kind_box.findData("eagle"))
+    assert not form.joint_box.isEnabled()
+    assert not form.wish("m", "", "").joint, "an EAGLE head learns alone"
+
+
+def test_own_chats_are_asked_only_if_ticked(
+    dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.form.chats_box.setChecked(True)
+    dialog.start_button.click()
+    assert dialog.run is not None
+    assert dialog.run.wish is not None
+    assert dialog.run.wish.own_chats == "/somewhere/history.db"
+
+
+def test_a_run_shows_how_far_it_is_pauses_and_goes_on(
+    qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.start_button.click()
+    run, view = dialog.run, dialog.view
+    assert run is not None
+    tell(run, stage="answers", done=1, of=4, tokens_per_s=21.0)
+    qtbot.waitUntil(lambda: "21 tokens/s" in view.stage_label.text())
+    assert view.bar.value() == 250
+    (run.out / "work" / "curve.jsonl").write_text('{"step": 10, "top1": [0.41, 0.2]}\n')
+    tell(run, stage="training", done=2, of=4, seconds_left=30.0)
+    qtbot.waitUntil(lambda: "30 s left" in view.stage_label.text())
+    assert "41%" in view.stage_label.text()
+    assert "41%" in view.plot.accessibleDescription()
+    dialog.pause_button.click()
+    assert commands[0].was_stopped
+    assert not dialog.pause_button.isEnabled()
+    assert view.stage_label.text() == "Pausing after this step…"
+    dialog._look()
+    assert not dialog.pause_button.isEnabled(), "until it has stopped"
+    commands[0].code = 3
+    qtbot.waitUntil(lambda: dialog.pause_button.text() == "Resume")
+    dialog.pause_button.click()
+    assert commands[1].arguments[-2] == "--resume"
+    with qtbot.waitSignal(dialog.made) as made:
+        tell(run, stage="done", done=1, of=1)
+        commands[1].code = 0
+    assert made.args == [run.out]
+    assert dialog.again_button.isVisible()
+    dialog.again_button.click()
+    assert dialog.start_button.isVisible()
+
+
+def test_a_problem_is_told_with_what_to_do(
+    qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.start_button.click()
+    commands[0].words, commands[0].code = "error: The disk is full.\n  Make room.", 1
+    label = dialog.view.problem_label
+    qtbot.waitUntil(lambda: label.text() == "The disk is full. Make room.")
+    assert label.isVisible()
+    assert dialog.pause_button.text() == "Resume"
+
+
+def test_giving_up_is_asked_and_deletes(
+    dialog: TrainDialog,
+    own: OwnHeads,
+    commands: list[FakeCommand],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dialog.start_button.click()
+    monkeypatch.setattr(train_dialog, "confirms", lambda *_: False)
+    dialog.cancel_button.click()
+    assert own.unfinished()
+    monkeypatch.setattr(train_dialog, "confirms", lambda *_: True)
+    dialog.cancel_button.click()
+    assert own.unfinished() == ()
+    assert dialog.start_button.isVisible()
+
+
+def test_a_run_of_yesterday_is_offered(
+    qtbot: QtBot,
+    own: OwnHeads,
+    appearance: Appearance,
+    dialog: TrainDialog,
+    commands: list[FakeCommand],
+) -> None:
+    dialog.start_button.click()
+    dialog.close_run()
+    assert commands[0].was_stopped, "the program's end pauses it"
+    later = TrainDialog(own, appearance)
+    qtbot.addWidget(later)
+    later.show()
+    assert later.pause_button.text() == "Resume"
+    assert not later.start_button.isVisible()
+    assert later.form.chats_box.isHidden(), "there is no history"
+
+
+def test_needs_are_asked_before(
+    qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.needs_button.click()
+    assert not dialog.needs_button.isEnabled()
+    folder = Path(commands[0].arguments[-1]).parent
+    needs = HeadsNeeds(4_900_000_000, 6, 7.0, 1.5, 40, 2.1)
+    (folder / "needs.json").write_text(json.dumps(asdict(needs)))
+    commands[0].code = 0
+    qtbot.waitUntil(lambda: "about 1.5 h" in dialog.message_label.text())
+    assert not folder.exists()
+    dialog.form.heads_box.setValue(3)
+    assert dialog.message_label.text() == "", "that was for other heads"
+    dialog.needs_button.click()
+    commands[1].words, commands[1].code = "error: Too large.\n  Take less.", 1
+    qtbot.waitUntil(lambda: "Too large" in dialog.message_label.text())
+
+
+def test_the_model_that_answers_makes_room_if_wanted(
+    qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.room_box.setChecked(True)
+    with qtbot.waitSignal(dialog.room_needed):
+        dialog.start_button.click()
+
+
+def test_heads_that_were_made_are_beside_their_model(
+    qtbot: QtBot,
+    run: Run,
+    library: Library,
+    appearance: Appearance,
+    own: OwnHeads,
+    tmp_path: Path,
+    commands: list[FakeCommand],
+) -> None:
+    training = TrainDialog(own, appearance)
+    manager = LibraryDialog(library, appearance, training=training)
+    qtbot.addWidget(manager)
+    manager.show()
+    model = write_tiny(tmp_path / "tiny", SPEC)
+
+    async def work() -> None:
+        library.add_folder(str(model))
+        await manager.installed.refresh()
+        rows = [item.folder for item in manager.installed.rows]
+        manager.installed.table.selectRow(rows.index(model))
+        assert manager.installed.heads_box.currentText() == "none"
+        manager.installed.train_button.click()
+        training.start_button.click()
+        assert training.run is not None
+        write_heads(training.run.out, random_heads(SPEC))
+        tell(training.run, stage="done", done=1, of=1)
+        commands[0].code = 0
+        training._look()
+        await settle(manager)
+        rows = [item.folder for item in manager.installed.rows]
+        manager.installed.table.selectRow(rows.index(model))
+        assert manager.installed.heads_box.currentText() == training.run.out.name
+
+    run(work)
+
+
+def test_heads_that_gain_nothing_say_so(
+    qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
+) -> None:
+    dialog.start_button.click()
+    run = dialog.run
+    assert run is not None
+    tell(run, stage="done", done=1, of=1)
+    write_gain(run.out, HeadsGain(1.18, 0.97))
+    commands[0].code = 0
+    qtbot.waitUntil(lambda: "no gain (0.97× plain); train longer?" in _stage(dialog))
+    assert "1.18 tokens per step" in _stage(dialog)
+    dialog.offer("org/tiny", "/models/tiny", "q4_0", "cpu")
+    assert dialog.run is run, "opened again, it still says what came of it"
+    dialog.offer("org/other", "/models/other", "q4_0", "cpu")
+    assert dialog.run is None
+
+
+def _stage(dialog: TrainDialog) -> str:
+    return dialog.view.stage_label.text()
+
+
+def test_heads_that_were_found_to_lose_are_not_preselected(
+    run: Run, qtbot: QtBot, appearance: Appearance, library: Library, tmp_path: Path
+) -> None:
+    model = write_tiny(tmp_path / "tiny", SPEC)
+    heads = write_heads(tmp_path / "tiny-heads", random_heads(SPEC, 2))
+    for folder in (model, heads):
+        library.add_folder(str(folder))
+    opened = LibraryDialog(library, appearance)
+    qtbot.addWidget(opened)
+    tab = opened.installed
+
+    async def offered() -> tuple[str, str]:
+        await tab.refresh()
+        tab.table.selectRow([item.folder for item in tab.rows].index(model))
+        return tab.heads_box.currentText(), tab.heads_box.itemText(1)
+
+    async def work() -> None:
+        assert await offered() == ("tiny-heads", "tiny-heads"), "nobody knows: they may pay"
+        write_gain(heads, HeadsGain(1.18, 0.97))
+        assert await offered() == ("none", "tiny-heads – no gain (0.97× plain)")
+        write_gain(heads, HeadsGain(2.2, 1.4))
+        assert await offered() == ("tiny-heads", "tiny-heads")
+        await settle(opened)
+
+    run(work)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"tau": 1, "x_plain": "NaN"}', '{"tau": null}'])
+def test_a_gain_that_can_not_be_read_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE_NAME).write_text(text)
+    assert read_gain(tmp_path) is None
+    write_gain(tmp_path, HeadsGain(2.0, 1.5))
+    assert read_gain(tmp_path) == HeadsGain(2.0, 1.5)
+
+
+def test_enter_never_cancels_a_run(dialog: TrainDialog, commands: list[FakeCommand]) -> None:
+    dialog.start_button.click()
+    assert dialog.pause_button.isDefault()
+    assert not dialog.cancel_button.autoDefault()
+
+
+def test_disk_space_is_asked_for_in_the_unit_in_which_it_is_told(dialog: TrainDialog) -> None:
+    dialog.form.disk_box.setValue(5)
+    assert dialog.form.wish("m", "", "").states_gib * 2**30 == pytest.approx(5e9)

@@ -1,0 +1,214 @@
+"""`medusa generate`."""
+
+import json
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from medusa_core.__main__ import main
+from medusa_core.cli.generate import _Printer
+from medusa_core.loading.load import load_target
+from medusa_core.messages import (
+    TARGET,
+    GenerateSettings,
+    LoadOptions,
+    StepDone,
+    StepTimes,
+    TokenSource,
+)
+from medusa_core.system.user_folders import places
+from tests.support.engine.laws import decode, user_says
+from tests.support.models.tiny import write_tiny
+
+KEYS = {
+    "text",
+    "token_ids",
+    "num_tokens",
+    "num_steps",
+    "accept_lengths",
+    "mean_acceptance_length",
+    "time_to_first_token_s",
+    "prefill_s",
+    "decode_s",
+    "tokens_per_s",
+    "stop_reason",
+    "drafter",
+    "rule",
+    "model",
+    "seed",
+    "num_drafted",
+    "num_draft_accepted",
+}
+
+Folders = dict[str, tuple[Path, Path]]
+
+
+class Terminal(StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def step(pieces: tuple[bytes, ...], heads: tuple[int, ...], num_visible: int) -> StepDone:
+    sources = tuple(TokenSource("medusa", head) if head else TARGET for head in heads)
+    ids = tuple(range(len(pieces)))
+    return StepDone(
+        "s", "r", 1, ids, pieces, sources, num_visible, 1, (TARGET,), StepTimes(0, 0, 0, 0), 0, 1
+    )
+
+
+def run_json(folders: Folders, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, object]:
+    model, heads = folders["grouped"]
+    arguments = ["--model", str(model), "--heads", str(heads), "--dtype", "float64", "--json"]
+    code = main(["generate", "--prompt", "hello", "--max-new-tokens", "20", *arguments, *more])
+    assert code == 0
+    result: dict[str, object] = json.loads(capsys.readouterr().out)
+    return result
+
+
+def test_json_has_every_promised_key(folders: Folders, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_json(folders, capsys)
+    assert set(result) == KEYS
+    assert result["num_tokens"] == len(result["token_ids"])  # type: ignore[arg-type]
+    # Prefill gives one token; the steps give the others.
+    assert sum(result["accept_lengths"]) == result["num_tokens"] - 1  # type: ignore[arg-type,operator]
+
+
+def test_the_drafter_changes_the_steps_and_not_the_text(
+    folders: Folders, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rule in ("greedy", "sample"):
+        plain = run_json(folders, capsys, "--drafter", "none", "--rule", rule)
+        drafted = run_json(folders, capsys, "--drafter", "medusa", "--rule", rule)
+        assert drafted["token_ids"] == plain["token_ids"]
+        assert drafted["drafter"] == "medusa"
+
+
+@pytest.mark.parametrize("temperature", ["0", "5e-324"])
+@pytest.mark.parametrize("rule", ["sample", "typical"])
+def test_at_temperature_0_the_text_is_greedys(
+    folders: Folders, capsys: pytest.CaptureFixture[str], rule: str, temperature: str
+) -> None:
+    cold = run_json(folders, capsys, "--rule", rule, "--temperature", temperature, "--seed", "5")
+    greedy = run_json(folders, capsys)
+    assert cold["token_ids"] == greedy["token_ids"]
+    assert cold["rule"] == greedy["rule"] == "greedy"
+
+
+def test_options_are_taken_by_their_whole_names_alone(
+    folders: Folders, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["generate", "--prompt", "hello", "--tempera", "0.7"])
+    assert "--tempera" in capsys.readouterr().err
+    assert run_json(folders, capsys, "--temp", "0.7")["rule"] == "sample"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="folders are named otherwise")
+def test_what_the_window_learned_drafts_unless_it_is_left_out(
+    folders: Folders,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    first = run_json(folders, capsys, "--drafter", "suffix")
+    assert not places().learned.exists(), "a command line has no conversation to delete"
+    target = load_target(folders["grouped"][0], options=LoadOptions(datastore_dir=places().learned))
+    assert target.learned is not None
+    run = decode(target, GenerateSettings(drafter="none", max_new_tokens=20), user_says("hello"))
+    target.learned.learn("a conversation", run.prompt_ids, run.token_ids)
+    target.learned.close()
+    second = run_json(folders, capsys, "--drafter", "suffix")
+    assert second["token_ids"] == first["token_ids"]
+    assert second["num_steps"] < first["num_steps"]  # type: ignore[operator]
+    third = run_json(folders, capsys, "--drafter", "suffix", "--no-learned")
+    assert third["num_steps"] == first["num_steps"]
+
+
+def test_where_nobody_chooses_all_draft_that_the_model_has(
+    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_json(folders, capsys)["drafter"] == "composite"
+    model, _ = folders["grouped"]
+    bare = write_tiny(tmp_path)
+    requested = ["generate", "--prompt", "hi", "--json", "--model"]
+    for loads, drafter in (
+        ([str(model)], "composite"),
+        ([str(bare)], "suffix"),
+    ):
+        assert main([*requested, *loads]) == 0
+        assert json.loads(capsys.readouterr().out)["drafter"] == drafter
+
+
+def test_a_drafter_that_lacks_its_table_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requested = ["generate", "--prompt", "hi", "--model", str(write_tiny(tmp_path))]
+    assert main([*requested, "--drafter", "phrases"]) == 1
+    assert "train phrases" in capsys.readouterr().err
+    assert main([*requested, "--drafter", "medusa"]) == 1
+    assert "Load Medusa heads" in capsys.readouterr().err
+
+
+@pytest.mark.expects_errors
+def test_errors_are_two_sentences_and_no_traceback(
+    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["generate", "--prompt", "hi", "--model", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert "config.json is missing" in err
+    assert "Traceback" not in err
+    model, _ = folders["grouped"]
+    assert main(["generate", "--prompt", " ", "--model", str(model)]) == 1
+    assert "Write a message first" in capsys.readouterr().err
+
+
+def test_a_terminal_shows_accepted_tokens_by_head_and_holds_back_what_it_must() -> None:
+    terminal = Terminal()
+    printer = _Printer(terminal)
+    printer.print_step(step((b"The", b" fox"), (0, 1), num_visible=5))
+    assert terminal.getvalue() == "The\x1b[4;36m f\x1b[0m"
+    printer.print_step(step((b" ran",), (2,), num_visible=11))
+    assert terminal.getvalue().endswith("\x1b[4;36mox\x1b[0m\x1b[4;33m ran\x1b[0m")
+
+
+def test_a_terminal_obeys_no_answer() -> None:
+    terminal = Terminal()
+    _Printer(terminal).print_step(step((b"\x1b]0;title\x07", b"\x1b[2J"), (0, 1), num_visible=14))
+    assert "\x1b]" not in terminal.getvalue()
+    assert "\x1b[2J" not in terminal.getvalue()
+    assert "\x07" not in terminal.getvalue()
+    assert "title" in terminal.getvalue()
+
+
+def test_a_pipe_gets_plain_text() -> None:
+    pipe = StringIO()
+    _Printer(pipe).print_step(step((b"The", b" fox"), (0, 1), num_visible=7))
+    assert pipe.getvalue() == "The fox"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem", "hint"),
+    [
+        ("generate --promt hi", "no option --promt", "Did you mean --prompt?"),
+        ("generate -p hi --temprature=1", "no option --temprature", "Did you mean --temperature?"),
+        ("train heads --minuts 4 --out x", "no option --minuts", "Did you mean --minutes?"),
+        ("generate", "required: -p/--prompt", "See"),
+        ("generate -p hi --tree-rows many", "--tree-rows: invalid int value", "--help"),
+        ("generate -p hi there", "unrecognized arguments: there", "--help"),
+    ],
+)
+def test_a_wrong_option_is_named_first_with_what_was_meant(
+    words: str, problem: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    reported = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2
+    assert len(reported) == 2
+    assert problem in reported[0]
+    assert hint in reported[1]

@@ -1,0 +1,268 @@
+"""Where an answer ends: EOS, stop strings, token budget, context, inside an accepted run too."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medusa_core.chats.repetition import CHECK_EVERY
+from medusa_core.engine.answer import AnswerBuffer
+from medusa_core.engine.session import Session
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, StopReason
+from medusa_core.models.text.detokenizer import Detokenizer
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.speculation.rules.rule import rule_registry
+from tests.support.engine.fakes import oracle_spec
+from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
+from tests.support.models.tiny import EOS_ID, make_tokenizer
+
+TOKENIZER = Tokenizer(make_tokenizer())
+# Few letters, so that stop strings occur; a character of three bytes, cut by tokens.
+texts = st.text(alphabet="ab€\n", max_size=24)
+chunkings = st.lists(st.integers(1, 5), min_size=1, max_size=40)
+
+
+def byte_ids(text: str) -> list[int]:
+    """One token per byte."""
+    return [token for b in text.encode() for token in _ID_OF[bytes([b])]]
+
+
+_ID_OF = {
+    TOKENIZER.bytes_of(token): (token,)
+    for token in range(TOKENIZER.vocab_size)
+    if len(TOKENIZER.bytes_of(token)) == 1
+}
+
+LETTERS = "".join(chr(code[0]) for code in _ID_OF if len(code) == 1 and code.isalpha())
+
+
+def answer(stop: Sequence[str] = (), max_tokens: int = 100) -> AnswerBuffer:
+    eos = frozenset({EOS_ID, 2})
+    return AnswerBuffer(Detokenizer(TOKENIZER), eos, stop, max_tokens, StopReason.MAX_TOKENS)
+
+
+def take_all(
+    target: AnswerBuffer, token_ids: Sequence[int], sizes: Sequence[int]
+) -> tuple[bytes, list[int], StopReason | None]:
+    """Feed tokens in runs; returns all pieces, what was visible after each run, and the end."""
+    pieces, visible, start = b"", [], 0
+    for size in [*sizes, *[1] * len(token_ids)]:
+        run = token_ids[start : start + size]
+        if not run:
+            break
+        kept = target.take(run)
+        pieces += b"".join(kept.pieces)
+        visible.append(target.num_visible_bytes)
+        start += size
+        if kept.stop_reason is not None:
+            assert len(kept.pieces) <= len(run)
+            return pieces, visible, kept.stop_reason
+    return pieces, visible, None
+
+
+@given(
+    text=texts,
+    tail=texts,
+    stop=st.lists(st.text(alphabet="ab€", min_size=1, max_size=4), max_size=3),
+    max_tokens=st.integers(1, 60),
+    sizes=chunkings,
+    has_eos=st.booleans(),
+)
+def test_any_chunking_ends_where_one_token_at_a_time_does(
+    text: str, tail: str, stop: list[str], max_tokens: int, sizes: list[int], has_eos: bool
+) -> None:
+    token_ids = [*byte_ids(text), *([EOS_ID] if has_eos else []), *byte_ids(tail)]
+    single, chunked = answer(stop, max_tokens), answer(stop, max_tokens)
+    one_pieces, _, one_reason = take_all(single, token_ids, [1])
+    pieces, visible, reason = take_all(chunked, token_ids, sizes)
+    assert (chunked.text, chunked.token_ids, reason) == (single.text, single.token_ids, one_reason)
+    assert pieces == one_pieces
+    assert chunked.num_visible_bytes == single.num_visible_bytes
+    # What was shown once is never taken back.
+    assert visible == sorted(visible)
+
+
+@given(sizes=chunkings, start=st.integers(0, 40))
+def test_repetition_ends_an_answer_at_the_same_token_for_any_chunking(
+    sizes: list[int], start: int
+) -> None:
+    # Varied at first, so that the answer comes to repeat itself between two checks.
+    varied = "".join(random.Random(start).choices(LETTERS, k=100 + start))
+    token_ids = byte_ids(varied + "ab\n" * 200)
+    reasons, lengths = [], []
+    for run_lengths in ([1], [size + 7 for size in sizes] * 20):
+        buffer = AnswerBuffer(
+            Detokenizer(TOKENIZER), frozenset({EOS_ID}), (), 1000, StopReason.MAX_TOKENS, True
+        )
+        _, _, reason = take_all(buffer, token_ids, run_lengths)
+        reasons.append(reason)
+        lengths.append(len(buffer.token_ids))
+    assert reasons == [StopReason.REPETITION] * 2
+    assert lengths[0] == lengths[1]
+    assert lengths[0] % CHECK_EVERY == 0
+    assert 320 < lengths[0] < 500
+
+
+def test_an_answer_that_goes_on_counts_repetition_anew() -> None:
+    buffer = AnswerBuffer(
+        Detokenizer(TOKENIZER), frozenset({EOS_ID}), (), 1000, StopReason.MAX_TOKENS, True
+    )
+    buffer.resume(byte_ids("ab" * 200))
+    _, _, reason = take_all(buffer, byte_ids("ab" * 100), [1])
+    assert reason is None
+
+
+@given(text=texts, stop=st.lists(st.text(alphabet="ab€", min_size=1, max_size=4), max_size=3))
+def test_the_text_is_cut_at_the_first_stop_string_to_be_complete(
+    text: str, stop: list[str]
+) -> None:
+    grown = answer(stop)
+    _, _, reason = take_all(grown, byte_ids(text), [1])
+    ends = [text.encode().find(s.encode()) + len(s.encode()) for s in stop if s in text]
+    if not ends:
+        assert reason is None
+        grown.finish()
+        assert grown.text == text
+        return
+    assert reason is StopReason.STOP_STRING
+    assert not any(s in grown.text for s in stop)
+    assert text.startswith(grown.text)
+    assert len(grown.token_ids) == min(ends)
+
+
+@pytest.mark.parametrize("eos_id", [EOS_ID, 2])
+def test_every_eos_of_the_set_ends_the_answer_inside_a_run(eos_id: int) -> None:
+    grown = answer()
+    kept = grown.take([*byte_ids("ab"), eos_id, *byte_ids("no")])
+    assert kept.stop_reason is StopReason.EOS
+    assert kept.pieces == (b"a", b"b", b"")
+    assert grown.token_ids == [*byte_ids("ab"), eos_id]
+    assert grown.text == "ab"
+
+
+def test_a_stop_string_within_a_run_ends_it_and_stays_out_of_the_text() -> None:
+    grown = answer(["b€"])
+    kept = grown.take(byte_ids("ab€ab"))
+    assert kept.stop_reason is StopReason.STOP_STRING
+    assert len(kept.pieces) == 5  # the euro has three bytes
+    assert grown.text == "a"
+
+
+def test_a_stop_string_across_steps_is_held_back_until_it_is_settled() -> None:
+    grown = answer(["\n\nab", "\n\nb"])
+    grown.take(byte_ids("a\n"))
+    assert grown.text == "a"
+    grown.take(byte_ids("\n"))
+    assert grown.text == "a"
+    grown.take(byte_ids("a"))
+    assert grown.text == "a"
+    grown.take(byte_ids("a"))
+    assert grown.text == "a\n\naa"
+    kept = grown.take(byte_ids("\n\nb"))
+    assert kept.stop_reason is StopReason.STOP_STRING
+    assert grown.text == "a\n\naa"
+
+
+def test_what_is_held_back_is_shown_when_the_answer_ends_otherwise() -> None:
+    for ending in ([EOS_ID], byte_ids("b")):
+        grown = answer(["bbb"], max_tokens=4)
+        grown.take(byte_ids("ab"))
+        grown.take(byte_ids("b"))
+        assert grown.text == "a"
+        kept = grown.take(ending)
+        assert kept.stop_reason in (StopReason.EOS, StopReason.STOP_STRING)
+    grown = answer(["bbb"])
+    grown.take(byte_ids("abb"))
+    grown.finish()
+    assert grown.text == "abb"
+
+
+def test_without_stop_strings_all_of_a_run_may_be_shown() -> None:
+    target = answer()
+    for run, length in ((byte_ids("ab"), 2), (byte_ids("c"), 3), (byte_ids("€")[:2], 3)):
+        assert target.take(run).stop_reason is None
+        assert target.num_visible_bytes == length
+
+
+def test_the_token_budget_cuts_a_run_exactly() -> None:
+    grown = answer(max_tokens=3)
+    kept = grown.take(byte_ids("ababab"))
+    assert kept.stop_reason is StopReason.MAX_TOKENS
+    assert grown.text == "aba"
+    assert grown.num_left == 0
+
+
+def test_an_unfinished_character_at_the_end_becomes_one_replacement() -> None:
+    grown = answer(max_tokens=2)
+    kept = grown.take(byte_ids("€€"))
+    assert b"".join(kept.pieces).decode() == "\ufffd" == grown.text
+
+
+def test_an_empty_stop_string_stops_nothing() -> None:
+    grown = answer(["", "b"])
+    assert grown.take(byte_ids("a")).stop_reason is None
+    assert grown.take(byte_ids("b")).stop_reason is StopReason.STOP_STRING
+
+
+# The same in the engine, with runs of several tokens ----------------------------------------------
+
+SETTINGS = GenerateSettings(
+    drafter="medusa", rule="sample", temperature=1.2, seed=12, max_new_tokens=60
+)
+MESSAGES = user_says("when does it end")
+
+
+def check_ends_alike(target: Target, settings: GenerateSettings) -> StopReason:
+    """Plain decoding and long accepted runs end at the same token; returns why."""
+    free = decode(target, plainly(replace(SETTINGS, max_new_tokens=80)), MESSAGES)
+    truth = [*free.prompt_ids, *free.token_ids]
+    plain = decode(target, plainly(settings), MESSAGES)
+    for seed in range(4):
+        session = Session(target)
+        run = decode(
+            target,
+            settings,
+            MESSAGES,
+            session=session,
+            drafter=oracle_spec(truth, seed),
+            rule=rule_registry().get(settings.rule),
+            after_step=lambda session: check_cache(session, target, 1e-12),
+        )
+        check_same_tokens(plain, run)
+        # What was cut leaves no rows behind: the session ends with the answer's last token.
+        assert tuple(session.token_ids) == (*run.prompt_ids, *run.token_ids)
+        assert session.kv.length == len(session.token_ids) - 1
+    return plain.done.stop_reason
+
+
+@pytest.mark.parametrize("max_new_tokens", [1, 2, 3, 7, 20])
+def test_a_budget_is_met_exactly_inside_an_accepted_run(max_new_tokens: int, tiny: Target) -> None:
+    settings = replace(SETTINGS, max_new_tokens=max_new_tokens)
+    assert check_ends_alike(tiny, settings) is StopReason.MAX_TOKENS
+
+
+def test_eos_inside_an_accepted_run_ends_the_answer(tiny: Target) -> None:
+    free = decode(tiny, plainly(SETTINGS), MESSAGES)
+    eos = frozenset({free.token_ids[10], free.token_ids[15]})
+    assert check_ends_alike(replace(tiny, eos_token_ids=eos), SETTINGS) is StopReason.EOS
+
+
+def test_stop_strings_inside_an_accepted_run_end_the_answer(tiny: Target) -> None:
+    text = decode(tiny, plainly(SETTINGS), MESSAGES).done.text
+    for start in (5, 9, 14):
+        settings = replace(SETTINGS, stop=("\0never", text[start : start + 3]))
+        assert check_ends_alike(tiny, settings) is StopReason.STOP_STRING
+
+
+@pytest.mark.parametrize("room", [1, 2, 5, 13])
+def test_the_end_of_the_context_cuts_exactly(room: int, tiny: Target) -> None:
+    num_prompt = len(decode(tiny, plainly(SETTINGS), MESSAGES).prompt_ids)
+    config = replace(tiny.config, context_tokens=num_prompt + room)
+    short = replace(tiny, config=config)
+    assert check_ends_alike(short, SETTINGS) is StopReason.CONTEXT
+    run = decode(short, SETTINGS, MESSAGES)
+    assert len(run.token_ids) == room

@@ -1,0 +1,206 @@
+"""A conversation's cache: what is reused, what is computed, and what a seed repeats."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.session import Session
+from medusa_core.errors import EngineError, RequestError
+from medusa_core.loading.target import Target
+from medusa_core.messages import (
+    ChatMessage,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    Role,
+)
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.speculation.tuning.tuner import Tuner
+from tests.support.engine.fixtures import LoadTarget
+from tests.support.engine.laws import check_cache, decode, plain_states, take_step, user_says
+
+SAMPLED = GenerateSettings(
+    drafter="medusa", rule="sample", temperature=1.2, seed=3, max_new_tokens=24
+)
+
+
+class CountingRunner(ResidentRunner):
+    """Counts the rows of prefill and of verification."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target.runner._model, target.precision)
+        self.num_prefilled = 0
+        self.num_verified = 0
+
+    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        self.num_prefilled += len(token_ids)
+        return super().extend(token_ids, kv, only_last)
+
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        self.num_verified += sum(each.tree.shape.num_nodes for each in placed)
+        return super().verify(*placed)
+
+
+def counted(target: Target) -> tuple[Target, CountingRunner]:
+    """The target with a runner that counts."""
+    runner = CountingRunner(target)
+    return replace(target, runner=runner), runner
+
+
+def test_the_second_turn_computes_only_what_is_new(tiny: Target) -> None:
+    target, runner = counted(tiny)
+    session = Session(target)
+    first = decode(target, SAMPLED, user_says("what is new"), session=session)
+    assert first.done.num_cached_tokens == 0
+    assert runner.num_prefilled == first.done.num_prompt_tokens == first.steps[0].num_rows
+    runner.num_prefilled = 0
+    turns = (
+        *user_says("what is new"),
+        ChatMessage(Role.ASSISTANT, "not this answer"),
+        ChatMessage(Role.USER, "and now"),
+    )
+    second = decode(target, SAMPLED, turns, session=session)
+    common = len(first.prompt_ids)
+    assert second.prompt_ids[:common] == first.prompt_ids
+    assert second.done.num_cached_tokens >= common
+    computed = second.done.num_prompt_tokens - second.done.num_cached_tokens
+    assert runner.num_prefilled == computed == second.steps[0].num_rows
+    fresh = decode(target, SAMPLED, turns)
+    assert second.token_ids == fresh.token_ids
+
+
+def test_the_answer_itself_is_reused_when_it_comes_back_unchanged(tiny: Target) -> None:
+    # A random target often writes what is no text, or tokens that its tokenizer would merge.
+    for seed in range(100):
+        session = Session(tiny)
+        short = replace(SAMPLED, seed=seed, max_new_tokens=4)
+        first = decode(tiny, short, user_says("hello"), session=session)
+        if tiny.tokenizer.encode(first.done.text) == list(first.token_ids):
+            break
+    else:
+        pytest.fail("no answer is tokenized as it was decoded")
+    turns = (
+        *user_says("hello"),
+        ChatMessage(Role.ASSISTANT, first.done.text),
+        ChatMessage(Role.USER, "go on"),
+    )
+    second = decode(tiny, SAMPLED, turns, session=session)
+    # All but the answer's last token, which was decided but never had a row.
+    assert second.done.num_cached_tokens == len(first.prompt_ids) + len(first.token_ids) - 1
+
+
+def test_regenerate_computes_one_token_of_the_prompt(tiny: Target) -> None:
+    target, runner = counted(tiny)
+    session = Session(target)
+    decode(target, SAMPLED, user_says("again please"), session=session)
+    runner.num_prefilled = 0
+    again = decode(target, replace(SAMPLED, seed=8), user_says("again please"), session=session)
+    assert runner.num_prefilled == 1
+    assert again.done.num_cached_tokens == again.done.num_prompt_tokens - 1
+
+
+@pytest.mark.parametrize("drafter", ["none", "medusa"])
+def test_the_same_seed_repeats_and_another_differs(drafter: str, load: LoadTarget) -> None:
+    target = load("pebble", "float32")
+    settings = replace(SAMPLED, drafter=drafter)
+    session = Session(target)
+    texts = [
+        decode(target, replace(settings, seed=seed), user_says("Tell me a story."), session=session)
+        for seed in (5, 6, 5)
+    ]
+    assert texts[0].done.text == texts[2].done.text != texts[1].done.text
+
+
+def test_an_edited_message_keeps_the_cache_up_to_the_edit(tiny: Target) -> None:
+    session = Session(tiny)
+    decode(tiny, SAMPLED, user_says("one two three"), session=session)
+    run = decode(
+        tiny,
+        SAMPLED,
+        user_says("one two four"),
+        session=session,
+        after_step=lambda session: check_cache(session, tiny, 1e-12),
+    )
+    assert 4 <= run.done.num_cached_tokens < run.done.num_prompt_tokens - 1
+    assert run.token_ids == decode(tiny, SAMPLED, user_says("one two four")).token_ids
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    turns=st.lists(st.tuples(st.text(alphabet="ab ", min_size=1), st.integers(0, 3)), min_size=1)
+)
+def test_any_order_of_prompts_in_one_session_answers_as_in_a_fresh_one(
+    turns: list[tuple[str, int]], session_target: Target
+) -> None:
+    session = Session(session_target)
+    for text, seed in turns[:4]:
+        wanted = replace(SAMPLED, seed=seed, max_new_tokens=1 + 4 * seed)
+        messages = user_says(text + "!")
+        run = decode(session_target, wanted, messages, session=session)
+        assert run.token_ids == decode(session_target, wanted, messages).token_ids
+
+
+@pytest.fixture(scope="module")
+def session_target(load: LoadTarget) -> Target:
+    return load("grouped", "float64")
+
+
+def test_a_cancelled_answer_leaves_a_session_that_goes_on(tiny: Target) -> None:
+    prompt = "a long prompt, " * 20  # several chunks of prefill
+    expected = decode(tiny, SAMPLED, user_says(prompt)).token_ids
+
+    def cancel_after(num_pieces: int) -> None:
+        session = Session(tiny)
+        request = Generate("s", "r", user_says(prompt), SAMPLED)
+        generation = Generation(request, tiny, session, Tuner(tiny))
+        for _ in range(num_pieces):
+            take_step(generation)
+        *_, done = generation.cancel()
+        assert isinstance(done, GenerationDone)
+        assert done.token_ids == tuple(session.token_ids[done.num_prompt_tokens :])
+        assert take_step(generation) == ()
+        run = decode(tiny, SAMPLED, user_says(prompt), session=session)
+        assert run.token_ids == expected
+
+    for num_pieces in range(8):
+        cancel_after(num_pieces)
+
+
+def test_a_refused_request_leaves_the_session_as_it_was(tiny: Target) -> None:
+    session = Session(tiny)
+    decode(tiny, SAMPLED, user_says("keep me"), session=session)
+    before = list(session.token_ids), session.kv.committed()
+    for bad in (replace(SAMPLED, drafter="x"), replace(SAMPLED, temperature=-1.0)):
+        with pytest.raises(RequestError):
+            Generation(Generate("s", "r", user_says("other"), bad), tiny, session, Tuner(tiny))
+    assert session.token_ids == before[0]
+    assert session.kv.committed().equal(before[1])
+
+
+# The cache itself ---------------------------------------------------------------------------------
+
+
+def test_rows_beyond_the_capacity_are_refused(tiny: Target) -> None:
+    kv = tiny.runner.new_cache(4)
+    tiny.runner.extend([1, 2, 3], kv)
+    with pytest.raises(EngineError, match="3 of 4"):
+        tiny.runner.extend([4, 5], kv)
+    assert kv.length == 3
+
+
+def test_truncating_never_brings_rows_back(tiny: Target) -> None:
+    kv = tiny.runner.new_cache(8)
+    tiny.runner.extend([1, 2, 3], kv)
+    kv.truncate(2)
+    kv.truncate(5)
+    assert kv.length == 2
+    tiny.runner.extend([9], kv)
+    torch.testing.assert_close(kv.committed(), plain_states(tiny, [1, 2, 9])[1])

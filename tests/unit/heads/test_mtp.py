@@ -1,0 +1,271 @@
+"""MiMo's layer for multi-token prediction: found in the target, drafts by the model's equations."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+from medusa_core.engine.session import Session
+from medusa_core.errors import CheckpointError, HeadsError
+from medusa_core.heads.kind import read_shape, shape_among
+from medusa_core.heads.mtp import MtpHead
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.static import StaticRunner
+from medusa_core.speculation.drafters.chained_source import (
+    ChainedMemory,
+    ChainedSource,
+)
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.observation import Observation
+from tests.support.engine.laws import check_cache, decode, user_says
+from tests.support.models.gguf_converter import convert
+from tests.support.models.mtp_files import MIMO, MtpSpec, Slowly, layer_of, named, write_mimo
+from tests.support.models.tiny import random_heads, write_heads, write_tiny
+from tests.unit.heads.test_eagle import TEXT, requested
+
+SPECS = {
+    "MiMo's names": MtpSpec(),
+    "vLLM's names": MtpSpec(is_vllms=True),
+    "three layers": MtpSpec(count=3),
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_mimo(tmp_path_factory.mktemp("mimo") / "target")
+
+
+def loaded(folder: Path, dtype: str = "float64", **more: Any) -> Target:
+    return load_target(folder, options=LoadOptions(dtype, "cpu", **more))
+
+
+@torch.inference_mode()
+def hear(target: Target, text: list[int], pieces: list[int]) -> tuple[ChainedSource, torch.Tensor]:
+    """A source that heard a text as prefill and steps tell it, and what the layer reads of it."""
+    head = target.heads
+    assert isinstance(head, MtpHead)
+    source, size = ChainedSource(head), target.config.hidden_size
+    reported = target.runner.extend(text, target.runner.new_cache(len(text) + 8))
+    final, deep = reported[:, :size], reported[:, size:]
+    source.begin(text[: pieces[0]])
+    source.resume(text[: pieces[0]], {})
+    source.read(0, final[: pieces[0]], deep[: pieces[0]])
+    at = pieces[0]
+    for piece in (*pieces[1:], len(text) - sum(pieces)):
+        if piece:
+            rows = range(at - 1, at - 1 + piece)
+            source.observe(Observation(text[at : at + piece], final, rows, None, deep))
+        at += piece
+    return source, deep
+
+
+@pytest.mark.parametrize("pieces", [[10], [4, 1, 3, 2, 1]])
+@pytest.mark.parametrize("name", SPECS)
+def test_drafts_are_those_of_the_equations(name: str, pieces: list[int], tmp_path: Path) -> None:
+    folder = write_mimo(tmp_path, SPECS[name])
+    target = loaded(folder)
+    source, deep = hear(target, TEXT, pieces)
+    checkpoint = ModelFiles.open(folder).checkpoint()
+    names = ("model.embed_tokens.weight", "lm_head.weight")
+    slowly = Slowly(SPECS[name], *(checkpoint.floats(name, torch.float64) for name in names))
+    source.start(TEXT[-1], 24)
+    paths: list[tuple[int, ...]] = [()]
+    for _ in range(4):
+        wider = []
+        for path in paths:
+            found = requested(source, path)
+            expected = slowly.chances(deep[: len(TEXT) - 1], TEXT[1:], list(path))
+            best = expected.topk(10)
+            assert list(found) == best.indices.tolist()
+            assert list(found.values()) == pytest.approx(best.values.tolist(), rel=1e-5, abs=1e-7)
+            wider += [(*path, token) for token in list(found)[:2]]
+        paths = wider
+
+
+def test_what_it_reads_leaves_the_last_layer_before_the_norm(model: Path, tmp_path: Path) -> None:
+    target = loaded(model, "float32")
+    _, deep = hear(target, TEXT, [10])
+    peer = qwen2_of(model, tmp_path)
+    got: list[torch.Tensor] = []
+    peer.model.norm.register_forward_pre_hook(lambda _, inputs: got.append(inputs[0]))
+    with torch.no_grad():
+        peer(torch.tensor([TEXT]))
+    assert torch.allclose(deep, got[0][0], rtol=1e-3, atol=1e-3)
+
+
+def qwen2_of(model: Path, folder: Path) -> Any:
+    """Transformers' Qwen 2 with the same weights."""
+    shutil.copytree(model, folder / "qwen2")
+    path = folder / "qwen2" / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config |= {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}
+    path.write_text(json.dumps(config), encoding="utf-8")
+    weights = load_file(folder / "qwen2" / "model.safetensors")
+    own = {name: tensor for name, tensor in weights.items() if ".mtp_layers." not in name}
+    save_file(own, folder / "qwen2" / "model.safetensors", {"format": "pt"})
+    return AutoModelForCausalLM.from_pretrained(folder / "qwen2", dtype=torch.float32)
+
+
+@pytest.mark.parametrize("kind", [None, ResidentRunner, StaticRunner])
+def test_the_target_is_qwen_2_with_every_runner(
+    kind: type[ResidentRunner] | None, model: Path, tmp_path: Path
+) -> None:
+    target = loaded(model, "float32")
+    runner = target.runner
+    if kind is not None:
+        runner = kind(runner._model, target.precision)
+    with torch.no_grad():
+        theirs = qwen2_of(model, tmp_path)(torch.tensor([TEXT])).logits[0]
+    with torch.inference_mode():
+        states = runner.extend(TEXT, runner.new_cache(64))[:, : MIMO.hidden_size]
+        ours = runner.logits(states)
+    torch.testing.assert_close(ours.float(), theirs, atol=1e-3, rtol=1e-3)
+
+
+def test_it_is_offered_without_being_asked_for_and_gives_way(model: Path, tmp_path: Path) -> None:
+    names = [spec.name for spec in drafters_for(loaded(model))]
+    assert "mtp" in names
+    assert "composite" in names
+    heads = write_heads(tmp_path, random_heads(MIMO))
+    other = load_target(model, heads, LoadOptions("float64", "cpu"))
+    assert not isinstance(other.heads, MtpHead)
+    assert "mtp" not in [spec.name for spec in drafters_for(other)]
+
+
+@pytest.mark.parametrize("quant", ["", "q4_0", "int8"])
+@pytest.mark.parametrize("heads", ["", "int8", "q4"])
+def test_plan_and_memory_are_the_same_to_the_byte(
+    quant: str, heads: str, model: Path, tmp_path: Path
+) -> None:
+    formats = WeightFormats(quant, heads=heads)
+    target = loaded(model, "", formats=formats)
+    alone = loaded(write_tiny(tmp_path, MIMO), "", formats=formats)
+    head = target.heads
+    assert isinstance(head, MtpHead)
+    assert head.nbytes == target.plan.heads_bytes
+    assert head.caches is not None
+    assert target.plan.kv_bytes - alone.plan.kv_bytes == head.caches.nbytes
+    settings = GenerateSettings(drafter="mtp", max_new_tokens=6, tree_rows=12)
+    drafted = decode(target, settings, user_says("one two"))
+    plain = decode(target, replace(settings, drafter="none"), user_says("one two"))
+    assert drafted.token_ids == plain.token_ids
+
+
+def test_a_gguf_file_leaves_it_out_and_takes_it_from_the_models_folder(
+    model: Path, tmp_path: Path
+) -> None:
+    qwen2_of(model, tmp_path).save_pretrained(tmp_path / "again")
+    gguf = convert(tmp_path / "again", tmp_path / "model.gguf")
+    assert loaded(gguf, "").heads is None
+    target = load_target(gguf, model, LoadOptions("", "cpu"))
+    assert isinstance(target.heads, MtpHead)
+    settings = GenerateSettings(drafter="mtp", max_new_tokens=8, tree_rows=12)
+    drafted = decode(target, settings, user_says("one two"))
+    plain = decode(target, replace(settings, drafter="none"), user_says("one two"))
+    assert drafted.token_ids == plain.token_ids
+
+
+def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(model: Path) -> None:
+    target = loaded(model)
+    settings = GenerateSettings(drafter="mtp", max_new_tokens=12, tree_rows=12)
+    session, fresh = Session(target), Session(target)
+    first = decode(target, settings, user_says("one two"), session=session)
+    output = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
+    messages = (*user_says("one two"), output, *user_says("and three"))
+    second = decode(
+        target,
+        settings,
+        messages,
+        session=session,
+        after_step=lambda after: check_cache(after, target, 1e-9),
+    )
+    assert second.token_ids == decode(target, settings, messages, session=fresh).token_ids
+    kept, new = session.memory["chained"], fresh.memory["chained"]
+    assert isinstance(kept, ChainedMemory)
+    assert isinstance(new, ChainedMemory)
+    assert kept.token_ids == new.token_ids
+    rows = min(kept.kv.length, new.kv.length)
+    pair = [memory.kv.committed()[:, :, :, :rows] for memory in (kept, new)]
+    assert torch.allclose(*pair, rtol=1e-9, atol=1e-9)
+
+
+def test_headers_alone_tell_its_sizes(model: Path) -> None:
+    checkpoint = ModelFiles.open(model).checkpoint()
+    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
+    settings = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    whole = read_shape(model)
+    assert shape_among(shapes, settings) == whole
+    with pytest.raises(HeadsError) as caught:  # a block's sizes are its model's
+        shape_among(shapes, {})
+    assert caught.value.hint
+
+
+def test_a_layer_that_another_program_quantized_is_left_out(tmp_path: Path) -> None:
+    folder = write_mimo(tmp_path)
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    name = "model.mtp_layers.0.mlp.up_proj"
+    del tensors[f"{name}.weight"]
+    save_file({**tensors, f"{name}.qweight": torch.zeros(2, 2, dtype=torch.int32)}, path)
+    assert loaded(folder).heads is None
+
+
+Damage = Callable[[dict[str, torch.Tensor], dict[str, Any]], None]
+_FIRST = "model.mtp_layers.0."
+
+
+def _set(name: str, tensor: torch.Tensor | None) -> Damage:
+    def damage(tensors: dict[str, torch.Tensor], _: dict[str, Any]) -> None:
+        if tensor is None:
+            del tensors[_FIRST + name]
+        else:
+            tensors[_FIRST + name] = tensor
+
+    return damage
+
+
+HOSTILE: dict[str, Damage] = {
+    "the projection is missing": _set("input_proj.weight", None),
+    "a norm is missing": _set("final_layernorm.weight", None),
+    "one bias of three is missing": _set("self_attn.k_proj.bias", None),
+    "the projection has another width": _set("input_proj.weight", torch.zeros(64, 64)),
+    "a matrix is a number": _set("mlp.up_proj.weight", torch.zeros(())),
+    "a norm is too long": _set("token_layernorm.weight", torch.ones(65)),
+    "one tensor more": _set("self_attn.q_norm.weight", torch.ones(16)),
+    "a part twice": _set("mtp_block.mlp.up_proj.weight", torch.zeros(96, 64)),
+    "no number": _set("mlp.gate_proj.weight", torch.full((96, 64), float("nan"))),
+    "an endless number": _set("hidden_layernorm.weight", torch.full((64,), float("inf"))),
+    "whole numbers": _set("mlp.gate_proj.weight", torch.ones(96, 64, dtype=torch.int32)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_layer_is_refused_in_words(name: str, tmp_path: Path) -> None:
+    folder = write_mimo(tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    HOSTILE[name](tensors, {})
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises((HeadsError, CheckpointError)) as caught:
+        loaded(folder, "float32")
+    assert caught.value.hint
+
+
+def test_a_layer_of_a_wider_model_is_refused(model: Path, tmp_path: Path) -> None:
+    narrow = write_tiny(tmp_path, replace(MIMO, hidden_size=32))
+    with pytest.raises(HeadsError, match="64"):
+        load_target(narrow, model, LoadOptions("float32", "cpu"))
+
+
+def test_a_layer_alone_has_names_of_one_layer_alone() -> None:
+    assert {name.removeprefix(_FIRST) for name in named(MtpSpec())} == set(layer_of(MtpSpec()))

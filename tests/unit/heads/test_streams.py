@@ -1,0 +1,302 @@
+"""Speculative streams: they draft by the paper's equations, and leave the target as it is."""
+
+import json
+from array import array
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from medusa_core.engine.session import Session
+from medusa_core.errors import CheckpointError, HeadsError
+from medusa_core.heads.kind import read_shape, shape_among
+from medusa_core.heads.streams import StreamHeads
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.static import StaticRunner
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import Paths
+from medusa_core.speculation.drafters.sources.streams_source import (
+    StreamsMemory,
+    StreamsSource,
+)
+from tests.support.engine.laws import check_cache, decode, user_says
+from tests.support.models.streams_files import (
+    STREAMS,
+    Slowly,
+    StreamsSpec,
+    random_streams,
+    settings_of,
+    write_streams,
+)
+from tests.support.models.tiny import TinySpec, write_tiny
+
+TEXT = [5, 40, 60, 61, 200, 7, 7, 33, 90, 12, 300]
+SPECS = {
+    "two layers of three": StreamsSpec(),
+    "the last layer alone": StreamsSpec(num_layers=1, num_streams=1),
+    "all layers": StreamsSpec(replace(STREAMS, num_kv_heads=4, is_tied=True), 2, 3),
+    "biases": StreamsSpec(replace(STREAMS, model_type="qwen2")),
+    "norms of heads": StreamsSpec(replace(STREAMS, model_type="qwen3")),
+}
+
+
+def loaded(folder: Path, spec: StreamsSpec, dtype: str = "float64", **more: Any) -> Target:
+    model = folder / "target"
+    if not model.exists():
+        write_tiny(model, spec.model)
+    return load_target(
+        model, write_streams(folder / "streams", spec), LoadOptions(dtype, "cpu", **more)
+    )
+
+
+@torch.inference_mode()
+def hear(target: Target, runner: Any, text: list[int], pieces: list[int]) -> StreamsSource:
+    """A source that heard a text as prefill and steps tell it."""
+    heads = target.heads
+    assert isinstance(heads, StreamHeads)
+    source, size = StreamsSource(heads, RowBudget(64)), target.config.hidden_size
+    reported = runner.extend(text, runner.new_cache(len(text) + 8))
+    final, deep = reported[:, :size], reported[:, size:]
+    source.begin(text[: pieces[0]])
+    source.resume(text[: pieces[0]], {})
+    source.read(0, final[: pieces[0]], deep[: pieces[0]])
+    at = pieces[0]
+    for piece in (*pieces[1:], len(text) - sum(pieces)):
+        rows = range(at - 1, at - 1 + piece)
+        source.observe(Observation(text[at : at + piece], final, rows, None, deep))
+        at += piece
+    return source
+
+
+def behind(source: StreamsSource, level: int) -> dict[int, float]:
+    found = source.candidates(Paths(1, level, array("i", [0] * level)))
+    assert found is not None
+    return dict(zip(found.token_ids, found.chances, strict=True))
+
+
+@pytest.mark.parametrize("pieces", [[10], [4, 1, 3, 2]])
+@pytest.mark.parametrize("name", SPECS)
+def test_drafts_are_those_of_the_equations(name: str, pieces: list[int], tmp_path: Path) -> None:
+    spec = SPECS[name]
+    target = loaded(tmp_path, spec)
+    source = hear(target, target.runner, TEXT, pieces)
+    source.start(TEXT[-1], 24)
+    expected, _ = Slowly(spec).scores(TEXT[:-1])
+    assert len(expected) == spec.num_streams
+    for level, scores in enumerate(expected):
+        found = behind(source, level)
+        best = torch.softmax(scores, 0).topk(len(found))
+        assert list(found) == best.indices.tolist()
+        assert list(found.values()) == pytest.approx(best.values.tolist(), rel=1e-5, abs=1e-7)
+    assert source.candidates(Paths(1, spec.num_streams, array("i", [0] * 9))) is None
+
+
+@pytest.mark.parametrize("runner", [ResidentRunner, StaticRunner])
+def test_every_runner_tells_what_streams_need(runner: type[ResidentRunner], tmp_path: Path) -> None:
+    target = loaded(tmp_path, StreamsSpec(), "float32")
+    other = runner(target.shared_weights.decoder, target.precision)
+    other.tap(target.runner.taps)
+    sources = [hear(target, one, TEXT, [4, 1, 3, 2]) for one in (target.runner, other)]
+    for source in sources:
+        source.start(TEXT[-1], 24)
+    for level in range(3):
+        ours, theirs = (behind(source, level) for source in sources)
+        assert list(ours.values()) == pytest.approx(list(theirs.values()), rel=1e-3)
+
+
+def test_the_early_exit_is_that_of_the_equations(tmp_path: Path) -> None:
+    target = loaded(tmp_path, StreamsSpec())
+    heads = target.heads
+    assert isinstance(heads, StreamHeads)
+    size = target.config.hidden_size
+    with torch.inference_mode():
+        reported = target.runner.extend(TEXT, target.runner.new_cache(64))
+        ours = heads.early_exit(reported[-1:, size : 2 * size])[0]
+    _, theirs = Slowly(StreamsSpec()).scores(TEXT)
+    torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_streams_leave_no_keys_and_values_behind(tmp_path: Path) -> None:
+    target = loaded(tmp_path, StreamsSpec())
+    source = hear(target, target.runner, TEXT, [10])
+    source.start(TEXT[-1], 24)
+    memory = source._memory.get()
+    assert memory is not None
+    before = memory.kv.committed()
+    source.start(TEXT[-1], 24)
+    assert memory.kv.length == len(TEXT) - 1
+    assert torch.equal(memory.kv.committed(), before)
+
+
+def test_few_rows_take_few_streams(tmp_path: Path) -> None:
+    source = hear(
+        loaded(tmp_path, StreamsSpec()), loaded(tmp_path, StreamsSpec()).runner, TEXT, [10]
+    )
+    source.start(TEXT[-1], 64)
+    first = behind(source, 0)
+    source.start(TEXT[-1], 2)
+    assert behind(source, 0) == pytest.approx(first)
+    assert source.candidates(Paths(1, 1, array("i", [0]))) is None
+
+
+@pytest.mark.parametrize("quant", ["", "q4_0", "int8"])
+@pytest.mark.parametrize("heads", ["", "int8", "q4"])
+def test_plan_and_memory_are_the_same_to_the_byte(quant: str, heads: str, tmp_path: Path) -> None:
+    formats = WeightFormats(quant, heads=heads)
+    target = loaded(tmp_path, StreamsSpec(), "", formats=formats)
+    alone = load_target(tmp_path / "target", options=LoadOptions("", "cpu", formats))
+    streams = target.heads
+    assert isinstance(streams, StreamHeads)
+    assert streams.nbytes == target.plan.heads_bytes
+    assert streams.caches is not None
+    assert target.plan.kv_bytes - alone.plan.kv_bytes == streams.caches.nbytes
+    settings = GenerateSettings(drafter="streams", max_new_tokens=6, tree_rows=12)
+    drafted = decode(target, settings, user_says("one two"))
+    plain = decode(target, replace(settings, drafter="none"), user_says("one two"))
+    assert drafted.token_ids == plain.token_ids
+
+
+def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(tmp_path: Path) -> None:
+    target = loaded(tmp_path, StreamsSpec())
+    settings = GenerateSettings(drafter="streams", max_new_tokens=12, tree_rows=12)
+    session, fresh = Session(target), Session(target)
+    first = decode(target, settings, user_says("one two"), session=session)
+    output = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
+    messages = (*user_says("one two"), output, *user_says("and three"))
+    second = decode(
+        target,
+        settings,
+        messages,
+        session=session,
+        after_step=lambda after: check_cache(after, target, 1e-9),
+    )
+    assert second.token_ids == decode(target, settings, messages, session=fresh).token_ids
+    kept, new = session.memory["streams"], fresh.memory["streams"]
+    assert isinstance(kept, StreamsMemory)
+    assert isinstance(new, StreamsMemory)
+    assert kept.token_ids == new.token_ids == session.token_ids[: kept.num_places]
+    rows = min(kept.kv.length, new.kv.length)
+    pair = [memory.kv.committed()[:, :, :, :rows] for memory in (kept, new)]
+    assert torch.allclose(*pair, rtol=1e-9, atol=1e-9)
+
+
+def test_what_streams_keep_is_what_the_target_keeps(tmp_path: Path) -> None:
+    target = loaded(tmp_path, StreamsSpec())
+    session = Session(target)
+    settings = GenerateSettings(drafter="streams", max_new_tokens=12, tree_rows=12)
+    decode(target, settings, user_says("one two"), session=session)
+    memory = session.memory["streams"]
+    assert isinstance(memory, StreamsMemory)
+    rows = memory.kv.length
+    assert rows > 8
+    theirs = session.kv.committed()[1:, :, :, :rows]
+    assert torch.allclose(memory.kv.committed(), theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_headers_alone_tell_their_sizes(tmp_path: Path) -> None:
+    folder = write_streams(tmp_path)
+    checkpoint = Checkpoint.open_file(folder / "streams.safetensors")
+    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
+    whole = read_shape(folder)
+    assert (whole.kind, whole.num_heads, whole.deepest_layer) == ("streams", 3, 3)
+    assert shape_among(shapes, settings_of(StreamsSpec())) == whole
+    assert shape_among(shapes, {}) == replace(whole, made_for_vocab=0)
+
+
+def test_they_are_offered_alone_and_among_all_methods(tmp_path: Path) -> None:
+    names = [spec.name for spec in drafters_for(loaded(tmp_path, StreamsSpec()))]
+    assert {"streams", "composite"} <= set(names)
+    assert "medusa" not in names
+
+
+Damage = Callable[[dict[str, torch.Tensor], dict[str, Any]], None]
+
+
+def _set(name: str, tensor: torch.Tensor | None) -> Damage:
+    def damage(tensors: dict[str, torch.Tensor], _: dict[str, Any]) -> None:
+        if tensor is None:
+            del tensors[name]
+        else:
+            tensors[name] = tensor
+
+    return damage
+
+
+def _say(name: str, value: object) -> Damage:
+    return lambda _, settings: settings.__setitem__(name, value)
+
+
+HOSTILE: dict[str, Damage] = {
+    "no vectors": _set("stream_embeddings", None),
+    "vectors of another width": _set("stream_embeddings", torch.zeros(3, 32)),
+    "no streams": _set("stream_embeddings", torch.zeros(0, 64)),
+    "more streams than a tree is deep": _set("stream_embeddings", torch.zeros(99, 64)),
+    "a vector is a number": _set("stream_embeddings", torch.zeros(())),
+    "half an adapter": _set("layers.2.down.lora_B", None),
+    "an adapter of another rank": _set("layers.1.qkv.lora_A", torch.zeros(5, 64)),
+    "an adapter of no rank": _set("layers.1.qkv.lora_A", torch.zeros(0, 64)),
+    "keys and values for other heads": _set("layers.1.qkv.lora_B", torch.zeros(192, 4)),
+    "a layer that the model hasn't": _set("layers.7.qkv.lora_A", torch.zeros(4, 64)),
+    "a layer that nobody has": _set("layers.99999999.qkv.lora_A", torch.zeros(4, 64)),
+    "one tensor more": _set("more", torch.zeros(4)),
+    "no number": _set("early_exit.lora_A", torch.full((4, 64), float("nan"))),
+    "an endless number": _set("stream_init.lora_B", torch.full((64, 4), float("inf"))),
+    "whole numbers": _set("stream_embeddings", torch.ones(3, 64, dtype=torch.int32)),
+    "another number of layers": _say("num_hidden_layers", 4),
+    "endlessly many layers": _say("num_hidden_layers", 10**30),
+    "fewer layers than none": _say("num_hidden_layers", -3),
+    "layers in words": _say("num_hidden_layers", "three"),
+    "no number of layers": _say("num_hidden_layers", None),
+    "layers that are true": _say("num_hidden_layers", True),
+    "another vocabulary": _say("vocab_size", 32_000),
+    "half a token": _say("vocab_size", 0.5),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_streams_are_refused_in_words(name: str, tmp_path: Path) -> None:
+    tensors, settings = random_streams(StreamsSpec()), settings_of(StreamsSpec())
+    HOSTILE[name](tensors, settings)
+    folder = write_streams(tmp_path / "streams")
+    save_file(tensors, folder / "streams.safetensors")
+    (folder / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    with pytest.raises((HeadsError, CheckpointError)) as caught:
+        load_target(write_tiny(tmp_path / "target", STREAMS), folder, LoadOptions("float32", "cpu"))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "\xff"])
+def test_a_damaged_configuration_is_refused(text: str, tmp_path: Path) -> None:
+    folder = write_streams(tmp_path / "streams")
+    (folder / "config.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises((HeadsError, CheckpointError)) as caught:
+        read_shape(folder)
+    assert caught.value.hint
+
+
+OTHERS = {
+    "wider": replace(STREAMS, hidden_size=128),
+    "of more layers": replace(STREAMS, num_layers=4),
+    "with other keys": replace(STREAMS, num_kv_heads=1),
+    "with another MLP": replace(STREAMS, intermediate_size=128),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_streams_for_another_target_are_refused(name: str, tmp_path: Path) -> None:
+    folder: Path = write_streams(tmp_path / "streams")
+    other: TinySpec = OTHERS[name]
+    with pytest.raises(HeadsError, match="for a") as caught:
+        load_target(write_tiny(tmp_path / "other", other), folder, LoadOptions("float32", "cpu"))
+    assert caught.value.hint
+    assert load_file(folder / "streams.safetensors")

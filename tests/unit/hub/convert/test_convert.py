@@ -1,0 +1,293 @@
+"""Pickles become safetensors, bit by bit the same, whatever happens on the way."""
+
+import json
+import os
+from collections import OrderedDict
+from dataclasses import asdict
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from medusa_core.errors import Cancelled, CheckpointError, ConversionError, DiskFullError
+from medusa_core.hub.convert.convert import (
+    ConversionLimits,
+    convert,
+)
+from medusa_core.hub.convert.convert_process import ConversionJob
+from medusa_core.hub.convert.convert_source import find_source
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.system.sandbox.process import Sandbox
+from tests.support.hub.pickled import (
+    HIDDEN,
+    LIMITS,
+    VOCABULARY,
+    assert_same,
+    head_tensors,
+    leftovers,
+    run,
+)
+
+# What is written is what was read.
+
+
+def test_heads_are_converted_bit_by_bit_and_can_be_read(tmp_path: Path) -> None:
+    heads = head_tensors()
+    torch.save(heads, tmp_path / "medusa_lm_head.pt")
+    config = {"base_model_name_or_path": "lmsys/vicuna-7b-v1.3", "medusa_num_heads": 2}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    done = run(tmp_path)
+    assert [path.name for path in done.files] == ["medusa_lm_head.safetensors"]
+    assert_same(load_file(done.files[0]), heads)
+    assert json.loads((tmp_path / "config.json").read_text()) == config
+    assert leftovers(tmp_path) == {
+        "medusa_lm_head.pt",
+        "medusa_lm_head.safetensors",
+        "config.json",
+    }
+
+
+def test_heads_in_another_folder_get_a_configuration_that_names_their_model(tmp_path: Path) -> None:
+    source, output = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    parameters = {name: torch.nn.Parameter(t) for name, t in head_tensors().items()}
+    torch.save(OrderedDict(parameters), source / "medusa_lm_head.pt")
+    (source / "config.json").write_text('{"base_model_name_or_path": "lmsys/vicuna-7b-v1.3"}')
+    run(source / "medusa_lm_head.pt", output)
+    config = json.loads((output / "config.json").read_text())
+    assert config["base_model_name_or_path"] == "lmsys/vicuna-7b-v1.3"
+    assert config["medusa_num_heads"] == 3
+    assert leftovers(source) == {"medusa_lm_head.pt", "config.json"}
+
+
+def shards(folder: Path) -> dict[str, Tensor]:
+    """Two shards with every dtype, views, shared and tied tensors, scalars and empties."""
+    folder.mkdir(exist_ok=True)
+    tied = torch.randn(VOCABULARY, HIDDEN)
+    whole = torch.randn(6, HIDDEN)
+    first = {
+        "model.embed_tokens.weight": tied,
+        "lm_head.weight": tied,
+        "transposed": torch.randn(4, 8).t(),
+        "every other": torch.arange(10.0)[::2],
+        "expanded": torch.ones(1).expand(3, 2),
+        "upper": whole[:4],
+        "overlapping": whole[2:],
+    }
+    second = {
+        "bf16": torch.randn(5, 3).bfloat16(),
+        "f64": torch.randn(2).double(),
+        "bool": torch.tensor([True, False, True]),
+        "i64": torch.tensor(-(2**62)),
+        "empty": torch.empty(0, HIDDEN),
+        "nan": torch.tensor([float("nan"), float("inf"), -0.0]).half(),
+    }
+    weight_map = {}
+    for number, tensors in enumerate((first, second), start=1):
+        name = f"pytorch_model-{number:05}-of-00002.bin"
+        torch.save(tensors, folder / name)
+        weight_map |= dict.fromkeys(tensors, name)
+    index = {"metadata": {}, "weight_map": weight_map}
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    return first | second
+
+
+def test_shards_are_converted_one_by_one_with_their_index(tmp_path: Path) -> None:
+    wanted = shards(tmp_path / "in")
+    (tmp_path / "in" / "config.json").write_text("{}")
+    (tmp_path / "in" / "tokenizer.json").write_text("{}")
+    seen: list[tuple[int, int]] = []
+    source = find_source(tmp_path / "in", tmp_path / "out")
+    done = convert(
+        source,
+        is_consented=True,
+        limits=LIMITS,
+        on_progress=lambda written, total: seen.append((written, total)),
+    )
+    assert [path.name for path in done.files] == [
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "model.safetensors.index.json",
+    ]
+    assert leftovers(tmp_path / "out") == {path.name for path in done.files} | {
+        "config.json",
+        "tokenizer.json",
+    }
+    found: dict[str, Tensor] = {}
+    for path in done.files[:2]:
+        found |= load_file(path)
+    assert_same(found, wanted)
+    checkpoint = ModelFiles.open(tmp_path / "out").checkpoint()
+    assert checkpoint.names == wanted.keys()
+    index = json.loads(done.files[2].read_text())
+    total = sum(tensor.nbytes for tensor in wanted.values())
+    assert index["metadata"]["total_size"] == total == seen[-1][0] == seen[-1][1]
+    assert [written for written, _ in seen] == sorted(written for written, _ in seen)
+
+
+def test_a_single_file_of_weights_becomes_model_safetensors(tmp_path: Path) -> None:
+    tensors = {"model.norm.weight": torch.ones(HIDDEN)}
+    torch.save(tensors, tmp_path / "pytorch_model.bin")
+    done = run(tmp_path)
+    assert [path.name for path in done.files] == ["model.safetensors"]
+    assert_same(load_file(done.files[0]), tensors)
+
+
+# What can happen on the way.
+
+
+def test_nothing_is_converted_without_consent(tmp_path: Path) -> None:
+    torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
+    with pytest.raises(ConversionError, match="can run code"):
+        convert(find_source(tmp_path), is_consented=False, limits=LIMITS)
+    assert leftovers(tmp_path) == {"medusa_lm_head.pt"}
+
+
+def converters() -> list[psutil.Process]:
+    """The processes that convert now; templates of other tests may have theirs."""
+    children = psutil.Process().children()
+    return [child for child in children if "convert_worker" in " ".join(child.cmdline())]
+
+
+def test_a_killed_converter_leaves_nothing(tmp_path: Path) -> None:
+    shards(tmp_path / "in")
+    before = leftovers(tmp_path)
+
+    def kill(written: int, total: int) -> None:
+        if written:
+            # The worker waits for a word now: something is written, and something is not.
+            (worker,) = converters()
+            assert any("out" in name for name in leftovers(tmp_path) - before)
+            worker.kill()
+
+    with pytest.raises(ConversionError, match="unexpectedly") as caught:
+        convert(find_source(tmp_path / "in"), is_consented=True, limits=LIMITS, on_progress=kill)
+    assert caught.value.data["code"] != 0
+    assert leftovers(tmp_path) == before
+    run(tmp_path / "in")
+
+
+def test_a_cancelled_conversion_leaves_nothing(tmp_path: Path) -> None:
+    shards(tmp_path / "in")
+    before = leftovers(tmp_path)
+    progress: list[int] = []
+    with pytest.raises(Cancelled):
+        convert(
+            find_source(tmp_path / "in"),
+            is_consented=True,
+            limits=LIMITS,
+            on_progress=lambda written, total: progress.append(written),
+            is_cancelled=lambda: bool(progress and progress[-1]),
+        )
+    assert leftovers(tmp_path) == before
+    assert not converters()
+
+
+def test_a_silent_converter_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
+    # Importing torch alone takes longer.
+    with pytest.raises(ConversionError, match="done nothing"):
+        convert(
+            find_source(tmp_path),
+            is_consented=True,
+            limits=ConversionLimits(time_s=0.05, floor_bytes=0),
+        )
+    assert leftovers(tmp_path) == {"medusa_lm_head.pt"}
+
+
+def test_the_worker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
+    torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
+    (tmp_path / "staging").mkdir()
+    job = ConversionJob(
+        (str(tmp_path / "medusa_lm_head.pt"),),
+        str(tmp_path / "staging"),
+        False,
+        (),
+        "",
+        1 << 32,
+        1 << 30,
+    )
+    child = Sandbox("medusa_core.hub.convert.convert_worker")
+    try:
+        child.send(asdict(job))
+        child.stop_speaking()
+        assert child.wait(60) == 3
+    finally:
+        child.close()
+
+
+def test_memory_of_the_worker_is_bounded(tmp_path: Path) -> None:
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("only Linux bounds a process's address space")
+    # Transposed, it must be copied to be written; there is no room for the copy.
+    torch.save({"w": torch.zeros(8192, 4096).t()}, tmp_path / "pytorch_model.bin")
+    tight = ConversionLimits(time_s=120, floor_bytes=0, memory_bytes=-2 * (128 << 20) + (32 << 20))
+    with pytest.raises(ConversionError):
+        convert(find_source(tmp_path), is_consented=True, limits=tight)
+    assert leftovers(tmp_path) == {"pytorch_model.bin"}
+    run(tmp_path)
+
+
+def test_leftovers_of_a_dead_conversion_are_cleared_and_those_of_living_ones_stay(
+    tmp_path: Path,
+) -> None:
+    torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
+    dead = tmp_path / ".conversion-999999999-abc.partial"
+    living = tmp_path / f".conversion-{os.getpid()}-abc.partial"
+    for folder in (dead, living):
+        (folder / "out").mkdir(parents=True)
+    run(tmp_path)
+    assert not dead.exists()
+    assert living.exists()
+
+
+def test_what_exists_is_never_written_over(tmp_path: Path) -> None:
+    torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
+    run(tmp_path)
+    before = (tmp_path / "medusa_lm_head.safetensors").stat().st_mtime_ns
+    with pytest.raises(ConversionError, match="exists already"):
+        run(tmp_path)
+    assert (tmp_path / "medusa_lm_head.safetensors").stat().st_mtime_ns == before
+
+
+def test_a_full_disk_is_seen_before_anything_is_written(tmp_path: Path) -> None:
+    torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
+    limits = ConversionLimits(floor_bytes=1 << 60)
+    with pytest.raises(DiskFullError):
+        convert(find_source(tmp_path), is_consented=True, limits=limits)
+    assert leftovers(tmp_path) == {"medusa_lm_head.pt"}
+
+
+def test_shards_that_are_missing_or_elsewhere_are_named(tmp_path: Path) -> None:
+    shards(tmp_path)
+    (tmp_path / "pytorch_model-00002-of-00002.bin").unlink()
+    with pytest.raises(CheckpointError, match="1 of 2"):
+        find_source(tmp_path)
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text('{"weight_map": {"a": "../../x.bin"}}')
+    with pytest.raises(CheckpointError, match="outside"):
+        find_source(tmp_path)
+
+
+def test_an_index_that_names_more_than_the_shards_hold_is_refused(tmp_path: Path) -> None:
+    shards(tmp_path)
+    index = tmp_path / "pytorch_model.bin.index.json"
+    raw = json.loads(index.read_text())
+    raw["weight_map"]["absent"] = "pytorch_model-00001-of-00002.bin"
+    index.write_text(json.dumps(raw))
+    before = leftovers(tmp_path)
+    with pytest.raises(ConversionError, match="absent"):
+        run(tmp_path)
+    assert leftovers(tmp_path) == before
+
+
+def test_a_folder_without_pickles_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match="No pickled") as caught:
+        find_source(tmp_path)
+    assert "medusa_lm_head.pt" in caught.value.hint
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(ConversionError, match="already"):
+        find_source(tmp_path)

@@ -1,0 +1,183 @@
+"""Sizes from headers, searches, the catalog, pairs, and the command line."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from medusa_core.errors import CheckpointError, HeadsError, NotFoundError
+from medusa_core.hub.library.catalog import read_catalog
+from medusa_core.hub.library.pairing import misfit
+from medusa_core.hub.remote import look_at_heads, look_at_model
+from medusa_core.hub.search import search
+from medusa_core.hub.settings import HubSettings
+from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.plan import weights_bytes
+from medusa_core.messages import Fit, HeadsShape, WeightFormats
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.format import Hardware
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from tests.support.hub.fixtures import REPOSITORY, LoopbackHub, random_file
+from tests.support.models.tiny import TinySpec, random_heads, write_heads, write_tiny
+
+SPEC = TinySpec(hidden_size=128, intermediate_size=192, seed=31)
+
+
+@pytest.fixture
+def published(hub: LoopbackHub) -> LoopbackHub:
+    write_tiny(hub.root / "org" / "tiny-chat", SPEC)
+    write_heads(hub.root / "org" / "tiny-chat-medusa", random_heads(SPEC, num_heads=4))
+    return hub
+
+
+def test_a_model_is_planned_before_a_byte_of_its_weights_is_fetched(
+    published: LoopbackHub, settings: HubSettings
+) -> None:
+    remote = look_at_model(settings, "org/tiny-chat")
+    assert remote.config == ModelFiles.open(published.root / "org" / "tiny-chat").config
+    assert remote.listing.needed_bytes > 0
+    assert not [e for e in published.log if e["path"].endswith(".safetensors") and e["sent"]]
+    formats = settle_formats(WeightFormats("nf4-dq"), "", imagined_card(8).hardware)
+    assert weights_bytes(remote.config, formats) > 0
+
+
+def test_heads_are_sized_by_their_headers(published: LoopbackHub, settings: HubSettings) -> None:
+    heads = look_at_heads(settings, "org/tiny-chat-medusa").shape
+    assert heads == HeadsShape(4, 1, 320, 128)
+    (read,) = [e for e in published.log if e["path"].endswith(".safetensors")]
+    assert read["range"] == "bytes=0-65535"
+
+
+def test_a_header_longer_than_one_read_is_read_in_two(
+    hub: LoopbackHub, settings: HubSettings
+) -> None:
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    tensors = {f"0.{i}.linear.{'x' * 40}": np.zeros(1, np.float32) for i in range(900)}
+    folder = hub.root / "org" / "many"
+    folder.mkdir(parents=True)
+    save_file(tensors, folder / "medusa_lm_head.safetensors")
+    with pytest.raises(HeadsError):
+        look_at_heads(settings, "org/many")
+    assert len([e for e in hub.log if e["path"].endswith(".safetensors")]) == 2
+
+
+def test_what_is_no_model_says_so(hub: LoopbackHub, settings: HubSettings) -> None:
+    random_file(hub.root / "org" / "odd" / "model.safetensors", 5000)
+    with pytest.raises(NotFoundError, match=r"no config\.json"):
+        look_at_model(settings, "org/odd")
+    with pytest.raises(CheckpointError):
+        look_at_heads(settings, "org/odd")
+    (hub.root / "org" / "odd" / "config.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="no JSON object"):
+        look_at_model(settings, "org/odd")
+
+
+def test_a_search_finds_by_name(published: LoopbackHub, settings: HubSettings) -> None:
+    found = search(settings, "medusa")
+    assert [one.repo for one in found] == ["org/tiny-chat-medusa"]
+    assert found[0].downloads == 1000
+    assert found[0].changed == "2026-01-02"
+    assert search(settings, "nothing-like-it") == ()
+
+
+@pytest.mark.parametrize(
+    ("heads", "reason"),
+    [
+        (HeadsShape(5, 1, 320, 128), ""),
+        (HeadsShape(5, 1, 384, 128), ""),
+        (HeadsShape(5, 1, 1000, 128), "vocabulary size 1,000 ≠ 320"),
+        (HeadsShape(5, 1, 320, 256), "hidden size 256 ≠ 128"),
+        (HeadsShape(5, 1, 100, 128, is_reduced=True), ""),
+        (HeadsShape(5, 1, 500, 128, is_reduced=True), "vocabulary size 500 > 320"),
+        (HeadsShape(5, 1, 0, 128), ""),
+        (HeadsShape(), "these are no heads"),
+    ],
+)
+def test_heads_that_do_not_fit_have_a_reason(
+    heads: HeadsShape, reason: str, tmp_path: Path
+) -> None:
+    config = ModelFiles.open(write_tiny(tmp_path / "model", SPEC)).config
+    assert misfit(config, heads) == reason
+
+
+def test_the_catalog_is_whole_and_its_heads_fit() -> None:
+    catalog = read_catalog()
+    assert len({entry.pair for entry in catalog}) == len(catalog) > 3
+    for entry in catalog:
+        assert entry.title
+        assert entry.licence
+        assert entry.note
+        assert "/" in entry.pair.model
+        usual = "" if entry.config.holds_blocks else "bf16"
+        published = WeightFormats("q4" if entry.pair.file else usual)
+        formats = settle_formats(published, "bfloat16", Hardware("cpu"), entry.config.stored)
+        planned = weights_bytes(entry.config, formats) + 1.48e9 * bool(entry.heads.num_heads)
+        if entry.config.traits.per_layer is None:
+            # Files of mixed types have a few bits more or less than 4.5 a weight.
+            assert entry.download_bytes == pytest.approx(planned, rel=0.3)
+        else:  # whose vectors of every layer are the larger half
+            assert planned < entry.download_bytes < 2 * planned
+        if entry.heads.num_heads:
+            assert misfit(entry.config, entry.heads) == ""
+    # A GGUF file of 4.9 bits instead of weights of 16 that are made narrower here.
+    assert {entry.title for entry in catalog if entry.pair.file} >= {"Qwen3 4B", "Qwen3 8B"}
+    sizes = {entry.title: entry.download_bytes / 1e9 for entry in catalog}
+    assert sizes["GPT-OSS 20B"] == pytest.approx(13.8, rel=0.01), "as its files are"
+
+
+def test_the_catalog_has_models_of_today_first_and_for_every_computer() -> None:
+    catalog = read_catalog()
+    assert [entry.is_earlier for entry in catalog] == sorted(entry.is_earlier for entry in catalog)
+    today = [entry for entry in catalog if not entry.is_earlier]
+    for gib in (2, 4, 8, 24):
+        assert any(entry.download_bytes < gib * 0.8 * 2**30 for entry in today)
+    for entry in today:
+        if "Its makers' own file." in entry.note:
+            assert entry.pair.file
+            assert entry.pair.model.partition("/")[0] not in ("bartowski", "unsloth", "ggml-org")
+
+
+def command(hub: LoopbackHub, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "HF_ENDPOINT": hub.endpoint,
+        "HF_HUB_CACHE": str(cache),
+        "XDG_CACHE_HOME": str(cache / "xdg"),
+        "NO_PROXY": "127.0.0.1",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "medusa_core", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        env=environment,
+        check=False,
+    )
+
+
+def test_download_plan_and_generate_by_name(published: LoopbackHub, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    pair = ("org/tiny-chat", "--heads", "org/tiny-chat-medusa")
+    planned = command(published, cache, "plan", *pair, "--json")
+    assert planned.returncode == 0, planned.stderr
+    assert json.loads(planned.stdout)["verdict"] == Fit.FITS.value
+    before = command(published, cache, "generate", "--model", "org/tiny-chat", "--prompt", "hi")
+    assert before.returncode == 1
+    assert "medusa pull org/tiny-chat" in before.stderr
+    done = command(published, cache, "pull", *pair)
+    assert done.returncode == 0, done.stderr
+    assert "org/tiny-chat-medusa: " in done.stdout
+    requested = ("--prompt", "hi", "--max-new-tokens", "4", "--quant", "q4", "--json")
+    answered = command(published, cache, "generate", "--model", pair[0], *pair[1:], *requested)
+    assert answered.returncode == 0, answered.stderr
+    preferred = min(drafter_registry().specs, key=lambda spec: spec.preference)
+    assert json.loads(answered.stdout)["drafter"] == preferred.name
+    missing = command(published, cache, "pull", "org/nothing")
+    assert missing.returncode == 1
+    assert "no repository org/nothing" in missing.stderr

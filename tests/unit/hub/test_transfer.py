@@ -1,0 +1,281 @@
+"""Fetching a pair: whatever happens, what is here is right, and little is fetched twice."""
+
+import socket
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from medusa_core.errors import (
+    AccessError,
+    DiskFullError,
+    HubError,
+    IntegrityError,
+    NetworkError,
+    NotFoundError,
+    OfflineError,
+    UnusableRepoError,
+)
+from medusa_core.hub import cache_folder as cache_module
+from medusa_core.hub.cache_folder import RepoCache, find_snapshot
+from medusa_core.hub.job import Pair
+from medusa_core.hub.listing import list_repo
+from medusa_core.hub.pair_download import Tally, download_pair
+from medusa_core.hub.settings import HubSettings
+from medusa_core.hub.watch import Stopped
+from tests.support.hub.fixtures import LoopbackHub, in_library, random_file
+from tests.support.hub.pairs import (
+    HEADS,
+    MIB,
+    MODEL,
+    QUICK,
+    check_whole,
+    fetch,
+    fill,
+    run,
+    sent,
+    slow_settings,
+)
+
+
+def test_a_pair_arrives_and_the_library_finds_it(hub: LoopbackHub, settings: HubSettings) -> None:
+    fill(hub)
+    tally = Tally()
+    model, heads = fetch(settings, Pair(MODEL, HEADS), tally)
+    check_whole(hub, MODEL, model)
+    check_whole(hub, HEADS, heads)
+    assert tally.done_bytes == tally.total_bytes == tally.fetched_bytes
+    names = {path.name for path in model.iterdir()}
+    assert {"pytorch_model.bin", "consolidated.safetensors"}.isdisjoint(names)
+    assert find_snapshot(settings.cache_dir, MODEL) == model
+    # The library itself, offline, and with what it knows of snapshots.
+    patterns = "allow_patterns=['*.json', 'model-*.safetensors']"
+    code = f"from huggingface_hub import snapshot_download as s; print(s('{MODEL}', {patterns}"
+    assert in_library(hub, settings.cache_dir, f"{code}, local_files_only=True))") == str(model)
+    assert in_library(hub, settings.cache_dir, f"{code}, local_files_only=True))", offline=True)
+    before = sent(hub)
+    assert in_library(hub, settings.cache_dir, f"{code}))") == str(model)
+    assert sent(hub) == before, "the library fetched again what was here"
+
+
+def test_the_library_itself_can_use_this_hub(hub: LoopbackHub, tmp_path: Path) -> None:
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    fill(hub)
+    save_file({"a": np.zeros((2, 3), np.float32)}, hub.root / "org" / "heads" / "model.safetensors")
+    code = (
+        "from huggingface_hub import HfApi, snapshot_download as s; a = HfApi();"
+        f"print(len(a.model_info('{MODEL}').siblings),"
+        f"len(list(a.list_repo_tree('{MODEL}'))), [m.id for m in a.list_models(search='head')],"
+        f"len(a.get_paths_info('{MODEL}', ['config.json'])),"
+        f"a.get_safetensors_metadata('{HEADS}').parameter_count, bool(s('{MODEL}')))"
+    )
+    printed = in_library(hub, tmp_path / "library-cache", code)
+    assert printed == "8 8 ['org/heads'] 1 {'F32': 6} True"
+
+
+def test_what_is_here_already_is_looked_at_and_not_fetched(
+    hub: LoopbackHub, settings: HubSettings
+) -> None:
+    fill(hub)
+    (model,) = fetch(settings, Pair(MODEL))
+    before = sent(hub)
+    fetch(settings, Pair(MODEL))
+    assert sent(hub) == before
+    blob = (model / "model-00001-of-00002.safetensors").resolve()
+    damaged = bytearray(blob.read_bytes())
+    damaged[5] ^= 1
+    blob.write_bytes(damaged)
+    fetch(settings, Pair(MODEL))
+    assert sent(hub) == before + MIB, "only the damaged file"
+    check_whole(hub, MODEL, model)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "truncated", "after": 300_000},
+        {"kind": "truncated", "after": 300_000, "times": 3},
+        {"kind": "whole_for_range"},
+        {"kind": "flipped"},
+        {"kind": "busy", "retry_after": 0},
+        {"kind": "broken", "times": 2},
+        {"kind": "bad_range"},
+        {"kind": "silent", "seconds": 3},
+        {"kind": "stall", "after": 300_000, "seconds": 3},
+    ],
+    ids=lambda fault: f"{fault['kind']}-{fault.get('times', 1)}",
+)
+def test_a_fault_is_survived(
+    fault: dict[str, object], hub: LoopbackHub, settings: HubSettings
+) -> None:
+    fill(hub)
+    hub.set_faults(**{"model-00001-of-00002__safetensors": fault})
+    tally = Tally()
+    (model,) = fetch(replace(settings, patience=QUICK), Pair(MODEL), tally)
+    check_whole(hub, MODEL, model)
+    assert tally.done_bytes == tally.total_bytes
+    assert not list(model.parents[1].glob("blobs/*.part"))
+
+
+def test_a_cut_answer_is_gone_on_with_where_it_was_cut(
+    hub: LoopbackHub, settings: HubSettings
+) -> None:
+    fill(hub)
+    cut = {"kind": "truncated", "after": 300_000, "times": 2}
+    hub.set_faults(**{"model-00001-of-00002__safetensors": cut})
+    tally = Tally()
+    fetch(replace(settings, patience=QUICK), Pair(MODEL), tally)
+    assert tally.fetched_bytes == tally.total_bytes
+    assert [e["range"] for e in hub.log if "00001" in e["path"]][1:] == [
+        "bytes=300000-",
+        "bytes=600000-",
+    ]
+
+
+def test_the_server_is_given_the_time_it_asks_for(hub: LoopbackHub, settings: HubSettings) -> None:
+    fill(hub)
+    hub.set_faults(config__json={"kind": "busy", "retry_after": 1})
+    started = time.monotonic()
+    fetch(replace(settings, patience=QUICK), Pair(MODEL))
+    assert time.monotonic() - started >= 1.0
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        ({"kind": "gated"}, AccessError, "Accept its terms at"),
+        ({"kind": "unauthorized"}, AccessError, "token"),
+        ({"kind": "missing"}, NotFoundError, "any more"),
+        ({"kind": "changed_etag"}, IntegrityError, "has changed"),
+        ({"kind": "flipped", "times": 9}, IntegrityError, "damaged twice"),
+        ({"kind": "broken", "times": 9}, NetworkError, "nothing is lost"),
+        ({"kind": "silent", "times": 9, "seconds": 1}, NetworkError, "silent"),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_what_can_not_be_survived_is_said(
+    fault: dict[str, object],
+    error: type[HubError],
+    words: str,
+    hub: LoopbackHub,
+    settings: HubSettings,
+) -> None:
+    fill(hub)
+    hub.set_faults(**{"model-00002-of-00002__safetensors": fault})
+    quick = replace(QUICK, stall_s=0.3, most_tries=2)
+    with pytest.raises(error, match=words):
+        fetch(replace(settings, patience=quick), Pair(MODEL))
+    assert find_snapshot(settings.cache_dir, MODEL) is None, "half a model must not be found"
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "words"),
+    [
+        ("gated", AccessError, "Accept its terms"),
+        ("no_repo", NotFoundError, "no repository"),
+        ("broken", NetworkError, "Can't reach"),
+    ],
+)
+def test_the_hubs_refusals_are_in_our_words(
+    kind: str, error: type[HubError], words: str, hub: LoopbackHub, settings: HubSettings
+) -> None:
+    fill(hub)
+    hub.fail_api(MODEL, kind, times=9)
+    with pytest.raises(error, match=words):
+        list_repo(settings, MODEL)
+
+
+def test_names_and_revisions_that_are_not_there(hub: LoopbackHub, settings: HubSettings) -> None:
+    fill(hub)
+    with pytest.raises(NotFoundError, match="no repository"):
+        list_repo(settings, "org/nothing")
+    with pytest.raises(NotFoundError, match="no such revision"):
+        list_repo(settings, MODEL, "v9")
+    with pytest.raises(NotFoundError, match="no name"):
+        list_repo(settings, "a//b")
+
+
+def test_a_hub_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    settings = HubSettings(endpoint="http://127.0.0.1:9", cache_dir=tmp_path)
+    with pytest.raises(NetworkError, match="Can't reach"):
+        list_repo(settings, MODEL)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [(["a.gguf", "b.gguf"], "--file a.gguf"), (["model.bin"], "pickles")],
+)
+def test_a_repository_that_can_not_be_loaded_says_what_it_is(
+    names: list[str], words: str, hub: LoopbackHub, settings: HubSettings
+) -> None:
+    for name in names:
+        random_file(hub.root / MODEL / name, 1000)
+    with pytest.raises(UnusableRepoError, match=words):
+        fetch(settings, Pair(MODEL))
+    assert sent(hub) == 0
+
+
+def test_offline_no_request_leaves(
+    hub: LoopbackHub, settings: HubSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(hub)
+
+    def forbidden(*_: object) -> None:
+        raise AssertionError("a request left")
+
+    offline = replace(settings, is_offline=True)
+    monkeypatch.setattr(socket.socket, "connect", forbidden)
+    with pytest.raises(OfflineError, match="Offline mode"):
+        list_repo(offline, MODEL)
+    with pytest.raises(OfflineError):
+        run(download_pair(offline, Pair(MODEL), Tally(), threading.Event()))
+    monkeypatch.undo()
+    assert hub.log == []
+
+
+def test_room_is_looked_for_first_and_while_it_runs(
+    hub: LoopbackHub, settings: HubSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(hub, 70 * MIB)
+    free = cache_module.shutil.disk_usage(hub.root).free
+    with pytest.raises(DiskFullError, match=r"Needs \d+\.\d GB more"):
+        fetch(replace(settings, floor_bytes=free - 100 * MIB), Pair(MODEL))
+    assert sent(hub) == 0
+    looks = iter([10**12] * 6)
+    real = cache_module.shutil._ntuple_diskusage  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        cache_module.shutil, "disk_usage", lambda _: real(10**12, 0, next(looks, 10))
+    )
+    with pytest.raises(DiskFullError, match="nothing is lost"):
+        fetch(replace(settings, floor_bytes=1), Pair(MODEL))
+
+
+def test_the_limit_is_kept(hub: LoopbackHub, settings: HubSettings) -> None:
+    fill(hub, 2 * MIB)
+    started = time.monotonic()
+    tally = Tally()
+    fetch(replace(settings, bytes_per_s=4 * MIB), Pair(MODEL), tally)
+    assert time.monotonic() - started >= 0.9 * tally.total_bytes / (4 * MIB) - 0.5
+
+
+def test_stopping_leaves_what_was_fetched(hub: LoopbackHub, settings: HubSettings) -> None:
+    fill(hub, 4 * MIB)
+    stop, tally = threading.Event(), Tally()
+    threading.Timer(0.3, stop.set).start()
+    with pytest.raises(Stopped):
+        run(download_pair(slow_settings(settings), Pair(MODEL), tally, stop))
+    assert list(RepoCache(settings.cache_dir, MODEL).folder.glob("blobs/*.part"))
+
+
+def test_a_name_that_can_not_be_resolved_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+    settings = HubSettings(endpoint="http://nowhere.invalid", cache_dir=tmp_path, patience=QUICK)
+    with pytest.raises(NetworkError, match="Can't reach"):
+        list_repo(settings, MODEL)

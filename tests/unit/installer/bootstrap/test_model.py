@@ -1,0 +1,105 @@
+"""The model of the first start, by the program; without it the program starts all the same."""
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from installer.bootstrap import first_model
+from installer.bootstrap.commands import CancelledError, SystemCommands
+from installer.bootstrap.first_model import provide_first_model
+from installer.bootstrap.folders import ProgramData
+from installer.bootstrap.program import Program
+from installer.bootstrap.progress import growth_told
+from installer.bootstrap.sources import find_sources
+from installer.bootstrap.uv import Uv
+from installer.model_file import FILE, FILE_BYTES, FOLDER, NAME
+from tests.support.installer.bootstrap_fakes import FakeMachine, Listener, make_wheel
+from tests.unit.installer.test_first_model import put_model
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the program is a script of a shell here")
+
+
+class Pulling:
+    """An environment whose Python is a script of a shell, and who asks it for the model."""
+
+    def __init__(self, data: ProgramData, program: Program, mirror: str = "") -> None:
+        self.data = data
+        self.listener = Listener()
+        self.commands = SystemCommands(data.root.parent)
+        self.python = data.root.parent / "python"
+        self.uv = Uv(
+            program.uv(),
+            data,
+            FakeMachine(),
+            find_sources(mirror),
+            self.listener.line,
+            self.listener.is_cancelled,
+        )
+
+    def pull(self, script: str) -> None:
+        self.python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        self.python.chmod(0o755)
+        provide_first_model(self.data.models, self.python, self.uv, self.commands, self.listener)
+
+
+@pytest.fixture
+def pulling(data: ProgramData, program: Program) -> Pulling:
+    return Pulling(data, program)
+
+
+def test_the_program_is_asked_once_and_what_it_says_is_heard(pulling: Pulling) -> None:
+    puts = (
+        f"mkdir -p $MEDUSA_MODELS/{FOLDER}; truncate -s {FILE_BYTES} $MEDUSA_MODELS/{FOLDER}/{FILE}"
+    )
+    pulling.pull(f'echo "$@"; {puts}')
+    assert pulling.listener.steps == [f"Fetching {NAME}"]
+    assert pulling.listener.lines[0].endswith(f"-m medusa_core pull {FOLDER}")
+    pulling.pull("echo again")
+    assert "again" not in pulling.listener.lines
+
+
+def test_it_finds_uv_and_where_packages_come_from(
+    data: ProgramData, program: Program, tmp_path: Path
+) -> None:
+    make_wheel(tmp_path / "wheels", "a", "1.0", {})
+    pulling = Pulling(data, program, str(tmp_path / "wheels"))
+    pulling.pull('echo "$MEDUSA_BOOTSTRAP"; echo "$UV_FIND_LINKS"; echo "$UV_OFFLINE"')
+    assert pulling.listener.lines == [str(program.launcher), str(tmp_path / "wheels"), "1"]
+
+
+def test_a_folder_of_the_user_is_where_the_program_will_look(
+    pulling: Pulling, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MEDUSA_MODELS", str(tmp_path / "models"))
+    pulling.pull("echo $MEDUSA_MODELS")
+    assert pulling.listener.lines == [str(tmp_path / "models")]
+    put_model(tmp_path / "models")
+    pulling.pull("echo again")
+    assert "again" not in pulling.listener.lines
+
+
+def test_without_it_that_is_said(pulling: Pulling) -> None:
+    pulling.pull("echo 'error: The disk became full.'; echo '  Free some space.'; exit 1")
+    told = pulling.listener.steps[-1]
+    assert told.startswith("The disk became full.\n  Free some space.\nThe program starts without")
+    assert f"medusa pull {FOLDER}" in told
+
+
+def test_how_much_is_there_is_told(pulling: Pulling, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(pulling.listener, "amount", lambda *amount: told.append(amount))
+    monkeypatch.setattr(first_model, "growth_told", partial(growth_told, every_s=0.02))
+    folder = f"$MEDUSA_MODELS/{FOLDER}"
+    pulling.pull(f"mkdir -p {folder}; printf 12345 > {folder}/part; sleep 0.3")
+    assert (5, FILE_BYTES) in told
+
+
+def test_the_user_may_end_it(pulling: Pulling) -> None:
+    pulling.listener.ends_at = "ready"
+    with pytest.raises(CancelledError):
+        pulling.pull(
+            "trap 'echo > $0.ended; exit 130' TERM; echo ready; while sleep 0.05; do :; done"
+        )
+    assert pulling.python.with_name("python.ended").exists()

@@ -1,0 +1,164 @@
+"""Where packages come from: a mirror, uv's variables, pip's configuration."""
+
+from pathlib import Path
+
+import pytest
+
+from installer.bootstrap.pip_configuration import read_pip_configuration
+from installer.bootstrap.sources import find_sources, shown_address
+from installer.errors import SetupError
+from tests.support.installer.bootstrap_fakes import make_wheel
+
+
+def pip_conf(tmp_path: Path, text: str, name: str = "pip.conf") -> dict[str, str]:
+    """Variables that lead pip to a file alone."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return {"PIP_CONFIG_FILE": str(path), "HOME": str(tmp_path)}
+
+
+def test_without_any_setting_uv_asks_its_usual_index() -> None:
+    assert find_sources("", {"PIP_CONFIG_FILE": "/dev/null"}, "linux").options == ()
+
+
+def test_a_folder_of_wheels_is_asked_alone(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "torch", "1.0", {})
+    for mirror in (str(tmp_path), tmp_path.as_uri()):
+        sources = find_sources(mirror)
+        assert sources.options == ("--no-index", "--find-links", str(tmp_path))
+        assert sources.is_folder
+
+
+def test_a_folder_of_folders_is_an_index(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    sources = find_sources(str(tmp_path))
+    assert sources.options == ("--default-index", tmp_path.as_uri())
+    assert not sources.is_folder
+
+
+def test_pythons_of_a_mirror_are_used(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "torch", "1.0", {})
+    (tmp_path / "python").mkdir()
+    assert find_sources(str(tmp_path)).env == {
+        "UV_PYTHON_INSTALL_MIRROR": (tmp_path / "python").as_uri()
+    }
+
+
+@pytest.mark.parametrize(
+    ("mirror", "words"),
+    [
+        ("/no/such/folder", "is no folder"),
+        ("ftp://packages.invalid/simple", "no address"),
+        ("https:///simple", "no address"),
+        ("https://[::1/simple", "no address"),
+        ("https://packages.invalid/a b", "no address"),
+        ("http://93.184.216.34/simple", "could be changed on its way"),
+    ],
+)
+def test_what_is_no_mirror_is_said(mirror: str, words: str) -> None:
+    with pytest.raises(SetupError, match=words) as caught:
+        find_sources(mirror)
+    assert caught.value.mend
+
+
+def test_an_empty_folder_is_no_mirror(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SetupError, match="holds no packages"):
+        find_sources(str(tmp_path / "empty"))
+
+
+@pytest.mark.parametrize("address", ["https://packages.invalid/simple", "http://127.0.0.1:8/x"])
+def test_an_index_takes_the_place_of_the_usual_one(address: str) -> None:
+    assert find_sources(address).options == ("--default-index", address)
+
+
+def test_uvs_own_variables_are_left_to_uv(tmp_path: Path) -> None:
+    env = pip_conf(tmp_path, "[global]\nindex-url = https://packages.invalid/simple\n")
+    assert find_sources("", {**env, "UV_DEFAULT_INDEX": "https://a.invalid"}, "linux").options == ()
+
+
+def test_pips_configuration_becomes_options_of_uv(tmp_path: Path) -> None:
+    env = pip_conf(
+        tmp_path,
+        "[global]\nindex-url = https://a.invalid/simple\nextra_index_url =\n"
+        "    https://b.invalid/simple\n    https://c.invalid/simple\nfind-links = ~/wheels\n"
+        "trusted-host = b.invalid\ncert = /etc/own.pem\nproxy = http://proxy.invalid:3128\n",
+    )
+    sources = find_sources("", env, "linux")
+    assert sources.options == (
+        *("--default-index", "https://a.invalid/simple"),
+        *("--index", "https://b.invalid/simple", "--index", "https://c.invalid/simple"),
+        *("--find-links", str(Path("~/wheels").expanduser())),
+        *("--allow-insecure-host", "b.invalid"),
+        *("--index-strategy", "unsafe-best-match"),
+    )
+    assert sources.env == {
+        "SSL_CERT_FILE": "/etc/own.pem",
+        "ALL_PROXY": "http://proxy.invalid:3128",
+    }
+    assert sources.with_folder(tmp_path).variables() == {
+        **sources.env,
+        "UV_DEFAULT_INDEX": "https://a.invalid/simple",
+        "UV_INDEX": "https://b.invalid/simple https://c.invalid/simple",
+        "UV_FIND_LINKS": f"{Path('~/wheels').expanduser()},{tmp_path}",
+        "UV_INSECURE_HOST": "b.invalid",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+    }
+
+
+def test_later_places_of_pip_win(tmp_path: Path) -> None:
+    home = tmp_path / ".config" / "pip"
+    home.mkdir(parents=True)
+    (home / "pip.conf").write_text("[global]\nindex-url = https://user.invalid\n", "utf-8")
+    alone = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path)}
+    assert read_pip_configuration(alone, "linux").index == "https://user.invalid"
+    named = {**alone, **pip_conf(tmp_path, "[install]\nindex-url = https://file.invalid\n")}
+    assert read_pip_configuration(named, "linux").index == "https://file.invalid"
+    variable = {**named, "PIP_INDEX_URL": "https://variable.invalid"}
+    assert read_pip_configuration(variable, "linux").index == "https://variable.invalid"
+
+
+def test_no_index_is_kept(tmp_path: Path) -> None:
+    env = pip_conf(tmp_path, "[global]\nno-index = true\nfind-links = /wheels\n")
+    sources = find_sources("", env, "linux")
+    assert sources.options == ("--no-index", "--find-links", "/wheels")
+    assert sources.is_folder
+
+
+@pytest.mark.parametrize(
+    "text", ["no section = 1", "[global", "[global]\nindex-url", "\0", "[global]\n%(x)s=%(y)s"]
+)
+def test_a_broken_file_of_pip_is_as_none(tmp_path: Path, text: str) -> None:
+    assert find_sources("", pip_conf(tmp_path, text), "linux").options == ()
+
+
+def test_an_address_is_shown_without_its_password() -> None:
+    assert shown_address("https://me:secret@a.invalid:8/x?y") == "https://a.invalid:8/x"
+    assert shown_address("torch==1.0") == "torch==1.0"
+
+
+def test_no_password_is_on_a_command_line(tmp_path: Path) -> None:
+    """Each user of a computer sees the command lines of all."""
+    mirror = find_sources("https://me:secret@a.invalid/simple")
+    assert mirror.options == ()
+    assert mirror.env == mirror.variables()
+    assert mirror.env == {"UV_DEFAULT_INDEX": "https://me:secret@a.invalid/simple"}
+    env = pip_conf(
+        tmp_path,
+        "[global]\nindex-url = https://a.invalid/simple\nextra-index-url =\n"
+        "    https://b.invalid/simple\n    https://token@c.invalid/simple\n"
+        "find-links = https://d.invalid/wheels?key=secret\n",
+    )
+    sources = find_sources("", env, "linux").with_folder(tmp_path)
+    assert sources.options == (
+        *("--default-index", "https://a.invalid/simple"),
+        *("--index-strategy", "unsafe-best-match"),
+    )
+    # What this machine's own configuration names beside it is of no matter.
+    assert (
+        sources.env.items()
+        >= {
+            "UV_INDEX": "https://b.invalid/simple https://token@c.invalid/simple",
+            "UV_FIND_LINKS": f"https://d.invalid/wheels?key=secret,{tmp_path}",
+        }.items()
+    )

@@ -1,0 +1,211 @@
+"""The installer for Windows: what its files promise, and that it builds the same bytes twice."""
+
+import importlib.util
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from installer.bootstrap.carried import carried_files
+from installer.bootstrap.cli import UNUSABLE_STATUS
+from installer.bootstrap.folders import ProgramData, program_data, user_folders
+from installer.errors import CommandError, SetupError
+from installer.layout import this_repository
+from installer.package import launchers, windows
+from installer.package.format import Job
+from installer.package.icons import ico_file
+from installer.package.program_folder import ICON
+from installer.process import SystemRunner
+from tests.support.installer.fakes import FakeMachine
+
+LAYOUT = this_repository()
+SCRIPT = (LAYOUT.root / windows.SCRIPT).read_text(encoding="utf-8")
+FOLDERS = (LAYOUT.root / windows.SCRIPT).with_name("folders.nsh").read_text(encoding="utf-8")
+SOURCES = LAYOUT.root / launchers.SOURCES
+
+
+def test_an_icon_holds_each_picture() -> None:
+    pictures = {16: b"small", 256: b"large picture"}
+    data = ico_file(pictures)
+    assert struct.unpack_from("<HHH", data) == (0, 1, 2)
+    for index, (size, picture) in enumerate(pictures.items()):
+        width, _, _, _, _, bits, length, offset = struct.unpack_from(
+            "<BBBBHHII", data, 6 + 16 * index
+        )
+        assert (width, bits) == (size % 256, 32)
+        assert data[offset : offset + length] == picture
+
+
+def test_files_go_where_they_lay_in_an_order_of_their_own(tmp_path: Path) -> None:
+    program = tmp_path / "a $b"
+    for name in ("launch.py", "installer/b.py", "installer/a.py", "installer/deep/c.py", "uv.exe"):
+        (program / name).parent.mkdir(parents=True, exist_ok=True)
+        (program / name).touch()
+    source = str(program).replace("$", "$$")
+    files = [f'File "{Path(source) / name}"' for name in ("launch.py", "uv.exe")]
+    assert windows.install_commands(program).splitlines() == [
+        'SetOutPath "$INSTDIR"',
+        *files,
+        'SetOutPath "$INSTDIR\\installer"',
+        *(f'File "{Path(source) / "installer" / name}"' for name in ("a.py", "b.py")),
+        'SetOutPath "$INSTDIR\\installer\\deep"',
+        f'File "{Path(source) / "installer" / "deep" / "c.py"}"',
+    ]
+
+
+def test_the_uninstaller_removes_all_that_is_carried() -> None:
+    """A folder may hold files of somebody else, so it removes ours by name."""
+    body = SCRIPT[SCRIPT.index("Function ${prefix}RemoveProgram") :]
+    body = body[: body.index("FunctionEnd")]
+    deleted = set(re.findall(r'Delete "\$INSTDIR\\(.+)"', body))
+    assert re.findall(r'RMDir /r "\$INSTDIR\\(.+)"', body) == ["installer"]
+    carried = {name for name in carried_files(LAYOUT.root) if not name.startswith("installer/")}
+    made = {"medusa_chat-*.whl", "uv.exe", "icon.png", *launchers.PROGRAMS}
+    assert deleted == carried | made
+
+
+def test_the_uninstaller_removes_what_the_bootstrap_makes_and_nothing_beside_it() -> None:
+    made = ProgramData(Path("data"))
+    names = [name for name, one in vars(ProgramData).items() if isinstance(one, property)]
+    paths = {getattr(made, name).name for name in names}
+    folders = set(re.findall(r"insertmacro RemovePart (\w+)", SCRIPT))
+    files = set(re.findall(r'Delete "\$Data\\(.+)"', SCRIPT))
+    assert folders | files == paths | {"python-mirror.txt"}
+    assert "StrCpy $0 $Data\n" not in SCRIPT
+
+
+def test_the_uninstaller_looks_where_the_program_keeps_things() -> None:
+    local = {"LOCALAPPDATA": "LOCAL"}
+    data = program_data(local, "win32").root.as_posix()
+    own = user_folders(local, "win32")
+    named = dict(re.findall(r'StrCpy \$(Data|Own) "\$LOCALAPPDATA\\(.+)"', FOLDERS))
+    assert {name: f"LOCAL/{path}".replace("\\", "/") for name, path in named.items()} == {
+        "Data": data,
+        "Own": own.data.as_posix(),
+    }
+    # As `medusa uninstall --yes`: caches and logs go with the program.
+    goes = re.findall(r'StrCpy \$0 "\$Own\\(\w+)"', SCRIPT)
+    assert goes == [own.cache.name, own.log.name]
+
+
+def test_a_home_that_is_no_whole_path_costs_nothing() -> None:
+    """The trial under wine tries some; here is what keeps it so where no wine is."""
+    body = FOLDERS[FOLDERS.index("StrSpnW") :]
+    forgets = body.index('StrCpy $Data ""')
+    assert (
+        forgets < body.index("Call ${prefix}IsWholePath") < body.index('StrCpy $Data "$0\\program"')
+    )
+    assert 'StrCpy $Own ""' in body
+    remove = SCRIPT[SCRIPT.index("Function un.RemoveData") : SCRIPT.index("RemovePart versions")]
+    assert re.search(r'\$Data == ""\n.+\n +Return', remove)
+    assert "MEDUSA_HOME" not in re.sub(r'"[^"]*"|;.*', "", SCRIPT)
+
+
+def test_no_path_is_read_by_cmd() -> None:
+    """It would replace a %NAME% in it, and quotes would begin another path."""
+    (command,) = re.findall(r"cmd\.exe\" /d (.+)'", SCRIPT)
+    assert command == '/v:on /c rd /s /q "!REMOVED_FOLDER!"'
+
+
+def test_each_key_that_is_written_is_removed() -> None:
+    keys = set(re.findall(r'WriteReg\w+ HKCU "(.+?)"', SCRIPT))
+    removed = set(re.findall(r'DeleteRegKey HKCU "(.+?)"', SCRIPT))
+    values = set(re.findall(r'DeleteRegValue HKCU "(.+?)"', SCRIPT))
+    kept = {key for key in keys if not any(key.startswith(one) for one in removed | values)}
+    assert not kept
+    # What others write there too is emptied of ours only.
+    assert not any(key.endswith((".gguf", "OpenWithProgids")) for key in removed)
+    assert values == {r"${CLASSES}\.gguf\OpenWithProgids"}
+
+
+def test_nothing_asks_for_an_administrator() -> None:
+    assert "RequestExecutionLevel user" in SCRIPT
+    assert not re.search(r"HKLM|HKCR|SetShellVarContext all|PROGRAMFILES", SCRIPT)
+
+
+def test_a_silent_uninstallation_keeps_conversations() -> None:
+    """The answer is 0 where no page asks, and only a tick changes it."""
+    assert re.findall(r"StrCpy \$DeleteOwn (\d)", SCRIPT) == ["0"]
+    assert SCRIPT.count("NSD_GetState} $Box $DeleteOwn") == 1
+
+
+def test_the_launcher_knows_which_end_is_no_failure() -> None:
+    source = (SOURCES / "launcher.c").read_text(encoding="utf-8")
+    assert f"status == 0 || status == {UNUSABLE_STATUS} || status == 130" in source
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"), [("0.2.0", "0.2.0.0"), ("1.0", "1.0.0.0"), ("2.10.3rc4", "2.10.3.0")]
+)
+def test_windows_gets_four_numbers_of_a_version(version: str, numbers: str) -> None:
+    assert launchers.version_numbers(version) == numbers
+
+
+def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = FakeMachine(tmp_path / "checkout")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    job = Job(machine.layout, machine, tmp_path, tmp_path)
+    with pytest.raises(SetupError) as failed:
+        windows.build_windows(job)
+    assert "nsis" in failed.value.mend.lower()
+    assert not machine.commands
+
+
+def test_the_words_of_a_failed_compiler_are_shown(tmp_path: Path) -> None:
+    machine = FakeMachine(tmp_path / "checkout")
+
+    def fail(command: object) -> None:
+        raise CommandError(["zig"], 1, ["launcher.c:1: error: no"])
+
+    machine.before_install = fail
+    with pytest.raises(SetupError, match=r"launcher\.c:1: error: no"):
+        launchers._run(Job(machine.layout, machine, tmp_path, tmp_path), ["zig", "cc"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("makensis") is None, reason="NSIS isn't installed")
+@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="zig isn't installed")
+@pytest.mark.timeout(1800)
+def test_the_same_files_give_the_same_installer(tmp_path: Path) -> None:
+    built = []
+    for name in ("one", "two"):
+        job = Job(LAYOUT, SystemRunner(LAYOUT.root), tmp_path / name, tmp_path / f"work-{name}")
+        job.out.mkdir()
+        job.work.mkdir()
+        built.append(windows.build_windows(job).read_bytes())
+    assert built[0] == built[1]
+    assert built[0][:2] == b"MZ"
+    # An installer's program runs on any Windows; it must be one for windows, not for terminals.
+    offset = struct.unpack_from("<I", built[0], 0x3C)[0]
+    machine, subsystem = (
+        struct.unpack_from("<H", built[0], offset + place)[0] for place in (4, 92)
+    )
+    assert (machine, subsystem) == (0x8664, 2)
+
+
+def test_the_script_compiles_where_nsis_is(tmp_path: Path) -> None:
+    """Warnings are errors; what it packs is of no matter here."""
+    if shutil.which("makensis") is None:
+        pytest.skip("NSIS isn't installed")
+    program, icon, banner = (tmp_path / name for name in ("program.exe", "icon.ico", "banner.bmp"))
+    head = struct.pack("<2sIIIIiiHHIIiiII", b"BM", 58, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0)
+    banner.write_bytes(head + bytes(4))
+    program.write_bytes(b"MZ")
+    icon.write_bytes(ico_file({256: (LAYOUT.root / ICON).read_bytes()}))
+    (tmp_path / "files.nsh").write_text(f'File "{program}"\n', encoding="utf-8")
+    defined = {
+        "VERSION": "1.2.3",
+        "VERSION_NUMBERS": "1.2.3.0",
+        "FILES": tmp_path / "files.nsh",
+        "ICON": icon,
+        "BANNER": banner,
+        "PATH_TOOL": program,
+        "OUTPUT": tmp_path / "out.exe",
+    }
+    options = [f"-D{name}={value}" for name, value in defined.items()]
+    command = ["makensis", "-NOCD", "-WX", *options, str(LAYOUT.root / windows.SCRIPT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

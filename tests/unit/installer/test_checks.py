@@ -1,0 +1,38 @@
+"""The command `test`: every tool runs, and one failure fails the whole."""
+
+import pytest
+
+from installer.checks import all_checks, run_checks
+from tests.support.installer.fakes import FakeMachine
+
+
+def test_a_failure_does_not_hide_the_tools_after_it(
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.tool_statuses = {"ruff": 1, "mypy": 2}
+    assert run_checks(machine.layout, machine, all_checks([]), {}) == 1
+    assert len(machine.commands) == len(all_checks([]))
+    out = capsys.readouterr().out
+    assert out.count("FAILED") == 3
+    assert "3 of 5 checks failed" in out
+
+
+def test_summary_shows_the_closing_line_of_pytest(
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_checks(machine.layout, machine, all_checks([]), {}) == 0
+    summary = capsys.readouterr().out.partition("== summary")[2]
+    assert "pytest is done\n" in summary
+    assert "All checks passed." in summary
+
+
+def test_a_tool_ended_by_a_signal_has_failed(machine: FakeMachine) -> None:
+    machine.tool_statuses = {"pytest": -11}
+    assert run_checks(machine.layout, machine, all_checks([]), {}) == 1
+
+
+def test_arguments_reach_pytest_alone() -> None:
+    commands = [check.command for check in all_checks(["-k", "tree"])]
+    (command,) = (c for c in commands if "tree" in c)
+    assert command[0] == "pytest"
+    assert command[-2:] == ("-k", "tree")

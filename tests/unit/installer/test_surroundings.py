@@ -1,0 +1,223 @@
+"""What may be wrong with the machine: each trouble has its sentence and its command."""
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from installer import __main__ as entry
+from installer import cli, environment
+from installer.display import expected_platform
+from installer.errors import SetupError
+from installer.layout import Layout
+from installer.lock import installation_lock
+from installer.process import SystemRunner
+from installer.qt_libraries import COMMON, XCB, Library, mending_command, missing_libraries
+from installer.setup import Request, ensure_ready
+from installer.space import GB, check_space
+from installer.torch_choice import TorchBuild
+from tests.support.installer.fakes import FakeMachine
+
+DEBIAN = 'ID=ubuntu\nID_LIKE="debian"\n'
+FEDORA = "ID=fedora\n"
+ARCH = "ID=manjaro\nID_LIKE=arch\n"
+CURSOR = Library("libxcb-cursor.so.0", "libxcb-cursor0", "xcb-util-cursor")
+
+
+def test_entry_point_is_read_by_pythons_too_old_to_run_the_rest() -> None:
+    source = Path(entry.__file__).read_text(encoding="utf-8")
+    ast.parse(source, feature_version=(3, 6))
+
+
+def test_too_old_python_is_told_what_to_type() -> None:
+    words = entry.explain_unsuitable_python((3, 9), "python3.12")
+    assert "needs Python 3.11 to 3.13; this is Python 3.9" in words
+    assert "python3.12 installer" in words
+
+
+def test_too_old_python_without_another_is_told_what_to_install() -> None:
+    assert entry.install_command() in entry.explain_unsuitable_python((3, 9), "")
+
+
+def test_python_without_ensurepip_is_told_the_package(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SetupError) as caught:
+        environment.prepare_environment(machine.layout, machine)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert caught.value.mend == f"sudo apt install python{version}-venv"
+    assert not machine.layout.venv.exists()
+
+
+@pytest.mark.parametrize(
+    ("build", "free_gb", "enough"),
+    [("cpu", 2.9, False), ("cpu", 3.1, True), ("cu130", 7.9, False), ("cu130", 8.1, True)],
+)
+def test_space_is_checked_for_the_build(
+    tmp_path: Path, build: str, free_gb: float, enough: bool
+) -> None:
+    if enough:
+        check_space(tmp_path, TorchBuild(build), lambda path: int(free_gb * GB))
+        return
+    with pytest.raises(SetupError, match=f"{free_gb} GB are free"):
+        check_space(tmp_path, TorchBuild(build), lambda path: int(free_gb * GB))
+
+
+def test_a_small_directory_for_temporary_files_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="temporary files") as caught:
+        check_space(tmp_path, TorchBuild.CPU, lambda path: 9 * GB if path == tmp_path else 0)
+    assert "TMPDIR=" in caught.value.mend
+
+
+def test_libraries_of_the_platform_at_hand_are_looked_for() -> None:
+    def only_common(file: str) -> bool:
+        return file in {library.file for library in COMMON}
+
+    assert missing_libraries("offscreen", only_common) == ()
+    assert missing_libraries("xcb", only_common) == XCB
+
+
+@pytest.mark.parametrize(
+    ("os_release", "command"),
+    [
+        (DEBIAN, "sudo apt install libxcb-cursor0"),
+        (FEDORA, "sudo dnf install 'libxcb-cursor.so.0()(64bit)'"),
+        (ARCH, "sudo pacman -S xcb-util-cursor"),
+    ],
+)
+def test_missing_library_is_mended_as_the_distribution_does(os_release: str, command: str) -> None:
+    assert mending_command([CURSOR], os_release) == command
+
+
+def test_missing_library_on_an_unknown_system_is_named() -> None:
+    assert CURSOR.file in mending_command([CURSOR], "")
+
+
+@pytest.mark.parametrize(
+    ("environ", "app_args", "platform"),
+    [
+        ({}, [], None),
+        ({"DISPLAY": ":0"}, [], "xcb"),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, [], "wayland"),
+        ({"QT_QPA_PLATFORM": "offscreen"}, [], "offscreen"),
+        ({"QT_QPA_PLATFORM": "wayland;xcb"}, [], "wayland"),
+        ({"DISPLAY": ":0"}, ["-platform", "offscreen:size=800x600"], "offscreen"),
+        ({}, ["--theme", "dark", "--platform=minimal"], "minimal"),
+    ],
+)
+def test_platform_is_asked_for_or_follows_the_display(
+    environ: dict[str, str], app_args: list[str], platform: str | None
+) -> None:
+    assert expected_platform("linux", environ, app_args) == platform
+
+
+def test_other_systems_always_have_a_display() -> None:
+    assert expected_platform("darwin", {}, []) == ""
+
+
+def test_run_without_a_display_offers_the_command_line(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(SetupError) as caught:
+        cli.run_app(machine.layout, machine, Request(), [])
+    assert caught.value.exit_status == 2
+    assert ".venv/bin/medusa run" in caught.value.mend
+    assert not machine.ran("-m app")
+
+
+def test_run_opens_the_app_with_its_arguments(machine: FakeMachine) -> None:
+    assert cli.run_app(machine.layout, machine, Request(), ["--platform", "offscreen"]) == 0
+    assert machine.commands[-1].endswith("-m app --platform offscreen")
+
+
+def test_a_crash_of_the_app_is_an_error_status(machine: FakeMachine) -> None:
+    machine.app_status = -6
+    assert cli.run_app(machine.layout, machine, Request(), ["--platform", "offscreen"]) == 134
+
+
+def test_two_installations_take_turns(
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = installation_lock(machine.layout.lock)
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        first.__exit__(None, None, None)
+
+    first.__enter__()
+    with installation_lock(machine.layout.lock, wait):
+        assert len(waited) == 1
+    assert "Another installation is running" in capsys.readouterr().out
+
+
+def test_whoever_waited_finds_it_installed(machine: FakeMachine) -> None:
+    with installation_lock(machine.layout.lock):
+        second = threading.Thread(
+            target=ensure_ready, args=(machine.layout, machine, Request()), daemon=True
+        )
+        second.start()
+        # What the first would do while it holds the lock.
+        first = FakeMachine(machine.layout.root / "first")
+        ensure_ready(first.layout, first, Request())
+        first.layout.venv.rename(machine.layout.venv)
+    second.join(timeout=10)
+    assert not second.is_alive()
+    assert machine.commands == []
+
+
+def test_a_program_that_hangs_is_given_up(tmp_path: Path) -> None:
+    runner = SystemRunner(tmp_path)
+    answer = runner.capture([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.2)
+    assert answer.status is None
+
+
+def test_an_interrupted_command_does_not_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(line: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("installer.process.say", interrupt)
+    code = (
+        "import os, pathlib, time\n"
+        "pathlib.Path('pid').write_text(str(os.getpid()))\n"
+        "print('started', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        SystemRunner(tmp_path).echo([sys.executable, "-c", code])
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_a_missing_program_has_no_status(tmp_path: Path) -> None:
+    assert SystemRunner(tmp_path).capture(["no-such-program-here"], timeout_s=5).status is None
+
+
+def test_help_starts_fast_and_imports_nothing_of_ours() -> None:
+    root = Layout(Path(entry.__file__).resolve().parent.parent).root
+    code = (
+        "import sys; sys.argv = ['installer', '--help']\n"
+        "import runpy\n"
+        "try: runpy.run_path('installer', run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'torch', 'PySide6', 'app', 'medusa_core'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip().endswith("[]")

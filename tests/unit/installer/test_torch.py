@@ -1,0 +1,95 @@
+"""Which build of torch is chosen, why, and what happens where its index is out of reach."""
+
+import pytest
+
+from installer.errors import SetupError
+from installer.gpu import Gpu, GpuReport, detect_gpus, parse_gpus
+from installer.setup import Request, ensure_ready
+from installer.torch_choice import TorchBuild, choose_torch
+from tests.support.installer.fakes import FakeMachine
+
+PASCAL = "6.1, 580.95.05, NVIDIA GeForce GTX 1080"
+VOLTA = "7.0, 580.95.05, Tesla V100-SXM2-16GB"
+TURING = "7.5, 580.95.05, NVIDIA GeForce RTX 2070"
+ADA = "8.9, 580.95.05, NVIDIA GeForce RTX 4060"
+ADA_OLD_DRIVER = "8.9, 550.163.01, NVIDIA GeForce RTX 4060"
+BLACKWELL = "12.0, 580.95.05, NVIDIA GeForce RTX 5070"
+MAXWELL = "5.2, 580.95.05, NVIDIA GeForce GTX 970"
+ANCIENT_DRIVER = "6.1, 470.256.02, NVIDIA GeForce GTX 1080"
+
+
+@pytest.mark.parametrize(
+    ("rows", "build", "because"),
+    [
+        ([], "cpu", "no NVIDIA GPU"),
+        ([PASCAL], "cu126", "6.1"),
+        ([VOLTA], "cu126", "7.0"),
+        ([TURING], "cu130", "7.5"),
+        ([ADA], "cu130", "8.9"),
+        ([BLACKWELL], "cu130", "12.0"),
+        ([ADA, PASCAL], "cu126", "GTX 1080"),
+        ([ADA, MAXWELL], "cu130", "RTX 4060"),
+        ([BLACKWELL, PASCAL], "cu130", "GTX 1080 (compute capability 6.1) stays unused"),
+        ([MAXWELL], "cpu", "older than every CUDA build"),
+        ([ADA_OLD_DRIVER], "cu126", "driver 550"),
+        ([ANCIENT_DRIVER], "cpu", "Update the driver"),
+    ],
+)
+def test_build_suits_the_gpus(rows: list[str], build: str, because: str) -> None:
+    choice = choose_torch("linux", GpuReport(parse_gpus("\n".join(rows))))
+    assert choice.build == build
+    assert because in choice.reason
+
+
+def test_macos_has_one_build() -> None:
+    assert choose_torch("darwin", GpuReport(())).build is TorchBuild.PIP
+
+
+def test_cuda_on_macos_is_refused(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(SetupError, match="no CUDA on macOS"):
+        ensure_ready(machine.layout, machine, Request(torch="cu130"))
+
+
+def test_rows_of_nvidia_smi_are_read_and_others_skipped() -> None:
+    text = f"{ADA}\r\nwarning: something\n[N/A], 580.95, Unknown\n{PASCAL}\n"
+    assert parse_gpus(text) == (
+        Gpu("NVIDIA GeForce RTX 4060", (8, 9), 580),
+        Gpu("NVIDIA GeForce GTX 1080", (6, 1), 580),
+    )
+
+
+def test_a_driver_that_fails_is_named_in_the_reason(machine: FakeMachine) -> None:
+    machine.nvidia_smi = "NVIDIA-SMI has failed because it couldn't communicate\n"
+    choice = choose_torch("linux", detect_gpus(machine))
+    assert choice.build is TorchBuild.CPU
+    assert "couldn't communicate" in choice.reason
+
+
+def test_reachable_index_gives_the_chosen_build(
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.nvidia_smi = ADA
+    ensure_ready(machine.layout, machine, Request())
+    assert next(machine.site_packages.glob("torch-2.13.0+cu130.dist-info"))
+    assert "torch: cu130 build. Reason: NVIDIA GeForce RTX 4060" in capsys.readouterr().out
+
+
+def test_unreachable_index_falls_back_to_pip_and_says_so(
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.index_reachable = False
+    ensure_ready(machine.layout, machine, Request())
+    assert next(machine.site_packages.glob("torch-2.13.0.dist-info"))
+    (by_pip,) = [c for c in machine.ran(" torch==2.13.0") if "--dry-run" not in c]
+    assert " -m pip " in by_pip
+    out = capsys.readouterr().out
+    assert "cannot be reached (no such name)" in out
+    assert "pip's own configuration" in out
+
+
+def test_pip_override_asks_neither_uv_nor_the_driver(machine: FakeMachine) -> None:
+    ensure_ready(machine.layout, machine, Request(torch="pip"))
+    assert not machine.ran("--torch-backend")
+    assert not machine.ran("nvidia-smi")
+    assert next(machine.site_packages.glob("torch-2.13.0.dist-info"))

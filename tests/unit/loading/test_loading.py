@@ -1,0 +1,387 @@
+"""Loading: what is kept for the next time, what stops it, and what is there afterwards."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from medusa_core.api import demo_model
+from medusa_core.errors import CheckpointError, HeadsFileError, ModelError, PlanError
+from medusa_core.loading import plan as plan_module
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.memory.budget import Budget
+from medusa_core.messages import (
+    Cancel,
+    Event,
+    Failed,
+    Fit,
+    GenerateSettings,
+    GenerationDone,
+    LoadModel,
+    LoadOptions,
+    ModelLoaded,
+    Progress,
+    Unload,
+    Unloaded,
+    WeightFormats,
+)
+from medusa_core.models import weights as weights_module
+from medusa_core.models.config import parse_config
+from medusa_core.models.quant.format import (
+    Hardware,
+    quant_registry,
+)
+from medusa_core.models.quant.nf4_tensors import quantize
+from medusa_core.models.quantized_cache.folder import QuantizedModels
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.system.files.json_file import read_json
+from tests.support.engine.harness import EngineHarness
+from tests.support.engine.laws import decode, plain_scores, user_says
+from tests.support.models.checkpoints import write_checkpoint
+from tests.support.models.targets import Folders
+from tests.support.models.tiny import TinySpec, config_of, write_tiny
+
+WIDE = TinySpec(hidden_size=128, intermediate_size=192, has_bias=True, seed=21)
+SETTINGS = GenerateSettings(drafter="none", max_new_tokens=16)
+IDS = [3, 50, 60, 200, 9, 11, 50]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write_tiny(tmp_path / "wide", WIDE)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    return tmp_path / "kept"
+
+
+def load(model: Path, kept: Path | None = None, quant: str = "q4") -> Target:
+    return load_target(model, None, LoadOptions(formats=WeightFormats(quant), quantized_dir=kept))
+
+
+@pytest.mark.parametrize("quant", ["int8", "q4"])
+def test_the_second_load_reads_what_the_first_one_kept(quant: str, model: Path, kept: Path) -> None:
+    expected = plain_scores(load(model, kept, quant), IDS)
+    # Nothing of the checkpoint's numbers is read any more; its files only name the kept model.
+    file = model / "model.safetensors"
+    status, whole = file.stat(), file.read_bytes()
+    begin = 8 + int.from_bytes(whole[:8], "little")
+    file.write_bytes(whole[:begin] + bytes(len(whole) - begin))
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert torch.equal(plain_scores(load(model, kept, quant), IDS), expected)
+    assert not torch.equal(plain_scores(load(model, None, quant), IDS), expected)
+
+
+def test_a_kept_model_gives_the_same_scores(model: Path, kept: Path) -> None:
+    first, second = load(model, kept), load(model, kept)
+    assert torch.equal(plain_scores(first, IDS), plain_scores(second, IDS))
+    assert second.num_parameters == first.num_parameters
+    assert second.weights_bytes == first.weights_bytes
+    assert len(QuantizedModels(kept).entries()) == 1
+
+
+def test_pebble_with_tied_vectors_is_kept_too(kept: Path) -> None:
+    model, heads = demo_model()
+    options = LoadOptions(formats=WeightFormats("q4", lm_head="int8"), quantized_dir=kept)
+    first, second = (load_target(model, heads, options) for _ in range(2))
+    assert torch.equal(plain_scores(first, IDS), plain_scores(second, IDS))
+    assert len(QuantizedModels(kept).entries()) == 1
+    assert second.num_parameters == first.num_parameters
+
+
+def test_dense_models_are_not_kept(model: Path, kept: Path) -> None:
+    load_target(model, None, LoadOptions("float32", quantized_dir=kept))
+    assert QuantizedModels(kept).entries() == ()
+
+
+def test_another_format_or_another_file_is_another_kept_model(model: Path, kept: Path) -> None:
+    load(model, kept, "int8")
+    load(model, kept, "q4")
+    assert len(QuantizedModels(kept).entries()) == 2
+    tensors = load_file(model / "model.safetensors")
+    tensors["lm_head.weight"] = tensors["lm_head.weight"] * 2
+    save_file(tensors, model / "model.safetensors")
+    doubled = load(model, kept, "q4")
+    assert len(QuantizedModels(kept).entries()) == 3
+    assert torch.equal(plain_scores(doubled, IDS), plain_scores(load(model, None, "q4"), IDS))
+
+
+def test_a_damaged_kept_model_is_made_anew(model: Path, kept: Path) -> None:
+    expected = plain_scores(load(model, kept), IDS)
+    (entry,) = QuantizedModels(kept).entries()
+    entry.path.write_bytes(entry.path.read_bytes()[:-100])
+    assert torch.equal(plain_scores(load(model, kept), IDS), expected)
+    assert QuantizedModels(kept).entries()[0].nbytes == entry.nbytes
+
+
+def test_a_load_that_is_stopped_keeps_nothing(model: Path, kept: Path) -> None:
+    def stop(stage: str, fraction: float, text: str) -> None:
+        if fraction > 0.3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        load_target(model, None, LoadOptions(formats=WeightFormats("q4"), quantized_dir=kept), stop)
+    assert list((model.parent / "kept").iterdir()) == []
+
+
+def test_what_is_kept_has_a_bound_and_the_longest_unused_goes_first(
+    model: Path, tmp_path: Path
+) -> None:
+    load(model, kept := tmp_path / "kept", "int8")
+    (old,) = QuantizedModels(kept).entries()
+    small = QuantizedModels(kept, most_bytes=old.nbytes + 1000)
+    writer = small.writer("another", old.nbytes)
+    assert writer is not None
+    with writer:
+        writer.keep("weight", torch.zeros(4))
+    (new,) = small.entries()
+    assert new.path != old.path
+    assert small.remove_all() == new.nbytes
+    assert small.entries() == ()
+
+
+def test_a_full_disk_costs_the_kept_model_and_not_the_load(
+    model: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 1))  # type: ignore[attr-defined]
+    assert load(model, kept).num_parameters > 0
+    assert QuantizedModels(kept).entries() == ()
+
+
+def quantized_checkpoint(source: Path, folder: Path, is_nested: bool, skips: str = "") -> Path:
+    """What bitsandbytes' users publish: linear weights in 4 bits, the rest as it was."""
+    shutil.copytree(source, folder)
+    tensors: dict[str, Tensor] = {}
+    for name, tensor in load_file(source / "model.safetensors").items():
+        if not name.endswith("proj.weight") or (skips and skips in name):
+            tensors[name] = tensor
+            continue
+        for key, part in quantize(tensor, is_nested).items():
+            tensors[name if key == "weight" else f"{name}.{key}"] = part
+    save_file(tensors, folder / "model.safetensors")
+    raw = read_json(folder / "config.json")
+    raw["quantization_config"] = {
+        "quant_method": "bitsandbytes",
+        "load_in_4bit": True,
+        "bnb_4bit_quant_type": "nf4",
+        "bnb_4bit_use_double_quant": is_nested,
+        "llm_int8_skip_modules": [skips] if skips else None,
+    }
+    (folder / "config.json").write_text(json.dumps(raw), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "nested"])
+def in_4_bits(request: pytest.FixtureRequest, model: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A checkpoint of bitsandbytes, and one of the numbers that it holds."""
+    folder = quantized_checkpoint(model, tmp_path / "quantized", request.param)
+    plain = shutil.copytree(model, tmp_path / "numbers")
+    tensors = load_file(model / "model.safetensors")
+    nf4 = quant_registry().get("nf4")
+    for name, tensor in tensors.items():
+        if name.endswith("proj.weight"):
+            tensors[name] = nf4.numbers(quantize(tensor, request.param), *tensor.shape)
+    save_file(tensors, plain / "model.safetensors")
+    return folder, plain
+
+
+def check_plan(target: Target) -> None:
+    assert target.weights_bytes <= target.plan.weights_bytes <= target.weights_bytes * 1.05
+
+
+def test_a_checkpoint_in_4_bits_becomes_blocks_on_a_cpu(in_4_bits: tuple[Path, Path]) -> None:
+    folder, plain = in_4_bits
+    target = load_target(folder)
+    assert target.formats.linears.name == "nf4_0"
+    check_plan(target)
+    assert target.caches.nbytes == target.plan.kv_bytes
+    assert isinstance(target.runner, NativeRunner)
+    scores = plain_scores(target, IDS).double()
+    wanted = plain_scores(load_target(plain, None, LoadOptions("float64")), IDS)
+    in_q4 = plain_scores(load(plain), IDS).double()
+    error = (scores - wanted).norm()
+    assert error < 0.04 * wanted.norm(), "inputs are rounded to 8 bits"
+    assert error < 0.3 * (in_q4 - wanted).norm(), "whole numbers of 4 bits lose far more"
+
+
+@pytest.mark.parametrize("quant", ["int8", "bf16", "q4"])
+def test_a_checkpoint_in_4_bits_is_made_anew_in_another_format(
+    quant: str, in_4_bits: tuple[Path, Path]
+) -> None:
+    folder, plain = in_4_bits
+    target, other = load(folder, None, quant), load(plain, None, quant)
+    assert torch.equal(plain_scores(target, IDS), plain_scores(other, IDS))
+    check_plan(target)
+    assert target.weights_bytes == other.weights_bytes
+
+
+def test_layers_that_bitsandbytes_skipped_are_planned_as_they_are(
+    model: Path, tmp_path: Path
+) -> None:
+    folder = quantized_checkpoint(model, tmp_path / "quantized", False, skips="layers.1.mlp")
+    target = load_target(folder)
+    whole = load_target(quantized_checkpoint(model, tmp_path / "whole", False))
+    check_plan(target)
+    in_mlp = 2 * 3 * WIDE.hidden_size * WIDE.intermediate_size
+    more = target.plan.weights_bytes - whole.plan.weights_bytes
+    assert more == target.weights_bytes - whole.weights_bytes > in_mlp * 0.7
+    assert len(decode(target, SETTINGS, user_says("hi")).token_ids) == 16
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ({"quant_method": "hqq", "bits": 4}, "hqq"),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "not nf4"),
+        (
+            {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "fp4"},
+            "not nf4",
+        ),
+        ("awq", "awq"),
+    ],
+)
+def test_other_quantized_checkpoints_say_what_they_are(output: object, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        parse_config({**config_of(WIDE), "quantization_config": output}, {})
+
+
+def test_a_quantized_tensor_of_another_size_is_refused(model: Path, tmp_path: Path) -> None:
+    folder = quantized_checkpoint(model, tmp_path / "quantized", is_nested=False)
+    tensors = load_file(folder / "model.safetensors")
+    name = "model.layers.0.self_attn.q_proj.weight"
+    tensors[name] = tensors[name][:-64]
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(CheckpointError, match="another size"):
+        load_target(folder)
+
+
+def test_sharded_checkpoints_of_true_shapes_are_read_by_the_library_too(tmp_path: Path) -> None:
+    raw = {**config_of(TinySpec(num_layers=3)), "rope_scaling": None, "attention_bias": False}
+    raw["mlp_bias"] = False
+    folder = write_checkpoint(tmp_path / "random", raw, shard_bytes=40_000)
+    shards = sorted(folder.glob("model-*.safetensors"))
+    assert len(shards) > 2
+    with safe_open(shards[0], framework="pt") as file:
+        assert file.get_tensor("model.embed_tokens.weight").std() > 0.01
+    target = load_target(folder, None, LoadOptions("float32"))
+    assert len(decode(target, SETTINGS, user_says("hi")).token_ids) == 16
+
+
+@pytest.fixture
+def engine(model: Path) -> Iterator[EngineHarness]:
+    harness = EngineHarness()
+    loaded = harness.load(LoadModel("", "first", model, options=LoadOptions(dtype="float32")))
+    assert isinstance(loaded, ModelLoaded)
+    yield harness
+    harness.close()
+
+
+def test_a_load_can_be_cancelled_and_the_model_before_is_there_again(
+    engine: EngineHarness, model: Path
+) -> None:
+    def cancel(event: Event) -> None:
+        if isinstance(event, Progress) and event.request_id == "second" and event.fraction > 0:
+            engine.submit(Cancel("", "second"))
+
+    engine.on_event = cancel
+    failed = engine.load(
+        LoadModel("", "second", model, options=LoadOptions(formats=WeightFormats("int8")))
+    )
+    assert isinstance(failed, Failed)
+    assert failed.kind == "Cancelled"
+    answer = engine.answer("hello", SETTINGS)
+    assert isinstance(answer, GenerationDone)
+    again = [e for e in engine.events if isinstance(e, ModelLoaded)]
+    assert [e.request_id for e in again] == ["first", "first"]
+
+
+@pytest.mark.expects_errors
+def test_out_of_memory_names_the_part_and_the_model_before_is_there_again(
+    engine: EngineHarness, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = weights_module.CheckpointWeights._quantized
+
+    def no_room(self: object, part: object, wanted: object) -> object:
+        if getattr(part, "name", "") == "layers.1.down" and getattr(wanted, "name", "") == "int8":
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(self, part, wanted)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(weights_module.CheckpointWeights, "_quantized", no_room)
+    failed = engine.load(
+        LoadModel("", "second", model, options=LoadOptions(formats=WeightFormats("int8")))
+    )
+    assert isinstance(failed, Failed)
+    assert failed.kind == "OutOfMemoryError"
+    assert "layers.1.down" in failed.message
+    assert "q4 on a CPU" in failed.hint
+    assert isinstance(engine.answer("hello", SETTINGS), GenerationDone)
+
+
+def tight_budget(total: int) -> Budget:
+    return Budget("a tiny card", Hardware("cpu"), total, 0, 0, is_live=True)
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_read(
+    engine: EngineHarness, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_module, "live_budget", lambda _: tight_budget(100_000))
+    failed = engine.load(
+        LoadModel("", "second", model, options=LoadOptions(dtype="float32", context_tokens=512))
+    )
+    assert isinstance(failed, Failed)
+    assert failed.kind == "PlanError"
+    assert "a tiny card" in failed.message
+    # The same override everywhere.
+    loaded = engine.load(
+        LoadModel(
+            "",
+            "third",
+            model,
+            options=LoadOptions(dtype="float32", context_tokens=512, ignores_plan=True),
+        )
+    )
+    assert isinstance(loaded, ModelLoaded)
+    assert loaded.plan.fit is Fit.NO
+
+
+def test_a_context_that_nobody_asked_for_gives_way(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = load_target(model, None, LoadOptions("float32")).plan
+    assert whole.context_tokens == 512
+    needed = whole.total_bytes - whole.other_bytes - whole.free_bytes - whole.runtime_bytes
+    monkeypatch.setattr(plan_module, "live_budget", lambda _: tight_budget(needed - 100_000))
+    target = load_target(model, None, LoadOptions("float32"))
+    assert 0 < target.config.context_tokens < 512
+    assert target.plan.free_bytes >= 0
+    with pytest.raises(PlanError, match="more than a tiny card has free"):
+        load_target(model, None, LoadOptions("float32", context_tokens=512))
+
+
+def test_unloading_says_what_it_freed(engine: EngineHarness, model: Path) -> None:
+    assert isinstance(engine.answer("hello", SETTINGS), GenerationDone)
+    weights = load_target(model, None, LoadOptions("float32")).weights_bytes
+    engine.submit(Unload("", "end"))
+    unloaded = engine.wait("end", Unloaded)
+    assert isinstance(unloaded, Unloaded)
+    assert unloaded.freed_bytes > weights
+
+
+@pytest.mark.parametrize("name", ["dflash", "dspark", "eagle", "gemma4"])
+def test_heads_that_are_opened_as_a_model_are_called_heads(name: str, folders: Folders) -> None:
+    heads = folders[name].heads
+    assert heads is not None
+    with pytest.raises(HeadsFileError, match="holds heads") as refused:
+        load_target(heads)
+    assert "--heads" in refused.value.hint
+    with pytest.raises(HeadsFileError, match="holds heads"):
+        load_target(folders["grouped"].model, None, LoadOptions("float64", assistant_dir=heads))

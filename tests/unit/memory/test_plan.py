@@ -1,0 +1,277 @@
+"""The plan: sizes known from configurations alone, and what it recommends."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from medusa_core.__main__ import main
+from medusa_core.cli.plan import (
+    shape_config,
+    shape_names,
+)
+from medusa_core.memory.budget import GIB, imagined_card
+from medusa_core.memory.plan import plan_memory
+from medusa_core.memory.recommend import choices, recommend
+from medusa_core.messages import Fit, HeadsShape, WeightFormats
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.system.resources import demo_model_dir
+from tests.support.models.tiny import TinySpec, random_heads, write_heads, write_tiny
+
+KEYS = {
+    "weights_bytes",
+    "heads_bytes",
+    "kv_bytes",
+    "scratch_bytes",
+    "runtime_bytes",
+    "free_bytes",
+    "max_context",
+    "verdict",
+}
+VICUNA = ["plan", "vicuna-7b", "--context", "4096", "--vram-gib", "8", "--json"]
+
+
+def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    assert main(list(arguments)) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_vicuna_in_4_bits_with_three_small_heads_fits_8_gib(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = plan(
+        capsys, *VICUNA, "--quant", "nf4-dq", "--num-heads", "3", "--heads-quant", "nf4-dq"
+    )
+    assert set(found) >= KEYS
+    sizes = [found[f"{part}_bytes"] for part in ("weights", "heads", "kv")]
+    assert all(isinstance(size, int) for size in sizes)
+    assert sum(sizes) / GIB == pytest.approx(5.8, abs=0.1)  # type: ignore[arg-type]
+    assert found["verdict"] == "fits"
+
+
+def test_a_card_before_turing_keeps_its_cache_in_16_bits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    old, new = (plan(capsys, *VICUNA, "--capability", each) for each in ("6.1", "8.6"))
+    assert old["kv_bytes"] == new["kv_bytes"]
+    assert old["verdict"] != "no"
+    assert main([*VICUNA, "--capability", "six"]) == 1
+    assert "no compute capability" in capsys.readouterr().err
+
+
+def test_vicuna_in_8_bits_with_five_dense_heads_does_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = plan(capsys, *VICUNA, "--quant", "int8", "--num-heads", "5", "--heads-quant", "fp16")
+    assert found["verdict"] == "no"
+
+
+def test_parameters_are_counted_as_published() -> None:
+    expected = {
+        "vicuna-7b": 6_738_415_616,
+        "vicuna-13b": 13_015_864_320,
+        "llama-3-8b": 8_030_261_248,
+        "mistral-7b": 7_241_732_096,
+        "qwen3-8b": 8_190_735_360,
+        "qwen2.5-0.5b": 494_032_768,
+        "qwen2.5-1.5b": 1_543_714_304,
+        "llama-3.2-1b": 1_235_814_400,
+        "smollm2-1.7b": 1_711_376_384,
+        "qwen3-4b": 4_022_468_096,
+        "llama-3.2-3b": 3_212_749_824,
+        "tinyllama": 1_100_048_384,
+        "llama-3.1-8b": 8_030_261_248,
+        "gpt-oss-20b": 20_914_757_184,
+        "ministral-3-8b": 8_489_553_920,
+        "smollm3-3b": 3_075_098_624,
+        "phi-4-mini": 3_836_021_760,
+        "gemma-3-4b": 3_880_263_168,  # its text part
+        "exaone-4-1.2b": 1_279_391_488,
+        "ministral-3-3b": 3_429_006_336,
+        "qwen3.5-4b": 4_205_751_296,
+        "qwen3.5-9b": 8_953_803_264,
+        "granite-4-h-micro": 3_191_396_096,
+        "granite-4-h-tiny": 6_939_037_248,
+        "lfm2.5-1.2b": 1_170_340_608,
+        "lfm2.5-2.6b": 2_697_198_592,
+        "lfm2.5-8b-a1b": 8_467_856_128,
+        # Without per-layer embeddings, which stay in their file: 2.3 and 2.8 billion more.
+        "gemma-4-e2b": 2_279_759_139,
+        "gemma-4-e4b": 4_644_441_130,
+        "gemma-4-12b": 11_907_350_320,
+        "gemma-4-31b": 30_697_345_340,
+        "lfm2-8b-a1b": 8_339_929_856,
+    }
+    assert set(shape_names()) == set(expected)
+    budget = imagined_card(80)
+    for name, parameters in expected.items():
+        formats = settle_formats(WeightFormats("bf16"), "", budget.hardware)
+        planned = plan_memory(shape_config(name), HeadsShape(), formats, budget, 1024)
+        # Norms and what makes states count twice as much: they are computed in 32 bits.
+        assert planned.weights_bytes / 2 == pytest.approx(parameters, rel=4e-4)
+
+
+def test_the_longest_context_is_the_longest() -> None:
+    config, budget = shape_config("vicuna-7b"), imagined_card(6)
+    formats = settle_formats(WeightFormats("nf4-dq"), "", budget.hardware)
+
+    def fit(tokens: int) -> Fit:
+        return plan_memory(config, HeadsShape(), formats, budget, tokens).fit
+
+    longest = plan_memory(config, HeadsShape(), formats, budget, 4096).max_context
+    assert 0 < longest < 4096
+    assert fit(longest) is not Fit.NO
+    assert fit(longest + 1) is Fit.NO
+
+
+@pytest.mark.parametrize(
+    ("name", "vram_gib", "linears"),
+    [
+        ("vicuna-7b", 8, "nf4"),
+        ("vicuna-7b", 6, "nf4-dq"),
+        ("mistral-7b", 8, "nf4"),
+        ("llama-3-8b", 8, "nf4"),
+        ("vicuna-13b", 12, "nf4-dq"),
+    ],
+)
+def test_it_recommends_what_a_card_is_good_for(name: str, vram_gib: float, linears: str) -> None:
+    best = recommend(shape_config(name), HeadsShape(3, 1, 0), imagined_card(vram_gib))
+    assert best is not None
+    assert best.formats.linears == linears
+    assert best.plan.fit is not Fit.NO
+
+
+def test_token_vectors_go_to_ram_where_that_lets_a_large_vocabulary_fit() -> None:
+    config = shape_config("llama-3-8b")
+    best = recommend(config, HeadsShape(3, 1, config.vocab_size), imagined_card(8))
+    assert best is not None
+    assert best.formats.embedding_in_ram
+    assert best.plan.ram_bytes == 128256 * 4096 * 2
+
+
+def test_nothing_is_recommended_where_nothing_fits() -> None:
+    assert recommend(shape_config("vicuna-13b"), HeadsShape(), imagined_card(4)) is None
+
+
+def test_finer_formats_take_more() -> None:
+    sizes = [
+        choice.plan.weights_bytes
+        for choice in choices(shape_config("vicuna-7b"), HeadsShape(), imagined_card(8), 2048)
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_folder_and_its_heads_are_planned_from_their_headers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = TinySpec(hidden_size=128, intermediate_size=192)
+    model = write_tiny(tmp_path / "model", spec)
+    heads = write_heads(tmp_path / "heads", random_heads(spec, num_heads=2))
+    found = plan(capsys, "plan", str(model), "--heads", str(heads), "--quant", "fp32", "--json")
+    assert found["heads_bytes"] == 4 * (2 * (128 * 128 + 128) + 2 * 320 * 128)
+    assert found["verdict"] == "fits"
+
+
+def test_the_table_says_what_is_missing_and_what_to_take(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["plan", "vicuna-13b", "--quant", "nf4", "--vram-gib", "8"]) == 0
+    output = capsys.readouterr().out
+    assert "are missing" in output
+    assert "fits" in output
+    assert "recommended" in output or "no way" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["no-such-model"], "There is no model"),
+        (["vicuna-7b", "--context", "100000"], "at most 4,096"),
+        (["vicuna-7b", "--num-heads", "-1"], "can't be planned"),
+        (["vicuna-7b", "--vram-gib", "-3"], "can't be planned"),
+        (["vicuna-7b", "--quant", "nf4", "--embedding-quant", "nf4"], "looked up"),
+    ],
+)
+def test_what_can_not_be_planned_is_said(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", *arguments]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_planning_a_card_loads_no_torch() -> None:
+    code = (
+        "import sys; from medusa_core.memory.recommend import recommend;"
+        "from medusa_core.cli.plan import shape_config;"
+        "from medusa_core.memory.budget import imagined_card;"
+        "from medusa_core.messages import HeadsShape;"
+        "recommend(shape_config('vicuna-7b'), HeadsShape(3), imagined_card(8));"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_names_that_list_shows_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    planned = []
+    for name in ("llama-pebble", str(demo_model_dir())):
+        assert main(["plan", name, "--vram-gib", "8", "--json"]) == 0
+        planned.append(json.loads(capsys.readouterr().out)["weights_bytes"])
+    assert planned[0] == planned[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "linears", "keeps_states"),
+    [
+        ("qwen3.5-4b", "nf4", True),
+        ("qwen3.5-9b", "nf4-dq", True),
+        ("gemma-4-e2b", "nf4", False),
+        ("gemma-4-e4b", "nf4", False),
+        ("gemma-4-12b", "", False),  # of which no way fits
+        ("lfm2.5-1.2b", "nf4", True),
+        ("lfm2.5-2.6b", "nf4", True),
+        ("lfm2.5-8b-a1b", "nf4", True),
+        ("granite-4-h-micro", "nf4", True),
+        ("granite-4-h-tiny", "nf4", True),
+    ],
+)
+def test_models_of_today_in_4_bits_on_8_gib(
+    name: str, linears: str, keeps_states: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_card = [name, "--vram-gib", "8", "--context", "4096"]
+    short, long = (
+        plan(capsys, "plan", name, "--vram-gib", "8", "--quant", "nf4", "--context", each, "--json")
+        for each in ("2048", "4096")
+    )
+    assert bool(long["state_bytes"]) == keeps_states
+    assert long["state_bytes"] == short["state_bytes"]
+    assert main(["plan", *on_card]) == 0
+    said = capsys.readouterr().out
+    assert ("\n  states " in said) == keeps_states
+    found = plan(capsys, "plan", *on_card, "--json")
+    if linears:
+        assert f"recommended: {linears}" in said
+        assert found["verdict"] in ("fits", "tight")
+    else:
+        assert "no way to load it fits" in said
+        assert "GiB are missing" in said
+
+
+def test_what_is_named_stays_in_a_recommendation(capsys: pytest.CaptureFixture[str]) -> None:
+    gemma = ["plan", "gemma-4-e2b", "--vram-gib", "8", "--json"]
+    disk, card = (
+        plan(capsys, *gemma, *more) for more in ([], ["--per-layer-embeddings", "device"])
+    )
+    # A table of 35 layers, each with 256 numbers for a token.
+    assert (
+        int(str(card["weights_bytes"])) - int(str(disk["weights_bytes"])) == 2 * 262144 * 35 * 256
+    )
+    usual, packed = (
+        plan(capsys, "plan", "qwen3.5-4b", "--vram-gib", "8", "--json", *more)
+        for more in ([], ["--cache-quant", "q4"])
+    )
+    assert int(str(packed["kv_bytes"])) < int(str(usual["kv_bytes"]))
+    assert packed["weights_bytes"] == usual["weights_bytes"]

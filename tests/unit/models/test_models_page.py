@@ -1,0 +1,76 @@
+"""docs/models.md names the families, runners and files that there are."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from medusa_core.models.checkpoints import gguf_names
+from medusa_core.models.compiled import knows_blocks
+from medusa_core.models.config import parse_config
+from medusa_core.models.family import family_registry
+from medusa_core.system.resources import resources_dir
+from tests.support.models.peers import CONFIGS, RENAMED
+
+ROOT = resources_dir().parent
+PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+NAME = re.compile(r"`([^`]+)`")
+HEADER = "| family | runner | trees | formats | test |"
+
+
+class Row(NamedTuple):
+    """One family of the table."""
+
+    family: str
+    runner: str
+    trees: str
+    formats: str
+    test: str
+
+
+def lines_below(header: str) -> Iterator[list[str]]:
+    """The cells of the table below a header."""
+    _, _, below = PAGE.partition(header + "\n")
+    for line in below.splitlines()[1:]:
+        if not line.startswith("|"):
+            return
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+ROWS = {NAME.findall(cells[0])[0]: Row(*cells) for cells in lines_below(HEADER)}
+
+
+def test_the_table_has_a_row_for_each_family() -> None:
+    assert len(ROWS) == len(list(lines_below(HEADER)))
+    assert set(ROWS) == set(family_registry().names)
+
+
+def test_the_table_names_each_architecture_of_gguf_files() -> None:
+    named = {name for row in ROWS.values() for name in NAME.findall(row.formats)}
+    assert named == set(gguf_names.ARCHITECTURES)
+    for name, of in gguf_names.ARCHITECTURES.items():
+        assert name in NAME.findall(ROWS[of.model_type].formats)
+
+
+def test_the_table_says_what_each_family_is_refused_for() -> None:
+    refused = [cells[0] for cells in lines_below("| what | why |")]
+    named = {name for what in refused if what.startswith("GGUF") for name in NAME.findall(what)}
+    assert named == set(gguf_names._INSTEAD)
+    assert not named & set(gguf_names.ARCHITECTURES)
+
+
+@pytest.mark.parametrize("family", ROWS)
+def test_a_row_says_what_computes_the_family_and_where_it_is_tested(family: str) -> None:
+    row = ROWS[family]
+    of_family = [make() for make in CONFIGS.values() if make().model_type == family]
+    configs = of_family or [CONFIGS[RENAMED[family]]()]
+    sizes = [parse_config(json.loads(config.to_json_string()), {}) for config in configs]
+    runners = {"compiled" if knows_blocks(one) else "torch" for one in sizes}
+    assert row.runner == " or ".join(sorted(runners))
+    assert row.trees == "yes"
+    tests = NAME.findall(row.test)
+    assert tests
+    for name in tests:
+        assert list((ROOT / "tests" / "unit").rglob(f"{name}.py"))

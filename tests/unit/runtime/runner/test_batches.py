@@ -1,0 +1,173 @@
+"""Batches of a pass: each layer serves one after the other, and none changes another."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from medusa_core.engine.several import answer_all
+from medusa_core.errors import TierError
+from medusa_core.loading import load
+from medusa_core.loading.load import load_target
+from medusa_core.loading.plan import plan_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import (
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadOptions,
+    MemoryPlan,
+    Policy,
+    Shares,
+    Tier,
+    WeightFormats,
+)
+from medusa_core.runtime.kv.size import STAGING_BYTES
+from medusa_core.runtime.offload.states import BatchStates
+from medusa_core.runtime.runner.batches import Batch, batches_of
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import TokenTree, TreeShape
+from medusa_core.speculation.tuning.tuner import Tuner
+from tests.support.engine.laws import decode, user_says
+from tests.support.engine.tight import with_layers_below
+from tests.support.models.targets import STREAMED
+from tests.support.models.tiny import write_tiny
+
+SETTINGS = GenerateSettings(drafter="none", rule="greedy", max_new_tokens=10)
+PROMPTS = [user_says(f"number {n} " * (3 * n + 1)) for n in range(6)]
+KINDS = {
+    "float64": ("float64", WeightFormats()),
+    "float64 and 4-bit cache": ("float64", WeightFormats(cache="q4")),
+    "compiled": ("float32", WeightFormats()),
+    "bfloat16": ("bfloat16", WeightFormats()),
+}
+
+
+def answers(target: Target, settings: GenerateSettings = SETTINGS) -> list[tuple[int, ...]]:
+    """What it answers to all prompts at once."""
+    requests = [Generate(str(n), "", prompt, settings) for n, prompt in enumerate(PROMPTS)]
+    found = {}
+    for answered in answer_all(target, requests, Tuner(target), len(PROMPTS)):
+        assert isinstance(answered.done, GenerationDone), answered.done
+        found[int(answered.request.session_id)] = answered.done.token_ids
+    return [found[n] for n in range(len(PROMPTS))]
+
+
+def test_a_pass_is_divided_by_sequences_and_by_rows() -> None:
+    assert batches_of([1] * 5, 2, 64) == [
+        Batch(slice(0, 2), slice(0, 2)),
+        Batch(slice(2, 4), slice(2, 4)),
+        Batch(slice(4, 5), slice(4, 5)),
+    ]
+    rows = [batch.rows for batch in batches_of([30, 30, 30, 90, 1], 8, 64)]
+    assert rows == [slice(0, 60), slice(60, 90), slice(90, 180), slice(180, 181)]
+
+
+CACHES = {
+    "here": (),
+    "the second below": (1,),
+    "all below": (0, 1, 2, 3),
+}
+CASES = [
+    (kind, states, caches)
+    for number, kind in enumerate(KINDS)
+    for place, states in enumerate((Tier.DEVICE, Tier.MEMORY, Tier.DISK))
+    for caches in CACHES
+    if caches != "here" or place == number % 3
+]
+
+
+@pytest.mark.parametrize(("kind", "states", "caches"), CASES)
+def test_batches_answer_as_one(
+    kind: str, states: Tier, caches: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dtype, formats = KINDS[kind]
+    model = write_tiny(tmp_path / "model", STREAMED)
+    options = LoadOptions(dtype, formats=formats, context_tokens=256, sessions=6)
+    here = tapped(load_target(model, None, options))
+    options = with_layers_below(model, None, options, 1)
+    whole = load_target(model, None, options)
+    alone = [decode(whole, SETTINGS, prompt).token_ids for prompt in PROMPTS]
+    below = [Tier.DISK if n in CACHES[caches] else Tier.DEVICE for n in range(4)]
+
+    def placed(*args: object, **more: object) -> MemoryPlan:
+        plan = plan_target(*args, **more)  # type: ignore[arg-type]
+        assert plan.placement is not None
+        its = replace(
+            plan.placement,
+            batch=2,
+            states=states,
+            pass_rows=600,
+            prompt_rows=64,
+            cache_tiers=tuple(below),
+            tree_rows=12,
+        )
+        return replace(plan, placement=its)
+
+    monkeypatch.setattr(load, "plan_target", placed)
+    target = load_target(model, None, options)
+    assert answers(target) == alone
+    traffic = target.runner.traffic
+    assert (traffic.states_bytes > 0) == (states is not Tier.DEVICE)
+    assert (traffic.rows_written_bytes > 0) == (caches != "here")
+    assert traffic.num_layers > traffic.num_passes * target.config.num_layers
+    trees = replace(SETTINGS, drafter="suffix")
+    assert answers(target, trees) == alone
+    torch.testing.assert_close(tapped(target), here, rtol=1e-4, atol=1e-4)
+
+
+def tapped(target: Target) -> Tensor:
+    """States of five sequences with what enters the first layer, and leaves the last."""
+    target.runner.tap((0, 2, target.config.num_layers))
+    caches = [target.allocate_cache(32) for _ in range(5)]
+    tree = TokenTree(TreeShape.chain(3), (1, 2, 3))
+    placed = [
+        PlacedTree(tree, kv, decided=True, only_last=number % 2 == 1)
+        for number, kv in enumerate(caches)
+    ]
+    return target.runner.verify(*placed)
+
+
+def test_a_full_disk_ends_a_pass_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = BatchStates(Tier.DISK, tmp_path)
+    states.begin([2, 3], 4, torch.float32)
+    states.put(0, torch.ones(2, 4))
+
+    def full() -> object:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(states, "_open", full)
+    with pytest.raises(TierError, match="No space left") as raised:
+        states.put(1, torch.ones(3, 4))
+    assert "Make room" in raised.value.hint
+
+
+@pytest.mark.parametrize("cache", ["", "q4"])
+def test_planned_bytes_under_a_policy_are_those_that_are_held(cache: str, tmp_path: Path) -> None:
+    spec = replace(STREAMED, hidden_size=256, intermediate_size=384)
+    model = write_tiny(tmp_path / "model", spec)
+    policy = Policy(Shares(0.5, 0, 0.5), Shares(0.5, 0, 0.5), batch=4, num_batches=2)
+    options = LoadOptions(
+        "float32",
+        formats=WeightFormats(cache=cache),
+        context_tokens=192,
+        sessions=8,
+        memory_gib=0.5,
+        tier_disk=tmp_path / "tiers",
+        policy=policy,
+    )
+    target = load_target(model, None, options)
+    caches = [target.allocate_cache(192) for _ in range(8)]
+    for kv in caches:
+        kv.fill(191)
+    root = TokenTree(TreeShape.root_only(), (1,))
+    target.runner.verify(*[PlacedTree(root, kv) for kv in caches])
+    rows = target.runner.tiers.rows.nbytes  # type: ignore[attr-defined]
+    held = target.caches.nbytes + rows
+    assert held <= target.plan.kv_bytes <= held * 1.05 + 2 * STAGING_BYTES
+    weights = target.weights_bytes
+    assert weights <= target.plan.weights_bytes <= weights * 1.05

@@ -1,0 +1,262 @@
+"""`/v1/messages` in a started server, by the official client."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import pytest
+
+from medusa_core.messages import Role
+from medusa_core.server.api_error import ApiError
+from medusa_core.server.chat import ToolMode
+from medusa_core.server.dialects.anthropic_requests import read_request
+from medusa_core.server.fields import Fields
+from medusa_core.server.limits import Limits
+from tests.support.server.served import Served
+
+ASK: dict[str, Any] = {
+    "model": "",
+    "max_tokens": 12,
+    "messages": [{"role": "user", "content": "Tell me a story."}],
+}
+COLD = {"temperature": 0}  # the client doesn't know it any more
+TOOL = {"name": "weather", "description": "", "input_schema": {"type": "object", "properties": {}}}
+
+
+@pytest.fixture(scope="module")
+def messages(served: Served) -> Iterator[anthropic.resources.Messages]:
+    """The official client."""
+    address = served.base_url.removesuffix("/v1")
+    with anthropic.Anthropic(base_url=address, api_key="none", max_retries=0) as client:
+        yield client.messages
+
+
+def read(**fields: Any) -> Any:
+    return read_request(Fields({**ASK, **fields}), Limits(), needs_max_tokens=True)
+
+
+def test_an_answer_is_the_one_of_the_other_api(
+    messages: anthropic.resources.Messages, served: Served
+) -> None:
+    answer = messages.create(**ASK, extra_body=COLD)
+    assert answer.content[0].type == "text"
+    expected = served.chat("Tell me a story.", max_tokens=12)
+    assert answer.content[0].text == expected["choices"][0]["message"]["content"]
+    assert (answer.role, answer.stop_reason, answer.stop_sequence) == (
+        "assistant",
+        "max_tokens",
+        None,
+    )
+    assert answer.usage.output_tokens == 12
+    read_tokens = answer.usage.input_tokens + (answer.usage.cache_read_input_tokens or 0)
+    assert read_tokens == expected["usage"]["prompt_tokens"]
+    assert answer.model == expected["model"]
+    assert not answer.model_extra
+
+
+def test_a_stream_brings_the_same_message(messages: anthropic.resources.Messages) -> None:
+    whole = messages.create(**ASK, extra_body=COLD)
+    with messages.stream(**ASK, extra_body=COLD) as stream:
+        kinds = [event.type for event in stream]
+        streamed = stream.get_final_message()
+    (block,), (expected,) = streamed.content, whole.content
+    assert block.type == expected.type == "text"
+    assert block.text == expected.text
+    assert (streamed.stop_reason, streamed.usage.output_tokens) == ("max_tokens", 12)
+    assert kinds[0] == "message_start"
+    assert kinds[-2:] == ["message_delta", "message_stop"]
+    assert not streamed.model_extra
+    assert kinds.index("content_block_start") < kinds.index("content_block_delta")
+    assert kinds.index("content_block_stop") > kinds.index("content_block_delta")
+
+
+def test_the_start_of_a_stream_counts_what_is_read(messages: anthropic.resources.Messages) -> None:
+    counted = messages.count_tokens(model="", messages=ASK["messages"])
+    with messages.stream(**ASK, extra_body=COLD) as stream:
+        start = next(iter(stream))
+    assert start.type == "message_start"
+    assert start.message.usage.input_tokens == counted.input_tokens > 4
+
+
+def test_a_stop_sequence_ends_an_answer_and_is_named(
+    messages: anthropic.resources.Messages,
+) -> None:
+    text = messages.create(**{**ASK, "max_tokens": 40}, extra_body=COLD).content[0]
+    assert text.type == "text"
+    stop = text.text.split()[4]
+    answer = messages.create(**{**ASK, "max_tokens": 40}, extra_body=COLD, stop_sequences=[stop])
+    assert (answer.stop_reason, answer.stop_sequence) == ("stop_sequence", stop)
+    assert answer.content[0].type == "text"
+    assert stop not in answer.content[0].text
+
+
+def test_an_answer_that_was_begun_is_gone_on_with(messages: anthropic.resources.Messages) -> None:
+    whole = messages.create(**ASK, extra_body=COLD).content[0]
+    assert whole.type == "text"
+    beginning = " ".join(whole.text.split()[:4])
+    begun = [*ASK["messages"], {"role": "assistant", "content": beginning}]
+    rest = messages.create(**{**ASK, "messages": begun}, extra_body=COLD).content[0]
+    assert rest.type == "text"
+    assert (beginning + rest.text).startswith(whole.text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"max_tokens": None}, "max_tokens"),
+        ({"max_tokens": "many"}, "max_tokens"),
+        ({"temperature": 3}, "temperature"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "role"),
+        ({"messages": [{"role": "assistant", "content": "x"}], "system": "x"}, "messages"),
+        ({"messages": [{"role": "user"}]}, "content"),
+        ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "image"),
+        ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "document"),
+        ({"system": [{"type": "image"}]}, "system"),
+        ({"tools": [{"input_schema": {}}]}, "name"),
+        ({"tool_choice": {"type": "any"}}, "tool_choice"),
+        ({"tools": [TOOL], "tool_choice": {"type": "tool", "name": "x"}}, "name"),
+        ({"thinking": {"type": "deep"}}, "thinking"),
+        ({"output_config": {"format": {"type": "xml"}}}, "output_config.format.type"),
+    ],
+)
+def test_wrong_fields_are_refused_in_the_form_of_this_api(
+    served: Served, fields: dict[str, Any], where: str
+) -> None:
+    reply = served.post("/v1/messages", {**ASK, **fields})
+    assert reply.status_code == 400
+    body = reply.json()
+    assert body["type"] == "error"
+    assert body["error"]["type"] == "invalid_request_error"
+    assert where in body["error"]["message"]
+
+
+def test_other_errors_have_this_form_too(strict: Served, guarded: Served) -> None:
+    missing = strict.post("/v1/messages", {**ASK, "model": "other"})
+    assert (missing.status_code, missing.json()["error"]["type"]) == (404, "not_found_error")
+    unknown = guarded.post("/v1/messages", ASK)
+    assert (unknown.status_code, unknown.json()["error"]["type"]) == (401, "authentication_error")
+    with anthropic.Anthropic(
+        base_url=guarded.base_url.removesuffix("/v1"), api_key=guarded.key
+    ) as client:
+        assert client.messages.create(**ASK, extra_body=COLD).usage.output_tokens == 12
+
+
+def test_turns_of_blocks_are_read() -> None:
+    chat = read(
+        system=[{"type": "text", "text": "Be brief."}],
+        tools=[TOOL],
+        tool_choice={"type": "auto", "disable_parallel_tool_use": True},
+        thinking={"type": "disabled"},
+        messages=[
+            {"role": "user", "content": [{"type": "text", "text": "rain?"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "hm", "signature": ""},
+                    {"type": "text", "text": "Let me see."},
+                    {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Ulm"}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "t1", "content": "wet"},
+                    {"type": "text", "text": "So?"},
+                ],
+            },
+        ],
+    ).chat
+    roles = [message.role for message in chat.messages]
+    assert roles == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL, Role.USER]
+    _, _, answer, result, _ = chat.messages
+    assert answer.content == "Let me see."
+    assert answer.tool_calls[0].arguments == '{"city": "Ulm"}'
+    assert (result.content, result.tool_name, result.call_id) == ("wet", "weather", "t1")
+    assert chat.tool_choice == (ToolMode.AUTO, "", False)
+    assert chat.settings.thinks is False
+
+
+def test_a_result_alone_is_a_turn() -> None:
+    turn = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": ""}]}
+    chat = read(messages=[ASK["messages"][0], turn]).chat
+    assert [message.role for message in chat.messages] == [Role.USER, Role.TOOL]
+
+
+def test_a_count_needs_no_longest_answer() -> None:
+    fields = Fields({**ASK, "max_tokens": None})
+    assert read_request(fields, Limits(), needs_max_tokens=False).chat.messages
+    with pytest.raises(ApiError, match="max_tokens"):
+        read_request(fields, Limits(), needs_max_tokens=True)
+
+
+def test_system_messages_among_the_turns_are_read_at_their_place(served: Served) -> None:
+    user, answer = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}
+    reminder = {"role": "system", "content": [{"type": "text", "text": "Be brief."}]}
+    for messages in ([user, answer, reminder, user], [user, reminder], [reminder]):
+        asked = {**ASK, "messages": messages}
+        answered = served.post("/v1/messages", asked)
+        counted = served.post("/v1/messages/count_tokens", asked)
+        assert (answered.status_code, counted.status_code) == (200, 200)
+        usage = answered.json()["usage"]
+        num_read = usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)
+        assert counted.json()["input_tokens"] == num_read > 3
+    chat = read(system="Be kind.", messages=[user, answer, reminder, user]).chat
+    assert [(turn.role, turn.content) for turn in chat.messages] == [
+        (Role.SYSTEM, "Be kind."),
+        (Role.USER, "Hi"),
+        (Role.ASSISTANT, "Hello"),
+        (Role.SYSTEM, "Be brief."),
+        (Role.USER, "Hi"),
+    ]
+
+
+def test_tools_of_anthropics_servers_are_left_out_and_named(served: Served) -> None:
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    reply = served.post("/v1/messages", {**ASK, "max_tokens": 1, "tools": [search, TOOL]})
+    assert reply.status_code == 200, reply.text
+    assert "web_search_20250305 web_search" in reply.headers["x-medusa-warning"]
+    chat = read(tools=[search, TOOL]).chat
+    assert [json.loads(tool)["name"] for tool in chat.tools] == [TOOL["name"]]
+
+
+def test_blocks_with_text_are_read_and_others_noted() -> None:
+    document = {"type": "document", "title": "Rain", "source": {"type": "text", "data": "It pours"}}
+    parts = {"type": "content", "content": [{"type": "text", "text": "and pours"}]}
+    found = {"type": "search_result", "source": "https://a.example", "title": "Found"}
+    found["content"] = [{"type": "text", "text": "Sun"}]
+    result = [
+        {"type": "text", "text": "seen "},
+        {"type": "image", "source": {"type": "base64", "data": "AA=="}},
+        {"type": "tool_reference", "tool_name": "weather"},
+        found,
+    ]
+    answer = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+        {"type": "text", "text": "Sunny."},
+        {"type": "tool_use", "id": "t1", "name": "weather", "input": {}},
+    ]
+    chat = read(
+        messages=[
+            {"role": "user", "content": [document, {"type": "document", "source": parts}]},
+            {"role": "assistant", "content": answer},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t1", "content": result}],
+            },
+        ]
+    ).chat
+    said, answered, given = (message.content for message in chat.messages)
+    assert said == "Rain\nIt pours\nand pours\n"
+    assert answered == "Sunny."
+    assert given == "seen [image][tool: weather]Found\nhttps://a.example\nSun\n"
+
+
+def test_a_documents_file_is_refused_by_its_place() -> None:
+    source = {"type": "base64", "media_type": "application/pdf", "data": "AA=="}
+    content = [{"type": "document", "source": source}]
+    with pytest.raises(ApiError) as caught:
+        read(messages=[{"role": "user", "content": content}])
+    assert caught.value.param == "messages[0].content[0].source.type"

@@ -1,0 +1,396 @@
+"""`/v1/chat/completions` with the official client."""
+
+from __future__ import annotations
+
+import math
+
+import httpx2
+import openai
+import pytest
+
+from tests.support.server.served import Served, events_of
+
+MODEL = "llama-pebble"
+QUESTION = [{"role": "user", "content": "Write a short story about a cat."}]
+HELLO = [{"role": "user", "content": "Hello there"}]
+
+
+def test_the_official_client_gets_an_answer(client: openai.OpenAI) -> None:
+    answer = client.chat.completions.create(model=MODEL, messages=HELLO, temperature=0)
+    assert answer.choices[0].message.role == "assistant"
+    assert answer.choices[0].message.content
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+
+
+def test_a_stream_is_the_answer_that_comes_at_once(client: openai.OpenAI) -> None:
+    options = {"model": MODEL, "messages": QUESTION, "temperature": 0, "max_tokens": 60}
+    whole = client.chat.completions.create(**options)
+    chunks = list(client.chat.completions.create(**options, stream=True))
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    assert text == whole.choices[0].message.content
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert [chunk.choices[0].finish_reason for chunk in chunks][-1] == "length"
+    assert len({chunk.id for chunk in chunks}) == 1
+
+
+def test_the_usage_chunk_comes_only_where_it_is_asked_for(client: openai.OpenAI) -> None:
+    options = {"model": MODEL, "messages": HELLO, "max_tokens": 5, "stream": True}
+    plain = list(client.chat.completions.create(**options))
+    counted = list(
+        client.chat.completions.create(**options, stream_options={"include_usage": True})
+    )
+    assert all(chunk.choices for chunk in plain)
+    assert counted[-1].choices == []
+    assert counted[-1].usage.completion_tokens == 5
+    assert all(chunk.usage is None for chunk in counted[:-1])
+
+
+def test_a_stream_ends_with_done(served: Served) -> None:
+    body = {"messages": HELLO, "max_tokens": 4, "stream": True}
+    reply = served.post("/v1/chat/completions", body)
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    assert events_of(reply.text.splitlines())
+
+
+def test_one_seed_gives_one_text_and_another_seed_another(client: openai.OpenAI) -> None:
+    def answer(seed: int) -> str:
+        reply = client.chat.completions.create(
+            model=MODEL, messages=QUESTION, temperature=1.2, seed=seed, max_tokens=30
+        )
+        return reply.choices[0].message.content
+
+    assert answer(5) == answer(5)
+    assert len({answer(seed) for seed in range(4)}) > 1
+
+
+def test_a_seed_gives_its_text_with_and_without_drafts(served: Served) -> None:
+    options = {"temperature": 0.9, "seed": 11, "max_tokens": 40}
+    drafted = served.chat("Tell me about the sea.", **options)
+    plain = served.chat("Tell me about the sea.", **options, medusa={"drafts": False})
+    assert drafted["choices"][0]["message"] == plain["choices"][0]["message"]
+    assert plain["medusa"]["drafter"] == "none"
+    assert plain["timings"]["draft_n"] == 0
+    assert drafted["timings"]["draft_n"] > 0
+
+
+def test_several_answers_come_under_their_places(client: openai.OpenAI) -> None:
+    options = {"model": MODEL, "messages": QUESTION, "n": 3, "seed": 2, "max_tokens": 20}
+    whole = client.chat.completions.create(**options, temperature=1.0)
+    texts = [choice.message.content for choice in whole.choices]
+    assert [choice.index for choice in whole.choices] == [0, 1, 2]
+    assert len(set(texts)) == 3
+    streamed = ["", "", ""]
+    for chunk in client.chat.completions.create(**options, temperature=1.0, stream=True):
+        streamed[chunk.choices[0].index] += chunk.choices[0].delta.content or ""
+    assert streamed == texts
+
+
+def test_a_stop_string_ends_the_answer_and_isnt_shown(served: Served) -> None:
+    whole = served.chat("Write a short story about a cat.", max_tokens=60)
+    text = whole["choices"][0]["message"]["content"]
+    stop = text[len(text) // 2 : len(text) // 2 + 9]  # lies across tokens
+    cut = served.chat("Write a short story about a cat.", max_tokens=60, stop=[stop, "\u2603"])
+    assert cut["choices"][0]["message"]["content"] == text[: text.index(stop)]
+    assert cut["choices"][0]["finish_reason"] == "stop"
+
+
+def test_no_chunk_of_a_stream_shows_a_part_of_a_stop_string(served: Served) -> None:
+    question = "Write a short story about a cat."
+    text = served.chat(question, max_tokens=60)["choices"][0]["message"]["content"]
+    stop = text[len(text) // 2 : len(text) // 2 + 9]
+    body = {"messages": QUESTION, "temperature": 0, "max_tokens": 60, "stop": stop, "stream": True}
+    reply = served.post("/v1/chat/completions", body)
+    shown = ""
+    for event in events_of(reply.text.splitlines()):
+        shown += event["choices"][0]["delta"].get("content", "")
+        assert text[: text.index(stop)].startswith(shown)
+
+
+def test_the_budget_ends_an_answer(served: Served) -> None:
+    for name in ("max_tokens", "max_completion_tokens"):
+        answer = served.chat("Write a short story about a cat.", **{name: 7})
+        assert answer["usage"]["completion_tokens"] == 7
+        assert answer["choices"][0]["finish_reason"] == "length"
+
+
+def test_a_bias_forbids_a_token(served: Served) -> None:
+    first = served.chat("Hello there", max_tokens=1, logprobs=True)
+    token = first["choices"][0]["logprobs"]["content"][0]["token"]
+    (token_id,) = served.post("/tokenize", {"content": token}).json()["tokens"]
+    other = served.chat("Hello there", max_tokens=1, logit_bias={str(token_id): -100})
+    assert other["choices"][0]["message"]["content"] != token
+
+
+def test_probabilities_are_those_of_the_text(served: Served) -> None:
+    answer = served.chat("Hello there", max_tokens=12, logprobs=True, top_logprobs=3)
+    (choice,) = answer["choices"]
+    tokens = choice["logprobs"]["content"]
+    assert "".join(token["token"] for token in tokens) == choice["message"]["content"]
+    for token in tokens:
+        assert bytes(token["bytes"]).decode() == token["token"]
+        best = token["top_logprobs"]
+        assert len(best) == 3
+        assert [one["logprob"] for one in best] == sorted(
+            (one["logprob"] for one in best), reverse=True
+        )
+        # greedy: the chosen one is the likeliest
+        assert math.isclose(token["logprob"], best[0]["logprob"], abs_tol=1e-6)
+        assert token["logprob"] <= 0
+
+
+def test_streamed_probabilities_are_those_of_the_whole_answer(served: Served) -> None:
+    options = {"max_tokens": 12, "logprobs": True, "top_logprobs": 2}
+    whole = served.chat("Hello there", **options)["choices"][0]["logprobs"]["content"]
+    body = {"messages": HELLO, "temperature": 0, "stream": True, **options}
+    reply = served.post("/v1/chat/completions", body)
+    streamed = []
+    for event in events_of(reply.text.splitlines()):
+        found = event["choices"][0]["logprobs"]
+        streamed += found["content"] if found else []
+    assert [one["token"] for one in streamed] == [one["token"] for one in whole]
+
+
+def test_penalties_change_the_text(served: Served) -> None:
+    plain = served.chat("Write a short story about a cat.", max_tokens=60)
+    for fields in ({"presence_penalty": 2.0}, {"frequency_penalty": 2.0}, {"repeat_penalty": 5.0}):
+        other = served.chat("Write a short story about a cat.", max_tokens=60, **fields)
+        assert other["choices"][0]["message"] != plain["choices"][0]["message"]
+
+
+def test_the_figures_are_those_of_llama_server(served: Served) -> None:
+    answer = served.chat("Write a short story about a cat.", max_tokens=40)
+    timings = answer["timings"]
+    assert set(timings) == {
+        *("cache_n", "draft_n", "draft_n_accepted"),
+        *("prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second"),
+        *("predicted_n", "predicted_ms", "predicted_per_token_ms", "predicted_per_second"),
+    }
+    assert timings["predicted_n"] == 40
+    assert timings["prompt_n"] + timings["cache_n"] == answer["usage"]["prompt_tokens"]
+    assert 0 < timings["draft_n_accepted"] <= timings["draft_n"]
+    assert timings["predicted_per_second"] == pytest.approx(
+        39_000 / timings["predicted_ms"],
+        rel=1e-6,  # the first token is of the prompt's pass
+    )
+    assert answer["medusa"]["tau"] > 1
+
+
+def test_the_last_chunk_brings_the_figures(served: Served) -> None:
+    body = {"messages": HELLO, "stream": True, "max_tokens": 5}
+    reply = served.post("/v1/chat/completions", body)
+    *others, last = events_of(reply.text.splitlines())
+    assert last["choices"][0]["finish_reason"] == "length"
+    assert last["timings"]["predicted_n"] == 5
+    assert not any("timings" in event for event in others)
+
+
+def test_a_conversation_isnt_read_again(served: Served) -> None:
+    messages = [{"role": "user", "content": "Write a short story about a dog and a bird."}]
+    first = served.post(
+        "/v1/chat/completions", {"messages": messages, "temperature": 0, "max_tokens": 80}
+    ).json()
+    messages += [first["choices"][0]["message"], {"role": "user", "content": "And then?"}]
+    second = served.post(
+        "/v1/chat/completions", {"messages": messages, "temperature": 0, "max_tokens": 10}
+    ).json()
+    read_before = first["usage"]["prompt_tokens"] + first["usage"]["completion_tokens"]
+    assert second["timings"]["cache_n"] >= read_before - 2
+    assert second["timings"]["prompt_n"] < 20
+
+
+def test_two_conversations_that_alternate_keep_their_caches(served: Served) -> None:
+    histories = [
+        [{"role": "user", "content": f"Write a short story about a {animal}."}]
+        for animal in ("horse", "mouse")
+    ]
+    for turn in range(3):
+        for messages in histories:
+            body = {"messages": messages, "temperature": 0, "max_tokens": 20}
+            answer = served.post("/v1/chat/completions", body).json()
+            if turn:
+                assert answer["timings"]["prompt_n"] < 15
+            messages += [
+                {"role": "assistant", "content": answer["choices"][0]["message"]["content"]},
+                {"role": "user", "content": "Go on."},
+            ]
+
+
+def test_a_prompt_that_another_conversation_has_read_is_cached_for_the_same_key_alone(
+    served: Served,
+) -> None:
+    system = {"role": "system", "content": "You know a town. " + "It has a church and a bar. " * 20}
+
+    def cached(question: str, key: str, *before: dict[str, str]) -> float:
+        messages = [system, *before, {"role": "user", "content": question}]
+        body = {"messages": messages, "temperature": 0, "max_tokens": 4}
+        usage = served.post("/v1/chat/completions", body, authorization=f"Bearer {key}").json()[
+            "usage"
+        ]
+        assert usage["prompt_tokens"] > 100
+        share: float = usage["prompt_tokens_details"]["cached_tokens"] / usage["prompt_tokens"]
+        return share
+
+    assert cached("Where is the bar?", "one") == 0
+    assert cached("Who is in the church?", "one") > 0.9
+    assert cached("Who is in the church?", "two") == 0
+    foreign = {"role": "assistant", "content": "That isn't what the model said."}
+    asked = {"role": "user", "content": "Where is the bar?"}
+    assert cached("And the church?", "one", asked, foreign) > 0.85
+
+
+def test_an_answer_at_the_end_is_gone_on_with(served: Served) -> None:
+    whole = served.chat("Write a short story about a cat.", max_tokens=40)
+    text = whole["choices"][0]["message"]["content"]
+    begun = text[: text.index(" ", len(text) // 2)]
+    body = {
+        "messages": [*QUESTION, {"role": "assistant", "content": begun}],
+        "temperature": 0,
+        "max_tokens": 10,
+    }
+    reply = served.post("/v1/chat/completions", body).json()
+    assert text[len(begun) :].startswith(reply["choices"][0]["message"]["content"][:10])
+
+
+def test_parts_of_text_are_one_text(served: Served) -> None:
+    parts = [{"type": "text", "text": "Hello "}, {"type": "text", "text": "there"}]
+    body = {"messages": [{"role": "user", "content": parts}], "temperature": 0}
+    answer = served.post("/v1/chat/completions", body).json()
+    assert answer["choices"][0]["message"] == served.chat("Hello there")["choices"][0]["message"]
+
+
+@pytest.mark.parametrize("kind", ["image_url", "input_audio", "file"])
+def test_pictures_are_refused_in_words(served: Served, kind: str) -> None:
+    part = {"type": kind, kind: {"url": "http://127.0.0.1:1/never-fetched.png"}}
+    body = {"messages": [{"role": "user", "content": [part]}]}
+    error = served.error("/v1/chat/completions", body, 400)
+    assert error["type"] == "invalid_request_error"
+    assert error["param"] == "messages[0].content[0].type"
+    assert "text" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"temperature": "hot"}, "temperature"),
+        ({"temperature": 3}, "temperature"),
+        ({"temperature": -1}, "temperature"),
+        ({"temperature": True}, "temperature"),
+        ({"top_p": 1.5}, "top_p"),
+        ({"top_k": 1.5}, "top_k"),
+        ({"min_p": -0.1}, "min_p"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": "many"}, "max_tokens"),
+        ({"n": 0}, "n"),
+        ({"n": 17}, "n"),
+        ({"seed": 1.5}, "seed"),
+        ({"stop": 5}, "stop"),
+        ({"stop": ["x"] * 17}, "stop"),
+        ({"stream": "yes"}, "stream"),
+        ({"logit_bias": {"word": 1}}, "logit_bias"),
+        ({"logit_bias": {"5": 101}}, "logit_bias.5"),
+        ({"top_logprobs": 2}, "logprobs"),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"presence_penalty": 2.5}, "presence_penalty"),
+        ({"messages": []}, "messages"),
+        ({"messages": "Hello"}, "messages"),
+        ({"messages": ["Hello"]}, "messages[0]"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
+        ({"response_format": {"type": "yaml"}}, "response_format.type"),
+        ({"response_format": "json"}, "response_format"),
+        ({"tools": [{"type": "function"}]}, "tools[0].function"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"medusa": {"drafter": "oracle"}}, "medusa.drafter"),
+        ({"medusa": {"rule": "dice"}}, "medusa.rule"),
+        ({"medusa": {"rows": 0}}, "medusa.rows"),
+        ({"medusa": {"growth": "bush"}}, "medusa.growth"),
+    ],
+)
+def test_a_wrong_field_is_named(served: Served, fields: dict[str, object], param: str) -> None:
+    body = {"messages": HELLO, "max_tokens": 1, **fields}
+    error = served.error("/v1/chat/completions", body, 400)
+    assert error["param"] == param
+    assert error["message"]
+
+
+def test_an_unknown_drafter_is_answered_with_those_there_are(served: Served) -> None:
+    body = {"messages": HELLO, "medusa": {"drafter": "oracle"}}
+    assert "composite" in served.error("/v1/chat/completions", body, 400)["message"]
+
+
+def test_a_request_may_choose_drafter_rule_rows_and_growth(served: Served) -> None:
+    chosen = {"drafter": "suffix", "rule": "greedy", "rows": 4, "growth": "chain"}
+    answer = served.chat("Hello there", max_tokens=8, medusa=chosen)
+    assert answer["medusa"]["drafter"] == "suffix"
+
+
+def test_unknown_fields_are_ignored(served: Served) -> None:
+    answer = served.chat("Hello there", max_tokens=3, user="me", metadata={"a": 1}, store=True)
+    assert answer["choices"]
+
+
+def test_a_conversation_that_is_too_long_is_the_requests_fault(served: Served) -> None:
+    for streams in (False, True):
+        body = {"messages": [{"role": "user", "content": "cat " * 5000}], "stream": streams}
+        error = served.error("/v1/chat/completions", body, 400)
+        assert "1,024" in error["message"] or "1024" in error["message"]
+
+
+def test_without_a_temperature_the_makers_advice_counts(served: Served) -> None:
+    body = {"messages": QUESTION, "max_tokens": 25}
+    advised = served.post("/v1/chat/completions", body).json()  # Pebble's advise not to draw
+    greedy = served.chat("Write a short story about a cat.", max_tokens=25)
+    assert advised["choices"][0]["message"] == greedy["choices"][0]["message"]
+
+
+def test_the_shape_of_a_chunk_is_known_to_every_client(served: Served) -> None:
+    body = {"messages": HELLO, "max_tokens": 3, "stream": True}
+    with httpx2.stream("POST", served.url("/v1/chat/completions"), json=body) as reply:
+        events = events_of(list(reply.iter_lines()))
+    for event in events:
+        assert event["object"] == "chat.completion.chunk"
+        assert set(event["choices"][0]) == {"index", "delta", "logprobs", "finish_reason"}
+
+
+def test_custom_tools_are_left_out_and_named(served: Served) -> None:
+    custom = {"type": "custom", "custom": {"name": "sh\u00e9ll\n"}}
+    body = {"messages": HELLO, "max_tokens": 1, "tools": [custom]}
+    for fields in (body, {**body, "stream": True}):
+        reply = served.post("/v1/chat/completions", fields)
+        assert reply.status_code == 200, reply.text
+        assert "custom sh\\xe9ll" in reply.headers["x-medusa-warning"]
+    plain = served.post("/v1/chat/completions", {"messages": HELLO, "max_tokens": 1})
+    assert "x-medusa-warning" not in plain.headers
+
+
+def test_a_refusal_is_read_and_thoughts_are_not(served: Served) -> None:
+    parts = [{"type": "thinking", "thinking": "hm"}, {"type": "refusal", "refusal": "I won't."}]
+    messages = [*HELLO, {"role": "assistant", "content": parts}, *HELLO]
+    prompt = served.post("/apply-template", {"messages": messages}).json()["prompt"]
+    assert "I won't." in prompt
+    assert "hm" not in prompt
+
+
+def test_an_answer_cant_both_continue_and_follow_a_message(served: Served) -> None:
+    body = {"messages": HELLO, "max_tokens": 1, "continue_final_message": True}
+    error = served.error("/v1/chat/completions", {**body, "add_generation_prompt": True}, 400)
+    assert error["param"] == "continue_final_message"
+    error = served.error("/v1/chat/completions", {**body, "add_generation_prompt": "x"}, 400)
+    assert error["param"] == "add_generation_prompt"
+    body["messages"] = [*HELLO, {"role": "assistant", "content": "Once"}]
+    reply = served.post("/v1/chat/completions", {**body, "add_generation_prompt": False})
+    assert reply.status_code == 200
+
+
+def test_the_tokens_of_a_request_are_counted_before_it_is_answered(served: Served) -> None:
+    answer = served.post("/v1/chat/completions", {"messages": HELLO, "max_tokens": 1}).json()
+    num_tokens = answer["usage"]["prompt_tokens"]
+    expected = {"object": "response.input_tokens", "input_tokens": num_tokens}
+    for path, fields in (
+        ("/v1/chat/completions/input_tokens", {"messages": HELLO}),
+        ("/chat/completions/input_tokens", {"messages": HELLO}),
+        ("/v1/responses/input_tokens", {"input": HELLO}),
+    ):
+        assert served.post(path, fields).json() == expected

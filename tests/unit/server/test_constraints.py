@@ -1,0 +1,70 @@
+"""Constraints as llama-server's and vLLM's clients send them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from medusa_core.server.api_error import ApiError
+from medusa_core.server.constraints import Constraint, as_rule, read_constraint
+from medusa_core.server.fields import Fields
+from tests.support.server.served import Served
+
+CHECKED = {"type": "object", "properties": {"n": {"type": "boolean"}}, "required": ["n"]}
+CHECKED["additionalProperties"] = False
+YES = 'root ::= "yes"'
+
+
+def asked(served: Served, **fields: Any) -> str:
+    body = {"max_tokens": 40, "messages": [{"role": "user", "content": "Tell a story."}], **fields}
+    reply = served.post("/v1/chat/completions", body)
+    assert reply.status_code == 200, reply.text
+    return str(reply.json()["choices"][0]["message"]["content"])
+
+
+def test_every_way_to_constrain_an_answer_is_followed(served: Served) -> None:
+    assert asked(served, grammar=YES) == "yes"
+    assert asked(served, guided_grammar='start: "no"') == "no"
+    assert asked(served, json_schema={"const": "42"}) == '"42"'
+    for schema in ({"guided_json": CHECKED}, {"structured_outputs": {"json": CHECKED}}):
+        assert isinstance(json.loads(asked(served, **schema))["n"], bool)
+    assert isinstance(json.loads(asked(served, guided_json=json.dumps(CHECKED)))["n"], bool)
+    assert asked(served, structured_outputs={"choice": ["red", "green"]}) in ("red", "green")
+    assert re.fullmatch("[ab]{3}/", asked(served, guided_regex="[ab]{3}/"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"grammar": "root ::= ("}, "grammar"),
+        ({"grammar": "(" * 4000}, "grammar"),
+        ({"grammar": 7}, "grammar"),
+        ({"grammar": YES, "json_schema": {}}, "grammar"),
+        ({"json_schema": 7}, "json_schema"),
+        ({"guided_json": "{"}, "guided_json"),
+        ({"structured_outputs": {"jsn": {}}}, "structured_outputs.jsn"),
+        ({"structured_outputs": {"choice": []}}, "structured_outputs.choice"),
+        ({"functions": [{"name": "f"}]}, "functions"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_by_its_name(
+    served: Served, fields: dict[str, Any], param: str
+) -> None:
+    body = {"messages": [{"role": "user", "content": "Hi"}], **fields}
+    error = served.error("/v1/chat/completions", body, 400)
+    assert error["param"] == param, error
+
+
+def test_nothing_is_read_where_nothing_is_asked_for() -> None:
+    for fields in ({}, {"grammar": ""}, {"grammar": None, "structured_outputs": {}}):
+        assert read_constraint(Fields(fields), "") == Constraint()
+    with pytest.raises(ApiError, match="response_format"):
+        read_constraint(Fields({"grammar": YES}), "{}")
+
+
+def test_a_grammar_becomes_part_of_a_larger_one() -> None:
+    grammar = 'start: "start" | /start\\/x/ start\n'
+    assert as_rule(grammar, "inner") == 'inner: "start" | /start\\/x/ inner'

@@ -1,0 +1,656 @@
+"""Calls of functions in answers: every format, however the text is cut; and the grammars."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medusa_core.errors import GrammarError
+from medusa_core.messages import (
+    THINK_TAGS,
+    ChatMessage,
+    ReasoningFormat,
+    Role,
+    StopReason,
+    ToolCall,
+)
+from medusa_core.messages.tool_calls import ArgumentStyle
+from medusa_core.models.text.grammar_process import GrammarProcess
+from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
+from medusa_core.models.text.tool_calls.parser import ToolCallParser, new_call_id, triggers
+from medusa_core.models.text.tool_calls.python_calls import python_calls
+from medusa_core.models.text.tool_calls.raw_strings import string_expression
+from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
+from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
+from medusa_core.server.answer_reader import AnswerReader
+from medusa_core.server.chat import (
+    AnswerEnd,
+    Finish,
+    TextDelta,
+    ToolChoice,
+    ToolMode,
+)
+from medusa_core.server.dialects.openai_messages import read_tool_choice
+from medusa_core.server.fields import Fields
+from medusa_core.server.session_pool import SessionPool
+from tests.support.models.tool_call_templates import TEMPLATES, format_of, written
+from tests.support.server.grammar_checks import MARK_IDS, matches, token_ids_of
+from tests.unit.server.test_answer_parts import END_ID, done, step
+
+FORMATS = {name: format_of(name) for name in TEMPLATES}
+CITY = {
+    "type": "object",
+    "properties": {"city": {"enum": ["Ulm", "Rome"]}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
+WEATHER = json.dumps({"name": "weather", "description": "of a city", "parameters": CITY})
+CLOCK = json.dumps({"name": "clock", "description": "", "parameters": {}})
+TOOLS = [json.loads(tool) for tool in (WEATHER, CLOCK)]
+NAMES = ("weather", "clock")
+Found = tuple[str, list[tuple[str, str]]]
+
+_ULM, _CLOCK = ("weather", '{"city": "Ulm"}'), ("clock", "{}")
+_UNKNOWN = '<tool_call>{"name": "rm", "arguments": {}}</tool_call>'
+READ: list[tuple[str, str, Found]] = [
+    (
+        "hermes",
+        'So:\n<tool_call>\n{"name": "weather", "arguments": {"city": "Ulm"}}\n</tool_call>',
+        ("So:", [_ULM]),
+    ),
+    (
+        "hermes",
+        (
+            '<tool_call>\n{"name": "weather", "arguments": {"city": "Ulm"}}\n</tool_call>\n'
+            '<tool_call>{"arguments": {}, "name": "clock"}</tool_call>'
+        ),
+        ("", [_ULM, _CLOCK]),
+    ),
+    ("hermes", '{"name": "clock", "arguments": {}}\n</tool_call>', ("", [_CLOCK])),
+    ("hermes", '<tool_call>{"name": "clock", "arguments": "{}"}</tool_call>', ("", [_CLOCK])),
+    (
+        "hermes",
+        '```json\n{\n  "name": "clock",\n  "arguments": {}\n}\n```',
+        ("", [_CLOCK]),
+    ),
+    (
+        "hermes",
+        '<tool_call>{"name": "weather", "arguments": {"city": "}\\"{"}}</tool_call> done',
+        (" done", [("weather", '{"city": "}\\"{"}')]),
+    ),
+    ("hermes", _UNKNOWN, (_UNKNOWN, [])),
+    ("hermes", "a <tool_ca <tool_call> b", ("a <tool_ca <tool_call> b", [])),
+    ("hermes", '<tool_call>{"name": "clock", ', ('<tool_call>{"name": "clock", ', [])),
+    ("hermes", '<tool_call>{"name": "clock"; 1}', ('<tool_call>{"name": "clock"; 1}', [])),
+    ("llama_3", '{"name": "weather", "parameters": {"city": "Ulm"}}', ("", [_ULM])),
+    (
+        "llama_3",
+        (
+            '<|python_tag|>{"name": "weather", "parameters": {"city": "Ulm"}}; '
+            '{"name": "clock", "parameters": {}}'
+        ),
+        ("", [_ULM, _CLOCK]),
+    ),
+    ("llama_3", '{"city": "Ulm"}', ('{"city": "Ulm"}', [])),
+    ("llama_3", "<|python_tag", ("<|python_tag", [])),
+    (
+        "mistral_list",
+        (
+            '[TOOL_CALLS][{"name": "weather", "arguments": {"city": "Ulm"}, "id": "a1"}, '
+            '{"name": "clock", "arguments": {}}]'
+        ),
+        ("", [_ULM, _CLOCK]),
+    ),
+    (
+        "mistral_args",
+        '[TOOL_CALLS]weather[ARGS]{"city": "Ulm"}[TOOL_CALLS]clock[ARGS]{}',
+        ("", [_ULM, _CLOCK]),
+    ),
+    ("mistral_args", "[TOOL_CALLS]rm[ARGS]{}", ("[TOOL_CALLS]rm[ARGS]{}", [])),
+    ("mistral_args", "[TOOL_CALLS]clock[ARGS] now", ("[TOOL_CALLS]clock[ARGS] now", [])),
+    ("gemma", '```tool_code\n[weather(city="Ulm"), clock()]\n```', ("", [_ULM, _CLOCK])),
+    ("gemma", '{"name": "weather", "parameters": {"city": "Ulm"}}', ("", [_ULM])),
+    ("gemma", "clock() is a function.", ("clock() is a function.", [])),
+    ("gemma", "[a link](weather)", ("[a link](weather)", [])),
+    (
+        "json",
+        '{"name": "weather", "arguments": {"city": "Ulm"}}\n{"name": "clock", "arguments": {}}',
+        ("", [_ULM, _CLOCK]),
+    ),
+    ("json", "  Just text: {}.  ", ("  Just text: {}.  ", [])),
+]
+
+
+def collected(parts: Iterable[object]) -> Found:
+    text, calls = "", []
+    for part in parts:
+        if isinstance(part, ContentDelta | TextDelta):
+            text += part.text
+        elif isinstance(part, CallStarted):
+            assert part.place == len(calls)
+            calls.append([part.name, ""])
+        elif isinstance(part, CallDelta):
+            calls[part.place][1] += part.text
+    return text, [(name, arguments) for name, arguments in calls]
+
+
+def read(name: str, text: str, cuts: list[int]) -> Found:
+    reader = ToolCallParser(FORMATS[name], TOOLS)
+    places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    parts = [part for begin, end in pairwise(places) for part in reader.push(text[begin:end])]
+    return collected([*parts, *reader.finish()])
+
+
+@pytest.mark.parametrize(("name", "text", "found"), READ)
+def test_calls_are_read_from_text_that_comes_at_once_or_by_characters(
+    name: str, text: str, found: Found
+) -> None:
+    assert read(name, text, []) == found
+    assert read(name, text, list(range(len(text)))) == found
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            *("<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>", "```"),
+            *("```json\n", '{"name": "clock", "arguments": {', "}", "{", '"', "\\", "}}", "[", "]"),
+            *(", ", "\n", " ", "weather", "clock()", "(", "word", '"name": "weather"', ";"),
+            *('"parameters": {"city": "Ulm"}', ":", "<tool", "ü", ">>>", "<function=", "</"),
+            *("<parameter=city>", "</parameter>", "<arg_key>", "</arg_key>", "<arg_value>", ">"),
+            *("</arg_value>", "<m:calls>", "<invoke name=", "<|calls|>", "<|call|>", "<|q|>"),
+            *("functions.clock", "<|call>call:", "{days:2}", "<call|>", "days", "<:", "</:days>"),
+        ]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(st.sampled_from(sorted(FORMATS)), PIECES, st.lists(st.integers(0, 200), max_size=20))
+def test_calls_are_the_same_however_the_text_is_cut(name: str, text: str, cuts: list[int]) -> None:
+    assert read(name, text, cuts) == read(name, text, [])
+
+
+@given(st.sampled_from(sorted(FORMATS)), PIECES)
+def test_an_answer_without_calls_is_its_text(name: str, text: str) -> None:
+    found, calls = read(name, text, list(range(0, len(text), 3)))
+    if not calls:
+        assert found == text
+
+
+@given(
+    st.sampled_from(sorted(FORMATS)),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 12), PIECES), min_size=1, max_size=2),
+    st.lists(st.integers(0, 300), max_size=20),
+)
+def test_damaged_calls_are_the_same_however_the_text_is_cut(
+    name: str, damages: list[tuple[int, int, str]], cuts: list[int]
+) -> None:
+    text = "So: " + both_calls(name)
+    for place, length, piece in damages:
+        at = place % len(text)
+        text = text[:at] + piece + text[at + length :]
+    whole = read(name, text, [])
+    assert read(name, text, cuts) == whole
+    assert read(name, text, list(range(len(text)))) == whole
+    assert whole[1] or whole[0] == text
+
+
+def test_arguments_come_while_they_are_written() -> None:
+    reader = ToolCallParser(FORMATS["hermes"], TOOLS, lambda: "id")
+    assert list(reader.push('<tool_call>{"name": "weather", "arguments"')) == []
+    assert list(reader.push(': {"ci')) == [CallStarted(0, "id", "weather"), CallDelta(0, '{"ci')]
+    assert list(reader.push('ty": "')) == [CallDelta(0, 'ty": "')]
+
+
+JSON_FORMATS = sorted(name for name, shape in FORMATS.items() if shape.style is ArgumentStyle.JSON)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(['\\"\n', "é 🦆"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    st.sampled_from(JSON_FORMATS),
+    st.dictionaries(st.text(), JSON_VALUES, max_size=3),
+    st.sampled_from([None, 1, 2, "\t"]),
+    st.booleans(),
+    st.lists(st.integers(0, 300), max_size=20),
+)
+def test_arguments_are_json_on_one_line_however_they_were_written(
+    name: str, values: dict[str, object], indent: int | str | None, is_ascii: bool, cuts: list[int]
+) -> None:
+    written = json.dumps(values, indent=indent, ensure_ascii=is_ascii).replace("]", " ]")
+    spaced = call(name, _ULM[1]).replace(_ULM[1], written)
+    wanted = json.dumps(json.loads(written), ensure_ascii=False)
+    assert read(name, spaced, cuts) == ("", [("weather", wanted)])
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ('"def f():\n\treturn 1"', "def f():\n\treturn 1"),
+        (r'"C:\Users, \d+ and \'"', r"C:\Users, \d+ and '"),
+        (r'"\ud83e\udd86 \ud83e"', "🦆 \ud83e"),
+        ("[1,\n 2,\n]", [1, 2]),
+        ('{"a": 1 ,\n}', {"a": 1}),
+    ],
+)
+def test_arguments_that_are_almost_json_become_json(written: str, value: object) -> None:
+    text = f'```json\n{{"name": "weather", "arguments": {{\n  "city":{written}\n}}}}\n```'
+    for cuts in ([], list(range(len(text)))):
+        found, [(_, arguments)] = read("hermes", text, cuts)
+        assert (found, json.loads(arguments)) == ("", {"city": value})
+        assert arguments.encode()
+        assert not re.search(r"\s\s|[\n\t]", arguments)
+
+
+def test_line_breaks_between_bare_keys_are_dropped() -> None:
+    text = call("bare_keys", '{"city": "Ulm", "days": 2}')
+    spaced = text.replace("{", "{\n ").replace(",", " ,\n ").replace("}", "\n}")
+    assert spaced != text
+    for cuts in ([], list(range(len(spaced)))):
+        assert read("bare_keys", spaced, cuts) == (
+            "",
+            [("weather", '{"city": "Ulm", "days": 2}')],
+        )
+
+
+def test_an_object_that_is_no_call_comes_while_it_is_written() -> None:
+    for text in ('{"name": "Bob", "age', '{"city": "Ulm"'):
+        reader = ToolCallParser(FORMATS["json"], TOOLS)
+        assert collected(reader.push(text)) == (text, [])
+
+
+def test_ids_of_calls_suit_mistral() -> None:
+    ids = {new_call_id() for _ in range(20)}
+    assert len(ids) == 20
+    assert all(len(one) == 9 and one.isalnum() for one in ids)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["weather(1)", "weather(**a)", "weather(city=open('x'))", "rm()", "1", "weather(city={1})"],
+)
+def test_python_that_is_more_than_a_call_is_none(text: str) -> None:
+    assert python_calls(text, NAMES) == []
+
+
+AUTO = ToolChoice()
+
+
+def grammar(name: str, choice: ToolChoice = AUTO, marks: dict[str, int] | None = None) -> str:
+    rules = (FORMATS[name], (WEATHER, CLOCK), choice, "", Thoughts.NONE, marks or {})
+    return answer_grammar(AnswerRules(*rules))
+
+
+def marks_of(name: str) -> dict[str, int]:
+    texts = FORMATS[name].texts
+    return {
+        mark: number for mark, number in MARK_IDS.items() if any(mark in text for text in texts)
+    }
+
+
+REQUIRED = ToolChoice(ToolMode.REQUIRED)
+# Calls in forms that no template writes.
+UNWRITTEN = {
+    "json": '{"name": "%s", "arguments": %s}',
+    "gemma": '{"name": "%s", "parameters": %s}',
+    "granite_3": '<|tool_call|>[{"name": "%s", "arguments": %s}]',
+    "harmony": "<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s<|call|>",
+    "functionary": "%s\n%s",
+}
+ONE_CALL = ("harmony", "llama_3")
+
+
+def call(name: str, arguments: str, function: str = "weather") -> str:
+    """An answer that is one call."""
+    if name in UNWRITTEN:
+        return UNWRITTEN[name] % (function, arguments)
+    return written(name, "", [(function, arguments)], (WEATHER, CLOCK)).strip()
+
+
+def both_calls(name: str) -> str:
+    """An answer of two calls."""
+    first, second = call(name, '{"city": "Ulm"}'), call(name, "{}", "clock")
+    if name == "llama_3":
+        return f"{first}; {second}"
+    if name == "harmony":
+        return f"{first}<|start|>assistant{second}"
+    if name == "functionary":
+        return f"{first}>>>{second}"
+    if name == "granite_3":
+        return first.removesuffix("]") + ", " + second.removeprefix("<|tool_call|>[")
+    if name in UNWRITTEN:
+        return f"{first}\n{second}"
+    return written(name, "", [_ULM, _CLOCK], (WEATHER, CLOCK)).strip()
+
+
+def free_text(name: str, text: str) -> str:
+    return f"all\n{text}" if name == "functionary" else text
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_a_grammar_enforces_calls_that_the_parser_reads(name: str, marked: bool) -> None:
+    marks = marks_of(name) if marked else {}
+    right, wrong = call(name, '{"city": "Ulm", "days": 2}'), call(name, '{"city": "Paris"}')
+    forced, free = grammar(name, REQUIRED, marks), grammar(name, marks=marks)
+    assert matches(forced, right, marks)
+    assert matches(free, right, marks)
+    assert read(name, right, []) == ("", [("weather", '{"city": "Ulm", "days": 2}')])
+    bad = ("{}", '{"city": "Ulm", "country": 1}', '{"city": "Ulm", "days": "two"}')
+    for text in (wrong, *(call(name, arguments) for arguments in bad)):
+        assert not matches(forced, text, marks)
+        assert not matches(free, text, marks)
+    assert not matches(forced, "It rains.", marks)
+    for text in ("It rains.", "", '{"name": "Bob"}', "a [x] <y>"):
+        assert matches(free, free_text(name, text), marks)
+    if triggers(FORMATS[name]):
+        before = ">>>" if name == "functionary" else ""
+        assert matches(free, free_text(name, f"Well: {before}{right}"), marks)
+        assert not matches(free, free_text(name, f"Well: {before}{wrong}"), marks)
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_several_calls_come_only_where_they_may(name: str, marked: bool) -> None:
+    marks = marks_of(name) if marked else {}
+    first, both = call(name, '{"city": "Ulm"}'), both_calls(name)
+    assert read(name, both, []) == ("", [_ULM, _CLOCK])
+    for mode in (ToolMode.AUTO, ToolMode.REQUIRED):
+        several = grammar(name, ToolChoice(mode), marks)
+        assert matches(several, both, marks) == (name not in ONE_CALL)
+        alone = grammar(name, ToolChoice(mode, is_parallel=False), marks)
+        assert matches(alone, first, marks)
+        assert not matches(alone, both, marks)
+
+
+def test_a_named_function_is_the_only_one() -> None:
+    named = grammar("json", ToolChoice(ToolMode.REQUIRED, "clock"))
+    assert matches(named, '{"name": "clock", "arguments": {}}')
+    assert not matches(named, call("json", '{"city": "Ulm"}'))
+
+
+RICH = {
+    "type": "object",
+    "$defs": {"unit": {"enum": ["C", "F"]}, "size": {"type": "integer", "minimum": 0}},
+    "properties": {
+        "unit": {"$ref": "#/$defs/unit"},
+        "size": {"$ref": "#/$defs/size"},
+        "note": {"type": ["string", "null"]},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "boolean"}]},
+        "anything": {"description": "of any type"},
+        "odd": {"type": "integer", "not": {"const": 3}},
+        "list": {"type": "array", "items": {"type": "object", "properties": {"a": {}}}},
+    },
+    "required": ["size"],
+}
+RICH_TOOL = json.dumps({"name": "weather", "description": "", "parameters": RICH})
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - UNWRITTEN.keys()))
+def test_schemas_of_all_kinds_are_enforced_in_every_form(name: str) -> None:
+    rules = (FORMATS[name], (RICH_TOOL,), REQUIRED, "", Thoughts.NONE, {})
+    made = answer_grammar(AnswerRules(*rules))
+    values = {"unit": "C", "size": 3, "note": "n", "either": True, "anything": "x", "odd": 5}
+    some = ({"size": 3}, {"unit": "F", "size": 0, "list": [{"a": 1}]}, values)
+    for wanted in some:
+        text = call(name, json.dumps(wanted))
+        assert matches(made, text), text
+        parser = ToolCallParser(FORMATS[name], [json.loads(RICH_TOOL)])
+        _, found = collected([*parser.push(text), *parser.finish()])
+        assert [json.loads(arguments) for _, arguments in found] == [wanted]
+    for bad in ({"size": -1}, {"size": "x"}, {"unit": "K", "size": 1}, {"unit": "C"}):
+        assert not matches(made, call(name, json.dumps(bad))), bad
+    assert not matches(made, call(name, '{"size": 1, "either": "no"}'))
+
+
+STRINGS = {
+    "type": "object",
+    "properties": {
+        "code": {"type": "string", "pattern": "^[A-Z]{2}-\\d{3}$", "maxLength": 6},
+        "part": {"type": "string", "pattern": "a.c|^x/"},
+        "short": {"type": "string", "minLength": 2, "maxLength": 4},
+        "odd": {"type": "string", "pattern": "(?!a)b"},
+        "kind": {"enum": ["new", 7, None]},
+        "one": {"const": "yes"},
+    },
+}
+STRING_TOOL = json.dumps({"name": "weather", "description": "", "parameters": STRINGS})
+VALID_STRINGS = (
+    {"code": "AB-123", "part": "-abc-", "short": "äöü", "odd": "c", "kind": "new", "one": "yes"},
+    {"code": "ZZ-000", "part": "x/2", "kind": 7},
+    {"part": "aac", "short": "ab"},
+    {"kind": None},
+)
+INVALID_STRINGS = (
+    *({"code": "AB-1234"}, {"code": "xAB-123"}, {"code": "AB-12"}, {"code": ""}),
+    *({"part": "ab"}, {"part": "-x/"}, {"short": "a"}, {"short": "abcde"}),
+    *({"kind": "old"}, {"kind": 8}, {"one": "no"}),
+)
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - UNWRITTEN.keys()))
+def test_strings_match_their_schemas_in_every_form(name: str, marked: bool) -> None:
+    marks = marks_of(name) if marked else {}
+    rules = (FORMATS[name], (STRING_TOOL,), REQUIRED, "", Thoughts.NONE, marks)
+    made = answer_grammar(AnswerRules(*rules))
+    for wanted in VALID_STRINGS:
+        text = call(name, json.dumps(wanted, ensure_ascii=False))
+        assert matches(made, text, marks), text
+        parser = ToolCallParser(FORMATS[name], [json.loads(STRING_TOOL)])
+        _, found = collected([*parser.push(text), *parser.finish()])
+        assert [json.loads(arguments) for _, arguments in found] == [wanted]
+    for bad in INVALID_STRINGS:
+        assert not matches(made, call(name, json.dumps(bad)), marks), bad
+
+
+PATTERNS = {
+    "^a|b$": (("ax", "xb"), ("xa", "bx")),
+    "^(?:a|b/c)+$": (("ab/ca",), ("ab",)),
+    "\\p{Lu}\\d": (("xÄ1",), ("xä1",)),
+    "[^\\s@]+@[^\\s@]+": (("a@b",), ("a @",)),
+    "^\\$?\\d{1,3}$": (("$12", "1"), ("1234",)),
+    "^[\\w./-]*$": (("a/b-c.d", ""), ("a b",)),
+    "^line\nend$": (("line\nend",), ("line",)),
+}
+# They mean something else in the grammar's dialect, or nothing.
+FOREIGN = ("(?=a)", "(?i)a", "a{,3}", "[[a]]", "a\\b", "(^a|b)", "\\1", "[]", "a{9999}", "(?>a)")
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns_of_schemas_are_searched_in_raw_strings(pattern: str) -> None:
+    good, bad = PATTERNS[pattern]
+    made = f"start: VALUE\nVALUE: {string_expression({'pattern': pattern}, '</p>')}\n"
+    assert [text for text in good if not matches(made, text)] == []
+    assert [text for text in (*bad, f"{good[0]}</p>") if matches(made, text)] == []
+
+
+@pytest.mark.parametrize("pattern", FOREIGN)
+def test_patterns_of_another_dialect_are_left_unchecked(pattern: str) -> None:
+    assert string_expression({"pattern": pattern}) == ""
+
+
+def test_a_schema_is_what_answers_match_that_call_nothing() -> None:
+    for name in FORMATS:
+        rules = (FORMATS[name], (WEATHER,), ToolChoice(), '{"type": "integer"}')
+        either = answer_grammar(AnswerRules(*rules, Thoughts.NONE, {}))
+        assert matches(either, "5")
+        assert matches(either, call(name, '{"city": "Ulm"}'))
+        assert not matches(either, "five")
+
+
+def test_odd_names_of_functions_are_written_as_json() -> None:
+    name = 'a "b" \\ü/\n'
+    tool = json.dumps({"name": name, "parameters": {}})
+    rules = AnswerRules(FORMATS["json"], (tool,), ToolChoice(), "", Thoughts.NONE, {})
+    call = json.dumps({"name": name, "arguments": {}}, ensure_ascii=False)
+    assert matches(answer_grammar(rules), call)
+    assert collected(ToolCallParser(FORMATS["json"], [json.loads(tool)]).push(call)) == (
+        "",
+        [(name, "{}")],
+    )
+
+
+def answered(texts: list[tuple[int, bytes]], shown: str, name: str) -> list[object]:
+    """The parts of an answer that comes in one step."""
+    shape = FORMATS[name]
+    marks = {number: mark for mark, number in MARK_IDS.items()}
+    reader = AnswerReader(
+        THINK_TAGS, frozenset({END_ID}), (), False, ToolCallParser(shape, TOOLS), marks
+    )
+    first = step(0, tuple(text for _, text in texts), len(shown))
+    first = first._replace(token_ids=tuple(token_id for token_id, _ in texts))
+    return [*reader.step(first), *reader.finish(done(shown))]
+
+
+def test_tokens_without_text_mark_calls() -> None:
+    mark, args = MARK_IDS["[TOOL_CALLS]"], MARK_IDS["[ARGS]"]
+    texts = [(mark, b""), (1, b"clock"), (args, b""), (2, b"{}"), (END_ID, b"")]
+    *parts, end = answered(texts, "clock{}", "mistral_args")
+    assert collected(parts) == ("", [_CLOCK])
+    assert isinstance(end, AnswerEnd)
+    assert end.finish is Finish.TOOL_CALLS
+
+
+def test_an_answer_that_is_cut_within_a_call_has_reached_its_length() -> None:
+    reader = AnswerReader(
+        THINK_TAGS, frozenset(), (), False, ToolCallParser(FORMATS["json"], TOOLS)
+    )
+    text = '{"name": "weather", "arguments": {"ci'
+    parts = [*reader.step(step(0, (text.encode(),), len(text)))]
+    *_, end = reader.finish(done(text, StopReason.MAX_TOKENS))
+    assert collected(parts) == ("", [("weather", '{"ci')])
+    assert isinstance(end, AnswerEnd)
+    assert end.finish is Finish.LENGTH
+
+
+def test_calls_within_thoughts_are_none() -> None:
+    text = '<think><tool_call>{"name": "clock", "arguments": {}}</tool_call></think>No.'
+    *parts, end = answered([(1, text.encode())], text, "hermes")
+    assert [part.text for part in parts if not part.is_thought] == ["No."]
+    assert isinstance(end, AnswerEnd)
+    assert end.finish is Finish.STOP
+
+
+HARMONY = ReasoningFormat(
+    "<|channel|>analysis<|message|>",
+    "<|end|>",
+    "<|start|>assistant",
+    ("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
+    tokens=tuple(
+        (MARK_IDS[name], name) for name in ("<|channel|>", "<|message|>", "<|start|>", "<|end|>")
+    ),
+)
+HARMONY_MARKS = {
+    name: MARK_IDS[name]
+    for name in ("<|channel|>", "<|message|>", "<|start|>", "<|call|>", "<|constrain|>")
+}
+HARMONY_CALL = (
+    '<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{"city": "Ulm"}<|call|>'
+)
+HARMONY_ANSWERS = {
+    HARMONY_CALL: ("", ""),
+    f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant{HARMONY_CALL}": ("Hm.", ""),
+    "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+    "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant" + HARMONY_CALL: (
+        "Hm.",
+        "I look.",
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", HARMONY_ANSWERS)
+def test_a_call_may_be_one_of_several_messages_of_an_answer(answer: str) -> None:
+    thought, text = HARMONY_ANSWERS[answer]
+    names = {number: name for name, number in MARK_IDS.items()}
+    marks = {number: name for name, number in HARMONY_MARKS.items()}
+    ids = token_ids_of(answer, MARK_IDS)
+    pieces = [b"" if token_id in names else bytes([token_id]) for token_id in ids]
+    shown = b"".join(pieces).decode()
+    parser = ToolCallParser(FORMATS["harmony"], TOOLS)
+    reader = AnswerReader(HARMONY, frozenset({END_ID}), (), False, parser, marks)
+    first = step(0, tuple(pieces), len(shown))._replace(token_ids=tuple(ids))
+    *parts, end = [*reader.step(first), *reader.finish(done(shown))]
+    thoughts = [part for part in parts if isinstance(part, TextDelta) and part.is_thought]
+    assert "".join(part.text for part in thoughts) == thought
+    assert collected(part for part in parts if part not in thoughts) == (text, [_ULM])
+    assert isinstance(end, AnswerEnd)
+    assert end.finish is Finish.TOOL_CALLS
+    for mode in (ToolMode.AUTO, ToolMode.REQUIRED):
+        rules = AnswerRules(
+            FORMATS["harmony"],
+            (WEATHER, CLOCK),
+            ToolChoice(mode),
+            "",
+            Thoughts.POSSIBLE,
+            HARMONY_MARKS,
+            HARMONY,
+        )
+        made = answer_grammar(rules)
+        is_wanted = mode is ToolMode.AUTO or not text
+        assert matches(made, answer, MARK_IDS) == is_wanted
+        assert not matches(made, answer.replace("Ulm", "Paris"), MARK_IDS)
+        final = "<|channel|>final<|message|>It rains."
+        assert matches(made, final, MARK_IDS) == (mode is ToolMode.AUTO)
+
+
+def test_a_system_message_describes_functions_where_the_template_cant() -> None:
+    call = ToolCall("a", "clock", "{}")
+    turns = (
+        ChatMessage(Role.SYSTEM, "Be brief."),
+        ChatMessage(Role.USER, "Time?"),
+        ChatMessage(Role.ASSISTANT, "", tool_calls=(call,)),
+        ChatMessage(Role.TOOL, "noon", tool_name="clock", call_id="a"),
+    )
+    described = with_described_tools(turns, (CLOCK,), FORMATS["gemma"], is_parallel=False)
+    assert described[0].content.startswith("Be brief.\n\n")
+    assert CLOCK in described[0].content
+    assert '"parameters": {' in described[0].content
+    assert [turn.role for turn in described] == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.USER]
+    alone = with_described_tools(turns[1:], (CLOCK,), FORMATS["json"], is_parallel=True)
+    assert alone[0].role is Role.SYSTEM
+
+
+def test_a_session_reads_its_own_call_as_it_was_as_written() -> None:
+    pool = SessionPool(2)
+    question = ChatMessage(Role.USER, "Time?")
+    asked = ToolCall("a", "weather", '{"city": "Ulm"}')
+    sent = ChatMessage(Role.ASSISTANT, "", tool_calls=(asked,))
+    as_written = ChatMessage(Role.ASSISTANT, call("hermes", asked.arguments), (1, 2, 3))
+    with pool.lease((question,), ()) as lease:
+        lease.conclude((question, sent), as_written)
+    spaced = sent._replace(tool_calls=(asked._replace(arguments='{"city":"Ulm"}'),))
+    result = ChatMessage(Role.TOOL, "wet", tool_name="weather", call_id="a")
+    with pool.lease((question, spaced, result), ()) as lease:
+        assert lease.messages == (question, as_written, result)
+        assert lease.turns == (question, sent, result)
+        lease.conclude((*lease.turns, ChatMessage(Role.ASSISTANT, "It rains.")))
+    other = sent._replace(tool_calls=(asked._replace(name="clock"),))
+    with pool.lease((question, other, result), ()) as lease:
+        assert lease.messages == (question, other, result)
+
+
+def test_a_grammar_may_name_tokens_of_the_target_by_number() -> None:
+    process = GrammarProcess()
+    process.check('start: "a" <[151657]> "b"')
+    with pytest.raises(GrammarError):
+        process.check('start: "a" <no_such_token> "b"')
+
+
+def test_allowed_tools_restrict_which_functions_may_be_called() -> None:
+    tools = tuple(json.dumps({"name": name}) for name in ("one", "two", "three"))
+    nested = {"type": "function", "function": {"name": "two"}}
+    for choice in (
+        {"type": "allowed_tools", "mode": "required", "tools": [{"name": "two"}]},
+        {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [nested]}},
+    ):
+        allowed, found = read_tool_choice(Fields({"tool_choice": choice}), tools)
+        assert (allowed, found.mode) == (tools[1:2], ToolMode.REQUIRED)

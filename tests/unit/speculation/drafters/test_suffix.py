@@ -1,0 +1,181 @@
+"""The suffix tree as a source: alone and beside the heads."""
+
+from array import array
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medusa_core.loading.target import Target
+from medusa_core.messages import TARGET, GenerateSettings, TokenSource
+from medusa_core.models.datastore.suffix_array import DEPTH
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.drafter import Drafter
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import Paths
+from medusa_core.speculation.drafters.sources.suffix_source import SuffixSource
+from tests.support.engine.fixtures import LoadTarget
+from tests.support.engine.laws import decode, plainly, user_says
+
+TOKENS = st.lists(st.integers(0, 5), min_size=1, max_size=60)
+HIDDEN = torch.zeros(1)
+BOTH = "medusa+suffix"
+
+
+def suffix_of(target: Target, num_rows: int) -> Drafter:
+    return drafter_registry().get("suffix").build(target, RowBudget(num_rows))
+
+
+def begun(*token_ids: int) -> SuffixSource:
+    """The source of a text alone, asked what follows it."""
+    source = SuffixSource(None)
+    source.begin(token_ids)
+    source.start(token_ids[-1], 8)
+    return source
+
+
+def behind(source: SuffixSource, *paths: tuple[int, ...]) -> list[dict[int, float]]:
+    """What it says of the paths of one level."""
+    flat = array("i", [token_id for path in paths for token_id in path])
+    found = source.candidates(Paths(len(paths), len(paths[0]), flat))
+    if found is None:
+        return [{} for _ in paths]
+    assert found.counts is not None
+    parts, at = [], 0
+    for count in found.counts:
+        own = slice(at, at + count)
+        parts.append(dict(zip(found.token_ids[own], found.chances[own], strict=True)))
+        at += count
+    return parts
+
+
+@given(TOKENS, st.integers(0, 60))
+def test_a_cut_text_is_as_if_it_had_never_been_longer(ids: list[int], length: int) -> None:
+    cut, short = SuffixSource(None), SuffixSource(None)
+    cut.begin(ids[:7])
+    cut.observe(Observation(ids[7:], HIDDEN[None]))
+    cut.truncate(length)
+    short.begin(ids[:length])
+    found = []
+    for source in (cut, short):
+        source.start(0, 8)
+        found.append(behind(source, ())[0].keys())
+    assert found[0] == found[1]
+
+
+def test_a_path_goes_on_as_its_places_do() -> None:
+    source = begun(1, 2, 3, 4, 5, 9, 1, 2, 3, 7, 5, 8, 1, 2, 3)
+    assert behind(source, ())[0].keys() == {4, 7}
+    four, seven = behind(source, (4,), (7,))
+    assert (four.keys(), seven.keys()) == ({5}, {5})
+    assert behind(source, (4, 5), (7, 5), (7, 6))[0].keys() == {9}
+    assert four[5] > behind(begun(1, 2, 3, 4, 5, 9, 2, 3), ())[0][4], "of a longer context"
+
+
+def test_a_path_goes_on_whoever_drafted_it_and_a_strange_one_doesnt() -> None:
+    source = begun(1, 2, 3, 4, 5, 6, 7, 2, 3)
+    assert behind(source, ())[0].keys() == {4}
+    found = behind(source, (9,), (4,), (8,))
+    assert [one.keys() for one in found] == [set(), {5}, set()]
+    assert behind(source, (9, 9)) == [{}]
+
+
+def test_no_context_is_longer_than_its_depth() -> None:
+    source = begun(*range(100), *range(50))
+    path: tuple[int, ...] = ()
+    for token_id in range(50, 50 + DEPTH):
+        (found,) = behind(source, path)
+        assert found.keys() == {token_id}
+        path = (*path, token_id)
+    assert behind(source, path) == [{}]
+
+
+# Drafters -----------------------------------------------------------------------------------------
+
+
+def test_repeated_text_is_drafted_and_decided_in_few_steps(load: LoadTarget) -> None:
+    target = load("grouped", "float64")
+    settings = GenerateSettings(drafter="suffix", max_new_tokens=60, repetition_penalty=0.3)
+    plain = decode(target, plainly(settings), user_says("again"))
+    drafted = decode(target, settings, user_says("again"))
+    assert drafted.token_ids == plain.token_ids
+    assert drafted.done.num_steps < plain.done.num_steps
+    accepted = {s.drafter for step in drafted.steps for s in step.sources} - {"target"}
+    assert accepted == {"suffix"}
+
+
+def test_trust_is_learned_of_what_followed(tiny: Target) -> None:
+    text = [1, 2, 1, 2, 1]
+
+    def promised(*decided: int) -> float:
+        """By a drafter that saw these tokens decided, then a text like the first one."""
+        drafter = suffix_of(tiny, 2)
+        drafter.begin(text)
+        for token_id in decided:
+            drafter.observe(Observation([token_id], HIDDEN[None]))
+        drafter.observe(Observation([5, 3, 1, 2, 1], HIDDEN[None]))
+        return drafter.propose(1, 2).promised
+
+    assert promised(7) < promised(2)
+    again = suffix_of(tiny, 2)
+    again.begin(text)
+    before = again.propose(1, 2).promised
+    again.observe(Observation([7], HIDDEN[None]))
+    again.begin(text)
+    assert again.propose(1, 2).promised == before  # another answer: nothing is known of it
+
+
+def test_without_a_match_nothing_is_drafted(tiny: Target) -> None:
+    drafter = suffix_of(tiny, 8)
+    drafter.begin([1, 2, 3])
+    drafter.observe(Observation([4], HIDDEN[None]))
+    assert drafter.propose(4, 8).tree.token_ids == (4,)
+    drafter.observe(Observation([1], HIDDEN[None]))
+    assert drafter.propose(1, 8).tree.token_ids == (1, 2, 3, 4, 1)
+    assert drafter.propose(1, 3).tree.token_ids == (1, 2, 3)
+    assert drafter.propose(1, 1).tree.token_ids == (1,)
+
+
+@pytest.fixture
+def composite(tiny: Target) -> Drafter:
+    return drafter_registry().get("composite").build(replace(tiny, phrases=None), RowBudget(10))
+
+
+def test_the_merge_keeps_the_budget_and_credits_both(composite: Drafter, tiny: Target) -> None:
+    assert tiny.heads is not None
+    hidden = torch.randn(tiny.config.hidden_size, dtype=torch.float64)
+    first = tiny.heads.ranked(hidden, 0, [1]).token_ids[0][0]
+    # The suffixes will say what the first head says, and then something of their own.
+    composite.begin([7, 8, 9, first, 300, 7, 8])
+    composite.observe(Observation([9], hidden[None]))
+    proposal = composite.propose(9, 10)
+    assert proposal.tree.shape.num_nodes == 10
+    assert proposal.sources[0] == TARGET
+    place = proposal.tree.token_ids.index(first)
+    assert proposal.sources[place] == TokenSource(BOTH, 1)
+    drafters = {source.drafter for source in proposal.sources[1:]}
+    assert drafters == {BOTH, "medusa", "suffix"}
+    depths = proposal.tree.shape.depths
+    assert all(s.head == d for s, d in zip(proposal.sources[1:], depths[1:], strict=True))
+    # A trace tells how likely each was: as the heads say, or the suffixes where they are surer.
+    chances = tiny.heads.logits(hidden, 9, tiny.heads.num_heads).float().softmax(dim=-1)
+    reported = proposal.odds().of_drafts(9)
+    nodes = zip(reported, proposal.sources[1:], proposal.tree.token_ids[1:], strict=True)
+    for chance, source, token_id in nodes:
+        by_heads = float(chances[source.head - 1, token_id]) if source.head <= len(chances) else 0.0
+        assert chance is not None
+        if source.drafter == "medusa":
+            assert chance == pytest.approx(by_heads, rel=1e-4)
+        else:
+            assert chance >= by_heads * 0.9999
+
+
+def test_before_a_state_is_known_the_suffixes_draft_alone(composite: Drafter) -> None:
+    composite.begin([5, 6, 5])
+    proposal = composite.propose(5, 10)
+    assert proposal.tree.token_ids[:3] == (5, 6, 5)
+    assert {source.drafter for source in proposal.sources[1:]} == {"suffix"}
+    assert proposal.guesses == ()

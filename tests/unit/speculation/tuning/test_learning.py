@@ -1,0 +1,283 @@
+"""Accuracies learned from answers, and drafts that rest where they don't pay."""
+
+from dataclasses import replace
+
+import pytest
+
+from medusa_core.engine.direct import generate
+from medusa_core.engine.session import Session
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.governor import (
+    WORTHWHILE,
+    Governor,
+)
+from medusa_core.speculation.tuning.learning import (
+    AccuracyCounts,
+    StepYield,
+    Yields,
+    bucket_of,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
+from tests.support.engine.laws import user_says
+
+PRIOR = ((0.5, 0.2, 0.1, 0.0), (0.4, 0.1, 0.1, 0.0))
+
+
+def test_before_anything_is_seen_the_table_holds() -> None:
+    for shares, expected in zip(AccuracyCounts(PRIOR).accuracies, PRIOR, strict=True):
+        assert shares == pytest.approx(expected)
+
+
+def test_a_depth_counts_where_the_tokens_before_it_were_guessed() -> None:
+    learned = AccuracyCounts(PRIOR)
+    for _ in range(600):
+        learned.learn([[1, 2], [5, 6]], [2, 6])  # both second ranks right
+        learned.learn([[1, 2], [5, 6]], [9, 5])  # off the tree: what comes after says nothing
+    (first, second, *_), (deep_first, deep_second, *_) = learned.accuracies
+    assert second == pytest.approx(0.5, abs=0.05)
+    assert first < 0.05
+    assert deep_second > 0.9
+    assert deep_first < 0.05
+
+
+def test_what_is_not_known_yet_teaches_nothing() -> None:
+    learned = AccuracyCounts(PRIOR)
+    before = learned.accuracies
+    learned.learn([[1], [2]], [])
+    assert learned.accuracies == before
+
+
+def test_old_observations_fade() -> None:
+    learned = AccuracyCounts(PRIOR)
+    for token_id, count in ((1, 9000), (2, 9000)):
+        for _ in range(count):
+            learned.learn([[1, 2]], [token_id])
+    assert learned.accuracies[0][1] > 0.7  # without fading it would be a half
+
+
+def test_chance_is_kept_apart_by_temperature() -> None:
+    buckets = [bucket_of(GenerateSettings(temperature=t), True) for t in (0.1, 0.5, 0.7, 1.0, 1.4)]
+    assert buckets == [0.5, 0.5, 0.5, 1.0, 1.5]
+    assert bucket_of(GenerateSettings(temperature=0.7), False) == 0.0
+
+
+def test_drafts_that_pay_go_on() -> None:
+    governor = Governor(1.0, pace=1.0)
+    for _ in range(500):
+        assert governor.drafts
+        governor.add(2, 1.5)
+    assert governor.speed_up == pytest.approx(4 / 3)
+    assert governor.num_rested == 0
+
+
+def test_a_pause_of_the_machine_says_nothing_of_drafts() -> None:
+    governor = Governor(1.0, pace=1.0)
+    for step in range(500):
+        assert governor.drafts
+        governor.add(2, 90.0 if step % 20 == 7 else 1.5)
+    assert governor.speed_up == pytest.approx(4 / 3)
+
+
+def test_drafts_that_do_not_pay_rest_and_are_tried_again_ever_more_rarely() -> None:
+    governor = Governor(1.0, pace=1.0)
+    drafted = []
+    for _ in range(2000):
+        drafted.append(governor.drafts)
+        governor.add(2, 2.0) if governor.drafts else governor.add(1, 1.0)
+    assert governor.speed_up == pytest.approx(1.0)
+    assert governor.speed_up < WORTHWHILE
+    assert all(drafted[:96])
+    rested = 96 + 16 + 32  # a comparison first, then the rest
+    assert not any(drafted[96:rested])
+    assert all(drafted[rested : rested + 48])  # tried again
+    assert not any(drafted[rested + 48 : rested + 48 + 16 + 64])  # and left for twice as long
+    assert governor.num_rested == drafted.count(False)
+    assert drafted.count(True) < 400
+
+
+def test_a_clear_loss_is_seen_soon_and_does_not_stop_the_next_answer_for_long() -> None:
+    governor = Governor(1.0, pace=1.0)
+    drafted: dict[int, list[bool]] = {1: [], 3: []}
+    for num_tokens, num_steps in ((1, 40), (3, 80)):
+        for _ in range(num_steps):
+            drafted[num_tokens].append(governor.drafts)
+            governor.add(*((num_tokens, 1.5) if governor.drafts else (1, 1.0)))
+    assert drafted[1].count(True) == 6
+    assert drafted[3].count(False) == 6 + 16 + 32 - 40
+    assert all(drafted[3][14:])
+
+
+def test_who_loses_clearly_is_soon_tried_hardly_ever() -> None:
+    governor = Governor(1.0, pace=1.0)
+    for _ in range(2000):
+        governor.add(*((1, 1.5) if governor.drafts else (1, 1.0)))
+    assert governor.num_rested > 1950
+
+
+def test_who_finds_nothing_goes_on_where_looking_takes_no_time() -> None:
+    for step_s, goes_on in ((1.01, True), (1.05, False)):
+        governor = Governor(1.0, pace=1.0)
+        for _ in range(50):
+            governor.add(1, step_s if governor.drafts else 1.0)
+        assert governor.drafts is goes_on
+
+
+def test_a_loss_is_clear_where_luck_does_not_explain_it() -> None:
+    for tokens, num_drafted in (((2,), 6), ((1, 5, 1, 1), 48)):  # two a step, and three would pay
+        governor = Governor(1.0, pace=1.0)
+        drafted = 0
+        for step in range(54):
+            drafted += governor.drafts
+            governor.add(*((tokens[step % len(tokens)], 2.6) if governor.drafts else (1, 1.0)))
+        assert drafted == num_drafted
+
+
+def test_who_lost_the_last_time_is_tried_after_a_rest() -> None:
+    governor = Governor(1.0, pace=0.7)
+    drafted = []
+    for _ in range(200):
+        drafted.append(governor.drafts)
+        governor.add(*((3, 1.5) if governor.drafts else (1, 1.0)))
+    assert drafted == [False] * 32 + [True] * 168
+    assert Governor(1.0, pace=1.1).drafts
+
+
+def test_long_steps_count_though_most_steps_are_short() -> None:
+    # Asked, mostly nothing is found; what is found takes twice what it brings.
+    kinds = ((1, 1.1), (1, 1.1), (2, 4.0))
+    governor = Governor(1.0, pace=1.0)
+    drafted = 0
+    for step in range(60):
+        drafted += governor.drafts
+        governor.add(*(kinds[step % 3] if governor.drafts else (1, 1.0)))
+    assert drafted == 12
+
+
+def test_before_drafts_are_tried_for_the_first_time_plain_steps_are_measured() -> None:
+    # What was measured beforehand says 2; so slow a plain step would hide that drafts lose.
+    governor = Governor(2.0)
+    drafted = []
+    for _ in range(60):
+        drafted.append(governor.drafts)
+        governor.add(*((1, 1.5) if governor.drafts else (1, 1.0)))
+    assert governor.plain_step_s == 1.0
+    assert drafted[:5] == [False] * 5
+    assert drafted[5:11] == [True] * 6
+    assert not any(drafted[11 : 11 + 16 + 32])
+
+
+def test_a_longer_cache_makes_plain_steps_slower_by_as_much_as_was_measured() -> None:
+    governor = Governor(1.0)
+    for _ in range(5):
+        governor.add(1, 1.2)
+    governor.expected_s = 3.0
+    assert governor.plain_step_s == pytest.approx(3.6)
+
+
+def test_while_the_machine_is_busy_plain_steps_are_slow_too() -> None:
+    governor = Governor(1.0, pace=1.0)  # as measured while nothing else ran
+    drafted = []
+    for _ in range(500):
+        drafted.append(governor.drafts)
+        governor.add(2, 2.2) if governor.drafts else governor.add(1, 2.0)
+    assert drafted.count(False) == 16
+    assert governor.plain_step_s == 2.0
+    assert governor.speed_up == pytest.approx(2 * 2 / 2.2)
+
+
+class Dear(Tuner):
+    """Thinks that plain decoding takes no time."""
+
+    def rows(
+        self, settings: GenerateSettings, length: int, drafter: DrafterSpec | None = None
+    ) -> int:
+        return 8 if settings.drafter != "none" else 1
+
+    def governor(self, settings: GenerateSettings, length: int) -> Governor:
+        return Governor(1e-9, pace=1.0)
+
+
+@pytest.mark.parametrize("drafter", ["medusa", "composite"])
+def test_an_answer_whose_drafts_rest_is_the_same_answer(tiny: Target, drafter: str) -> None:
+    settings = GenerateSettings(drafter=drafter, max_new_tokens=250, banned=(1,))
+    plain = generate(tiny, user_says("x"), replace(settings, drafter="none"))
+    rested = generate(tiny, user_says("x"), settings, tuner=Dear(tiny))
+    assert rested.num_rested >= 100
+    assert rested.token_ids == plain.token_ids
+    assert sum(rested.accept_lengths) == len(rested.token_ids) - 1
+
+
+def test_drafts_that_were_asked_for_do_not_rest(tiny: Target) -> None:
+    settings = GenerateSettings(drafter="medusa", max_new_tokens=120, banned=(1,), tree_rows=8)
+    assert generate(tiny, user_says("x"), settings, tuner=Dear(tiny)).num_rested == 0
+
+
+def test_answers_teach_the_tuner(tiny: Target) -> None:
+    tuner = Tuner(tiny)
+    settings = GenerateSettings(drafter="medusa", max_new_tokens=150, banned=(1,))
+    assert tiny.trees is not None
+    generate(tiny, user_says("x"), settings, session=Session(tiny), tuner=tuner)
+    trees = tuner.target_for(settings).trees
+    assert trees is not None
+    # Random heads are hardly ever right, whatever the table beside them claims.
+    assert trees.head_accuracies[0][0] < 0.7 * tiny.trees.head_accuracies[0][0]
+    assert not rule_registry().get("greedy").choice.draws
+
+
+def test_drawn_answers_start_from_the_table_of_their_temperature(tiny: Target) -> None:
+    assert tiny.trees is not None
+    num_heads = len(tiny.trees.head_accuracies)
+    drawn = ((0.3, 0.1, 0.05, 0.05),) * num_heads
+    tuner = Tuner(replace(tiny, trees=replace(tiny.trees, drawn={0.5: drawn})))
+    by_chance = GenerateSettings(rule="sample", temperature=0.7)
+    greedy = GenerateSettings(drafter="medusa")
+
+    def accuracies(settings: GenerateSettings) -> object:
+        trees = tuner.target_for(settings).trees
+        return trees and trees.head_accuracies
+
+    assert accuracies(by_chance) == drawn
+    assert accuracies(greedy) == tiny.trees.head_accuracies
+    assert accuracies(replace(by_chance, temperature=1.0)) == tiny.trees.head_accuracies
+    tuner.learn(by_chance, [(1, [[9, 8], [7, 6]])], [5, 9, 7])
+    assert accuracies(greedy) == tiny.trees.head_accuracies
+    trees = tuner.target_for(by_chance).trees
+    assert trees is not None
+    # one right guess more, sixty that the table counts for
+    assert trees.head_accuracies[0][0] == pytest.approx((0.3 * 60 + 1) / 61)
+
+
+def test_rows_follow_what_promises_were_worth(tiny: Target) -> None:
+    assert tiny.trees is not None
+    sure = replace(tiny.trees, head_accuracies=((0.8,),) * 6)
+    target = replace(tiny, trees=sure)
+    costs = StepCosts((1,), (1, 16), ((1.0, 4.0),))
+    tuner = Tuner(target, costs)
+    settings = GenerateSettings(drafter="medusa")
+    at_first = tuner.rows(settings, 64)
+    assert at_first >= 4
+    tuner.judge(settings, 64, [StepYield(3.0, 1, 6, 1.0)] * 300)
+    assert 2 <= tuner.rows(settings, 64) < at_first
+    drawn = replace(settings, rule="sample")
+    assert tuner.rows(drawn, 64) == at_first  # each has its own
+    tuner.judge(settings, 64, [StepYield(3.0, 3, 6, 1.0)] * 3000)
+    assert tuner.rows(settings, 64) >= at_first
+
+
+def test_promises_fade() -> None:
+    yields = Yields()
+    assert yields.share == 1
+    yields.add([StepYield(2.0, 1, 4, 1.0)] * 3000, ())
+    assert yields.share == pytest.approx(0.5, abs=0.02)
+    yields.add([StepYield(2.0, 2, 4, 1.0)] * 6000, ())
+    assert yields.share > 0.9
+
+
+def test_of_steps_that_promised_nothing_nothing_is_said() -> None:
+    yields = Yields()
+    yields.add([StepYield(0.0, 3, 4, 1.0)] * 100, ())
+    assert yields.share == 1

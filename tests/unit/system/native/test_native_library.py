@@ -1,0 +1,379 @@
+"""Libraries of the compiled step: built from what is here, and the right one is chosen."""
+
+import ctypes
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from shutil import copytree
+from typing import cast
+
+import pytest
+import torch
+
+from medusa_core.system.native import binding as native
+from medusa_core.system.native import build as building
+from medusa_core.system.native import structs
+from medusa_core.system.native.binding import (
+    library_suffix,
+    native_library,
+    open_library,
+    system_name,
+)
+from medusa_core.system.native.build import (
+    RECORD,
+    SOURCES,
+    ZIG_VERSION,
+    build,
+    changes,
+    hash_of_build,
+    main,
+)
+from medusa_core.system.resources import native_dir
+from tests.support.models.natives import each_library, libraries
+
+PYPROJECT = Path(__file__).parents[4] / "pyproject.toml"
+
+
+def test_this_machine_has_a_compiled_step() -> None:
+    # If this fails on some machine, all else still works there, but slower.
+    assert native_library() is not None
+    assert all(path.is_file() for path in libraries())
+
+
+def test_what_ships_was_built_from_these_sources() -> None:
+    assert changes(native_dir()) == [], "run python -m medusa_core.system.native.build, and commit"
+    recorded = (native_dir() / RECORD).read_text(encoding="ascii").splitlines()
+    assert len(recorded) == 1 + sum(len(sets) for *_, sets in building._BUILDS)
+
+
+# What a check is to find; each tells what it changed.
+
+
+def planted_bytes(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    path = ships / "linux-x86_64" / "avx2.so"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    return "linux-x86_64/avx2.so"
+
+
+def planted_library(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (ships / "linux-aarch64" / "sve.so").write_bytes(b"built elsewhere")
+    return "linux-aarch64/sve.so"
+
+
+def lost_library(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (ships / "macos-aarch64" / "neon.dylib").unlink()
+    return "macos-aarch64/neon.dylib"
+
+
+def lost_record(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (ships / RECORD).unlink()
+    return "windows-x86_64/avx2.dll"
+
+
+def other_flag(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(building, "FLAGS", (*building.FLAGS, "-ffast-math"))
+    return building.RECIPE
+
+
+def other_compiler(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(building, "ZIG_VERSION", "0.17.0")
+    return building.RECIPE
+
+
+def other_target(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (system, folder, _, sets), *others = building._BUILDS
+    first = (system, folder, "x86_64-linux-gnu.2.31", sets)
+    monkeypatch.setattr(building, "_BUILDS", (first, *others))
+    return building.RECIPE
+
+
+def other_source(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    sources = copytree(SOURCES, ships / "src")
+    (sources / "abi.c").write_text("/* another */", encoding="ascii")
+    monkeypatch.setattr(building, "hash_of_build", partial(hash_of_build, sources))
+    return building.RECIPE
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        *(planted_bytes, planted_library, lost_library, lost_record),
+        *(other_flag, other_compiler, other_target, other_source),
+    ],
+)
+def test_a_change_without_a_build_is_caught_without_a_compiler(
+    plant: Callable[[Path, pytest.MonkeyPatch], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ships = copytree(native_dir(), tmp_path / "native")
+    changed = plant(ships, monkeypatch)
+    monkeypatch.setattr(building, "native_dir", lambda: ships)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("sys.argv", ["build", "--check"])
+    assert main() == 1
+    assert changed in capsys.readouterr().out.split("Run it")[0]
+
+
+def test_a_build_without_its_compiler_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("sys.argv", ["build", "--check"])
+    assert main() == 1
+    assert "pip install" in capsys.readouterr().out
+
+
+def test_a_build_by_another_compiler_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "0.15.2")
+    monkeypatch.setattr("sys.argv", ["build", "--check"])
+    assert main() == 1
+    assert f"zig 0.15.2, not {ZIG_VERSION}: pip install" in capsys.readouterr().out
+
+
+def test_the_compiler_that_is_installed_is_the_one_of_the_build() -> None:
+    reported = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
+    assert reported["project"]["optional-dependencies"]["native"] == [f"ziglang=={ZIG_VERSION}"]
+
+
+@pytest.mark.slow
+def test_the_sources_give_the_same_bytes_again(tmp_path: Path) -> None:
+    pytest.importorskip("ziglang", reason="the compiler isn't installed")
+    built = build(tmp_path, system_name())
+    assert built
+    for path in built:
+        shipped = native_dir() / path.relative_to(tmp_path)
+        assert shipped.read_bytes() == path.read_bytes()
+
+
+def test_without_a_library_torch_runs_the_step(tmp_path: Path) -> None:
+    """In a process of its own, as a library is chosen once."""
+    script = (
+        "from medusa_core.api import demo_model\n"
+        "from medusa_core.loading.load import load_target\n"
+        "print(type(load_target(*demo_model()).runner).__name__)\n"
+    )
+    environment = {**os.environ, "MEDUSA_NATIVE": "0", "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["ResidentRunner"]
+
+
+def test_a_library_that_can_not_be_loaded_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / system_name()
+    folder.mkdir()
+    for name in native.instruction_sets():
+        (folder / f"{name}{library_suffix()}").write_bytes(b"no library")
+    monkeypatch.setattr(native, "native_dir", lambda: tmp_path)
+    assert native_library.__wrapped__() is None
+    assert "can't be loaded" in caplog.text
+
+
+def test_a_library_of_other_sources_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Structures that differ by a field would be read beyond their end."""
+
+    class Longer(ctypes.Structure):
+        _fields_ = (("more", ctypes.c_int64 * 99),)
+
+    monkeypatch.setattr(native, "STRUCTS", (*native.STRUCTS[:-1], Longer))
+    assert native_library.__wrapped__() is None
+    assert "was built of other sources" in caplog.text
+    monkeypatch.undo()
+    monkeypatch.setattr(native, "ABI_VERSION", native.ABI_VERSION + 1)
+    assert native_library.__wrapped__() is None
+
+
+def test_a_path_names_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = libraries()[-1]
+    monkeypatch.setenv("MEDUSA_NATIVE", str(path))
+    library = native_library.__wrapped__()
+    assert library is not None
+    assert library._name == str(path)
+
+
+def test_a_name_that_no_library_has_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MEDUSA_NATIVE", "avx512_bf16")
+    assert native_library.__wrapped__() is None
+    assert "avx512_bf16 names no compiled step; there are: " in caplog.text
+    assert libraries()[0].stem in caplog.text
+
+
+CTYPES = {
+    "int32_t": ctypes.c_int32,
+    "int64_t": ctypes.c_int64,
+    "uint64_t": ctypes.c_uint64,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+}
+STRUCT_OF: dict[str, type[ctypes.Structure]] = {
+    name.removesuffix("Struct"): struct
+    for name, struct in vars(structs).items()
+    if name.endswith("Struct")
+}
+
+
+def declared_in_c() -> dict[str, str]:
+    """What stands between the braces of each structure in the headers."""
+    found = {}
+    for header in sorted(SOURCES.glob("*.h")):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)
+        found |= {
+            name: body
+            for body, name in re.findall(
+                r"typedef struct(?: \w+)? \{(.*?)\} (\w+);", text, re.DOTALL
+            )
+        }
+        found |= dict(re.findall(r"^struct (\w+) \{(.*?)\};", text, re.DOTALL | re.MULTILINE))
+    return found
+
+
+def fields_in_c(body: str, declared: dict[str, str]) -> list[tuple[str, object]]:
+    """Names and kinds of fields; what Python doesn't know as a structure counts field by field."""
+    fields: list[tuple[str, object]] = []
+    for line in filter(None, map(str.strip, body.split(";"))):
+        kind, *names = re.sub(r"\b(const|_Atomic|struct)\b", "", line).split(maxsplit=1)
+        for name in names[0].split(","):
+            if "*" in name:
+                fields.append((name.strip(" *"), "pointer"))
+            elif kind in CTYPES or kind in STRUCT_OF:
+                fields.append((name.strip(), CTYPES.get(kind) or STRUCT_OF[kind]))
+            else:
+                fields += fields_in_c(declared[kind], declared)
+    return fields
+
+
+def is_pointer(kind: type) -> bool:
+    return kind is ctypes.c_void_p or hasattr(kind, "contents")
+
+
+@pytest.mark.parametrize("name", STRUCT_OF)
+def test_a_structure_has_the_fields_of_its_header(name: str) -> None:
+    """Libraries are asked for sizes only, which stay the same where two fields change places."""
+    declared = declared_in_c()
+    reported = [(n, "pointer" if is_pointer(k) else k) for n, k in STRUCT_OF[name]._fields_]
+    assert reported == fields_in_c(declared[name], declared)
+
+
+X86 = {f"avx512_{name}": True for name in ("f", "bw", "cd", "dq", "vl")} | {
+    "avx2": True,
+    "fma3": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "names"),
+    [
+        ({"avx2": True}, []),
+        ({"avx2": True, "fma3": True}, ["avx2"]),
+        ({"avx2": True, "fma3": True, "avx_vnni": True}, ["avx2vnni", "avx2"]),
+        (X86, ["avx512", "avx2"]),
+        (X86 | {"avx512_vl": False}, ["avx2"]),
+        (X86 | {"avx512_vnni": True}, ["avx512vnni", "avx512", "avx2"]),
+        (
+            X86 | {"avx512_vnni": True, "avx512_bf16": True},
+            ["avx512bf16", "avx512vnni", "avx512", "avx2"],
+        ),
+    ],
+)
+def test_a_cpu_gets_the_libraries_that_it_can_run(
+    capabilities: dict[str, bool], names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "system_name", lambda: "linux-x86_64")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    assert native.instruction_sets() == names
+    monkeypatch.setattr(native, "system_name", lambda: "macos-aarch64")
+    assert native.instruction_sets() == ["neon"]
+
+
+@pytest.mark.parametrize(
+    ("reported", "names"),
+    [
+        ("processor\t: 0\nFeatures\t: fp asimd asimddp\n", ["neondot", "neon"]),
+        ("processor\t: 0\nFeatures\t: fp asimd\n", ["neon"]),
+        ("", ["neon"]),
+        (None, ["neon"]),
+    ],
+)
+def test_an_arm_cpu_multiplies_bytes_where_it_can(
+    reported: str | None, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reported is not None:
+        (tmp_path / "cpuinfo").write_text(reported)
+    monkeypatch.setattr(native, "system_name", lambda: "linux-aarch64")
+    monkeypatch.setattr(native, "_CPU_FILE", tmp_path / "cpuinfo")
+    assert native.instruction_sets() == names
+
+
+class Multiplier:
+    """Stands for a library whose product takes a while, by a clock of its own."""
+
+    now = 0.0
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def linear(self, *_: object) -> None:
+        Multiplier.now += self._seconds
+
+
+def test_of_two_libraries_the_clearly_faster_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native.time, "perf_counter", lambda: Multiplier.now)
+    slow, less, fast = (cast("ctypes.CDLL", Multiplier(s)) for s in (4e-3, 3.8e-3, 1e-3))
+    assert native.fastest([]) is None
+    assert native.fastest([slow]) is slow
+    assert native.fastest([slow, fast]) is fast
+    assert native.fastest([fast, slow]) is fast
+    assert native.fastest([slow, less]) is slow  # such a difference may be chance
+
+
+@each_library
+def test_every_library_can_be_compared(path: Path) -> None:
+    first, again = open_library(path), open_library(path)
+    assert native.fastest([first, again]) in (first, again)
+
+
+def test_systems_have_names() -> None:
+    assert system_name("linux", "x86_64") == "linux-x86_64"
+    assert system_name("win32", "AMD64") == "windows-x86_64"
+    assert system_name("darwin", "arm64") == "macos-aarch64"
+
+
+def test_the_hash_tells_sources_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int a;")
+    first = hash_of_build(tmp_path)
+    (tmp_path / "a.c").write_text("int b;")
+    assert first != hash_of_build(tmp_path)
+    assert len(first) == len(hashlib.sha256().hexdigest())
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("ZIG_VERSION", "0.15.2"),
+        ("FLAGS", building.FLAGS[1:]),
+        ("_BUILDS", (("linux", "linux-x86_64", "x86_64-linux-gnu.2.17", {"avx2": "x86_64_v2"}),)),
+    ],
+)
+def test_the_hash_tells_builds_apart(
+    name: str, other: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = hash_of_build()
+    monkeypatch.setattr(building, name, other)
+    assert hash_of_build() != first

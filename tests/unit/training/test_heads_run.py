@@ -1,0 +1,404 @@
+"""A run that trains heads: cut anywhere it ends as uncut, and what is wrong is said in words."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from medusa_core.__main__ import main
+from medusa_core.engine.likelihood import bits_per_byte
+from medusa_core.errors import TrainingError
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions, Role
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.system.files.record_json import as_json
+from medusa_core.training import heads_command
+from medusa_core.training.heads_command import load_for_training, trainee_of
+from medusa_core.training.heads_config import (
+    HeadsConfig,
+    config_from,
+    learning_rate_of,
+    read_config,
+)
+from medusa_core.training.heads_run import HeadsRun, RunParts
+from medusa_core.training.order import ShardOrder
+from medusa_core.training.prompts import bundled_training_prompts, read_training_prompts
+from medusa_core.training.run_folder import RunFolder
+from tests.support.engine.clusters import cluster_of
+from tests.support.engine.tight import with_layers_below
+from tests.support.models.adapter_files import lora_for
+from tests.support.models.tiny import TinySpec, write_tiny
+
+SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=4, seed=21)
+KINDS = ("hydra", "medusa", "medusa-shared", "rooted", "eagle", "dspark", "streams")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("run") / "model", SPEC)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def prompts_file(folder: Path, number: int = 24) -> Path:
+    path = folder / "asked.jsonl"
+    rows = [{"prompt": f"number {n} of them"} for n in range(number)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def config_for(model: Path, folder: Path, kind: str, **more: Any) -> HeadsConfig:
+    usual: dict[str, Any] = {
+        "answers": 24,
+        "max_new_tokens": 24,
+        "steps": 30,
+        "batch": 64,
+        "num_heads": 2,
+        "context": 128,
+        "device": "cpu",
+    }
+    data = (str(prompts_file(folder)),)
+    return HeadsConfig(model=str(model), kind=kind, data=data, **{**usual, **more})
+
+
+def run(
+    out: Path,
+    config: HeadsConfig,
+    stop: Callable[[], bool] | None = None,
+    load: Callable[[HeadsConfig], Target] = load_for_training,
+) -> bool:
+    folder = RunFolder(out)
+    if not folder.exists:
+        folder.begin(config)
+    parts = RunParts(
+        load=lambda: load(config),
+        trainee=lambda target, answers: trainee_of(config, target, answers),
+        prompts=lambda *_: read_training_prompts([Path(name) for name in config.data]),
+        judge=lambda _: None,
+        stop=stop or (lambda: False),
+    )
+    return HeadsRun(folder, parts).run()
+
+
+def after(number: int) -> Callable[[], bool]:
+    """Says stop when it was asked so often."""
+    prompts = 0
+
+    def stop() -> bool:
+        nonlocal prompts
+        prompts += 1
+        return prompts > number
+
+    return stop
+
+
+def tensors_in(out: Path) -> dict[str, torch.Tensor]:
+    return {
+        name: tensor
+        for path in sorted(out.glob("*.safetensors"))
+        for name, tensor in load_file(path).items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_cut_again_and_again_equals_an_uncut_one_bit_for_bit(
+    kind: str, model: Path, tmp_path: Path
+) -> None:
+    config = config_for(model, tmp_path, kind)
+    assert run(tmp_path / "whole", config)
+    slices = 0
+    while not run(tmp_path / "cut", config, after(9)):
+        slices += 1
+        assert slices < 40
+    assert slices >= 5
+    whole, cut = tensors_in(tmp_path / "whole"), tensors_in(tmp_path / "cut")
+    assert whole.keys() == cut.keys()
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+    curves = [RunFolder(tmp_path / name).curve() for name in ("whole", "cut")]
+    assert [point["top1"] for point in curves[0]] == [point["top1"] for point in curves[1]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_learned_is_read_by_the_engine_and_is_right_as_often(
+    kind: str, model: Path, tmp_path: Path
+) -> None:
+    config = config_for(model, tmp_path, kind, steps=150)
+    assert run(tmp_path / "out", config)
+    curve = RunFolder(tmp_path / "out").curve()
+    assert curve[-1]["loss"] < 0.8 * curve[0]["loss"]
+    target = load_target(model, tmp_path / "out", LoadOptions("float32", "cpu"))
+    names = [spec.name for spec in drafters_for(target)]
+    assert (kind if kind in ("eagle", "hydra", "dspark", "streams") else "medusa") in names
+    assert (tmp_path / "out" / "README.md").read_text(encoding="utf-8").startswith("# Heads for")
+    assert (tmp_path / "out" / "medusa_trees.json").exists() == ("medusa" in names)
+
+
+@pytest.mark.parametrize("kind", ["medusa-shared", "eagle"])
+def test_states_beyond_the_bound_are_computed_again_and_change_nothing(
+    kind: str, model: Path, tmp_path: Path
+) -> None:
+    kept = config_for(model, tmp_path, kind)
+    again = config_for(model, tmp_path, kind, states_gib=0.0)
+    assert run(tmp_path / "kept", kept)
+    assert run(tmp_path / "again", again)
+    pairs = [tensors_in(tmp_path / name) for name in ("kept", "again")]
+    assert all(torch.equal(pairs[0][name], pairs[1][name]) for name in pairs[0])
+
+
+@pytest.mark.parametrize(("where", "kind"), [("disk", "eagle"), ("cluster", "medusa-shared")])
+def test_wherever_layers_lie_the_heads_are_the_same(
+    where: str, kind: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = config_for(model, tmp_path, kind, answers=8, steps=6)
+    if where == "disk":
+        options = LoadOptions(device="cpu", context_tokens=here.context, sessions=1)
+        room = with_layers_below(model, None, options, 0).memory_gib
+        there = replace(here, memory_gib=room, tier_disk=str(tmp_path / "layers"))
+    else:
+        cluster = cluster_of(model, 2)
+        through = partial(load_target, join=lambda _: cluster)
+        monkeypatch.setattr(heads_command, "load_target", through)
+        there = replace(here, cluster="127.0.0.1:6379")
+    assert run(tmp_path / "here", here)
+    loaded: list[Target] = []
+
+    def load(config: HeadsConfig) -> Target:
+        loaded.append(load_for_training(config))
+        return loaded[-1]
+
+    assert run(tmp_path / "there", there, load=load)
+    (target,) = loaded
+    assert target.is_divided or target.plan.placement is not None
+    pairs = [tensors_in(tmp_path / name) for name in ("here", "there")]
+    assert all(torch.equal(pairs[0][name], pairs[1][name]) for name in pairs[0])
+
+
+@pytest.mark.parametrize("more", [{"joint": True}, {"kind": "streams"}])
+@pytest.mark.parametrize("where", [{"cluster": "127.0.0.1:6379"}, {"tier_disk": "layers"}])
+def test_what_changes_layers_needs_them_here(
+    more: dict[str, Any], where: dict[str, str], model: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(TrainingError, match="must lie on this device"):
+        replace(config_for(model, tmp_path, "medusa"), **more, **where)
+
+
+def test_a_reduced_vocabulary_is_what_the_answers_use_most(model: Path, tmp_path: Path) -> None:
+    for kind, name in (("rooted", "token_map"), ("eagle", "d2t")):
+        out = tmp_path / kind
+        assert run(out, config_for(model, tmp_path, kind, vocabulary=40))
+        assert len(tensors_in(out)[name]) == 40
+        load_target(model, out, LoadOptions("float32", "cpu"))
+
+
+def command(out: Path, model: Path, data: Path, *more: str) -> list[str]:
+    names = ("--out", str(out), "--model", str(model), "--data", str(data), "--device", "cpu")
+    return [sys.executable, "-m", "medusa_core", "train", "heads", *names, *more]
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_and_loses_little(model: Path, tmp_path: Path) -> None:
+    out, data = tmp_path / "out", prompts_file(tmp_path, 200)
+    numbers = ("--answers", "200", "--max-new-tokens", "40", "--steps", "300")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for kill, after_s in enumerate((4.0, 7.0, 9.0, 12.0)):
+        more = ("--resume",) if kill else numbers
+        process = subprocess.Popen(command(out, model, data, *more), env=environment)
+        time.sleep(after_s)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    folder = RunFolder(out)
+    written = len(folder.answers())
+    assert written > 0
+    finished = subprocess.run(command(out, model, data, "--resume"), env=environment, check=False)
+    assert finished.returncode == 0
+    assert len(folder.answers()) >= written
+    assert load_target(model, out, LoadOptions("float32", "cpu")).heads is not None
+
+
+def test_an_interrupted_run_pauses_with_all_it_has(model: Path, tmp_path: Path) -> None:
+    out, data = tmp_path / "out", prompts_file(tmp_path, 200)
+    process = subprocess.Popen(
+        command(out, model, data, "--answers", "5000", "--steps", "5"),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + 240
+    while not (out / "work" / "answers.jsonl").exists() and time.monotonic() < until:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == 3
+    assert "--resume" in output
+    progress = json.loads((out / "work" / "progress.json").read_text(encoding="utf-8"))
+    assert progress["stage"] == "paused"
+
+
+def test_a_dry_run_says_what_the_run_needs(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reported = tmp_path / "plan.json"
+    arguments = command(tmp_path / "out", model, prompts_file(tmp_path), "--max-new-tokens", "16")[
+        3:
+    ]
+    assert main([*arguments, "--dry-run", "--json", str(reported)]) == 0
+    plan = json.loads(reported.read_text(encoding="utf-8"))
+    counted = {"peak_bytes", "disk_bytes", "tokens_per_s", "hours", "num_steps", "tau"}
+    assert set(plan) == counted
+    assert all(value > 0 for value in plan.values())
+    assert not (tmp_path / "out").exists()
+    assert "GB" in capsys.readouterr().out
+
+
+def test_heads_are_judged_by_command(model: Path, tmp_path: Path) -> None:
+    assert run(tmp_path / "heads", config_for(model, tmp_path, "medusa-shared"))
+    prompts = tmp_path / "prompts.jsonl"
+    rows = [{"id": str(n), "category": "ab"[n % 2], "turns": [f"say {n}"]} for n in range(4)]
+    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    reported = tmp_path / "eval.json"
+    names = ("--model", str(model), "--heads", str(tmp_path / "heads"), "--device", "cpu")
+    more = ("--prompts", str(prompts), "--json", str(reported), "--max-new-tokens", "12")
+    assert main(["eval", "heads", *names, *more, "--threads", "1"]) == 0
+    found = json.loads(reported.read_text(encoding="utf-8"))
+    assert [len(head["top"]) for head in found["heads"]] == [10, 10]
+    assert set(found["tau"]) == {"4", "8", "16", "64"}
+    assert set(found["tokens_per_s"]) == {"none", "heads"}
+    assert set(found["by_category"]) == {"a", "b"}
+    assert "bits_per_byte" not in found
+    lora_for(model, tmp_path / "lora")
+    adapted = (*names, *more, "--adapter", str(tmp_path / "lora"), "--limit", "1")
+    assert main(["eval", "heads", *adapted, "--threads", "1"]) == 0
+    changed = json.loads(reported.read_text(encoding="utf-8"))["bits_per_byte"]
+    assert changed["adapter"] != pytest.approx(changed["none"], rel=1e-3)
+    expected = bits_per_byte(load_target(model, None, LoadOptions(device="cpu")), ["say 0"])
+    assert changed["none"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_every_place_is_read_once_a_round() -> None:
+    order = ShardOrder([64, 32, 96], 32, seed=3)
+    assert order.steps_of_a_round == 6
+    for turn in range(2):
+        seen: set[tuple[int, int]] = set()
+        for step in range(turn * 6, turn * 6 + 6):
+            shard, places = order.at(step)
+            seen |= {(shard, place) for place in places.tolist()}
+        assert len(seen) == 192
+    rounds = [[order.at(turn * 6 + step)[1].tolist() for step in range(6)] for turn in range(2)]
+    assert sorted(map(sorted, rounds[0])) != sorted(map(sorted, rounds[1]))
+
+
+ROWS: dict[str, dict[str, Any]] = {
+    "turns": {"turns": ["hello", "more"], "category": "talk"},
+    "openai": {"messages": [{"role": "user", "content": "hello"}, {"role": "assistant"}]},
+    "sharegpt": {"conversations": [{"from": "human", "value": "hello"}, {"from": "gpt"}]},
+    "prompt": {"prompt": "hello"},
+    "alpaca": {"instruction": "hello", "input": ""},
+}
+
+
+@pytest.mark.parametrize("form", ROWS)
+@pytest.mark.parametrize("as_list", [False, True])
+def test_prompts_are_read_in_every_usual_form(form: str, as_list: bool, tmp_path: Path) -> None:
+    path = tmp_path / ("a.json" if as_list else "a.jsonl")
+    path.write_text(json.dumps([ROWS[form]] if as_list else ROWS[form]), encoding="utf-8")
+    (prompts,) = read_training_prompts([tmp_path])
+    assert [(m.role, m.content) for m in prompts.messages] == [(Role.USER, "hello")]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", '{"a": 1}', "7", '{"messages": []}', '{"prompt": 7}', "[1]", "\xff"]
+)
+def test_a_row_that_holds_no_prompt_is_named(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(b'{"prompt": "fine"}\n' * (text[0] != "[") + text.encode("latin-1"))
+    with pytest.raises(TrainingError) as caught:
+        read_training_prompts([path])
+    assert "bad.jsonl" in caught.value.message
+    assert caught.value.hint
+
+
+def test_the_bundled_questions_are_many_and_different() -> None:
+    prompts = bundled_training_prompts()
+    texts = [one.messages[-1].content for one in prompts]
+    assert len(texts) == len(set(texts)) >= 600
+    assert len({one.category for one in prompts}) >= 6
+    assert not any("{}" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"kind": "best"},
+        {"num_heads": 0},
+        {"num_heads": 2.5},
+        {"steps": -1},
+        {"steps": 5, "minutes": 5},
+        {"unknown": 1},
+        {"data": "a.jsonl"},
+        {"data": [1]},
+        {"joint": "yes"},
+        {"learning_rate": "fast"},
+        {"states_gib": -1},
+    ],
+    ids=str,
+)
+def test_a_configuration_that_makes_no_sense_is_refused(raw: dict[str, Any]) -> None:
+    with pytest.raises(TrainingError) as caught:
+        config_from(raw, "run.json")
+    assert caught.value.hint
+
+
+def test_heads_of_narrow_models_learn_faster_unless_a_rate_is_asked_for() -> None:
+    usual, eagle = HeadsConfig(kind="medusa"), HeadsConfig(kind="eagle")
+    assert learning_rate_of(usual, 4096) == 1e-3
+    assert learning_rate_of(usual, 256) == pytest.approx(4e-3)
+    assert learning_rate_of(eagle, 256) < learning_rate_of(usual, 256)
+    assert learning_rate_of(replace(usual, learning_rate=2e-4), 256) == 2e-4
+
+
+def test_a_configuration_is_read_from_a_file_and_flags_go_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text('{"kind": "rooted", "minutes": 30, "data": ["x"]}', encoding="utf-8")
+    config = read_config(path)
+    assert (config.kind, config.minutes, config.data) == ("rooted", 30.0, ("x",))
+    assert config_from(as_json(config), "again") == config
+    with pytest.raises(TrainingError, match=r"run\.json, minutes is 'x', not of type float"):
+        config_from({"minutes": "x"}, path.name)
+
+
+def test_a_folder_that_holds_something_isnt_written_to(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(TrainingError, match="isn't empty"):
+        RunFolder(tmp_path).begin(config_for(model, tmp_path, "medusa"))
+    with pytest.raises(TrainingError, match="No run"):
+        RunFolder(tmp_path / "none").config()
+
+
+def test_a_full_disk_is_told_with_what_to_do(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(_: object) -> SimpleNamespace:
+        return SimpleNamespace(free=0)
+
+    out = tmp_path / "out"
+    monkeypatch.setattr("medusa_core.training.run_folder.shutil.disk_usage", nothing)
+    with pytest.raises(TrainingError, match=r"only 0\.0 GB") as caught:
+        run(out, config_for(model, tmp_path, "medusa"))
+    assert "--resume" in caught.value.hint
+    monkeypatch.undo()
+    assert run(out, config_for(model, tmp_path, "medusa"))

@@ -1,0 +1,67 @@
+"""What Hydra heads learn is what the target wrote, token by token."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions
+from medusa_core.training.documents import answered
+from medusa_core.training.heads import LOSS_DECAY
+from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.hydra_trainee import HydraTrainee
+from medusa_core.training.trainee import collected
+from tests.support.models.tiny import TinySpec, write_tiny
+
+SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=2, seed=4)
+TEXTS = [answered((5, 6), (7, 8, 9, 10, 11)), answered((12, 3, 4), (14, 15)), answered((1,), (2,))]
+
+
+def load(tmp_path: Path) -> Target:
+    return load_target(write_tiny(tmp_path, SPEC), None, LoadOptions("float32", "cpu"))
+
+
+def trainee_of(target: Target, token_ids: torch.Tensor | None) -> HydraTrainee:
+    trainee = HydraTrainee(target, HeadsConfig(num_heads=3), token_ids)
+    generator = torch.Generator().manual_seed(2)
+    for parameter in trainee.module.parameters():
+        parameter.data = torch.randn(parameter.shape, generator=generator) * 0.05
+    trainee.module.eval()  # nothing is dropped
+    return trainee
+
+
+@pytest.mark.parametrize("token_ids", [None, torch.arange(0, 64, 2)])
+def test_each_head_is_held_to_the_token_behind_its_path_where_it_drafts_that(
+    token_ids: torch.Tensor | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("medusa_core.training.hydra_trainee.trains_in_bf16", lambda _: False)
+    target = load(tmp_path)
+    trainee = trainee_of(target, token_ids)
+    shard = collected(trainee, target, TEXTS)
+    places = torch.arange(trainee.num_places(shard))
+    drafted = list(range(64)) if token_ids is None else token_ids.tolist()
+    expected = torch.zeros(())
+    for head in range(3):
+        losses = []
+        for place in range(len(places)):
+            path = shard["paths"][place : place + 1, : head + 1]
+            own = shard["hidden"][place : place + 1].float()
+            state = trainee.module.state_of(head, own, path)
+            wanted = int(shard["paths"][place, head + 1])
+            if wanted in drafted:
+                scores = (trainee.module.lm_head @ state.T).T
+                chances = torch.log_softmax(scores[0], -1)
+                losses.append(-chances[drafted.index(wanted)])
+        expected = expected + LOSS_DECAY**head * torch.stack(losses).mean()
+    torch.testing.assert_close(trainee.loss(shard, places), expected)
+
+
+def test_a_token_outside_of_the_vocabulary_counts_as_missed(tmp_path: Path) -> None:
+    target = load(tmp_path)
+    trainee = trainee_of(target, torch.tensor([8, 10]))
+    ranks = trainee.ranks(collected(trainee, target, TEXTS), 2)
+    assert ranks[0, 1].item() == 2  # 9 is never drafted
+    assert ranks[-1].tolist() == [-1, -1, -1]  # nothing follows
+    assert trainee.module.training

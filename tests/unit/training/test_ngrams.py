@@ -1,0 +1,160 @@
+"""A phrase table of any texts, for any model."""
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from medusa_core.cli.train import add_train_arguments
+from medusa_core.errors import MedusaError, TrainingError
+from medusa_core.loading.load import load_target
+from medusa_core.messages import GenerateSettings, LoadOptions
+from medusa_core.models.datastore.phrases import (
+    FILE,
+    read_phrases,
+)
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.system.resources import demo_model_dir
+from medusa_core.training.ngrams import count_texts
+from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
+from medusa_core.training.texts import _PART_CHARS, read_texts
+from tests.support.engine.laws import decode, plainly, user_says
+from tests.support.models.tiny import TinySpec, write_tiny
+
+OUTPUT = "The lighthouse keeper counted the ships again. "
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("model") / "m", TinySpec())
+
+
+def run(*words: object) -> int:
+    """`train` with these words."""
+    parser = argparse.ArgumentParser()
+    add_train_arguments(parser)
+    args = parser.parse_args([str(word) for word in words])
+    code: int = args.run(args)
+    return code
+
+
+def test_texts_of_every_usual_form_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    (tmp_path / "b.md").write_text("# three")
+    (tmp_path / "skipped.csv").write_text("no;text")
+    rows = [
+        {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "four"}]},
+        {"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "five"}]},
+        {"text": "six"},
+        {"instruction": "q", "output": "seven"},
+        {"messages": [{"role": "user", "content": "nobody answered"}]},
+        "eight",
+    ]
+    (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "d.json").write_text(json.dumps([{"response": "nine"}]))
+    found = list(read_texts([tmp_path]))
+    assert found == ["one\ntwo\n", "# three", *["four", "five", "six", "seven", "eight", "nine"]]
+
+
+def test_long_texts_come_whole_in_parts_that_end_with_lines(tmp_path: Path) -> None:
+    path, text = tmp_path / "a.txt", "".join(f"line {n} {'x' * (n % 90)}\n" for n in range(900))
+    path.write_text(text)
+    parts = list(read_texts([path]))
+    assert "".join(parts) == text
+    assert len(parts) > 5
+    assert all(part.endswith("\n") and len(part) <= _PART_CHARS for part in parts)
+    path.write_text("y" * 10_000)
+    assert "".join(read_texts([path])) == "y" * 10_000
+
+
+BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "missing": ("There is no file", lambda path: None),
+    "bytes": ("can't be read", lambda path: path.write_bytes(b"\xff\xfe\xff")),
+    "zeros": ("is no text", lambda path: path.write_bytes(bytes(50))),
+    "no JSON": ("line 2, is no JSON", lambda path: path.write_text('{"text": "a"}\n{oops')),
+    "deep": ("is no JSON", lambda path: path.write_text("[" * 100_000)),
+    "no text": ("line 1 holds no text", lambda path: path.write_text('{"n": 1}')),
+    "number": ("line 1 holds no text", lambda path: path.write_text("7")),
+    "empty": ("hold no text", lambda path: path.write_text("")),
+    "once": ("said twice", lambda path: path.write_text('{"text": "abc"}')),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_files_are_told_by_name(model: Path, tmp_path: Path, kind: str) -> None:
+    path, (reported, write) = tmp_path / "odd.jsonl", BAD[kind]
+    write(path)
+    with pytest.raises(TrainingError, match=reported) as caught:
+        run("ngrams", "--data", path, "--model", model, "--out", tmp_path / "out")
+    assert caught.value.hint
+    assert not (tmp_path / "out" / FILE).exists()
+
+
+def test_bad_models_bounds_and_places_are_told(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(OUTPUT * 5)
+    with pytest.raises(MedusaError):
+        run("ngrams", "--data", path, "--model", tmp_path, "--out", tmp_path / "out")
+    bounded = ("ngrams", "--data", path, "--model", model, "--out", tmp_path / "out")
+    with pytest.raises(TrainingError, match="nothing"):
+        run(*bounded, "--most-tokens", 0)
+    with pytest.raises(TrainingError, match="can't be written"):
+        run(*bounded[:-1], path)
+
+
+def test_a_table_is_what_the_texts_say(model: Path) -> None:
+    texts = [OUTPUT * 3, "Nobody came. " + OUTPUT] * 30
+    recipe = PhraseRecipe(longest=4)
+    found = count_texts(model, texts, recipe, 1 << 30)
+    encode = ModelFiles.open(model).tokenizer.encode
+    counted = [OwnText(tuple(encode(t)), 0) for n, t in enumerate(texts, 1) if n % 20]
+    wanted = count_phrases(counted, recipe)
+    assert (found.phrases.keys == wanted.keys).all()
+    assert (found.phrases.tokens == wanted.tokens).all()
+    assert found.is_whole
+    assert found.num_tokens == sum(len(encode(text)) for text in texts)
+    assert sum(found.phrases.accuracies[0.0][0]) > 0.9  # held-out texts say the same
+
+
+def test_a_table_keeps_to_its_bounds(model: Path) -> None:
+    texts = [f"Number {n} of {n * 7} and {n % 5}. " * 3 for n in range(200)]
+    whole = count_texts(model, texts, PhraseRecipe(), 1 << 30)
+    few = count_texts(model, texts, PhraseRecipe(most_contexts=20), 1 << 30)
+    assert len(whole.phrases) > 100
+    assert len(few.phrases) == 20
+    assert set(few.phrases.keys) < set(whole.phrases.keys)
+    cut = count_texts(model, texts, PhraseRecipe(), 500)
+    assert (cut.num_tokens, cut.is_whole) == (500, False)
+
+
+def test_tokens_that_a_model_has_no_row_for_split_the_text(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = {"a": [5, 6, 7, 1 << 19, 8, 9]}
+    monkeypatch.setattr(Tokenizer, "encode", lambda _, text: lines[text])
+    found = count_texts(model, ["a"] * 4, PhraseRecipe(longest=2), 1 << 30)
+    assert set(found.phrases.tokens.tolist()) == {6, 7, 9}
+
+
+def test_a_made_table_drafts_and_leaves_the_text_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pebble = load_target(demo_model_dir(), options=LoadOptions("float32"))
+    settings = GenerateSettings(max_new_tokens=80)
+    requested = user_says("Tell me a story about a brave little boat")
+    plain = decode(pebble, plainly(settings), requested)
+    rows = "\n".join([json.dumps({"text": plain.done.text})] * 3)
+    (tmp_path / "said.jsonl").write_text(rows)
+    assert run("ngrams", "--data", tmp_path / "said.jsonl", "--out", tmp_path / "table") == 0
+    assert "contexts" in capsys.readouterr().out
+    assert read_phrases(tmp_path / "table", pebble.config.vocab_size) is not None
+    options = LoadOptions("float32", phrases_dir=tmp_path / "table")
+    target = load_target(demo_model_dir(), options=options)
+    drafted = decode(target, replace(settings, drafter="phrases"), requested)
+    assert drafted.token_ids == plain.token_ids
+    # It has read this very answer.
+    assert drafted.done.num_steps < plain.done.num_steps / 3
