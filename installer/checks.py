@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from installer.console import say
+from installer.errors import SetupError
 from installer.layout import Layout
 from installer.process import Output, Runner
 
@@ -63,6 +64,26 @@ def all_checks(pytest_args: Sequence[str]) -> tuple[Check, ...]:
         Check("mypy", ("mypy",), is_beside=True),
         Check("pytest", ("pytest", *_PARALLEL, *pytest_args)),
     )
+
+
+def room_checks(layout: Layout, room: str, pytest_args: Sequence[str]) -> tuple[Check, ...]:
+    """The tests of one folder of the code, such as `runtime/kv`, `app/chat` or `laws`.
+
+    Raises:
+        SetupError: no tests are there.
+    """
+    tests = layout.root / "tests"
+    name = room.strip("/").removeprefix("medusa_core/")
+    found = next((path for path in (tests / "unit" / name, tests / name) if path.is_dir()), None)
+    if found is None or tests not in found.resolve().parents:
+        rooms = {path.parent for path in (tests / "unit").rglob("test_*.py")}
+        names = sorted(path.relative_to(tests / "unit").as_posix() for path in rooms)
+        raise SetupError(
+            f"There are no tests for {room}.",
+            f"Name a folder of the code that has some:\n{', '.join(names)}",
+        )
+    path = found.relative_to(layout.root).as_posix()
+    return (Check("pytest", ("pytest", *_PARALLEL, path, *pytest_args)),)
 
 
 def run_checks(

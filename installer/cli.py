@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from installer.checks import all_checks, run_checks
+from installer.checks import all_checks, room_checks, run_checks
 from installer.console import complain, say
 from installer.display import expected_platform, no_display
 from installer.errors import SetupError
@@ -34,9 +34,11 @@ def main(argv: Sequence[str]) -> int:
         if options.command == "licences":
             write_licences(layout)
             return 0
-        carry_out = run_app if options.command == "run" else run_tests
         request = Request(options.command == "test", options.torch, not options.no_model)
-        return carry_out(layout, runner, request, passed_on)
+        if options.command == "run":
+            return run_app(layout, runner, request, passed_on)
+        lanes = [f"--lane={lane}" for lane in options.lane]
+        return run_tests(layout, runner, request, [*lanes, *passed_on], options.room)
     except SetupError as error:
         complain(error.message, error.mend)
         return error.exit_status
@@ -69,17 +71,26 @@ def run_app(layout: Layout, runner: Runner, request: Request, app_args: Sequence
     return status
 
 
-def run_tests(layout: Layout, runner: Runner, request: Request, pytest_args: Sequence[str]) -> int:
-    """Set up with the tools of the tests and run every check.
+def run_tests(
+    layout: Layout,
+    runner: Runner,
+    request: Request,
+    pytest_args: Sequence[str],
+    room: str | None = None,
+) -> int:
+    """Set up with the tools of the tests and run every check, or the tests of one room.
 
     Raises:
-        SetupError: something stands in the way.
+        SetupError: something stands in the way, or the room has no tests.
     """
     offscreen = {"QT_QPA_PLATFORM": "offscreen"} if sys.platform.startswith("linux") else {}
     check_libraries(sys.platform, "offscreen")
+    checks = all_checks(pytest_args) if room is None else room_checks(layout, room, pytest_args)
     _prepare(layout, runner, request)
+    if room is not None:
+        return run_checks(layout, runner, checks, offscreen)
     say("Running every check; about fifteen minutes on two cores.")
-    return run_checks(layout, runner, all_checks(pytest_args), offscreen)
+    return run_checks(layout, runner, checks, offscreen)
 
 
 def _prepare(layout: Layout, runner: Runner, request: Request) -> None:
@@ -119,6 +130,20 @@ def _parser() -> argparse.ArgumentParser:
             action="store_true",
             help="do without SmolLM2 135M Instruct, which is fetched once (93 MB)",
         )
+    test = commands.choices["test"]
+    test.add_argument(
+        "--room",
+        metavar="FOLDER",
+        help="run only the tests of one folder of the code: runtime/kv, app/chat, laws, …",
+    )
+    test.add_argument(
+        "--lane",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="also run a lane that is left out daily: placement, card, gpu, real_models, recipe, "
+        "or all; may be repeated",
+    )
     words = "build packages to install from"
     add_arguments(commands.add_parser("package", help=words, description=words.capitalize() + "."))
     words = "write installer/LICENCES.md anew: whose work it holds and installs"

@@ -47,21 +47,6 @@ WHOLE_EVERY = 20  # tests between two collections of everything
 tests_done = count(1)
 
 
-def pytest_report_header() -> list[str]:
-    """What this machine's CPU can do, and which compiled libraries are tested on it."""
-    import torch  # only once the environment says what it may use
-
-    from tests.support.models.natives import instructions, libraries
-
-    runs = ", ".join(path.stem for path in libraries()) or "none"
-    forced = f" (MEDUSA_TEST_CPU={TEST_CPU})" if TEST_CPU else ""
-    kernels = torch.backends.cpu.get_cpu_capability()
-    return [
-        f"cpu: {', '.join(instructions())}; torch computes with {kernels}",
-        f"compiled libraries that run here: {runs}{forced}",
-    ]
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Collect cyclic garbage between tests alone, in the main thread.
@@ -200,9 +185,14 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """Say which lanes were left out, which real models are missing, and which ties there were."""
-    whole = any(Path(arg).resolve() == TESTS for arg in config.args)
-    for lane, content in skipped_lanes(config).items() if whole else ():
-        terminalreporter.write_line(f"left out: {content} (run with --lane {lane})")
+    if any(Path(arg).resolve() == TESTS for arg in config.args):
+        for lane, content in skipped_lanes(config).items():
+            terminalreporter.write_line(f"left out: {content} (run with --lane {lane})")
+        from tests.support.models.natives import libraries  # imports torch: not for one room
+
+        runs = ", ".join(path.stem for path in libraries()) or "none"
+        forced = f" (MEDUSA_TEST_CPU={TEST_CPU})" if TEST_CPU else ""
+        terminalreporter.write_line(f"compiled libraries that ran: {runs}{forced}")
     tell_ties(terminalreporter)
     reported = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
     missing = sorted(

@@ -4,13 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-import torch
 
 from medusa_core.system.native import binding as native
-from medusa_core.system.native.binding import (
-    library_suffix,
-    system_name,
-)
+from medusa_core.system.native.binding import library_suffix, system_name
 from medusa_core.system.resources import native_dir
 
 
@@ -22,14 +18,6 @@ def libraries() -> list[Path]:
     here = native.instruction_sets()
     names = [wanted] if wanted in here else here
     return [folder / f"{name}{library_suffix()}" for name in names]
-
-
-def instructions() -> list[str]:
-    """What of vectors and short numbers this CPU has, as torch calls it."""
-    has: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
-    kinds = ("avx", "fma", "amx", "f16c", "sve", "dot", "i8mm", "bf16", "neon")
-    found = [name for name, value in has.items() if value is True and name.startswith(kinds)]
-    return sorted(found) or native.instruction_sets()
 
 
 each_library = pytest.mark.parametrize("path", libraries(), ids=lambda path: path.stem)

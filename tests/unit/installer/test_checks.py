@@ -2,7 +2,9 @@
 
 import pytest
 
-from installer.checks import all_checks, run_checks
+from installer.checks import all_checks, room_checks, run_checks
+from installer.errors import SetupError
+from installer.layout import this_repository
 from tests.support.installer.fakes import FakeMachine
 
 
@@ -29,6 +31,28 @@ def test_summary_shows_the_closing_line_of_pytest(
 def test_a_tool_ended_by_a_signal_has_failed(machine: FakeMachine) -> None:
     machine.tool_statuses = {"pytest": -11}
     assert run_checks(machine.layout, machine, all_checks([]), {}) == 1
+
+
+@pytest.mark.parametrize(
+    ("room", "folder"),
+    [
+        ("runtime/kv", "tests/unit/runtime/kv"),
+        ("medusa_core/runtime/kv/", "tests/unit/runtime/kv"),
+        ("app/chat", "tests/unit/app/chat"),
+        ("laws", "tests/laws"),
+        ("lanes/card", "tests/lanes/card"),
+    ],
+)
+def test_a_room_is_the_tests_of_a_folder_of_the_code(room: str, folder: str) -> None:
+    (check,) = room_checks(this_repository(), room, ["-k", "tree"])
+    assert check.command[-3:] == (folder, "-k", "tree")
+
+
+@pytest.mark.parametrize("room", ["runtime/nowhere", ".."])
+def test_a_room_without_tests_is_refused_with_those_that_have_some(room: str) -> None:
+    with pytest.raises(SetupError) as refused:
+        room_checks(this_repository(), room, [])
+    assert "runtime/kv" in refused.value.mend
 
 
 def test_arguments_reach_pytest_alone() -> None:
