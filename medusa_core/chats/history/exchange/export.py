@@ -93,15 +93,20 @@ def export(
     return Exported(len(infos), len(damaged))
 
 
-def export_page(history: History, conversation_ids: Sequence[str] | None = None) -> HtmlPage:
-    """Conversations as the page that `export` writes; see there.
+def export_page(history: History, conversation_ids: Sequence[str] | None, style: str) -> HtmlPage:
+    """Conversations as the page that `export` writes, with a style sheet of the caller's.
+
+    Args:
+        history: Where they are.
+        conversation_ids: Which ones; None for all that aren't in the trash.
+        style: The style sheet.
 
     Raises:
         StorageError: The history can't be read.
         RequestError: One of them isn't in the history any more.
     """
     infos = _infos(history, conversation_ids)
-    return HtmlPage(_title_of(infos), "".join(_text(history, infos, Html())), len(infos))
+    return HtmlPage(_title_of(infos), "".join(_text(history, infos, Html(style))), len(infos))
 
 
 def write_whole(path: Path, pieces: Iterable[bytes]) -> None:

@@ -25,9 +25,7 @@ _HEAD_BEFORE = """<!DOCTYPE html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width">
 <title>"""
-_HEAD_AFTER = """</title>
-<style>
-body { max-width: 48rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 sans-serif;
+_STYLE = """body { max-width: 48rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 sans-serif;
   color: #1c1c1c; background: #fff; }
 h1 { font-size: 1.4rem; margin-top: 3rem; }
 h2 { font-size: 1rem; margin: 1.5rem 0 .2rem; }
@@ -45,9 +43,6 @@ th, td { border: 1px solid #888888; padding: .2rem .6rem; }
   pre, code { background: #2c2c2c; }
   a { color: #8ab4f8; }
 }
-</style>
-</head>
-<body>
 """
 _FOOT = "</body>\n</html>\n"
 
@@ -75,14 +70,22 @@ class Markdown:
 
 
 class Html:
-    """Conversations as a page: answers as the chat shows them, prompts as they were written."""
+    """Conversations as a page: answers as the chat shows them, prompts as they were written.
+
+    Args:
+        style: Style sheet of the page; the default one is for browsers.
+    """
 
     between = ""
     foot = _FOOT
 
+    def __init__(self, style: str = _STYLE) -> None:
+        self._style = style
+
     def head(self, title: str) -> str:
         """What comes before the first conversation."""
-        return f"{_HEAD_BEFORE}{escape(' '.join(title.split()))}{_HEAD_AFTER}"
+        name = escape(" ".join(title.split()))
+        return f"{_HEAD_BEFORE}{name}</title>\n<style>\n{self._style}</style>\n</head>\n<body>\n"
 
     def conversation(self, info: ConversationInfo, messages: Sequence[Stored]) -> str:
         """One conversation."""

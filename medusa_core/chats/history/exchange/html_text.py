@@ -115,7 +115,8 @@ class _Renderer(RendererHTML):
         env: MutableMapping[str, Any],
     ) -> str:
         """Code without what only a script could use."""
-        return f"<pre><code>{escape(tokens[idx].content)}</code></pre>\n"
+        code = tokens[idx].content.removesuffix("\n")  # Qt would show it as an empty line
+        return f"<pre><code>{escape(code)}</code></pre>\n"
 
     code_block = fence
 

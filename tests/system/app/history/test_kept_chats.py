@@ -559,6 +559,22 @@ def test_a_pdf_holds_an_answer_as_the_chat_shows_it(
     for line in ("A plan", "fn main() {", "let x = 1;", "}", "first", "second"):
         assert line in lines, lines
     assert not any(raw in line for line in lines for raw in ("###", "|--", "```"))
+    left, mm = _left_edges(reader), 72 / 25.4
+    for heading in ("Please", "You", "A plan"):  # the text begins where its headings do
+        assert abs(left[heading] - left["first"]) < 0.5 * mm, left
+    assert 18 * mm < left["first"] < 22 * mm
+
+
+def _left_edges(reader: PdfReader) -> dict[str, float]:
+    """Where each text of a page begins, in points."""
+    edges: dict[str, float] = {}
+
+    def visit(text: str, matrix: list[float], place: list[float], *_: object) -> None:
+        x = place[4] * matrix[0] + place[5] * matrix[2] + matrix[4]
+        edges.setdefault(" ".join(text.split()), x)
+
+    reader.pages[0].extract_text(visitor_text=visit)
+    return edges
 
 
 @pytest.mark.expects_errors
