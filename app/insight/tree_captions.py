@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.i18n.setting_texts import setting_text
 from app.insight.layout import DrawnBlock, NodeState, TreeLayout
-from app.insight.tree_items import COLUMN_EM, GHOST_EM, NODE_EM, ROW_EM
+from app.insight.tree_items import COLUMN_EM, NODE_EM, ROW_EM, place_of
 from app.insight.words import as_spoken
 from app.theme.appearance import Appearance
 from app.theme.legend import Legend, Mark
@@ -102,11 +102,9 @@ class BlockFrame(QGraphicsItem):
         scale = appearance.scale
         margin, top = scale.px(_MARGIN_EM), _top(appearance)
         left = block.first * scale.px(COLUMN_EM) - margin
-        holds_ghost = any(
-            node.state is NodeState.GHOST and node.depth == block.last for node in layout.nodes
-        )
-        width = GHOST_EM if holds_ghost else NODE_EM[0]
-        right = block.last * scale.px(COLUMN_EM) + scale.px(width) + margin
+        last = (node for node in layout.nodes if node.depth == block.last)
+        edge = block.last * scale.px(COLUMN_EM) + scale.px(NODE_EM[0])
+        right = max((edge, *(place_of(node, appearance).right() for node in last))) + margin
         bottom = (layout.num_rows - 1) * scale.px(ROW_EM) + scale.px(NODE_EM[1]) + margin
         self._rect = QRectF(left, top, right - left, bottom - top)
         self.setZValue(-1)  # behind what it holds

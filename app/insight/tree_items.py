@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.insight.layout import Node, NodeState
@@ -25,16 +25,20 @@ from app.theme.legend import Legend
 COLUMN_EM = 13.0
 ROW_EM = 1.95
 NODE_EM = (10.4, 1.55)
-GHOST_EM = 13.5  # it says more, and nothing stands behind it
+_GHOST_EM = 13.5  # at least; nothing is drawn behind it
+_TEXT_EM = 0.9
 _INSET_EM = 0.4
 
 
 def place_of(node: Node, appearance: Appearance) -> QRectF:
     """Where a node's box is."""
     scale = appearance.scale
-    width = GHOST_EM if node.state is NodeState.GHOST else NODE_EM[0]
+    width = scale.px(NODE_EM[0])
+    if node.state is NodeState.GHOST:
+        words = QFontMetrics(scale.font(_TEXT_EM)).horizontalAdvance(f"{words_of(node)} ")
+        width = max(scale.px(_GHOST_EM), words + 2 * scale.px(_INSET_EM))
     left, top = node.depth * scale.px(COLUMN_EM), node.row * scale.px(ROW_EM)
-    return QRectF(left, top, scale.px(width), scale.px(NODE_EM[1]))
+    return QRectF(left, top, width, scale.px(NODE_EM[1]))
 
 
 def describe(node: Node, legend: Legend) -> str:
@@ -130,7 +134,7 @@ class NodeItem(QGraphicsItem):
         room.setRight(self._paint_note(painter, room, look.ink))
         room.setRight(self._paint_badges(painter, room))
         painter.setPen(look.ink)
-        font = scale.font(0.9)
+        font = scale.font(_TEXT_EM)
         font.setStrikeOut(node.state is NodeState.FORBIDDEN)
         painter.setFont(font)
         text = painter.fontMetrics().elidedText(

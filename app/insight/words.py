@@ -49,7 +49,7 @@ def show_token(
     """
     name = specials.get(token_id)
     if name == "":
-        return QCoreApplication.translate("Insight", "‹end of answer›")
+        return QCoreApplication.translate("Insight", "‹end›")
     if name:
         return f"‹{_readable(name, most_chars)}›"
     if not text:

@@ -35,8 +35,8 @@ def test_of_a_conversation_answers_alone_are_counted() -> None:
 
 def test_the_end_of_an_answer_is_called_so() -> None:
     table = agreement(verified((1, 2), (2, 3)), specials={2: ""})
-    assert [cell.text for cell in table.cells] == ["␣1", "‹end of answer›"]
-    assert table.cells[0].output == "‹end of answer›"
+    assert [cell.text for cell in table.cells] == ["␣1", "‹end›"]
+    assert table.cells[0].output == "‹end›"
 
 
 def test_after_an_edit_the_first_output_that_differs_is_the_bonus() -> None:

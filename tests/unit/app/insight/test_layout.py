@@ -114,8 +114,8 @@ def test_a_block_has_the_places_that_one_pass_drew() -> None:
 
 def test_the_end_of_an_answer_is_called_so() -> None:
     texts = [node.text for node in layout_of_step(trace(1, (0, 1)), {7: "", 2: ""}).nodes]
-    assert texts[-1] == "‹end of answer›"
-    assert texts[2] == "‹end of answer›"
+    assert texts[-1] == "‹end›"
+    assert texts[2] == "‹end›"
     assert texts[1] == "␣cat"
 
 

@@ -1,13 +1,20 @@
 """How the nodes of a tree look."""
 
 import pytest
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFontMetrics
 from pytestqt.qtbot import QtBot
 
 from app.insight.layout import NodeState, layout_of_step
 from app.insight.tree_captions import BlockFrame
-from app.insight.tree_items import NodeItem
-from app.insight.tree_style import badges_of, look_of, note_of, words_of
+from app.insight.tree_items import NodeItem, place_of
+from app.insight.tree_style import (
+    Badge,
+    badge_width,
+    badges_of,
+    look_of,
+    note_of,
+    words_of,
+)
 from app.insight.tree_table import TreeTable
 from app.insight.tree_view import TreeView
 from app.theme.appearance import Appearance, ThemeChoice
@@ -57,6 +64,25 @@ def test_badges_tell_who_drafted_and_boxes_what() -> None:
     assert words_of(layout.nodes[1]) == "␣cat"
     assert words_of(layout.nodes[-1]) == "model chose (50%) ‹F0 9F›"
     assert [note_of(layout.nodes[k]) for k in (0, 1, -1)] == ["", "25%", ""]
+
+
+@pytest.mark.parametrize("name", ["", "<|begin_of_a_reasoning|>"])
+def test_a_special_token_at_the_end_is_drawn_whole(
+    appearance: Appearance, qtbot: QtBot, name: str
+) -> None:
+    view = TreeView(appearance)
+    qtbot.addWidget(view)
+    layout = layout_of_step(trace(1, (0, 1)), {7: name, 2: ""})
+    view.show_layout(layout)
+    ghost, end = layout.nodes[-1], layout.nodes[2]
+    assert (ghost.state, end.text) == (NodeState.GHOST, "‹end›")
+    metrics, space = QFontMetrics(appearance.scale.font(0.9)), appearance.scale.px(0.8)
+    room = place_of(ghost, appearance).width() - space
+    assert metrics.horizontalAdvance(words_of(ghost)) < room
+    # Beside the longest badge and a chance of 100%.
+    badge = badge_width(Badge("suffix", Mark("suffix", 1)), appearance)
+    beside = badge + metrics.horizontalAdvance(" 100% ")
+    assert metrics.horizontalAdvance(end.text) + beside < place_of(end, appearance).width() - space
 
 
 @pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK])

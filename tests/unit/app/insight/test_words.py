@@ -46,7 +46,7 @@ def test_signs_and_hidden_characters_of_a_text_are_typed_as_they_are_shown(text:
 def test_tokens_without_a_text_are_shown_by_their_names() -> None:
     specials = {7: "<|im_start|>", 8: "", 9: "<\u202e" + "x" * 40}
     assert show_token(b"", 7, specials) == "‹<|im_start|>›"
-    assert show_token(b"", 8, specials) == "‹end of answer›"
+    assert show_token(b"", 8, specials) == "‹end›"
     assert show_token(b"", 9, specials) == "‹<‹U+202E›" + "x" * 14 + "…›"
     assert show_token(b"a", 1, specials) == "a"
 
