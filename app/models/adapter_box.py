@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker
-from PySide6.QtWidgets import QComboBox
 
 from app.i18n.engine_texts import engine_text
-from app.widgets.choices import add_entry
+from app.widgets.choices import NUM_CHARS, ChoiceBox, add_entry
 from medusa_core.api import AdapterOffer, Installed, Library
 
 
-class AdapterBox(QComboBox):
+class AdapterBox(ChoiceBox):
     """LoRAs that fit a model, and those that don't with the reason why not."""
 
     def __init__(self, library: Library) -> None:
-        super().__init__()
+        super().__init__(NUM_CHARS)
         self._library = library
         self.setAccessibleName(self.tr("Adapter"))
         self.setToolTip(

@@ -8,7 +8,6 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QFormLayout,
     QHBoxLayout,
     QLabel,
@@ -28,6 +27,7 @@ from app.models.outlook import (
 from app.models.plan_words import forecast_words, measured_words, plan_notes
 from app.models.subject import Subject
 from app.theme.appearance import Appearance
+from app.widgets.choices import NUM_CHARS, ChoiceBox
 from app.widgets.numbers import Number
 from app.widgets.offload_words import offload_plan_words
 from app.widgets.sizes import (
@@ -352,8 +352,7 @@ def _label(text: str, name: str) -> QLabel:
     return label
 
 
-def _box(name: str) -> QComboBox:
-    box = QComboBox()
+def _box(name: str) -> ChoiceBox:
+    box = ChoiceBox(NUM_CHARS)
     box.setAccessibleName(name)
-    box.setMinimumContentsLength(18)
     return box

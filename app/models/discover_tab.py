@@ -57,7 +57,6 @@ COLUMNS = (
     QT_TRANSLATE_NOOP("Library", "Drafters"),
     QT_TRANSLATE_NOOP("Library", "Licence"),
 )
-_SHARES, _CUT_AT_END = (28, 30, 0, 23, 19), (3, 4)
 SORTS = (
     (QT_TRANSLATE_NOOP("Library", "Most downloads"), "downloads"),
     (QT_TRANSLATE_NOOP("Library", "Most likes"), "likes"),
@@ -107,7 +106,7 @@ class DiscoverTab(QWidget):
             self.sort_box.addItem(library_text(words), name)
         self.fits_box = QCheckBox(self.tr("Fits this computer"))
         columns = [library_text(name) for name in COLUMNS]
-        self.table = RowTable(self.tr("Models"), columns, _SHARES, _CUT_AT_END)
+        self.table = RowTable(self.tr("Models"), columns)
         self.details = Details(appearance, self.tr("Download"))
         self.file_label = QLabel(self.tr("File"))
         self.file_box = QComboBox()

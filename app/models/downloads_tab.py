@@ -97,6 +97,9 @@ class DownloadsTab(QWidget):
     def _build(self) -> None:
         buttons = QHBoxLayout()
         buttons.addWidget(self.reason_label, 1)
+        limit_label = QLabel(self.tr("Speed limit"))
+        limit_label.setBuddy(self.limit_box)
+        buttons.addWidget(limit_label)
         buttons.addWidget(self.limit_box)
         for button in (self.pause_button, self.cancel_button, self.forget_button):
             buttons.addWidget(button)

@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox
 
 from app.i18n.engine_texts import engine_text
-from app.widgets.choices import add_entry
+from app.widgets.choices import NUM_CHARS, ChoiceBox, add_entry
 from app.widgets.explain import explain
 from medusa_core.api import Installed, Library
 
 _SMALLER = 3  # times, at least, than the model that it drafts for
 
 
-class DraftBox(QComboBox):
+class DraftBox(ChoiceBox):
     """Models that can draft, and those that can't with the reason why not.
 
     Attributes:
@@ -30,7 +29,7 @@ class DraftBox(QComboBox):
     compared = Signal()
 
     def __init__(self, library: Library) -> None:
-        super().__init__()
+        super().__init__(NUM_CHARS)
         self.remembered: Mapping[str, str] = {}
         self._library = library
         self._offered: tuple[Installed | None, Sequence[Installed]] = (None, ())
@@ -38,8 +37,6 @@ class DraftBox(QComboBox):
         self._remembered: Path | None = None  # for the model that is being compared
         self._proposed: Installed | None = None
         self.setAccessibleName(self.tr("Draft model"))
-        self.setMinimumContentsLength(18)
-        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         explain(
             self,
             self.tr(

@@ -22,10 +22,13 @@ def kinds_of(offer: PairOffer) -> str:
 
 
 def drafter_note(offer: PairOffer) -> str:
-    """What the drafter is that is fetched with a model, and whether it fits it."""
+    """What the drafter is that is fetched with a model, and whether it fits it.
+
+    Without one: which are published.
+    """
     drafter = offer.drafter
     if drafter is None:
-        return ""
+        return _not_chosen_note(offer)
     sentences = [engine_text(DRAFTER_KINDS[drafter.kind].text), _for_whom(drafter)]
     sentences = [one for one in sentences if one]
     if nbytes := drafter.nbytes or offer.heads_bytes:
@@ -43,6 +46,19 @@ def drafter_note(offer: PairOffer) -> str:
     else:
         sentences.append(QCoreApplication.translate("Library", "Both are downloaded together."))
     return " ".join(sentences)
+
+
+def _not_chosen_note(offer: PairOffer) -> str:
+    """That drafters are published for a model although none is chosen; empty if none is known."""
+    if not offer.drafters:
+        return ""
+    if any(one.repo or one.file for one in offer.drafters):
+        words = QCoreApplication.translate(
+            "Library", "Published for this model: {0}. Choose one to download it, too."
+        )
+    else:
+        words = QCoreApplication.translate("Library", "Published for this model: {0}.")
+    return words.format(kinds_of(offer))
 
 
 def heads_note(offer: PairOffer) -> str:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker
-from PySide6.QtWidgets import QComboBox
 
 from app.i18n.engine_texts import engine_text
 from app.training.gain_words import with_loss
-from app.widgets.choices import add_entry
+from app.widgets.choices import NUM_CHARS, ChoiceBox, add_entry
 from medusa_core.api import Installed, InstalledKind, Library
 from medusa_core.messages import HeadsShape
 
 
-class HeadsBox(QComboBox):
+class HeadsBox(ChoiceBox):
     """Heads that fit a model, and those that don't with the reason why not."""
 
     def __init__(self, library: Library) -> None:
-        super().__init__()
+        super().__init__(NUM_CHARS)
         self._library = library
         self.setAccessibleName(self.tr("Heads"))
 

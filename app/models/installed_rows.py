@@ -24,7 +24,6 @@ COLUMNS = (
     QT_TRANSLATE_NOOP("Library", "On this computer"),
     QT_TRANSLATE_NOOP("Library", "Size"),
 )
-SHARES, CUT_AT_END = (54, 20, 0, 0, 26, 0), (1, 3, 4)
 UNKNOWN = "–"
 KIND_WORDS = {
     InstalledKind.MODEL: QT_TRANSLATE_NOOP("Library", "model"),

@@ -31,8 +31,6 @@ from app.models.drafter_words import installed_note
 from app.models.heads_box import HeadsBox
 from app.models.installed_rows import (
     COLUMNS,
-    CUT_AT_END,
-    SHARES,
     cells,
     reading_cells,
 )
@@ -97,7 +95,7 @@ class InstalledTab(QWidget):
         self.items: tuple[Installed, ...] = ()
         self.rows: tuple[Installed, ...] = ()
         columns = [library_text(name) for name in COLUMNS]
-        self.table = RowTable(self.tr("Installed"), columns, SHARES, CUT_AT_END)
+        self.table = RowTable(self.tr("Installed"), columns)
         self.details = Details(appearance, self.tr("Load"))
         self.heads_box = HeadsBox(library)
         self.details.drafts_form.addRow(self.tr("Heads"), self.heads_box)

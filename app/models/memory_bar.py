@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.models.layer_strip import LayerStrip
 from app.theme.appearance import Appearance
+from app.widgets.flow_layout import FlowLayout
 from app.widgets.sizes import gib
 from medusa_core.messages import MemoryPlan
 
@@ -43,8 +44,7 @@ class MemoryBar(QWidget):
         self._appearance = appearance
         self._plan: MemoryPlan | None = None
         self._bar = _Bar(appearance)
-        self._legend = QGridLayout()
-        self._legend.setContentsMargins(0, 0, 0, 0)
+        self._legend = FlowLayout(appearance.scale.px(0.5))
         self.segments: tuple[Segment, ...] = ()
         self.layers = LayerStrip(appearance)
         column = QVBoxLayout(self)
@@ -93,7 +93,7 @@ class MemoryBar(QWidget):
         while (item := self._legend.takeAt(0)) is not None:
             if (widget := item.widget()) is not None:
                 widget.deleteLater()
-        for index, segment in enumerate(self.segments):
+        for segment in self.segments:
             colour = segment.colour or self._appearance.theme.window
             border = self._appearance.theme.muted
             # A square of the bar's colour; the words beside it say the same.
@@ -105,7 +105,7 @@ class MemoryBar(QWidget):
                 f"<span style='font-weight:600'>{gib(segment.nbytes)}</span>"
             )
             label.setProperty("class", "figure")
-            self._legend.addWidget(label, index // 3, index % 3)
+            self._legend.addWidget(label)
 
 
 class _Bar(QWidget):

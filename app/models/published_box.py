@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox
 
 from app.i18n.engine_texts import engine_text
-from app.widgets.choices import add_entry
+from app.widgets.choices import NUM_CHARS, ChoiceBox, add_entry
 from app.widgets.sizes import on_disk
 from medusa_core.api import DRAFTER_KINDS, DrafterOffer, PairOffer
 
 _MORE = "more"
 
 
-class PublishedBox(QComboBox):
+class PublishedBox(ChoiceBox):
     """The drafters that are published for a model, by their kinds.
 
     Signals:
@@ -25,11 +24,9 @@ class PublishedBox(QComboBox):
     more_asked = Signal()
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(NUM_CHARS)
         self._offer: PairOffer | None = None
         self.setAccessibleName(self.tr("Drafter"))
-        self.setMinimumContentsLength(18)
-        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.activated.connect(self._take)
 
     def show_offer(self, offer: PairOffer | None, is_all: bool) -> None:

@@ -46,7 +46,7 @@ class ImportSettingsDialog(QDialog):
             else self.tr("{0} changes nothing: all is as it is there.").format(name)
         )
         columns = (self.tr("Setting"), self.tr("Now"), self.tr("After the import"))
-        self.table = RowTable(self.tr("Changes"), columns, (0, 35, 35), (1, 2))
+        self.table = RowTable(self.tr("Changes"), columns)
         self.table.show_rows([(one.label, one.before, one.after) for one in planned.changes])
         self.table.setVisible(bool(planned.changes))
         self.left_out_label = _label("\n".join(planned.left_out), "notice")

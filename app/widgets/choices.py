@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtGui import QStandardItemModel
-from PySide6.QtWidgets import QComboBox
+from PySide6.QtGui import QPaintEvent, QStandardItemModel
+from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QStylePainter, QWidget
 
 from app.i18n.setting_texts import setting_text
 from app.widgets.explain import wrapped
+
+NUM_CHARS = 18  # that a box in a form shows at least
 
 
 class Offered(Protocol):
@@ -22,6 +24,40 @@ class Offered(Protocol):
     def label(self) -> str: ...
     @property
     def explanation(self) -> str: ...
+
+
+class ChoiceBox(QComboBox):
+    """A list to choose from that needs little room; opened, it shows its entries whole."""
+
+    def __init__(self, num_chars: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        self.setSizeAdjustPolicy(policy)
+        self.setMinimumContentsLength(num_chars)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QStylePainter(self)
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        field = self.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox,
+            option,
+            QStyle.SubControl.SC_ComboBoxEditField,
+            self,
+        )
+        option.currentText = self.fontMetrics().elidedText(
+            option.currentText, Qt.TextElideMode.ElideRight, field.width()
+        )
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+        painter.end()
+
+    def showPopup(self) -> None:
+        """Open the list, as wide as its longest entry and at most as the screen."""
+        view = self.view()
+        wanted = view.sizeHintForColumn(0) + 2 * self.fontMetrics().height()
+        view.setMinimumWidth(min(wanted, self.screen().availableGeometry().width()))
+        super().showPopup()
 
 
 def offer(box: QComboBox, choices: Iterable[Offered]) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import (
-    QComboBox,
     QLabel,
     QSizePolicy,
     QStyle,
-    QStyleOptionComboBox,
     QStyleOptionToolButton,
     QStylePainter,
     QToolButton,
     QWidget,
 )
 
+from app.widgets.choices import ChoiceBox
 from app.widgets.typed import types_text
 
 _LEAST_CHARS = 4
@@ -73,36 +72,12 @@ class ElidedButton(QToolButton):
         painter.end()
 
 
-class ElidedBox(QComboBox):
+class ElidedBox(ChoiceBox):
     """A list to choose from, of a fixed least width; the wheel turns it only once it is chosen."""
 
     def __init__(self, num_chars: int, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        self.setSizeAdjustPolicy(policy)
-        self.setMinimumContentsLength(num_chars)
+        super().__init__(num_chars, parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QStylePainter(self)
-        option = QStyleOptionComboBox()
-        self.initStyleOption(option)
-        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
-        field = self.style().subControlRect(
-            QStyle.ComplexControl.CC_ComboBox,
-            option,
-            QStyle.SubControl.SC_ComboBoxEditField,
-            self,
-        )
-        option.currentText = self.fontMetrics().elidedText(option.currentText, _END, field.width())
-        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
-        painter.end()
-
-    def showPopup(self) -> None:
-        """Open the list, as wide as its longest entry."""
-        margin = 2 * self.fontMetrics().height()
-        self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + margin)
-        super().showPopup()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if types_text(event) and event.key() != Qt.Key.Key_Space:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QLocale, QModelIndex, QPersistentModelIndex, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -16,28 +17,24 @@ from PySide6.QtWidgets import (
     QTableWidgetItem,
 )
 
-_LEAST_WIDTH = 200  # of the first column: a name can be told by so much
-_LEAST_SHARE = 150  # of it where others are cut, too
+_MOST_LINES = 4  # of a row
+_USUAL = 0.6  # of a column's texts are in one line where there is room for so many
+_FRAME_PX = 16
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[kKMGTB](i?B)?\b)")
 
 
 class RowTable(QTableWidget):
-    """Text cells; the first column takes the room, and a readable width where there is none."""
+    """Text cells as wide as the table: texts that need more room are wrapped.
 
-    def __init__(
-        self,
-        name: str,
-        columns: Sequence[str],
-        shares: Sequence[int] = (),
-        cut_at_end: Sequence[int] = (),
-    ) -> None:
+    The first column takes the room that others leave.
+    """
+
+    def __init__(self, name: str, columns: Sequence[str]) -> None:
         """Make a table without rows.
 
         Args:
             name: For those who can't see it.
-            columns: What stands above them.
-            shares: Of the room what part each column takes at most, so that a long text leaves
-                some for the others and is cut; 0 for as wide as its texts.
-            cut_at_end: Columns whose texts are cut at their ends; others are in the middle.
+            columns: Titles.
         """
         super().__init__(0, len(columns))
         self.setAccessibleName(name)
@@ -49,17 +46,13 @@ class RowTable(QTableWidget):
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setTabKeyNavigation(False)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # names differ at their ends
-        self.setWordWrap(False)
+        self.setWordWrap(True)
+        self.setItemDelegate(_WrappedCells(self))
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        for column in cut_at_end:
-            self.setItemDelegateForColumn(column, _CutAtEnd(self))
-        self._shares = {column: share for column, share in enumerate(shares) if share}
-        for column in self._shares:
-            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
 
     def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Show these cells; the chosen row stays chosen by its place."""
@@ -76,32 +69,38 @@ class RowTable(QTableWidget):
         self._make_room()
 
     def _make_room(self) -> None:
-        header, modes = self.horizontalHeader(), QHeaderView.ResizeMode
-        if self._shares:
-            self._share_room(header)
-            return
-        others = sum(header.sectionSize(column) for column in range(1, self.columnCount()))
-        if self.viewport().width() - others >= _LEAST_WIDTH:
-            header.setSectionResizeMode(0, modes.Stretch)
-        else:
-            header.setSectionResizeMode(0, modes.Interactive)
-            header.resizeSection(0, _LEAST_WIDTH)
+        """Give each column its part of the width, and each row as many lines as it needs."""
+        header, columns = self.horizontalHeader(), range(self.columnCount())
+        wanted = [
+            max(self.sizeHintForColumn(column), header.sectionSizeHint(column))
+            for column in columns
+        ]
+        widths = [self._text_widths(column) for column in columns]
+        usual = [min(most, width[0]) for most, width in zip(wanted, widths, strict=True)]
+        least = [min(most, width[1]) for most, width in zip(wanted, widths, strict=True)]
+        for column, width in enumerate(_divide(self.viewport().width(), least, usual, wanted)):
+            header.resizeSection(column, width)
+        metrics = self.fontMetrics()
+        margin = self.verticalHeader().defaultSectionSize() - metrics.height()
+        self.verticalHeader().setMaximumSectionSize(_MOST_LINES * metrics.lineSpacing() + margin)
+        self.resizeRowsToContents()
 
-    def _share_room(self, header: QHeaderView) -> None:
-        """Give each column its share, and what others don't need to the first one."""
-        wanted = {
-            column: max(self.sizeHintForColumn(column), header.sectionSizeHint(column))
-            for column in range(self.columnCount())
-        }
-        fixed = sum(size for column, size in wanted.items() if column not in self._shares)
-        room = max(0, self.viewport().width() - fixed)
-        left, total = room, sum(self._shares.values())
-        for column, share in self._shares.items():
-            if column:
-                size = min(wanted[column], room * share // total)
-                header.resizeSection(column, size)
-                left -= size
-        header.resizeSection(0, max(_LEAST_SHARE, left))
+    def _text_widths(self, column: int) -> tuple[int, int]:
+        """Widths of a column: most texts fit in the first, the longest word in the second."""
+        items = (self.item(row, column) for row in range(self.rowCount()))
+        texts = [_unbroken(item.text()) for item in items if item is not None]
+        title = str(self.model().headerData(column, Qt.Orientation.Horizontal))
+        metrics = self.fontMetrics()
+        words = [metrics.horizontalAdvance(word) for text in texts for word in text.split(" ")]
+        lines = sorted(metrics.horizontalAdvance(text) for text in (title, *texts))
+        longest = max(metrics.horizontalAdvance(title), *words, 0)
+        usual = lines[round(_USUAL * (len(lines) - 1))]
+        return max(usual, longest) + self._padding, longest + self._padding
+
+    @property
+    def _padding(self) -> int:
+        """Between a column's text and its neighbours."""
+        return self.fontMetrics().averageCharWidth() + _FRAME_PX
 
     def show_row(self, row: int, cells: Sequence[str]) -> None:
         """Show one row's cells."""
@@ -116,11 +115,49 @@ class RowTable(QTableWidget):
                 item.setToolTip(f"<span>{html.escape(text)}</span>")
 
 
-class _CutAtEnd(QStyledItemDelegate):
-    """Cells whose beginning is read."""
+class _WrappedCells(QStyledItemDelegate):
+    """Texts that are wrapped between words, never between a number and its unit."""
 
-    def initStyleOption(
+    def displayText(self, value: object, locale: QLocale | QLocale.Language) -> str:
+        return _unbroken(super().displayText(value, locale))
+
+    def sizeHint(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> None:
-        super().initStyleOption(option, index)
-        option.textElideMode = Qt.TextElideMode.ElideRight
+    ) -> QSize:
+        # The style sheet's padding isn't in the width that Qt wraps a text in to measure it.
+        option.rect = option.rect.adjusted(0, 0, -_FRAME_PX, 0)
+        return super().sizeHint(option, index)
+
+
+def _unbroken(text: str) -> str:
+    return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
+
+
+def _divide(
+    room: int, least: Sequence[int], usual: Sequence[int], wanted: Sequence[int]
+) -> list[int]:
+    """Divide a width among columns.
+
+    Args:
+        room: The width.
+        least: Widths in which no word is cut.
+        usual: Widths in which most texts are in one line, at least as large.
+        wanted: Widths in which all are, at least as large.
+    """
+    if sum(wanted) <= room:
+        return [wanted[0] + room - sum(wanted), *wanted[1:]]
+    if sum(least) >= room:
+        return _cut_widest(room, least)
+    low, high = (usual, wanted) if sum(usual) <= room else (least, usual)
+    share = (room - sum(low)) / (sum(high) - sum(low))
+    return [int(a + share * (b - a)) for a, b in zip(low, high, strict=True)]
+
+
+def _cut_widest(room: int, widths: Sequence[int]) -> list[int]:
+    """Make widths fit by cutting the largest ones to one size."""
+    ascending = sorted(widths)
+    for place, width in enumerate(ascending):
+        most = (room - sum(ascending[:place])) // (len(widths) - place)
+        if width > most:
+            return [min(one, most) for one in widths]
+    return list(widths)

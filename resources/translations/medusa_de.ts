@@ -1015,7 +1015,7 @@
     </message>
     <message>
         <source>Best for this computer{0}</source>
-        <translation>Am besten für diesen Computer{0}</translation>
+        <translation>Empfohlen{0}</translation>
     </message>
     <message>
         <source>Reading sizes…</source>
@@ -1306,6 +1306,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Remove from list</source>
         <translation>Aus der Liste entfernen</translation>
+    </message>
+    <message>
+        <source>Speed limit</source>
+        <translation>Höchstgeschwindigkeit</translation>
     </message>
     <message>
         <source>Most megabytes a second</source>
@@ -7085,8 +7089,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Schritte dieser Antwort sind nicht aufgehoben: Fragen Sie etwas.</translation>
     </message>
     <message>
-        <source>‹end of answer›</source>
-        <translation>‹Ende der Antwort›</translation>
+        <source>‹end›</source>
+        <translation>‹Ende›</translation>
     </message>
     <message>
         <source>‹special {0}›</source>
@@ -7380,11 +7384,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>On this computer</source>
-        <translation>Auf diesem Computer</translation>
+        <translation>Eignung</translation>
     </message>
     <message>
         <source>Download</source>
-        <translation>Herunterladen</translation>
+        <translation>Download</translation>
     </message>
     <message>
         <source>Drafters</source>
@@ -7540,7 +7544,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>{0}, {1} left</source>
-        <translation>{0}, {1} bleiben frei</translation>
+        <translation>{0}, {1} frei</translation>
     </message>
     <message>
         <source>{0}: needs {1} more than the {2} here</source>
@@ -7669,6 +7673,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Both are downloaded together.</source>
         <translation>Beide werden zusammen heruntergeladen.</translation>
+    </message>
+    <message>
+        <source>Published for this model: {0}. Choose one to download it, too.</source>
+        <translation>Für dieses Modell veröffentlicht: {0}. Wählen Sie einen, um ihn mit herunterzuladen.</translation>
+    </message>
+    <message>
+        <source>Published for this model: {0}.</source>
+        <translation>Für dieses Modell veröffentlicht: {0}.</translation>
     </message>
     <message>
         <source>Choose it with such a model, under Heads.</source>
@@ -8309,7 +8321,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>none</source>
-        <translation>nichts</translation>
+        <translation>keiner</translation>
     </message>
     <message>
         <source>Look for more on Hugging Face…</source>

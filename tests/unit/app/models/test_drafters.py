@@ -2,7 +2,12 @@
 
 from pathlib import Path
 
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
 from app.models.library_dialog import LibraryDialog
+from app.widgets.choices import NUM_CHARS, ChoiceBox, add_entry
+from app.widgets.table import RowTable
 from medusa_core.api import PairOffer
 from medusa_core.hub.job import JobState
 from tests.support.hub.fixtures import LoopbackHub
@@ -13,6 +18,7 @@ from tests.support.models.tiny import write_tiny
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import card, column, settle, until
 
+_PADDING = 4  # of a cell
 MODEL, EAGLE, WIDE = "org/Tiny-1B", "a/Tiny-1B-eagle3", "b/Tiny-1B-speculator.eagle3"
 
 
@@ -41,6 +47,10 @@ def test_the_catalog_says_what_is_published_for_which_without_the_network(
         discover.table.selectRow(titles.index("Qwen3.5 9B"))
         assert entries(dialog)[0] == "none"
         assert "MTP – lies in the files of Qwen/Qwen3.5-9B" in entries(dialog)
+        assert discover.drafter_box.currentText() == "none"
+        published = "Published for this model: DFlash, MTP. Choose one to download it, too."
+        assert discover.drafter_label.text() == published
+        assert kinds["Qwen3.5 9B"] == "DFlash, MTP"
         discover.table.selectRow(titles.index("Qwen3 8B"))
         with_head = discover.chosen
         assert with_head is not None
@@ -52,6 +62,8 @@ def test_the_catalog_says_what_is_published_for_which_without_the_network(
         assert alone is not None
         assert (alone.title, alone.pair.heads) == ("Qwen3 8B", "")
         assert 0 < alone.download_bytes < with_head.download_bytes
+        assert discover.drafter_label.text().startswith("Published for this model: EAGLE, ")
+        discover.table.selectRow(titles.index("Ministral 3 8B Instruct"))
         assert discover.drafter_label.isHidden()
         await settle(dialog)
 
@@ -137,3 +149,53 @@ def test_no_column_is_crushed_in_a_window_of_1200_pixels(run: Run, dialog: Libra
         assert sizes[4] > needed + 20
 
     run(work)
+
+
+def test_no_table_of_models_scrolls_sideways_or_cuts_a_name(
+    run: Run, dialog: LibraryDialog, tmp_path: Path
+) -> None:
+    file = write_eagle_gguf(tmp_path / "a-file-of-a-draft-model.gguf", EagleSpec("eagle3"))
+
+    async def work() -> None:
+        card(dialog, 8)
+        dialog.installed.add_folder(str(file))
+        await until(lambda: len(dialog.installed.items) == 1)
+        await settle(dialog)
+        for width in (1120, 900):
+            dialog.resize(width, 760)
+            for tab in (dialog.discover, dialog.installed):
+                dialog.tabs.setCurrentWidget(tab)
+                table = tab.table
+                assert table.horizontalHeader().length() <= table.viewport().width()
+                assert cut_cells(table) == []
+
+    run(work)
+
+
+def cut_cells(table: RowTable) -> list[str]:
+    """Texts that have too little room although they are wrapped."""
+    found = []
+    for row in range(table.rowCount()):
+        for number in range(table.columnCount()):
+            item = table.item(row, number)
+            assert item is not None
+            place = table.visualItemRect(item).adjusted(_PADDING, 0, -_PADDING, 0)
+            needed = table.fontMetrics().boundingRect(
+                place, Qt.TextFlag.TextWordWrap.value, item.text()
+            )
+            if needed.width() > place.width() or needed.height() > place.height():
+                found.append(item.text())
+    return found
+
+
+def test_an_opened_box_is_as_wide_as_its_longest_entry(qtbot: QtBot) -> None:
+    box = ChoiceBox(NUM_CHARS)
+    qtbot.addWidget(box)
+    add_entry(box, "none", None)
+    reason = "its vocabulary has 151,936 tokens, not 49,152"
+    add_entry(box, "Qwen2.5 Coder 0.5B Instruct", 1, reason)
+    box.show()
+    box.showPopup()
+    needed = box.fontMetrics().horizontalAdvance(box.itemText(1))
+    assert box.width() < needed < box.view().viewport().width()
+    box.hidePopup()
