@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anthropic
@@ -86,6 +87,42 @@ def test_a_call_is_the_same_with_and_without_drafts(served: Served) -> None:
         )
     ]
     assert texts[0] == texts[1]
+
+
+def outcome(answer: dict[str, Any]) -> tuple[Any, ...]:
+    """What a client sees of an answer, without ids."""
+    (choice,) = answer["choices"]
+    message = choice["message"]
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    return message["content"], calls, choice["finish_reason"]
+
+
+def test_clients_at_once_keep_their_tools_and_stops_apart(served: Served) -> None:
+    weather = {"type": "function", "function": {"name": "weather"}}
+    clock = {"type": "function", "function": {"name": "clock"}}
+    requests: list[dict[str, Any]] = [
+        {"tools": [TOOL, CLOCK], "tool_choice": weather},
+        {"tools": [TOOL, CLOCK], "tool_choice": clock},
+        {"tools": [TOOL], "tool_choice": weather, "stop": ["days"]},
+        {"tools": [TOOL], "tool_choice": "none", "stop": ["e"]},
+        {"tools": [TOOL], "tool_choice": "auto", "stop": ["a", "o"]},
+        {"tools": [CLOCK], "tool_choice": "required", "stop": ["weather"]},
+    ]
+    alone = [outcome(asked(served, QUESTION, **one)) for one in requests]
+    assert [name for _, calls, _ in alone[:2] for name in {call["name"] for call in calls}] == [
+        "weather",
+        "clock",
+    ]
+    content, [cut], reason = alone[2]
+    assert (content, cut["name"], reason) == (None, "weather", "stop")
+    assert "city" in cut["arguments"]
+    assert "days" not in cut["arguments"]
+    assert alone[3][2] == "stop"
+    assert "e" not in alone[3][0]
+    with ThreadPoolExecutor(len(requests)) as threads:
+        for _ in range(2):
+            together = threads.map(lambda one: outcome(asked(served, QUESTION, **one)), requests)
+            assert list(together) == alone
 
 
 def test_a_conversation_goes_on_behind_a_call_without_reading_it_again(served: Served) -> None:
