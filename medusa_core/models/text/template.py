@@ -21,6 +21,7 @@ from medusa_core.models.text.reasoning_formats import learn_reasoning
 from medusa_core.models.text.rendering import Rendering
 from medusa_core.models.text.template_process import TemplateProcess
 from medusa_core.models.text.tool_calls.learn import learn_tool_call_format
+from medusa_core.models.text.tool_calls.writing import omitted_format, with_written_calls
 from medusa_core.models.text.turns import TemplateTurn, tool_as_json, turn_as_json, turns_of
 from medusa_core.models.text.written_template import WrittenTemplate
 
@@ -49,6 +50,7 @@ class ChatTemplate:
         self._rendering = rendering
         self._can_switch = bool(rendering.switch)
         self.source = source
+        omitted = omitted_format(source)
 
         def render(
             turns: tuple[TemplateTurn, ...],
@@ -57,7 +59,9 @@ class ChatTemplate:
             tools: tuple[str, ...],
             _: datetime.date,
         ) -> str:
-            messages, functions = list(map(turn_as_json, turns)), list(map(tool_as_json, tools))
+            # Texts are guarded by now, so that marks of calls are special tokens here.
+            written = turns if omitted is None else [with_written_calls(t, omitted) for t in turns]
+            messages, functions = list(map(turn_as_json, written)), list(map(tool_as_json, tools))
             return rendering.render(messages, opens_answer, thinks, functions)
 
         # Each turn of a conversation renders the openings of all earlier ones again.

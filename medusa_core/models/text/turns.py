@@ -71,7 +71,7 @@ def without_tools(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
 
 def call_as_text(call: ToolCall) -> str:
     """A call as models write it that were told to answer with JSON."""
-    arguments = json.dumps(_arguments(call), ensure_ascii=False)
+    arguments = json.dumps(arguments_of(call), ensure_ascii=False)
     return f'{{"name": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {arguments}}}'
 
 
@@ -86,12 +86,12 @@ def _as_text(message: ChatMessage) -> ChatMessage:
 
 
 def _call_as_json(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": _arguments(call)}
+    function = {"name": call.name, "arguments": arguments_of(call)}
     return {"id": call.call_id, "type": "function", "function": function}
 
 
-def _arguments(call: ToolCall) -> Any:
-    """A call's arguments; as they were written where that is no JSON."""
+def arguments_of(call: ToolCall) -> Any:
+    """Return a call's arguments as a value; their text if it isn't JSON."""
     try:
         return json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):

@@ -33,13 +33,10 @@ WITHOUT_CALLS = {
 }
 # What is enforced isn't what the template writes, which indents arguments.
 ENFORCED_OTHERWISE = {"CohereForAI-c4ai-command-r-plus-tool_use"}
-# The form is known, but the template writes no calls, wants arguments as a text, names the
-# recipient before the channel, where models mostly name it after, or wraps texts in tags (Kimi).
+# The form is known, but the template wants arguments as a text, names the recipient before the
+# channel, where models mostly name it after, or wraps texts in tags (Kimi).
 NOT_WRITTEN = {
     "Kimi-K3",
-    "LFM2-8B-A1B",
-    "LFM2.5-Instruct",
-    "ibm-granite-granite-3.3-2B-Instruct",
     "meetkai-functionary-medium-v3.2",
     "openai-gpt-oss-120b",
 }

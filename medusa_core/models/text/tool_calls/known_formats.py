@@ -70,12 +70,15 @@ _FUNCTIONARY = ToolCallFormat(
 
 
 def known_format(template: str) -> ToolCallFormat | None:
-    """Return the format for a template of the table; None if it has to be learned."""
+    """Return the format for a template of the table; None if it has to be learned.
+
+    A template that doesn't mention `tool_calls` has nothing to learn from.
+    """
     if _CHANNEL in template:
         return _HARMONY
     if ">>>${recipient}" in template:
         return _FUNCTIONARY
-    return None
+    return None if "tool_calls" in template else unwritten_format(template)
 
 
 def unwritten_format(template: str) -> ToolCallFormat | None:

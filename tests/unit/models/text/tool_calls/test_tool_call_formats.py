@@ -14,6 +14,8 @@ from medusa_core.errors import TemplateError
 from medusa_core.messages import (
     DESCRIBED_JSON,
     ChatMessage,
+    Role,
+    ToolCall,
     ToolCallFormat,
 )
 from medusa_core.messages.tool_calls import ArgumentStyle, Slot
@@ -323,3 +325,46 @@ def check(template: ChatTemplate) -> None:
         return
     check_round_trip(found, lambda turns, opens, tools: template.render(turns, opens, tools=tools))
     assert Slot.NAME in found.call_open
+
+
+OMITTING = {
+    "LFM2": (
+        "{# <|im_start|> List of tools: #}",
+        (
+            '<|tool_call_start|>[save(text="a \\"b\\"", count=-3, is_new=True, list=[1, None]), '
+            "save_all()]<|tool_call_end|>"
+        ),
+    ),
+    "Granite 3.3": (
+        "{# <|tool_call|> #}",
+        (
+            '<|tool_call|>[{"name": "save", "arguments": {"text": "a \\"b\\"", "count": -3, '
+            '"is_new": true, "list": [1, null]}}, {"name": "save_all", "arguments": {}}]'
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OMITTING)
+def test_calls_that_a_template_omits_are_written_as_its_model_writes_them(name: str) -> None:
+    comment, wanted = OMITTING[name]
+    source = (
+        comment + "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}"
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+    )
+    template = ChatTemplate(source, {})
+    values = {"text": 'a "b"', "count": -3, "is_new": True, "list": [1, None]}
+    calls = (ToolCall("1", "save", json.dumps(values)), ToolCall("2", "save_all", "{}"))
+    turns = (
+        ChatMessage(Role.USER, "Save."),
+        ChatMessage(Role.ASSISTANT, "Well: ", tool_calls=calls),
+        ChatMessage(Role.TOOL, "done", tool_name="save", call_id="1"),
+        ChatMessage(Role.TOOL, "all done", tool_name="save_all", call_id="2"),
+    )
+    fitting = template.conversations.fit(turns, template.render, has_tools=True)
+    prompt = template.render(fitting, tools=TEXTS)
+    assert prompt == f"savesave_all<user>Save.<assistant>Well: {wanted}<tool>done<tool>all done"
+    parser = ToolCallParser(template.tool_calls, TOOLS)
+    events = [*parser.push(wanted), *parser.finish()]
+    found = [json.loads(one.text) for one in events if isinstance(one, CallDelta)]
+    assert found == [values, {}]
