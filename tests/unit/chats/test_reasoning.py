@@ -286,6 +286,12 @@ def test_where_tags_are_tokens_spelled_ones_are_text(shown: bool) -> None:
     assert joined(parsed(tags, cut("<think>a</think>b", [1, 9]))) == ("", "<think>a</think>b")
 
 
+def test_an_end_tag_in_the_answer_is_text_where_an_answer_is_one_message() -> None:
+    tags = with_ids(THINK_TAGS)
+    pieces = as_tokens("<think>a</think>b</think>c", tags, shown=True)
+    assert joined(parsed(tags, pieces)) == ("a", "b</think>c")
+
+
 def test_cases_of_late_tags_are_answers() -> None:
     for text in (
         (

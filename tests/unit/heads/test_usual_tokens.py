@@ -26,6 +26,7 @@ def test_a_text_is_judged_by_nearly_all_of_its_last_tokens() -> None:
     assert usual_columns(low, 150_000) == 16384
     assert usual_columns([*low, 140_000], 150_000) == 16384  # one of 121
     assert usual_columns([*low, *[40_000] * 9], 150_000) == 65536
+    assert usual_columns([16384] * 100, 150_000) == 32768  # the first one beyond 16,384
     assert usual_columns([*low, *[100_000] * 9], 150_000) == 0  # more than half of it
     assert usual_columns([*[140_000] * 500, *low * 9], 150_000) == 16384  # it has changed
     assert usual_columns(low, 32_000) == 0
