@@ -20,7 +20,7 @@ COLUMNS = (
     QT_TRANSLATE_NOOP("Library", "Name"),
     QT_TRANSLATE_NOOP("Library", "Type"),
     QT_TRANSLATE_NOOP("Library", "Parameters"),
-    QT_TRANSLATE_NOOP("Library", "Quantization"),
+    QT_TRANSLATE_NOOP("Library", "Weights"),
     QT_TRANSLATE_NOOP("Library", "On this computer"),
     QT_TRANSLATE_NOOP("Library", "Size"),
 )

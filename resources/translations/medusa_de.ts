@@ -7475,8 +7475,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Parameter</translation>
     </message>
     <message>
-        <source>Quantization</source>
-        <translation>Quantisierung</translation>
+        <source>Weights</source>
+        <translation>Gewichte</translation>
     </message>
     <message>
         <source>Size</source>
