@@ -11,7 +11,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.batch.batch_form import BatchForm
-from app.batch.batch_view import BatchView
+from app.batch.batch_view import BatchView, share_of
 from app.i18n.engine_texts import error_text
 from app.theme.appearance import Appearance
 from app.widgets.job_dialog import JobDialog, JobStatus
@@ -185,7 +185,9 @@ class BatchDialog(JobDialog):
         """How far a batch is; one that hasn't begun to tell can be gone on with."""
         is_done = progress is not None and progress.stage == "done"
         is_over = progress is None or progress.is_over
-        return JobStatus(job.is_running, is_over, is_done, self._is_pausing)
+        share = 0.0 if progress is None else share_of(progress)
+        stage = self.view.stage_label.text()
+        return JobStatus(job.is_running, is_over, is_done, self._is_pausing, share, stage)
 
     def _about(self) -> str:
         if self.job is None:

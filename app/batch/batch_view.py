@@ -77,8 +77,7 @@ class BatchView(QWidget):
 
     def show_state(self, state: BatchState) -> None:
         """Show how far it is, and the answers that have come since."""
-        progress = state.progress
-        share = progress.num_done / progress.num_lines if progress.num_lines else 0.0
+        progress, share = state.progress, share_of(state)
         self.stage_label.setText(_describe(state))
         self.bar.setValue(round(_FULL * share))
         problem = f"{engine_text(state.problem)} {engine_text(state.hint)}".strip()
@@ -118,6 +117,12 @@ class BatchView(QWidget):
             column.addWidget(widget)
         column.addWidget(self.panel, 3)  # it takes no more than it needs
         column.addWidget(table, 1)
+
+
+def share_of(state: BatchState) -> float:
+    """Share of the lines that are done."""
+    progress = state.progress
+    return progress.num_done / progress.num_lines if progress.num_lines else 0.0
 
 
 def _describe(state: BatchState) -> str:

@@ -31,6 +31,7 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox, ElidedButton, ElidedLabel
 from app.widgets.explain import explain, wrapped
+from app.widgets.job_button import JobButton
 from app.widgets.numbers import Number
 from app.widgets.offload_words import here_words
 from app.widgets.sizes import parameters
@@ -126,6 +127,7 @@ class Header(QFrame):
         self.record_action.setToolTip(wrapped(QCoreApplication.translate("Chat", RECORDING)))
         self.record_action.toggled.connect(self.recording_chosen)
         self._place_menus: list[QMenu] = []
+        self._jobs: list[JobButton] = []
         self._has_speed_up = True
         self._row = QHBoxLayout(self)
         self._build()
@@ -197,6 +199,12 @@ class Header(QFrame):
         self._has_speed_up = is_offered
         self._fit()
 
+    def add_job(self, button: JobButton) -> None:
+        """Show a job that goes on while its dialog is closed."""
+        self._jobs.append(button)
+        self._row.insertWidget(1, button)
+        self._fit()
+
     def choose_recording(self, on: bool) -> None:
         """Show and tell whether steps are recorded."""
         self.record_action.setChecked(on)
@@ -243,6 +251,8 @@ class Header(QFrame):
         self._speed_label.setVisible(has_room and self._has_speed_up)
         self.drafter_box.setVisible(self._has_speed_up)
         self._new_button.setText(self.tr("New chat") if has_room else "")
+        for job in self._jobs:
+            job.show_name(has_room)
 
     def _build(self) -> None:
         row = self._row

@@ -244,7 +244,14 @@ class TrainDialog(JobDialog):
             progress = run.progress()
             self.view.show_progress(progress, is_pausing=self._is_pausing)
             is_done = progress.stage == "done"
-            state = JobStatus(run.is_running, progress.is_over, is_done, self._is_pausing)
+            state = JobStatus(
+                run.is_running,
+                progress.is_over,
+                is_done,
+                self._is_pausing,
+                progress.share,
+                self.view.stage_label.text(),
+            )
         self._about_label.setText(self._about())
         self.needs_button.setVisible(run is None)
         self.needs_button.setEnabled(bool(self._model) and self._query is None)

@@ -31,12 +31,16 @@ class JobStatus(NamedTuple):
         is_over: It has said its last word: done, paused or failed.
         is_done: Nothing is left to do.
         is_pausing: It was asked to pause, and hasn't yet.
+        share: Of the present stage, while it runs.
+        stage: What is done, and how long that takes still.
     """
 
     is_running: bool
     is_over: bool
     is_done: bool
     is_pausing: bool = False
+    share: float = 0.0
+    stage: str = ""
 
 
 class JobDialog(QDialog):
@@ -55,10 +59,13 @@ class JobDialog(QDialog):
     Signals:
         room_needed: The model that answers is to give its memory back.
         ended: Nothing goes on any more in this job, which nobody has paused.
+        progressed: How far the job is: the share of its present stage, negative where nothing
+            runs, and the stage in words.
     """
 
     room_needed = Signal()
     ended = Signal(object)
+    progressed = Signal(float, str)
 
     def __init__(self, parent: QWidget | None) -> None:
         """Make what all such dialogs have, below the window; `_build` puts it together."""
@@ -146,6 +153,10 @@ class JobDialog(QDialog):
                 self._had_focus = False
                 self.pause_button.setFocus()
             self.pause_button.setText(self.tr("Resume") if state.is_over else self.tr("Pause"))
+        if state is not None and state.is_running:
+            self.progressed.emit(state.share, state.stage)
+        else:
+            self.progressed.emit(-1.0, "")
 
     def _show_message(self, text: str = "") -> None:
         """Say something beside the form, or nothing."""

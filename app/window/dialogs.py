@@ -18,6 +18,7 @@ from app.startup.logs import FILE_NAME as LOG_NAME
 from app.training.gain_words import gain_text
 from app.widgets.dropping import IS_MODEL
 from app.widgets.file_dialogs import choose_gguf
+from app.widgets.job_button import JobButton
 from app.widgets.matching import Provider
 from app.widgets.questions import confirms
 from app.window.parts import WindowParts
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from app.server.server_dialog import ServerDialog
     from app.settings.dialog import SettingsDialog
     from app.training.train_dialog import TrainDialog
+    from app.widgets.job_dialog import JobDialog
     from app.window.commands.palette import Palette
     from app.window.settings_exchange import SettingsExchange
     from medusa_core.api import Check, HubSettings, Library, PairOffer
@@ -412,7 +414,15 @@ class Dialogs(QObject):
         dialog.room_needed.connect(parts.keeper.sleep)
         dialog.made.connect(self._report_heads)
         dialog.ended.connect(self.training_ended)
+        self._show_job(self.tr("Training"), dialog)
         return dialog
+
+    def _show_job(self, name: str, dialog: JobDialog) -> None:
+        """Show in the header that a job goes on: its dialog may be closed meanwhile."""
+        button = JobButton(name)
+        self._parts.page.header.add_job(button)
+        dialog.progressed.connect(button.show_progress)
+        button.clicked.connect(lambda: _bring_up(dialog))
 
     def _report_heads(self, folder: Path) -> None:
         """The model manager may be closed by the time heads are ready: the chat says it, too."""
@@ -432,6 +442,7 @@ class Dialogs(QObject):
             )
             self.batch.room_needed.connect(self._parts.keeper.sleep)
             self.batch.ended.connect(self.batch_ended)
+            self._show_job(self.tr("Batch"), self.batch)
         return self.batch
 
 

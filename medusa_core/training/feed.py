@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -20,10 +20,11 @@ from medusa_core.training.answers import (
 )
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.positions import computed
 from medusa_core.training.prompts import TrainingPrompt
 from medusa_core.training.run_folder import RunFolder, answer_line
 from medusa_core.training.states import SHARD_BYTES, Shard, States, grouped
-from medusa_core.training.trainee import Trainee, collected
+from medusa_core.training.trainee import Trainee
 
 _HELD_OUT_BYTES = 1 << 32  # all of it
 _MOST_HELD_OUT = 6000  # tokens
@@ -141,14 +142,30 @@ class Feed:
         self.states = States(folder.states, trainee, self._computed, most_bytes)
         self.num_tokens = self._num_held = 0
         self._is_held: dict[tuple[int, ...], bool] = {}  # by the prompt's tokens
+        self._on_document: Callable[[EncodedDocument], None] | None = None
 
-    def add(self, some: Sequence[WrittenAnswer], on_shard: Callable[[int, int], None]) -> None:
+    def add(
+        self,
+        some: Sequence[WrittenAnswer],
+        on_states: Callable[[int, int], None],
+        on_shard: Callable[[], None],
+    ) -> None:
         """Learn from these answers, too.
 
         Args:
             some: One slice.
-            on_shard: Called with how many shards of it are ready, of how many.
+            on_states: Called with how many of its tokens have states, of how many: at the
+                beginning, and after each document.
+            on_shard: Called after each shard, when nothing is lost by an exception.
         """
+        num_tokens, num_done = sum(map(_num_tokens, some)), 0
+
+        def on_document(document: EncodedDocument) -> None:
+            nonlocal num_done
+            num_done += len(document.ids)
+            on_states(num_done, num_tokens)
+
+        on_states(0, num_tokens)
         learned: list[WrittenAnswer] = []
         held: list[WrittenAnswer] = []
         for written in some:
@@ -157,12 +174,18 @@ class Feed:
             self._num_held += length * is_held
             self.num_tokens += length * (not is_held)
             (held if is_held else learned).append(written)
-        if held:
-            self._add(self.held_out, held)
         groups = grouped(learned, max(1, SHARD_BYTES // self._trainee.row_bytes), _num_tokens)
-        for number, group in enumerate(groups, start=1):
-            self._add(self.states, group)
-            on_shard(number, len(groups))
+        shards = [*([(self.held_out, held)] if held else []), *((self.states, g) for g in groups)]
+        for states, group in shards:
+            num_ready = num_done + sum(map(_num_tokens, group))
+            self._on_document = on_document
+            try:
+                self._add(states, group)
+            finally:
+                self._on_document = None  # shards that are computed again later are no progress
+            num_done = num_ready  # of recorded or kept states no document is reported
+            on_states(num_done, num_tokens)
+            on_shard()
 
     def release_target(self) -> bool:
         """Let the target go, if all states lie on the disk; returns whether they do."""
@@ -180,7 +203,16 @@ class Feed:
 
     def _computed(self, documents: Sequence[EncodedDocument]) -> Shard:
         assert self._target is not None  # until all shards lie on the disk
-        return collected(self._trainee, self._target, documents)
+        states = computed(self._target, documents, self._trainee.context)
+        return self._trainee.shard_of(documents, self._reported(documents, states))
+
+    def _reported(
+        self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]
+    ) -> Iterator[Tensor]:
+        for document, each in zip(documents, states, strict=True):
+            yield each
+            if self._on_document is not None:
+                self._on_document(document)
 
     def _add(self, to: States, group: Sequence[WrittenAnswer]) -> None:
         documents = [written.answer.document for written in group]

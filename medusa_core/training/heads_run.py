@@ -164,7 +164,7 @@ class HeadsRun:
                 if trainee is None:
                     trainee = self._parts.trainee(target, [one.answer for one in some])
                     feed = Feed(self.folder, self.config, trainee, target)
-                feed.add(some, self._on_shard)
+                feed.add(some, self._states_reporter(), self._on_shard)
                 if number + 1 < len(slices):
                     self._train(self._heads_stage(trainee, feed, width), part.trained)
         assert trainee is not None  # there are slices
@@ -210,8 +210,21 @@ class HeadsRun:
             )
         return found
 
-    def _on_shard(self, done: int, of: int) -> None:
-        self._report("states", done, of)
+    def _states_reporter(self) -> Callable[[int, int], None]:
+        """Report how far the states of a slice are, and how long the rest takes."""
+        started_s, last_s = time.monotonic(), 0.0
+
+        def on_states(done: int, of: int) -> None:
+            nonlocal last_s
+            now_s = time.monotonic()
+            if done in (0, of) or now_s - last_s > 1.0:
+                last_s = now_s
+                left = {"seconds_left": (of - done) * (now_s - started_s) / done} if done else {}
+                self._report("states", done, of, **left)
+
+        return on_states
+
+    def _on_shard(self) -> None:
         self.folder.check_space()
         self._check_stop()
 

@@ -1195,12 +1195,20 @@
         <translation>Laden Sie zuerst eines: Modelle anderer Rechner antworten nur im Chat.</translation>
     </message>
     <message>
+        <source>Training</source>
+        <translation>Training</translation>
+    </message>
+    <message>
         <source>Load their model under Models to use them.</source>
         <translation>Laden Sie ihr Modell unter Modelle, um sie zu benutzen.</translation>
     </message>
     <message>
         <source>Models…</source>
         <translation>Modelle…</translation>
+    </message>
+    <message>
+        <source>Batch</source>
+        <translation>Stapel</translation>
     </message>
 </context>
 <context>
@@ -7298,6 +7306,13 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The copies are deleted: {0} are free.</source>
         <translation>Die Kopien sind gelöscht: {0} sind frei.</translation>
+    </message>
+</context>
+<context>
+    <name>JobButton</name>
+    <message>
+        <source>{0}. Click to open.</source>
+        <translation>{0}. Ein Klick öffnet es.</translation>
     </message>
 </context>
 <context>

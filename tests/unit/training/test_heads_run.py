@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -147,6 +148,27 @@ def test_what_was_learned_is_read_by_the_engine_and_is_right_as_often(
     assert (kind if kind in ("eagle", "hydra", "dspark", "streams") else "medusa") in names
     assert (tmp_path / "out" / "README.md").read_text(encoding="utf-8").startswith("# Heads for")
     assert (tmp_path / "out" / "medusa_trees.json").exists() == ("medusa" in names)
+
+
+def test_a_run_says_how_long_computing_states_takes_still(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports: list[dict[str, Any]] = []
+    monkeypatch.setattr(RunFolder, "report", lambda _, **progress: reports.append(progress))
+    clock = count(step=2)  # each look is two seconds after the one before
+    slow = SimpleNamespace(
+        monotonic=lambda: float(next(clock)), perf_counter=time.perf_counter, time=time.time
+    )
+    monkeypatch.setattr("medusa_core.training.heads_run.time", slow)
+    assert run(tmp_path / "out", config_for(model, tmp_path, "medusa-shared", answers=8, steps=6))
+    states = [one for one in reports if one["stage"] == "states"]
+    assert states[0]["done"] == 0
+    assert "seconds_left" not in states[0]
+    assert states[-1]["done"] == states[-1]["of"]
+    assert states[-1]["seconds_left"] == 0
+    between = [one for one in states if 0 < one["done"] < one["of"]]
+    assert len(between) >= 5
+    assert all(one["seconds_left"] > 0 for one in between)
 
 
 @pytest.mark.parametrize("kind", ["medusa-shared", "eagle"])

@@ -54,11 +54,30 @@ def test_no_answer_to_a_held_out_question_is_learned_from(model: Path, tmp_path:
     trainee = trainee_of(config, target, [])
     feed = Feed(folder, config, trainee, target)
     twice = [OwnAnswer((1, 2, question), (3, 4, 5), True) for question in range(40)] * 2
-    feed.add([WrittenAnswer(answer, None) for answer in twice], lambda *_: None)
+    reports: list[tuple[int, int]] = []
+    feed.add(
+        [WrittenAnswer(answer, None) for answer in twice],
+        lambda done, of: reports.append((done, of)),
+        lambda: None,
+    )
     held = {int(document.ids[2]) for document in feed.held_out.all_documents}
     learned = {int(document.ids[2]) for document in feed.states.all_documents}
     assert held == {0, 20}
     assert learned == set(range(40)) - held
+    num_tokens = 6 * len(twice)
+    assert reports[0] == (0, num_tokens)
+    assert reports[-1] == (num_tokens, num_tokens)
+    assert reports == sorted(reports)
+    assert len({done for done, _ in reports}) == 1 + len(twice), "after each document"
+    again = Feed(folder, config, trainee, target)
+    reports.clear()
+    again.add(
+        [WrittenAnswer(answer, None) for answer in twice],
+        lambda done, of: reports.append((done, of)),
+        lambda: None,
+    )
+    assert len(reports) == 3, "shards that are on the disk count as wholes"
+    assert reports[-1] == (num_tokens, num_tokens)
 
 
 @pytest.mark.parametrize("kind", ["hydra", "eagle"])

@@ -1,0 +1,48 @@
+"""Shows in the window that long work goes on, while its dialog may be closed."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QToolButton
+
+from app.widgets.explain import explain
+from app.widgets.numbers import Number
+
+
+class JobButton(QToolButton):
+    """Name and progress of a job; hidden while none runs.
+
+    Args:
+        name: What runs, in a word or two.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.setObjectName("jobButton")
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._name = name
+        self._share = ""
+        self._has_room = True
+        self.hide()
+
+    def show_progress(self, share: float, stage: str) -> None:
+        """Show how far the job is.
+
+        Args:
+            share: Of the present stage; negative where nothing runs.
+            stage: What is done, and how long that takes still.
+        """
+        self.setVisible(share >= 0)
+        self._share = f"{Number(max(0.0, share)):.0%}"
+        self._show()
+        explain(self, self.tr("{0}. Click to open.").format(stage))
+
+    def show_name(self, has_room: bool) -> None:
+        """Show the name beside the progress, or leave it out for want of room."""
+        self._has_room = has_room
+        self._show()
+
+    def _show(self) -> None:
+        text = f"{self._name} {self._share}"
+        self.setText(text if self._has_room else self._share)
+        self.setAccessibleName(text)

@@ -1,0 +1,58 @@
+"""A training whose dialog is closed is shown in the header of the window."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.widgets.job_button import JobButton
+from medusa_core.api import Library, places
+from tests.support.window.driving import wait_ready
+from tests.support.window.fixtures import Open
+from tests.support.window.library_fixtures import Run
+from tests.support.window.managing import settle
+from tests.unit.system.jobs.test_own_heads import FakeCommand, commands, tell
+
+__all__ = ["commands"]
+
+
+def test_the_window_shows_a_training_that_goes_on_behind_a_closed_dialog(
+    qtbot: QtBot,
+    run: Run,
+    open_fake: Open,
+    library: Library,
+    tmp_path: Path,
+    commands: list[FakeCommand],
+) -> None:
+    window, _ = open_fake(open_library=lambda: library, places=places(tmp_path))
+    wait_ready(qtbot, window)
+
+    async def work() -> None:
+        window.dialogs.show_models()
+        assert window.dialogs.models is not None
+        await settle(window.dialogs.models)
+
+    run(work)
+    models = window.dialogs.models
+    assert models is not None
+    dialog = models.training
+    assert dialog is not None
+    (button,) = window.page.header.findChildren(JobButton)
+    assert button.isHidden()
+    dialog.offer("org/tiny", "/models/tiny", "q4_0", "cpu")
+    dialog.show()
+    dialog.start_button.click()
+    assert dialog.run is not None
+    tell(dialog.run, stage="states", done=1, of=4, seconds_left=30.0)
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    assert dialog.isHidden()
+    models.close()
+    qtbot.waitUntil(lambda: button.text() == "Training 25%")
+    assert button.isVisible()
+    assert "Computing the model's states · 30 s left" in button.accessibleDescription()
+    button.click()
+    assert dialog.isVisible()
+    commands[0].code = 0
+    tell(dialog.run, stage="done", done=1, of=1)
+    qtbot.waitUntil(button.isHidden)
