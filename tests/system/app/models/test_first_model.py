@@ -124,7 +124,9 @@ def test_a_failure_is_told_and_can_be_tried_again(
     run(act)
     assert shown(card) == [card.fetch_button, card.models_button, card.decline_button]
     opened: list[bool] = []
-    window.commands.action("models").triggered.connect(lambda *_: opened.append(True))
+    action = window.commands.action("models")
+    action.triggered.disconnect()  # the dialog itself has tests of its own
+    action.triggered.connect(lambda *_: opened.append(True))
     card.models_button.click()
     assert len(opened) == 1
     assert window.keeper.choice.is_demo  # the chat goes on with it
