@@ -429,7 +429,7 @@ FAULTS = (
         "return row * whole_rows(context_tokens) + states",
         "return row * whole_rows(context_tokens)",
         "a plan leaves out the states of recurrent layers, and the model doesn't fit",
-        ("test_plan.py",),
+        ("test_states.py",),
     ),
     Fault(
         "disk-reads",
@@ -445,7 +445,7 @@ FAULTS = (
         "return (step + 1) / warm_up",
         "return step / warm_up",
         "the first training step changes nothing",
-        ("test_step.py", "test_checkpoint.py"),
+        ("test_heads.py",),
     ),
     Fault(
         "answer-mask",
@@ -462,7 +462,7 @@ FAULTS = (
         "if not any(word in name.upper() for word in _SECRETS)",
         "if name",
         "processes that open foreign files get the user's tokens",
-        ("test_convert.py",),
+        ("test_hostile_templates.py",),
     ),
     Fault(
         "tensor-gap",
@@ -470,7 +470,7 @@ FAULTS = (
         "if entry.start != end:",
         "if entry.start < end:",
         "a safetensors file with hidden bytes between its tensors is accepted",
-        ("test_bad_input.py",),
+        ("test_safetensors_header.py",),
     ),
     Fault(
         "unsound-backup",

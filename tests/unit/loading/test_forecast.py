@@ -13,11 +13,12 @@ from medusa_core.loading.forecast import (
     measure_read_rate,
     rate_limiting_format,
 )
-from medusa_core.memory.plan import embedding_bytes, experts_bytes, weights_bytes
+from medusa_core.memory.plan import embedding_bytes, experts_bytes, heads_bytes, weights_bytes
 from medusa_core.memory.probe import live_budget
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.config import parse_config
 from medusa_core.models.quant.choice import settle_formats
+from medusa_core.runtime.tree.tables import typical_table
 from medusa_core.system.resources import shapes_dir
 
 GB = 10**9
@@ -62,6 +63,17 @@ def test_heads_help_as_far_as_rows_are_cheap() -> None:
         > reported["usual"].plain_tokens_per_s
     )
     assert reported["dear"].tokens_per_s == reported["dear"].plain_tokens_per_s
+
+
+def test_a_step_with_drafts_takes_the_time_of_the_heads_too() -> None:
+    budget, config = live_budget("cpu"), shape_config("vicuna-7b")
+    heads = HeadsShape(3, 1, config.vocab_size, config.hidden_size)
+    reported = forecast(config, heads, Q4, budget, FREE_ROWS)
+    formats, table = settle_formats(Q4, "", budget.hardware, config.stored), typical_table(3)
+    tokens = table.expected_length(table.tree(reported.tree_rows))
+    heads_s = heads_bytes(config, heads, formats) / (10 * GB)
+    step_s = 1 / reported.plain_tokens_per_s + heads_s
+    assert reported.tokens_per_s == pytest.approx(tokens / step_s)
 
 
 def test_of_experts_those_are_read_that_rows_choose() -> None:

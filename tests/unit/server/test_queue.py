@@ -173,14 +173,19 @@ def test_who_leaves_the_queue_leaves_no_gap() -> None:
 def test_who_leaves_just_as_its_turn_comes_leaves_no_gap() -> None:
     async def play(stage: Stage) -> None:
         end = asyncio.Event()
-        first = asyncio.create_task(stage.answer("first", ONE, end))
+
+        async def answer_first() -> None:
+            await stage.answer("first", ONE, end)
+            second.cancel()  # it was granted its turn in this moment, and hasn't gone on yet
+
+        first = asyncio.create_task(answer_first())
         await stage.settle()
         second = asyncio.create_task(stage.answer("second", ONE, end))
         await stage.settle()
         end.set()
-        await first  # the second was granted its turn in this moment
-        second.cancel()
+        await first
         await asyncio.gather(second, return_exceptions=True)
+        assert stage.begun == ["first"]
         assert stage.queue.num_running == 0
 
     run(play, running=1)

@@ -159,6 +159,15 @@ def test_wherever_the_file_was_cut_the_same_command_ends_it(
         assert rows_of(out) == expected
 
 
+def test_a_line_whose_id_is_a_number_is_answered_once(folders: Folders, tmp_path: Path) -> None:
+    prompts, out = write(tmp_path / "in.jsonl", [{"id": 7, "prompt": "say"}]), tmp_path / "out"
+    command = arguments(folders, prompts, out, "--max-new-tokens", "2")
+    assert main(command) == 0
+    answered = out.read_bytes()
+    assert main(command) == 0
+    assert out.read_bytes() == answered
+
+
 def test_a_killed_batch_is_gone_on_with(folders: Folders, tmp_path: Path) -> None:
     prompts, out = write(tmp_path / "in.jsonl", LINES), tmp_path / "out.jsonl"
     more = ("--together", "1", "--max-new-tokens", "100")

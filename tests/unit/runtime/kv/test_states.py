@@ -11,6 +11,7 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import EngineError
 from medusa_core.loading.target import Target
+from medusa_core.memory.plan import kv_bytes
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import LayerState, RecurrentSteps
@@ -24,6 +25,7 @@ from medusa_core.runtime.kv.size import (
     row_bytes,
     state_bytes,
     state_rows,
+    whole_rows,
 )
 from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.speculation.tuning.tuner import Tuner
@@ -194,6 +196,13 @@ def test_a_lent_cache_grows_with_its_states_and_takes_what_was_planned(tiny: Tar
     assert grown.capacity >= 200
     check(grown, plain([steps, steps], [0, 2]))
     assert beside.length == 0
+
+
+def test_a_pool_of_a_whole_context_has_the_bytes_that_are_planned(tiny: Target) -> None:
+    config = with_states(tiny)
+    num_rows = whole_rows(config.context_tokens)
+    pool = CachePool(config, DTYPE, torch.device("cpu"), num_rows, "", 8)
+    assert pool.nbytes == kv_bytes(config, tiny.formats, config.context_tokens)
 
 
 def test_states_that_were_lent_in_a_step_are_cut_behind_it(tiny: Target) -> None:
