@@ -64,7 +64,7 @@ FAULTS = (
         "self._sampler.draw(row, context.position + len(path))",
         "self._sampler.draw(row, context.position)",
         "the bonus token after accepted drafts is drawn with an earlier position's noise",
-        ("test_rules.py", "test_sampling.py"),
+        ("test_rules.py",),
     ),
     Fault(
         "walk-short",
@@ -121,7 +121,7 @@ FAULTS = (
         "self._sizes(cache.length - cache.num_shared, 0)",
         "self._sizes(cache.length, 0)",
         "a cache that shares a prefix keeps the room of the shared rows, too",
-        ("test_cache_pool.py", "test_prefix_cache.py"),
+        ("test_cache_pool.py",),
     ),
     Fault(
         "tail-not-read-back",
@@ -535,7 +535,7 @@ FAULTS = (
         "                if question is self._question:\n                    self._on_result",
         "                if question:\n                    self._on_result",
         "the library shows the forecast of a model that was selected before",
-        ("test_offloaded.py", "test_manager_texts.py"),
+        ("test_outlook.py",),
     ),
     Fault(
         "engine-died",

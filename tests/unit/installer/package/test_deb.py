@@ -99,6 +99,14 @@ def test_the_changelog_is_one_that_debian_reads(source: Path) -> None:
         assert done.stderr == ""
 
 
+def test_a_changelog_of_another_version_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deb, "program_version", lambda _: "99.0")
+    with pytest.raises(SetupError, match=r"doesn't begin with version 99\.0"):
+        deb._releases(Job(LAYOUT, SystemRunner(LAYOUT.root), tmp_path, tmp_path))
+
+
 def test_a_changelog_line_may_be_long_and_hold_marks() -> None:
     (release, *_) = read_releases(LAYOUT)
     line = "`medusa` " + "does a great many things " * 8

@@ -182,6 +182,16 @@ def test_what_is_likely_enough_is_accepted_and_the_longest_path_wins() -> None:
     assert accepted({}, epsilon=0.5, delta=100.0) == ()
 
 
+def test_the_bonus_token_is_drawn_with_the_noise_of_its_own_position() -> None:
+    scores = scores_of({0: {5: 0.5, 6: 0.3}, 2: {9: 0.5}, 5: {10: 1e-4}})
+    for seed in range(5):
+        requested = GenerateSettings(rule="typical", temperature=1.0, seed=seed)
+        rule = rule_registry().get("typical").build(requested)
+        found = rule.walk(TREE, scores, WalkContext((1, 0), 1))
+        assert found.nodes == (2, 5)  # at positions 2 and 3
+        assert found.bonus_id == Sampler(requested).draw(scores[5], 4)
+
+
 def test_the_bound_follows_the_entropy() -> None:
     # Over a flat distribution of 200 tokens: exp(-entropy) is about 1/200.
     flat: dict[int, dict[int, float]] = {0: {5: 0.004}}
