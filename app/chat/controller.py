@@ -17,6 +17,7 @@ from app.chat.context_meter import (
 )
 from app.chat.error_board import About
 from app.chat.messages.answer_message import AnswerMessage
+from app.chat.messages.figures import empty_words
 from app.chat.messages.message_widgets import Notice
 from app.chat.model_status import ModelStatusView
 from app.chat.path_view import PathView
@@ -54,6 +55,7 @@ from medusa_core.messages import (
     Progress,
     StepDone,
     StepTrace,
+    StopReason,
     shown_text,
 )
 
@@ -415,7 +417,8 @@ class ChatController(QObject):
         conversation, turn = self.running.end(done.request_id)
         turn.answer.done, turn.answer.text = done, done.text
         turn.answer.spans = turn.answer.find_spans()
-        if not done.text and len(turn.prompt.answers) > 1:
+        is_taken_back = not done.text and len(turn.prompt.answers) > 1
+        if is_taken_back:
             self._take_back(conversation, turn)
         else:
             self.ended.emit(conversation, turn)
@@ -423,6 +426,8 @@ class ChatController(QObject):
             if message is not None:
                 message.finish(done)
         if conversation is self.conversation:
+            if is_taken_back and done.stop_reason is not StopReason.CANCELLED:
+                self._page.conversation.add(Notice(empty_words(done)))
             for text in remarks_on(turn, done, self._appearance.legend):
                 self._page.conversation.add(Notice(text))
             if hint := self._font_hints.hint(turn.prompt.text, done.text):

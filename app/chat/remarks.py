@@ -10,12 +10,18 @@ from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.legend import Legend
 from medusa_core.chats.conversation import Turn
+from medusa_core.chats.reasoning import answer_text
 from medusa_core.messages import GenerationDone, StopReason
 
 CONTEXT = QT_TRANSLATE_NOOP(
     "Chat",
     "The answer ends here because the model's context is full. Continue goes on with it; the "
     "oldest messages are then left out, unless you chose otherwise under Context.",
+)
+MAX_TOKENS = QT_TRANSLATE_NOOP(
+    "Chat",
+    "The answer ends here because it reached its token limit. Continue goes on with it; Longest "
+    "answer under Settings of this chat (Ctrl+Shift+P) is the limit.",
 )
 REPETITION = QT_TRANSLATE_NOOP(
     "Chat",
@@ -28,6 +34,11 @@ SAME = QT_TRANSLATE_NOOP(
     "The same text again: {0} always takes the likeliest token. For another answer choose {1} "
     "under Settings of this chat (Ctrl+Shift+P).",
 )
+_ENDS = {
+    StopReason.CONTEXT: CONTEXT,
+    StopReason.MAX_TOKENS: MAX_TOKENS,
+    StopReason.REPETITION: REPETITION,
+}
 
 
 def remarks_on(turn: Turn, done: GenerationDone, legend: Legend) -> Iterator[str]:
@@ -38,10 +49,10 @@ def remarks_on(turn: Turn, done: GenerationDone, legend: Legend) -> Iterator[str
         done: How the last of them ended.
         legend: Knows the rules.
     """
-    if done.stop_reason is StopReason.CONTEXT:
-        yield QCoreApplication.translate("Chat", CONTEXT)
-    if done.stop_reason is StopReason.REPETITION:
-        yield QCoreApplication.translate("Chat", REPETITION)
+    spans = turn.answer.spans
+    said = done.text if spans is None else answer_text(done.text, spans)
+    if said.strip() and done.stop_reason in _ENDS:  # the message itself says why it has no word
+        yield QCoreApplication.translate("Chat", _ENDS[done.stop_reason])
     rule = legend.rule(done.settings.rule)
     if rule.draws:
         return

@@ -39,9 +39,15 @@ def last_piece(text: str, start: int, end: int) -> int:
     return start
 
 
+def word_end(text: str, start: int, limit: int) -> int:
+    """Where a text that is too long is cut: after the last space of its second half, if any."""
+    return text.rfind(" ", start + (limit - start) // 2, limit) + 1 or limit
+
+
 def _cut(text: str, start: int, end: int) -> int:
     """Where the piece ends that begins at a position."""
-    cut = limit = min(end, start + PIECE_CHARS)
+    limit = min(end, start + PIECE_CHARS)
+    cut = word_end(text, start, limit) if limit < end else limit
     line_ends = islice(_LINE_END.finditer(text, start, limit), PIECE_LINES)
     for number, found in enumerate(line_ends, 1):
         if found.end() - start > PIECE_CHARS // 2 or number == PIECE_LINES:

@@ -9,7 +9,7 @@ from typing import Protocol
 from app.markdown.bounds import Bounds
 from app.markdown.model import CodeBlock, MarkdownBlock
 from app.markdown.parser import MarkdownParser, Settled
-from app.markdown.plain import last_piece, plain_blocks
+from app.markdown.plain import last_piece, plain_blocks, word_end
 
 _NOTHING = Settled(0, 0, "")
 
@@ -121,7 +121,7 @@ class Reader:
         line_start = self._line_start(check - 1)
         is_line = self.text[check - 1] == "\n"
         if check - is_line - line_start > bounds.line:
-            return line_start + bounds.line
+            return word_end(self.text, line_start, line_start + bounds.line)
         open_blocks = self._settle(check)
         is_code = len(open_blocks) == 1 and isinstance(open_blocks[0], CodeBlock)
         start = self._settled.end

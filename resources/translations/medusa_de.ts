@@ -464,6 +464,10 @@
         <translation>Die Antwort endet hier, weil der Kontext des Modells voll ist. „Fortsetzen“ führt sie weiter; dann fallen die ältesten Nachrichten weg, wenn Sie unter Kontext nichts anderes gewählt haben.</translation>
     </message>
     <message>
+        <source>The answer ends here because it reached its token limit. Continue goes on with it; Longest answer under Settings of this chat (Ctrl+Shift+P) is the limit.</source>
+        <translation>Die Antwort endet hier, weil sie ihr Token-Limit erreicht hat. „Fortsetzen“ schreibt sie weiter; das Limit ist „Längste Antwort“ unter Einstellungen dieses Gesprächs (Strg+Umschalt+P).</translation>
+    </message>
+    <message>
         <source>The model repeats itself, so the answer was ended. Continue goes on with it. Regenerate gets another answer; a repetition penalty of 1.1 helps small models (Settings of this chat, Ctrl+Shift+P).</source>
         <translation>Das Modell wiederholt sich, deshalb wurde die Antwort beendet. „Fortsetzen“ schreibt sie weiter. „Neu antworten“ gibt eine andere Antwort; kleinen Modellen hilft eine Wiederholungsstrafe von 1,1 (Einstellungen dieses Chats, Strg+Umschalt+P).</translation>
     </message>
@@ -5994,6 +5998,26 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Sie haben die Antwort angehalten.</translation>
     </message>
     <message>
+        <source>The answer began with a stop string, so nothing of it is left. Stop strings are under Settings of this chat (Ctrl+Shift+P).</source>
+        <translation>Die Antwort begann mit einem Endtext, deshalb bleibt nichts von ihr. Endtexte stehen unter Einstellungen dieses Gesprächs (Strg+Umschalt+P).</translation>
+    </message>
+    <message>
+        <source>The token limit was reached before the first word. Continue goes on; Longest answer under Settings of this chat (Ctrl+Shift+P) is the limit.</source>
+        <translation>Das Token-Limit war vor dem ersten Wort erreicht. „Fortsetzen“ schreibt weiter; das Limit ist „Längste Antwort“ unter Einstellungen dieses Gesprächs (Strg+Umschalt+P).</translation>
+    </message>
+    <message>
+        <source>The model&apos;s context was full before the first word. Continue goes on with the oldest messages left out; a new chat has all of the context.</source>
+        <translation>Der Kontext des Modells war vor dem ersten Wort voll. „Fortsetzen“ schreibt ohne die ältesten Nachrichten weiter; ein neues Gespräch hat den ganzen Kontext.</translation>
+    </message>
+    <message>
+        <source>The model only repeated itself and wrote no word, so the answer was ended. Regenerate asks again.</source>
+        <translation>Das Modell hat sich nur wiederholt und kein Wort geschrieben, deshalb wurde die Antwort beendet. „Neu antworten“ fragt noch einmal.</translation>
+    </message>
+    <message>
+        <source>No text. Regenerate asks again.</source>
+        <translation>Kein Text. „Neu antworten“ fragt noch einmal.</translation>
+    </message>
+    <message>
         <source>Stopped before the first word</source>
         <translation>Vor dem ersten Wort gestoppt</translation>
     </message>
@@ -6040,6 +6064,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Stop reason</source>
         <translation>Grund des Endes</translation>
+    </message>
+    <message>
+        <source>The model ended its answer without a word. Regenerate asks again; or ask in other words.</source>
+        <translation>Das Modell hat seine Antwort ohne ein Wort beendet. „Neu antworten“ fragt noch einmal; oder fragen Sie mit anderen Worten.</translation>
     </message>
     <message>
         <source>interrupted</source>

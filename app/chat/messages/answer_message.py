@@ -18,6 +18,7 @@ from app.chat.messages.answer_document import (
 from app.chat.messages.figure_row import FigureRow
 from app.chat.messages.figures import (
     cut_figures,
+    empty_words,
     figures,
     stop_figure,
 )
@@ -170,6 +171,7 @@ class AnswerMessage(MessageWidget):
         self._speaker.setObjectName("speaker")
         self._waiting = QLabel("…")
         self._waiting.setObjectName("waiting")
+        self._waiting.setWordWrap(True)
         self._note = QLabel(QCoreApplication.translate("Chat", PLAIN_NOTE))
         self._note.setObjectName("waiting")
         self._note.setWordWrap(True)
@@ -261,8 +263,8 @@ class AnswerMessage(MessageWidget):
         self._show_behind()
         was_cut = done.stop_reason in _CUT
         self._announcer.finish(stop_figure(done).meaning if was_cut else "")
-        self._waiting.setText(self.tr("No text."))
-        self._show_text()
+        self._waiting.setText(empty_words(done))
+        self._show_text(is_complete=True)
         self.row.show_figures(figures(done))
         self.row.show()
 
@@ -274,7 +276,7 @@ class AnswerMessage(MessageWidget):
         self._show_behind()
         self._announcer.finish()
         self._waiting.setText(self.tr("No answer."))
-        self._show_text()
+        self._show_text(is_complete=True)
         self.row.show_figures(cut_figures())
         self.row.show()
 
@@ -286,7 +288,7 @@ class AnswerMessage(MessageWidget):
             self.fold.document.show_text(text)
         self._show_behind()
         self._waiting.setText(self.tr("No text."))
-        self._show_text()
+        self._show_text(is_complete=True)
         self.row.show()
 
     def show_version(self, place: int, num_versions: int) -> None:
@@ -364,10 +366,11 @@ class AnswerMessage(MessageWidget):
         """Whether another machine wrote it, whose tokens nobody knows here."""
         return any(not step.token_ids for step in self._steps)
 
-    def _show_text(self) -> None:
-        """Show what there is of the answer itself."""
-        self.view.setVisible(bool(self.document.shown_text.strip()))
-        self._waiting.setVisible(not self.has_text)
+    def _show_text(self, *, is_complete: bool = False) -> None:
+        """Show what there is of the answer itself, or why a complete one has no word."""
+        has_words = bool(self.document.shown_text.strip())
+        self.view.setVisible(has_words)
+        self._waiting.setVisible(not has_words if is_complete else not self.has_text)
 
     def _show_thought(self, steps: tuple[StepDone, ...]) -> None:
         """Fold what is thought, once it is known that something is."""
@@ -409,7 +412,8 @@ class AnswerMessage(MessageWidget):
 
     def _show_behind(self) -> None:
         """Go on in the next turns of the event loop while not all is shown."""
-        self._note.setVisible(self.document.is_plain_at_end)
+        has_words = bool(self.document.shown_text.strip())
+        self._note.setVisible(has_words and self.document.is_plain_at_end)
         if not any(document.is_behind for document in self._documents):
             self._turns.stop()
         elif not self._turns.isActive():

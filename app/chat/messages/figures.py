@@ -46,6 +46,35 @@ STOP_MEANINGS = {
     StopReason.CANCELLED: QT_TRANSLATE_NOOP("Figures", "You stopped the answer."),
 }
 
+# What is said in place of an answer without a word.
+_EMPTY = {
+    StopReason.EOS: QT_TRANSLATE_NOOP(
+        "Figures",
+        "The model ended its answer without a word. Regenerate asks again; or ask in other words.",
+    ),
+    StopReason.STOP_STRING: QT_TRANSLATE_NOOP(
+        "Figures",
+        "The answer began with a stop string, so nothing of it is left. Stop strings are under "
+        "Settings of this chat (Ctrl+Shift+P).",
+    ),
+    StopReason.MAX_TOKENS: QT_TRANSLATE_NOOP(
+        "Figures",
+        "The token limit was reached before the first word. Continue goes on; Longest answer under "
+        "Settings of this chat (Ctrl+Shift+P) is the limit.",
+    ),
+    StopReason.CONTEXT: QT_TRANSLATE_NOOP(
+        "Figures",
+        "The model's context was full before the first word. Continue goes on with the oldest "
+        "messages left out; a new chat has all of the context.",
+    ),
+    StopReason.REPETITION: QT_TRANSLATE_NOOP(
+        "Figures",
+        "The model only repeated itself and wrote no word, so the answer was ended. Regenerate "
+        "asks again.",
+    ),
+    StopReason.CANCELLED: QT_TRANSLATE_NOOP("Figures", "No text. Regenerate asks again."),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -154,6 +183,11 @@ def stop_figure(done: GenerationDone) -> Figure:
         QCoreApplication.translate("Figures", STOP_WORDS[done.stop_reason]),
         QCoreApplication.translate("Figures", STOP_MEANINGS[done.stop_reason]),
     )
+
+
+def empty_words(done: GenerationDone) -> str:
+    """Why an answer has no text, and what can be done."""
+    return QCoreApplication.translate("Figures", _EMPTY[done.stop_reason])
 
 
 def _remote_speed(done: GenerationDone) -> tuple[Figure, ...]:

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QAccessible, QGuiApplication, QKeySequence, QTextCharFormat
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.chat.messages.answer_message import AnswerMessage
@@ -367,3 +367,36 @@ def test_a_chat_stops_answers_that_repeat_themselves_unless_told_otherwise(
 def notices(window: MainWindow) -> list[str]:
     """What the application remarks between messages."""
     return [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]
+
+
+@pytest.mark.parametrize(
+    ("reason", "words", "continues"),
+    [
+        (StopReason.EOS, "ended its answer without a word. Regenerate asks again", False),
+        (StopReason.STOP_STRING, "began with a stop string", False),
+        (StopReason.MAX_TOKENS, "token limit was reached before the first word", True),
+        (StopReason.CONTEXT, "context was full before the first word", True),
+    ],
+)
+def test_an_answer_of_blanks_says_why_it_is_empty_and_what_to_do(
+    qtbot: QtBot, open_fake: Open, reason: StopReason, words: str, continues: bool
+) -> None:
+    window, _ = open_fake(Script(answer=" \n \n ", stop_reason=reason))
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "one")
+    shown = [label.text() for label in answer.findChildren(QLabel) if label.isVisible()]
+    assert any(words in text for text in shown)
+    assert answer.view.isHidden()
+    assert answer.row.continue_button.isVisible() is continues
+    assert not window.page.conversation.findChildren(Notice), "it is said once"
+
+
+def test_an_answer_at_its_token_limit_says_how_it_is_gone_on_with(
+    qtbot: QtBot, open_fake: Open
+) -> None:
+    window, _ = open_fake(Script(stop_reason=StopReason.MAX_TOKENS))
+    wait_ready(qtbot, window)
+    answer = ask(qtbot, window, "one")
+    (notice,) = window.page.conversation.findChildren(Notice)
+    assert "reached its token limit. Continue goes on with it" in notice.text
+    assert answer.row.continue_button.isVisible()

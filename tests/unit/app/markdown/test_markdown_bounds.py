@@ -341,6 +341,25 @@ def test_the_document_of_a_long_table_has_few_cells(qapp: object) -> None:
         assert (table.rows() - 1) * table.columns() <= TABLE_CELLS
 
 
+def test_a_long_line_is_cut_between_words_wherever_plain_text_begins() -> None:
+    text = " ".join(f"bridge{number}" for number in range(4_000))
+    pieces = [text[:1_000], text[1_000:9_000], text[9_000:9_001], text[9_001:]]
+    shown = []
+    for parts in ([text], pieces):
+        view, end = AnswerDocument(QTextDocument(), STYLE, Marking.OFF), 0
+        for number, part in enumerate(parts):
+            end += len(part)
+            view.append(step(number, (part.encode(),), (TARGET,), end))
+        view.finish()
+        while view.is_behind:
+            view.show_more()
+        assert view.is_plain_at_end
+        shown.append(plain_text(view).split("\n"))
+    assert shown[0] == shown[1]
+    assert len(shown[0]) > 10
+    assert " ".join(shown[0]).split() == text.split(), "no word is cut"
+
+
 def test_a_message_shows_a_long_answer_in_the_turns_that_follow(
     qtbot: QtBot, appearance: Appearance
 ) -> None:
