@@ -116,11 +116,11 @@ FAULTS = (
         ("test_states.py",),
     ),
     Fault(
-        "shared-rows",
+        "overlapping-caches",
         "medusa_core/runtime/kv/pool.py",
-        "self._sizes(cache.length - cache.num_shared, 0)",
-        "self._sizes(cache.length, 0)",
-        "a cache that shares a prefix keeps the room of the shared rows, too",
+        "stop = min(free, rows.start + wanted)",
+        "stop = rows.start + wanted",
+        "a cache that grows overwrites rows of the next conversation",
         ("test_cache_pool.py",),
     ),
     Fault(
@@ -465,11 +465,11 @@ FAULTS = (
         ("test_hostile_templates.py",),
     ),
     Fault(
-        "tensor-gap",
+        "hidden-bytes",
         "medusa_core/system/files/safetensors_header.py",
-        "if entry.start != end:",
-        "if entry.start < end:",
-        "a safetensors file with hidden bytes between its tensors is accepted",
+        "if file_bytes is not None and end != file_bytes:",
+        "if file_bytes is not None and end > file_bytes:",
+        "a safetensors file with hidden bytes behind its tensors is accepted",
         ("test_safetensors_header.py",),
     ),
     Fault(
@@ -554,11 +554,11 @@ FAULTS = (
         ("test_translation.py",),
     ),
     Fault(
-        "off-screen",
+        "window-place",
         "app/window/geometry.py",
-        "        self._come_on_screen()\n",
-        "",
-        "the window opens on a screen that is gone",
+        'restoreGeometry(_bytes(saved.get("geometry")))',
+        'restoreGeometry(_bytes(saved.get("docks")))',
+        "the window doesn't open where it was closed",
         ("test_instances.py",),
     ),
     # Installer -------------------------------------------------------------------------------
