@@ -7,11 +7,7 @@ import pytest
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
-from tests.unit.models.through_transformers.test_transformers_runner import (
-    EVERY,
-    PLAIN,
-    write_model,
-)
+from tests.support.models.transformers_files import EVERY, PLAIN, write_model
 
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 

@@ -91,3 +91,14 @@ def texts_in(path: Path) -> set[str]:
         return {message.text for info in infos for message in history.messages(info.id)}
     finally:
         history.close()
+
+
+def harm_pack(history: History, packed: bytes, conversation: str = "tea") -> None:
+    """Put other bytes into one pack of steps, as nothing that looks at the file can see."""
+    history._database.write(
+        "UPDATE steps SET packed = ? WHERE number = (SELECT min(s.number) FROM steps AS s"
+        " JOIN messages AS m ON m.number = s.message JOIN conversations AS c"
+        " ON c.number = m.conversation WHERE c.id = ?)",
+        packed,
+        conversation,
+    )

@@ -36,3 +36,16 @@ def open_saved(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> Iterator[OpenSa
     yield open_one
     for window in windows:
         window.close()
+
+
+def choose(window: MainWindow, title: str, entry: str) -> None:
+    """Select a row and take an entry of its menu, or of a menu in it."""
+    keeper = window.history
+    assert keeper is not None
+    window.sidebar.select(next(c.id for c in keeper.history.conversations() if c.title == title))
+    menu = keeper._menu.menu()
+    actions = {a.text().partition("\t")[0]: a for a in menu.actions()}
+    for action in menu.actions():
+        if (inner := action.menu()) is not None:
+            actions.update({a.text(): a for a in inner.actions()})  # type: ignore[attr-defined]
+    actions[entry].trigger()

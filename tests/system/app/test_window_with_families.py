@@ -16,7 +16,7 @@ from tests.support.window.driving import errors
 from tests.support.window.fixtures import OpenWindow
 from tests.support.window.library_fixtures import Run, run
 from tests.support.window.managing import settle, until
-from tests.system.app.test_window_with_pebble import SharedEngine, engine
+from tests.support.window.shared_engine import SharedEngine, engine
 
 __all__ = ["engine", "run"]
 
@@ -205,7 +205,7 @@ def test_a_model_that_transformers_runs_is_opened_and_talked_to(
     library: Library,
     tmp_path: Path,
 ) -> None:
-    from tests.unit.models.through_transformers.test_transformers_runner import write_model
+    from tests.support.models.transformers_files import write_model
 
     model = write_model(tmp_path / "model", name)
     visit = Visit(open_window(engine.start, open_library=lambda: library), library, model)

@@ -1,7 +1,6 @@
 """The real window with the real engine on the embedded model."""
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,14 +13,12 @@ from app.chat.messages.message_widgets import Notice
 from app.chat.suggestions import DEMO
 from app.insight.token_card import card_of
 from app.window.main_window import MainWindow
-from medusa_core.api import Engine, EventSink, demo_model, start_engine
+from medusa_core.api import demo_model
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     TARGET,
     Cancel,
     ChatMessage,
-    Command,
-    Event,
     GenerateSettings,
     Role,
     StepDone,
@@ -31,57 +28,12 @@ from medusa_core.messages import (
 from tests.support.window.driving import TIMEOUT_MS, ask, errors, figure_texts, wait_ready
 from tests.support.window.engine_events import LEGEND
 from tests.support.window.fixtures import OpenWindow
+from tests.support.window.shared_engine import SharedEngine, engine
+
+__all__ = ["engine"]
 
 # The embedded model tells at some length here.
 STORY = DEMO[0]
-
-
-class SharedEngine:
-    """One real engine for all windows of this module: importing torch once is enough.
-
-    Attributes:
-        events: What it has told.
-        pause_s: Seconds that it waits at every event: else an answer may be complete before a
-            window shows what came first.
-    """
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.pause_s = 0.0
-        self._sink: EventSink | None = None
-        self._engine: Engine = start_engine(self._receive)
-
-    def start(self, on_event: EventSink) -> "SharedEngine":
-        self._sink = on_event
-        return self
-
-    @property
-    def is_alive(self) -> bool:
-        return self._engine.is_alive
-
-    def submit(self, command: Command) -> None:
-        self._engine.submit(command)
-
-    def close(self, timeout_s: float = 10.0) -> None:
-        """The window is gone; the engine stays for the next one."""
-        self._sink = None
-
-    def end(self) -> None:
-        self._engine.close()
-
-    def _receive(self, event: Event) -> None:
-        self.events.append(event)
-        time.sleep(self.pause_s)
-        sink = self._sink
-        if sink is not None:
-            sink(event)
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[SharedEngine]:
-    shared = SharedEngine()
-    yield shared
-    shared.end()
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import Run, decode
 from tests.support.models.targets import FAMILIES, TARGET_NAMES, Folders, folder_of, options_of
 from tests.support.models.tiny import write_text_files
-from tests.unit.models.through_transformers.test_transformers_runner import write_model
+from tests.support.models.transformers_files import write_model
 from tests.unit.runtime.runner.test_native_families import FULLEST, wide_peer
 
 GREEDY = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=12, banned=(1,))

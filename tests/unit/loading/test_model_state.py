@@ -24,7 +24,7 @@ from medusa_core.messages import (
     Raced,
     Unloaded,
 )
-from tests.unit.messages.test_messages import EXAMPLES
+from tests.support.messages import EXAMPLES
 
 NAMES = ("composite", "none")
 CHOICES = tuple(DrafterChoice(name, name, name) for name in NAMES)

@@ -27,7 +27,7 @@ from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.answering import decoding_settings
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import AnswerEnd, ChatRequest, Finish, TextDelta
-from tests.unit.messages.test_messages import EXAMPLES
+from tests.support.messages import EXAMPLES
 
 END_ID = 0
 DONE = next(one for one in EXAMPLES if isinstance(one, GenerationDone))

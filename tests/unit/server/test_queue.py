@@ -32,7 +32,7 @@ from medusa_core.server.choices import merged
 from medusa_core.server.limits import Limits
 from medusa_core.server.served_models import ServedModel, ServedModels
 from medusa_core.server.session_pool import SessionPool
-from tests.unit.messages.test_messages import EXAMPLES
+from tests.support.messages import EXAMPLES
 
 LOADED = next(one for one in EXAMPLES if isinstance(one, ModelLoaded))
 ONE, TWO, BAD = (ServedModel(name, Path(name)) for name in ("one", "two", "bad"))

@@ -19,7 +19,7 @@ from medusa_core.messages import (
 )
 from medusa_core.server.shared_engine import SharedEngine
 from tests.support.engine.laws import user_says
-from tests.unit.messages.test_messages import EXAMPLES
+from tests.support.messages import EXAMPLES
 
 LOADED = next(example for example in EXAMPLES if isinstance(example, ModelLoaded))
 

@@ -19,10 +19,10 @@ from medusa_core.loading.choice import (
     demo_choice,
 )
 from medusa_core.messages import LoadOptions, WeightFormats
+from tests.support.jobs import FakeCommand, commands, tell_batch
 from tests.support.window.driving import wait_ready
 from tests.support.window.engine_events import RULES
 from tests.support.window.fixtures import Open
-from tests.unit.system.jobs.test_own_batches import FakeCommand, commands, tell
 
 __all__ = ["commands"]
 
@@ -136,7 +136,7 @@ def test_a_batch_shows_how_far_it_is_its_answers_pauses_and_goes_on(
     out = prompts.with_name("questions-answers.jsonl")
     rows = [BatchRow("a", "Hello\nthere", 1200, "eos"), BatchRow(2, error="The line is no JSON.")]
     out.write_text("".join(json.dumps(row._asdict()) + "\n" for row in rows))
-    tell(job, BatchProgress("answering", 2, 1, 8, 21.0, 30.0))
+    tell_batch(job, BatchProgress("answering", 2, 1, 8, 21.0, 30.0))
     qtbot.waitUntil(lambda: view.results.rowCount() == 2)
     for words in ("2 of 8", "1 with an error", "21 tokens/s", "30 s left"):
         assert words in view.stage_label.text()
@@ -153,7 +153,7 @@ def test_a_batch_shows_how_far_it_is_its_answers_pauses_and_goes_on(
     assert started.focusWidget() is started.pause_button
     started.pause_button.click()
     assert len(commands) == 2
-    tell(job, BatchProgress("done", 8, 1, 8))
+    tell_batch(job, BatchProgress("done", 8, 1, 8))
     commands[1].code = 0
     qtbot.waitUntil(started.again_button.isVisible)
     assert view.results.rowCount() == 2

@@ -11,8 +11,8 @@ from app.help.whats_new import WhatsNewDialog
 from app.settings.preferences import load_preferences
 from app.window.main_window import MainWindow
 from medusa_core.api import VERSION, changelog_file
+from tests.support.window.accessibility import faults
 from tests.support.window.fixtures import Open
-from tests.system.app.widgets.test_accessibility import faults
 
 TEXT = """# Changelog
 

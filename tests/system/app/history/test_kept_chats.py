@@ -33,10 +33,10 @@ from medusa_core.loading.choice import (
     demo_choice,
 )
 from medusa_core.messages import Cancel, Generate, Role, StopReason, ThinkingSwitch
+from tests.support.history.damage import harm_pack
 from tests.support.window.driving import ask, errors, figure_texts, user_messages, wait_ready
 from tests.support.window.fakes import LONG, Script
-from tests.support.window.history_fixtures import OpenSaved
-from tests.unit.chats.history.test_exchange import harm_pack
+from tests.support.window.history_fixtures import OpenSaved, choose
 
 
 def titles(window: MainWindow) -> list[str]:
@@ -55,19 +55,6 @@ def click(window: MainWindow, title: str) -> None:
     view = window.sidebar.list
     at = view.visualRect(window.sidebar.model.index(place)).center()
     QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
-
-
-def choose(window: MainWindow, title: str, entry: str) -> None:
-    """Select a row and take an entry of its menu, or of a menu in it."""
-    keeper = window.history
-    assert keeper is not None
-    window.sidebar.select(next(c.id for c in keeper.history.conversations() if c.title == title))
-    menu = keeper._menu.menu()
-    actions = {a.text().partition("\t")[0]: a for a in menu.actions()}
-    for action in menu.actions():
-        if (inner := action.menu()) is not None:
-            actions.update({a.text(): a for a in inner.actions()})  # type: ignore[attr-defined]
-    actions[entry].trigger()
 
 
 def test_a_conversation_is_there_again_with_its_marks_figures_and_versions(

@@ -15,8 +15,7 @@ from medusa_core.messages import Generate
 from medusa_core.models.datastore.folder import store_of
 from tests.support.window.driving import ask, errors, wait_ready
 from tests.support.window.fixtures import Open
-from tests.support.window.history_fixtures import OpenSaved
-from tests.system.app.history.test_kept_chats import choose
+from tests.support.window.history_fixtures import OpenSaved, choose
 
 SECRET = array("i", range(700_000, 700_040))
 

@@ -19,11 +19,11 @@ from medusa_core.messages import (
     Generate,
     GenerationDone,
 )
+from tests.support.messages import EXAMPLES
 from tests.support.window.driving import errors, wait_ready
 from tests.support.window.fakes import Script
 from tests.support.window.fixtures import Open
 from tests.support.window.looks import framed, track_of
-from tests.unit.messages.test_messages import EXAMPLES
 
 
 def test_two_modes_answer_side_by_side(qtbot: QtBot, open_fake: Open) -> None:

@@ -37,11 +37,11 @@ from medusa_core.messages import (
     WeightFormats,
 )
 from medusa_core.models.quant.format import Hardware
+from tests.support.messages import EXAMPLES
 from tests.support.models.tiny import write_tiny
 from tests.support.window.fakes import FakeEngine, Script
 from tests.support.window.library_fixtures import SPEC, Run
 from tests.support.window.managing import settle, until
-from tests.unit.messages.test_messages import EXAMPLES
 
 GIB = 1 << 30
 MIB = 1 << 20

@@ -8,11 +8,11 @@ from pytestqt.qtbot import QtBot
 
 from app.widgets.job_button import JobButton
 from medusa_core.api import Library, places
+from tests.support.jobs import FakeCommand, commands, tell
 from tests.support.window.driving import wait_ready
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import settle
-from tests.unit.system.jobs.test_own_heads import FakeCommand, commands, tell
 
 __all__ = ["commands"]
 

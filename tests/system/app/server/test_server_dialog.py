@@ -1,7 +1,5 @@
 """The switch that lets other programs use the model, with a server that follows a script."""
 
-from dataclasses import dataclass
-
 import pytest
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
@@ -13,6 +11,7 @@ from medusa_core.errors import MissingExtraError, RequestError
 from medusa_core.server.request_log import RequestRecord
 from tests.support.window.driving import wait_ready
 from tests.support.window.fixtures import Open
+from tests.support.window.scripted_server import ScriptedServer, Servers
 
 RECORD = RequestRecord(
     time=1_760_000_000.0,
@@ -25,29 +24,6 @@ RECORD = RequestRecord(
     tokens_per_s=71.26,
     seconds=0.98,
 )
-
-
-@dataclass
-class ScriptedServer:
-    """Notes what is wanted of it."""
-
-    port: int
-    events: ServerEvents
-    is_running: bool = False
-
-    def start(self) -> None:
-        self.is_running = True
-
-    def stop(self) -> None:
-        self.is_running = False
-
-
-class Servers(list[ScriptedServer]):
-    """Makes servers, and has them."""
-
-    def make(self, port: int, events: ServerEvents) -> ScriptedServer:
-        self.append(ScriptedServer(port, events))
-        return self[-1]
 
 
 @pytest.fixture

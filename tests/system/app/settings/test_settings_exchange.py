@@ -28,8 +28,8 @@ from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.chats.settings_file import FOLDERS
 from medusa_core.errors import SettingsFileError
+from tests.support.window.accessibility import faults
 from tests.support.window.fixtures import Open
-from tests.system.app.widgets.test_accessibility import faults
 
 # What belongs to one computer, or isn't a choice.
 STAYS = {

@@ -1,7 +1,5 @@
 """Whoever can't see the window hears of everything in it, and reaches it by keys."""
 
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,21 +8,17 @@ from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
     QAccessibleEvent,
-    QAccessibleInterface,
     QImage,
 )
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
-    QAbstractScrollArea,
     QApplication,
     QComboBox,
     QDialog,
     QLabel,
     QLineEdit,
     QPushButton,
-    QTableView,
     QTableWidget,
-    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -39,16 +33,17 @@ from app.settings.exchange import SettingsImport
 from app.settings.import_dialog import ImportSettingsDialog
 from app.settings.storage_page import StoragePage
 from app.theme.appearance import Appearance
-from app.widgets.accessible_roles import GROUPS, PICTURES, give_roles
+from app.widgets.accessible_roles import give_roles
 from app.widgets.live_label import LiveLabel
 from app.widgets.naming import name_box
 from medusa_core.api import HubSettings, Library, places
+from tests.support.window.accessibility import faults, focusable, spoken
 from tests.support.window.driving import ask, wait_ready
 from tests.support.window.fakes import Script
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run, run
 from tests.support.window.managing import settle
-from tests.system.app.server.test_server_dialog import Servers
+from tests.support.window.scripted_server import Servers
 
 __all__ = ["run"]
 
@@ -57,71 +52,6 @@ __all__ = ["run"]
 def roles(qapp: QApplication) -> None:
     """As the application starts."""
     give_roles()
-
-
-def spoken(widget: QWidget) -> str:
-    """What a screen reader calls a widget: a box of choices by its label alone."""
-    interface = QAccessible.queryAccessibleInterface(widget)
-    assert isinstance(interface, QAccessibleInterface)
-    if isinstance(widget, QComboBox):
-        labels = interface.relations(QAccessible.RelationFlag.Label)
-        return " ".join(label.text(QAccessible.Text.Name) for label, _ in labels)
-    return interface.text(QAccessible.Text.Name) or widget.accessibleName()
-
-
-def focusable(root: QWidget) -> Iterator[QWidget]:
-    """All widgets that keys can reach, shown or not, but the inner ones of others."""
-    for widget in (root, *root.findChildren(QWidget)):
-        parent = widget.parentWidget()
-        is_inner = widget.objectName().startswith("qt_") or isinstance(widget, QTabWidget)
-        is_inner |= isinstance(parent, QAbstractScrollArea)
-        is_inner |= parent is not None and parent.inherits("QComboBoxPrivateContainer")
-        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and not is_inner:
-            yield widget
-
-
-CODE = re.compile(r"\bQ[A-Z]\w+|\b[a-z]+[A-Z]\w*|\w_\w|\.py\b")
-MARKUP = re.compile(r"</?(qt|span|b|br|p|a|html)\b[^>]*>")
-
-
-def faults(root: QWidget) -> list[str]:
-    """What is wrong with a window for those who can't see it."""
-    found = []
-    for widget in focusable(root):
-        where = f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}"
-        name = spoken(widget)
-        if not any(map(str.isalnum, name)):
-            found.append(f"no name: {where}, {name!r}")
-        if not isinstance(widget, QLabel) and CODE.search(name):
-            found.append(f"a name out of the code: {where}, {name!r}")
-    for widget in (root, *root.findChildren(QWidget)):
-        where = f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}"
-        interface = QAccessible.queryAccessibleInterface(widget)
-        assert isinstance(interface, QAccessibleInterface)
-        said = interface.text(QAccessible.Text.Description)
-        if MARKUP.search(said):
-            found.append(f"markup is read: {where}, {said[:60]!r}")
-        kinds = {kind.__name__ for kind in type(widget).__mro__}
-        if kinds & (PICTURES | GROUPS) and interface.role() is QAccessible.Role.Client:
-            found.append(f"no role: {where}")
-        if isinstance(widget, QLabel) and not widget.isHidden() and is_unread(widget, interface):
-            found.append(f"its text isn't read: {where}, {widget.text()!r}")
-        if isinstance(widget, QTableView) and not all(heads := headers(widget)):
-            found.append(f"a column without a header: {where}, {heads}")
-    return found
-
-
-def is_unread(label: QLabel, interface: QAccessibleInterface) -> bool:
-    """Whether a label's accessible name takes the place of its text."""
-    if not any(map(str.isalnum, label.text())) or "<" in label.text():
-        return False
-    said = interface.text(QAccessible.Text.Name).casefold()
-    return label.text().replace("&&", "&").strip("· ").casefold() not in said
-
-
-def headers(table: QTableView) -> list[str]:
-    model, across = table.model(), Qt.Orientation.Horizontal
-    return [str(model.headerData(n, across) or "") for n in range(model.columnCount())]
 
 
 def test_everything_in_the_window_has_a_name(qtbot: QtBot, open_fake: Open) -> None:

@@ -20,10 +20,10 @@ from medusa_core.system.jobs.heads_gain import (
     read_gain,
     write_gain,
 )
+from tests.support.jobs import FakeCommand, commands, tell
 from tests.support.models.tiny import random_heads, write_heads, write_tiny
 from tests.support.window.library_fixtures import SPEC, Run
 from tests.support.window.managing import settle
-from tests.unit.system.jobs.test_own_heads import FakeCommand, commands, tell
 
 __all__ = ["commands"]
 

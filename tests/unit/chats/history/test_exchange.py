@@ -42,6 +42,7 @@ from medusa_core.chats.history.tree import path_to
 from medusa_core.errors import ConversationFileError
 from medusa_core.messages import GenerateSettings, Role
 from medusa_core.system.resources import resources_dir
+from tests.support.history.damage import harm_pack
 from tests.support.history.samples import Clock, done, filled, steps, tell
 
 EVIL = "<script>alert(1)</script><img src=https://x/y onerror=a> &amp; \x00 \ud83d"
@@ -110,17 +111,6 @@ def take_here(history: History, path: Path) -> tuple[int, int]:
     if refused:
         raise refused[0]
     return tuple(taken)  # type: ignore[return-value]
-
-
-def harm_pack(history: History, packed: bytes, conversation: str = "tea") -> None:
-    """Put other bytes into one pack of steps, as nothing that looks at the file can see."""
-    history._database.write(
-        "UPDATE steps SET packed = ? WHERE number = (SELECT min(s.number) FROM steps AS s"
-        " JOIN messages AS m ON m.number = s.message JOIN conversations AS c"
-        " ON c.number = m.conversation WHERE c.id = ?)",
-        packed,
-        conversation,
-    )
 
 
 def changed_pack(change: Callable[[dict[str, Any]], object]) -> bytes:

@@ -17,29 +17,17 @@ from medusa_core.system.jobs.batch.job import (
 )
 from medusa_core.system.jobs.batch.progress import (
     BatchProgress,
-    write_progress,
 )
 from medusa_core.system.jobs.batch.row import (
     BatchRow,
     read_rows,
 )
+from tests.support.jobs import FakeCommand, commands, tell_batch
 from tests.support.models.targets import Folders
-from tests.unit.system.jobs.test_own_heads import FakeCommand
 
+__all__ = ["commands"]
 OPTIONS = LoadOptions(formats=WeightFormats("q4_0"), memory_gib=1.5)
 WISH = BatchWish("/data/questions.jsonl", "/data/answers.jsonl", options=OPTIONS)
-
-
-@pytest.fixture
-def commands(monkeypatch: pytest.MonkeyPatch) -> list[FakeCommand]:
-    FakeCommand.started = []
-    monkeypatch.setattr("medusa_core.system.jobs.batch.job.CommandProcess", FakeCommand)
-    return FakeCommand.started
-
-
-def tell(job: BatchJob, progress: BatchProgress) -> None:
-    """Write what the command would."""
-    write_progress(job.folder / "progress.json", progress)
 
 
 def test_a_batch_is_begun_watched_paused_and_gone_on_with(
@@ -56,7 +44,7 @@ def test_a_batch_is_begun_watched_paused_and_gone_on_with(
     assert ("--quant", "q4_0") in pairwise(arguments)
     assert "--heads" not in arguments
     assert job.state().stage == "starting"
-    tell(job, BatchProgress("answering", 3, 1, 10, 21.0, 8.0))
+    tell_batch(job, BatchProgress("answering", 3, 1, 10, 21.0, 8.0))
     assert job.state().stage == "answering"
     assert job.state().progress.seconds_left == 8.0
     job.pause()
@@ -66,7 +54,7 @@ def test_a_batch_is_begun_watched_paused_and_gone_on_with(
     assert not job.was_running
     job.start()
     assert job.was_running
-    tell(job, BatchProgress("done", 10, 1, 10))
+    tell_batch(job, BatchProgress("done", 10, 1, 10))
     commands[1].code = 0
     assert job.state().stage == "done"
     assert own.unfinished() == []
@@ -78,7 +66,7 @@ def test_a_batch_that_ran_when_the_program_ended_is_known_as_such(
     own = OwnBatches(tmp_path)
     job = own.begin(WISH)
     job.start()
-    tell(job, BatchProgress("answering", 3, 0, 10))
+    tell_batch(job, BatchProgress("answering", 3, 0, 10))
     job.leave()
     assert commands[0].was_stopped
     (later,) = own.unfinished()

@@ -10,55 +10,17 @@ import pytest
 
 from medusa_core.errors import TrainingError
 from medusa_core.system.jobs.heads_training import (
-    HeadsTraining,
     HeadsWish,
     NeedsQuery,
     OwnHeads,
 )
 from medusa_core.system.sandbox.command import CommandProcess
 from medusa_core.training.heads_plan import HeadsPlan
+from tests.support.jobs import FakeCommand, commands, tell
+
+__all__ = ["commands"]
 
 WISH = HeadsWish("/models/tiny", minutes=5.0, data=("a.jsonl",))
-
-
-class FakeCommand:
-    """A command that does nothing by itself."""
-
-    started: list["FakeCommand"]
-
-    def __init__(self, arguments: list[str], output: Path) -> None:
-        self.arguments = arguments
-        self.code: int | None = None
-        self.words = ""
-        self.was_stopped = False
-        FakeCommand.started.append(self)
-
-    def stop(self) -> None:
-        self.was_stopped = True
-
-    def kill(self) -> None:
-        self.code = -9
-
-    def wait(self, time_s: float) -> int | None:
-        return self.code
-
-    def last_words(self) -> str:
-        return self.words
-
-
-@pytest.fixture
-def commands(monkeypatch: pytest.MonkeyPatch) -> list[FakeCommand]:
-    FakeCommand.started = []
-    monkeypatch.setattr("medusa_core.system.jobs.heads_training.CommandProcess", FakeCommand)
-    return FakeCommand.started
-
-
-def tell(run: HeadsTraining, **progress: object) -> None:
-    """Write what the command would."""
-    work = run.out / "work"
-    work.mkdir(parents=True, exist_ok=True)
-    (work / "run.json").write_text("{}")
-    (work / "progress.json").write_text(json.dumps(progress))
 
 
 def test_a_run_is_begun_watched_paused_and_gone_on_with(

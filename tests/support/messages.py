@@ -1,0 +1,141 @@
+"""An example of every message."""
+
+from array import array
+from pathlib import Path
+
+from medusa_core.messages import (
+    TARGET,
+    Alternative,
+    AnswerStarted,
+    BestNode,
+    Calibrate,
+    Calibrated,
+    Cancel,
+    ChatMessage,
+    CloseSession,
+    ContextCut,
+    Count,
+    Counted,
+    Cut,
+    DrafterChoice,
+    DrafterSpeed,
+    EndpointModel,
+    EngineLost,
+    Failed,
+    Fit,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LayersMoved,
+    LoadModel,
+    LoadOptions,
+    LoadRemote,
+    MemoryPlan,
+    Message,
+    ModelLoaded,
+    Move,
+    MoveReason,
+    Odds,
+    Planned,
+    Progress,
+    Race,
+    Raced,
+    Role,
+    RuleChoice,
+    SourceInfo,
+    StepDone,
+    StepLogprobs,
+    StepTimes,
+    StepTrace,
+    StopReason,
+    Tokenize,
+    Tokenized,
+    TokenLogprob,
+    TokenSource,
+    Unload,
+    Unloaded,
+    Verified,
+    VerifiedToken,
+    Verify,
+)
+
+IDS = ("session", "request")
+
+
+STEP = StepDone(
+    *IDS, 1, (5, 6), (b"\xe2", b"x"), (TokenSource("medusa", 1), TARGET), 3, 2,
+    (TARGET, TokenSource("medusa", 1)), StepTimes(0.1, 0.2, 0.1, 0.1), 0.5, 9,
+)  # fmt: skip
+
+
+DONE = GenerationDone(
+    *IDS, "text", (4, 5, 6), StopReason.EOS, 7, 0, 3, 1, (2,), 0.5, 0.5, 0.5, 0, GenerateSettings()
+)
+
+
+TRACE = StepTrace(
+    *IDS,
+    1,
+    9,
+    (4, 5),
+    (-1, 0),
+    (-1, 0),
+    (TARGET, TokenSource("medusa", 1)),
+    (0, 1),
+    (5, 6),
+    {4: b"a", 5: b"\xe2", 6: b"\xe2"} | dict.fromkeys(range(7, 10), b"b"),
+    Odds(array("f", [0.5]).tobytes(), (0,)),
+    array("f", [0.75, 1.0, *[0.02] * 10]).tobytes() + array("i", range(10)).tobytes(),
+    ((("margin", 1.0),), ()),
+    2,
+    StepTimes(0.1, 0.2, 0.1, 0.1),
+    0.5,
+)  # fmt: skip
+
+
+EXAMPLES: tuple[Message, ...] = (
+    LoadModel(*IDS, Path("/m"), Path("/h"), LoadOptions("float32", "cpu")),
+    LoadRemote(*IDS, EndpointModel("http://lab:8642/v1", "small", "the lab")),
+    Unload(*IDS),
+    Calibrate(*IDS),
+    Race(*IDS),
+    Generate(*IDS, (ChatMessage(Role.USER, "hi"),), GenerateSettings(stop=("\n",))),
+    Cancel(*IDS),
+    CloseSession(*IDS),
+    Progress(*IDS, "weights", 0.5, "Reading"),
+    ModelLoaded(
+        *IDS,
+        "m",
+        10,
+        3,
+        512,
+        320,
+        "float32",
+        "fp32",
+        MemoryPlan(1, 2, 3, 4, 5, 6, 7, 28, 0, 512, 512, Fit.FITS, True),
+        "cpu",
+        (DrafterChoice("medusa", "Medusa heads", "Heads."),),
+        (RuleChoice("greedy", "Greedy", "The best.", is_exact=True, draws=False),),
+        (SourceInfo("medusa", "head", "h", "guessed by a head", ("blue",), "solid", True),),
+        1.0,
+    ),
+    Unloaded(*IDS, 100),
+    Calibrated(*IDS, ((1, 0.1),), 0.11),
+    Raced(*IDS, (DrafterChoice("none", "n", "e"),), (DrafterSpeed("none", 1.0, 9.0, 1.0, 0.0),)),
+    Planned(*IDS, 0.5, 7, ((0.5,),), 16, "medusa", (BestNode(0, 1, 0, 0.5),), (0.12,)),
+    Verify(*IDS, text="a"),
+    Tokenize(*IDS, "text"),
+    Tokenized(*IDS, (4,), (b"text",), "text"),
+    StepLogprobs(*IDS, 1, (TokenLogprob(4, b"a", -0.5),), ((TokenLogprob(5, b"b", -1.0),),)),
+    Count(*IDS, (ChatMessage(Role.USER, "hi"),), wants_prompt=True),
+    Counted(*IDS, 20, 12, 64, Cut(2, 8), "", "<|user|>hi"),
+    AnswerStarted(*IDS, "load"),
+    ContextCut(*IDS, Cut(2, 8), 12, 64),
+    LayersMoved(*IDS, Move(MoveReason.LOST, "a", ("b", "c"), 4)),
+    Verified(*IDS, (VerifiedToken(4, b"a", Alternative(5, b"b", 0.5)),), 0.1),
+    STEP,
+    TRACE,
+    DONE,
+    Failed(*IDS, "EngineError", "what", "do"),
+    EngineLost(*IDS, "EngineLost", "what", "do"),
+)
