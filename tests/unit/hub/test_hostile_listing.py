@@ -1,24 +1,28 @@
 """A Hub, or whoever speaks for it, can't change a file outside of the cache."""
 
+import json
 import os
-from collections.abc import Callable
+import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
+from hypothesis import given
 
 from medusa_core.errors import AnswerError, MedusaError, NotFoundError, RequestError
 from medusa_core.hub.boundary import Boundary, is_repo, is_safe_path
 from medusa_core.hub.cache_folder import RepoCache, find_snapshot
 from medusa_core.hub.job import Pair
-from medusa_core.hub.listing import list_repo
+from medusa_core.hub.listing import list_repo, read_listing
 from medusa_core.hub.pair_download import forget_pair
 from medusa_core.hub.settings import HubSettings
 from tests.support.hub.pairs import fetch, run
-from tests.support.hub.scripted import SHA, ScriptedHub, sibling
+from tests.support.hub.scripted import SHA, Answer, ScriptedHub, listing_of, sibling
+from tests.support.spoiled_json import spoil, spoiled
 
 REPO = "o/model"
+LISTING = f"/api/models/{REPO}/revision/main"
 FILES = {"config.json": b"{}", "model.safetensors": b"weights" * 100}
 PRECIOUS = b"what the user wrote"
 
@@ -42,30 +46,9 @@ def outside(tmp_path: Path) -> dict[str, bytes | None]:
     }
 
 
-def refused(
-    hub: ScriptedHub,
-    settings: HubSettings,
-    tmp_path: Path,
-    spoil: Callable[[dict[str, Any]], None],
-    converts: bool = False,
-    error: type[MedusaError] = AnswerError,
-) -> MedusaError:
-    """A download of a spoiled listing is refused, and nothing is written anywhere."""
-    listing = hub.publish(REPO, FILES)
-    spoil(listing)
-    hub.list(REPO, listing)
-    before = outside(tmp_path)
-    with pytest.raises(error) as caught:
-        fetch(settings, Pair(REPO, converts=converts))
-    assert outside(tmp_path) == before
-    assert not list(settings.cache_dir.rglob("*"))
-    assert len(caught.value.message) <= 500
-    assert caught.value.hint
-    return caught.value
-
-
-PLACES = ["{mine}/notes", "../../../../mine/notes", "../../../mine/notes", "~/notes", ".", "..", ""]
-IDS = [
+PLACES = ("{mine}/notes", "../../../../mine/notes", "../../../mine/notes", "~/notes", ".", "..", "")
+ODD = (None, 7, True, ["a" * 40], {"a": "a" * 40})
+IDS = (
     *PLACES,
     *(
         "a" * 39,
@@ -77,126 +60,90 @@ IDS = [
         "a" * 63 + "/",
         "x" * 9999,
     ),
-    *(None, 5, True, ["a" * 40], {"a": "a" * 40}),
-]
-
-
-@pytest.mark.parametrize("value", IDS, ids=lambda value: repr(value)[:30])
-@pytest.mark.parametrize("key", ["blobId", "sha256", "sha"])
-def test_an_id_that_is_no_hash_is_refused(
-    key: str,
-    value: object,
-    scripted: ScriptedHub,
-    scripted_settings: HubSettings,
-    tmp_path: Path,
-    precious: Path,
-) -> None:
-    reported = value.format(mine=precious) if isinstance(value, str) else value
-
-    def spoil(listing: dict[str, Any]) -> None:
-        small, large = listing["siblings"]
-        {"blobId": small, "sha256": large["lfs"], "sha": listing}[key][key] = reported
-
-    refused(scripted, scripted_settings, tmp_path, spoil)
-
-
-NAMES = [
-    *PLACES[:-4],
-    "/model.safetensors",
-    "../model.safetensors",
-    "a/../../../../../mine/config.json",
-    "x\n/../../../../mine/model.safetensors",
-    "model.safetensors\n",
-    "model\0.safetensors",
-    "a//model.safetensors",
-    "./model.safetensors",
-    "model.safetensors/",
-    "..\\..\\model.safetensors",
-    "\ud800.safetensors",
-    "\u202emodel.safetensors",
-    "x" * 300 + ".safetensors",
-    "é" * 130 + ".safetensors",
-    "/".join(["x" * 200] * 8) + ".safetensors",
-    *(None, 7, ["model.safetensors"]),
-]
-
-
-@pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name)[:40])
-def test_a_name_that_leads_elsewhere_is_refused(
-    name: object,
-    scripted: ScriptedHub,
-    scripted_settings: HubSettings,
-    tmp_path: Path,
-    precious: Path,
-) -> None:
-    reported = name.format(mine=precious) if isinstance(name, str) else name
-
-    def spoil(listing: dict[str, Any]) -> None:
-        listing["siblings"][1]["rfilename"] = reported
-
-    refused(scripted, scripted_settings, tmp_path, spoil)
-
-
-@pytest.mark.parametrize("name", ["{mine}/weights.pt", "../../../../mine/weights.pt"])
-def test_a_pickle_elsewhere_is_not_overwritten_though_conversion_is_agreed_to(
-    name: str,
-    scripted: ScriptedHub,
-    scripted_settings: HubSettings,
-    tmp_path: Path,
-    precious: Path,
-) -> None:
-    def spoil(listing: dict[str, Any]) -> None:
-        listing["siblings"] = [sibling(name.format(mine=precious), b"pickle")]
-
-    refused(scripted, scripted_settings, tmp_path, spoil, converts=True)
-
-
-@pytest.mark.parametrize("size", [-1, 1.5, True, None, "7", 1 << 60, 10**300])
-def test_a_size_that_is_none_is_refused(
-    size: object, scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path
-) -> None:
-    def spoil(listing: dict[str, Any]) -> None:
-        listing["siblings"][1]["size"] = size
-
-    refused(scripted, scripted_settings, tmp_path, spoil)
-
-
-def test_a_listing_that_contradicts_itself_is_refused(
-    scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path
-) -> None:
-    def twice(listing: dict[str, Any]) -> None:
-        listing["siblings"].append(sibling("config.json", b"other"))
-
-    def two_sizes(listing: dict[str, Any]) -> None:
-        other = {**listing["siblings"][1], "rfilename": "model-2.safetensors", "size": 1}
-        listing["siblings"].append(other)
-
-    assert "twice" in str(refused(scripted, scripted_settings, tmp_path, twice))
-    assert "two sizes" in str(refused(scripted, scripted_settings, tmp_path, two_sizes))
-
-
-@pytest.mark.parametrize(
-    "repo", ["../../mine", "o/../x", "/etc", "o//x", "o/x\n", "", "o", "a/b/c", "o/" + "x" * 200]
+    *ODD,
 )
-def test_no_path_becomes_a_repository(
-    repo: str, scripted: ScriptedHub, scripted_settings: HubSettings, precious: Path
-) -> None:
-    with pytest.raises(NotFoundError) as caught:
-        list_repo(scripted_settings, repo)
-    assert len(caught.value.message) < 200
-    assert find_snapshot(scripted_settings.cache_dir, repo) is None
-    run(forget_pair(scripted_settings, Pair(repo)))
-    if repo != "o":
-        assert scripted.requested == []
+NAMES = (
+    *(*PLACES[:3], "/model.safetensors", "../model.safetensors", "model.safetensors/"),
+    *("a/../../../../../mine/config.json", "x\n/../../../../mine/model.safetensors"),
+    *("model.safetensors\n", "model\0.safetensors", "a//model.safetensors", "./model.safetensors"),
+    *("..\\..\\model.safetensors", "\ud800.safetensors", "\u202emodel.safetensors"),
+    *("x" * 300 + ".safetensors", "é" * 130 + ".safetensors", None, 7, ["model.safetensors"]),
+    "/".join(["x" * 200] * 8) + ".safetensors",
+)
+SIBLINGS = ("siblings", 1)  # of which the second is the large file
+SPOILED: dict[tuple[str | int, ...], tuple[object, ...]] = {
+    ("siblings", 0, "blobId"): IDS,
+    (*SIBLINGS, "lfs", "sha256"): IDS,
+    (*SIBLINGS, "lfs"): (7, "x", [], {}, {"oid": "a" * 64}, False),
+    ("sha",): IDS,
+    (*SIBLINGS, "size"): (-1, 1.5, True, None, "7", 1 << 60, 10**300),
+    (*SIBLINGS, "rfilename"): NAMES,
+    SIBLINGS: (None, [], sibling("config.json", b"other"), sibling("{mine}/weights.pt", b"pickle")),
+    ("siblings",): (None, {"rfilename": "x"}, "model.safetensors", [None], [[]]),
+}
 
 
-@pytest.mark.parametrize("revision", ["../main", "/main", "a\nb", "", "x" * 2000, "../../../mine"])
-def test_no_path_becomes_a_revision(
-    revision: str, scripted: ScriptedHub, scripted_settings: HubSettings
+def test_a_download_by_a_hostile_listing_is_refused_and_writes_nothing(
+    scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path, precious: Path
 ) -> None:
-    with pytest.raises(NotFoundError, match="no name of a revision"):
-        fetch(scripted_settings, Pair(REPO, revision=revision))
-    assert find_snapshot(scripted_settings.cache_dir, REPO, revision) is None
+    listing = scripted.publish(REPO, FILES)
+    before = outside(tmp_path)
+    for path, values in SPOILED.items():
+        texts = [json.dumps(spoil(listing, path, value)) for value in values]
+        texts = [text.replace("{mine}", str(precious)) for text in texts]
+        for text in texts:
+            with pytest.raises(AnswerError) as caught:
+                read_listing(REPO, "main", json.loads(text))
+            assert len(caught.value.message) <= 500
+            assert caught.value.hint
+        for text in (texts[0], texts[-1]):
+            scripted.answers[LISTING] = Answer(text.encode())
+            with pytest.raises(AnswerError):
+                fetch(scripted_settings, Pair(REPO, converts=True))
+            assert outside(tmp_path) == before, path
+            assert not list(scripted_settings.cache_dir.rglob("*")), path
+
+
+@given(spoiled(listing_of(FILES)))
+def test_a_listing_is_refused_or_its_ids_and_names_are_safe(listing: object) -> None:
+    try:
+        files = read_listing(REPO, "main", listing).files
+    except AnswerError as error:
+        refusal = error.message
+        assert refusal.isprintable()
+        return
+    folder = Path("/cache/snapshot")
+    for file in files:
+        assert re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", file.blob_id, re.ASCII)
+        assert os.path.normpath(folder / file.path) == str(folder / file.path)
+        assert (folder / file.path).is_relative_to(folder)
+        assert not {"..", "", "~"} & set(file.path.split("/"))
+        assert type(file.size) is int
+        assert 0 <= file.size < 1 << 60
+    assert len({file.path for file in files}) == len(files)
+
+
+def test_a_file_of_two_sizes_is_refused() -> None:
+    listing = listing_of(FILES)
+    other = {**listing["siblings"][1], "rfilename": "model-2.safetensors", "size": 1}
+    listing["siblings"].append(other)
+    with pytest.raises(AnswerError, match="two sizes"):
+        read_listing(REPO, "main", listing)
+
+
+def test_no_path_becomes_a_repository_or_a_revision(
+    scripted: ScriptedHub, scripted_settings: HubSettings, precious: Path
+) -> None:
+    for repo in ("../../mine", "o/../x", "/etc", "o//x", "o/x\n", "", "a/b/c", "o/" + "x" * 200):
+        with pytest.raises(NotFoundError) as caught:
+            list_repo(scripted_settings, repo)
+        assert len(caught.value.message) < 200
+        assert find_snapshot(scripted_settings.cache_dir, repo) is None
+        run(forget_pair(scripted_settings, Pair(repo)))
+    for revision in ("../main", "/main", "a\nb", "", "x" * 2000, "../../../mine"):
+        with pytest.raises(NotFoundError, match="no name of a revision"):
+            fetch(scripted_settings, Pair(REPO, revision=revision))
+        assert find_snapshot(scripted_settings.cache_dir, REPO, revision) is None
     assert scripted.requested == []
 
 
@@ -209,43 +156,33 @@ def test_a_revisions_file_that_names_a_path_is_none(tmp_path: Path, precious: Pa
         assert find_snapshot(tmp_path / "cache", REPO) is None
 
 
-LINKED = [
-    "models--o--model",
-    "models--o--model/blobs",
-    "models--o--model/snapshots",
-    f"models--o--model/snapshots/{SHA}",
-    "models--o--model/trees",
-    "models--o--model/refs",
-    ".locks",
-    ".locks/models--o--model",
-]
+LINKED = (
+    *("", "/blobs", "/snapshots", f"/snapshots/{SHA}", "/trees", "/refs"),
+    *("/../.locks", "/../.locks/models--o--model"),
+)
 
 
-@pytest.mark.parametrize("place", LINKED)
 def test_a_folder_of_the_cache_that_is_a_link_elsewhere_is_not_written_through(
-    place: str,
-    scripted: ScriptedHub,
-    scripted_settings: HubSettings,
-    tmp_path: Path,
-    precious: Path,
+    scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path, precious: Path
 ) -> None:
     scripted.publish(REPO, FILES)
-    linked = scripted_settings.cache_dir / place
-    linked.parent.mkdir(parents=True)
-    linked.symlink_to(precious)
     before = outside(tmp_path)
-    with pytest.raises(RequestError, match="leads out of the cache"):
-        fetch(scripted_settings, Pair(REPO))
-    assert outside(tmp_path) == before
-
-
-def test_links_in_a_circle_are_said(scripted: ScriptedHub, scripted_settings: HubSettings) -> None:
-    scripted.publish(REPO, FILES)
-    linked = scripted_settings.cache_dir / "models--o--model"
+    for number, place in enumerate(LINKED):
+        settings = replace(scripted_settings, cache_dir=tmp_path / f"{number}" / "cache")
+        linked = Path(os.path.normpath(f"{settings.cache_dir}/models--o--model{place}"))
+        linked.parent.mkdir(parents=True)
+        linked.symlink_to(precious)
+        with pytest.raises(RequestError, match="leads out of the cache"):
+            fetch(settings, Pair(REPO))
+        linked.unlink()
+        shutil.rmtree(settings.cache_dir.parent)
+        assert outside(tmp_path) == before, place
+    settings = scripted_settings
+    linked = settings.cache_dir / "models--o--model"
     linked.parent.mkdir(parents=True)
-    linked.symlink_to(linked)
+    linked.symlink_to(linked)  # in a circle
     with pytest.raises(MedusaError):
-        fetch(scripted_settings, Pair(REPO))
+        fetch(settings, Pair(REPO))
 
 
 @pytest.mark.parametrize("kind", ["part", "blob", "name", "tree", "ref", "second name of part"])
@@ -328,6 +265,8 @@ def test_a_cache_that_is_itself_a_link_is_fine(
 def test_conversion_stays_in_the_folder_of_its_commit(
     scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path, precious: Path
 ) -> None:
+    import torch
+
     torch.save({"w": torch.ones(3)}, tmp_path / "x.bin")
     files = {"pytorch_model.bin": (tmp_path / "x.bin").read_bytes()}
     scripted.publish(REPO, files)

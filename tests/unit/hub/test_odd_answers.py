@@ -2,152 +2,120 @@
 
 import gzip
 import json
+import re
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given
 
 from medusa_core.errors import AnswerError, CheckpointError, HubError, MedusaError, NetworkError
 from medusa_core.hub import hub_api
+from medusa_core.hub import search as search_module
+from medusa_core.hub.boundary import is_repo
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.remote import look_at_heads, look_at_model
-from medusa_core.hub.search import search
+from medusa_core.hub.search import SearchResult, search
 from medusa_core.hub.settings import HubSettings
 from tests.support.hub.pairs import fetch
 from tests.support.hub.scripted import SHA, Answer, ScriptedHub, listing_of, scripted_hub, send
+from tests.support.spoiled_json import spoiled
 
 REPO = "o/model"
 FILES = {"config.json": b"{}", "model.safetensors": b"weights" * 100}
-LISTING = f"/api/models/{REPO}/revision/main"
+LISTING, RESULTS = f"/api/models/{REPO}/revision/main", "/api/models"
+CONFIG, WEIGHTS = (f"/{REPO}/resolve/{SHA}/{name}" for name in FILES)
 DEEP = b"[" * 100_000
-BODIES = [
-    b"",
-    b"<!doctype html><html>Sign in to this network</html>",
-    b'{"sha": "',
-    b"null",
-    b"7",
-    b'"text"',
-    b"[]",
-    b"[1, 2]",
-    b"{}",
-    b"NaN",
-    b"\0\0\0",
-    b"\xff\xfe\xfa",
-    DEEP,
-    b'{"a":' * 100_000,
-    DEEP + b"]" * 100_000,
-    b"9" * 5000,
-    b'{"sha": ' + b"9" * 5000 + b"}",
+NO_JSON = (
+    *(b"", b"<!doctype html><html>Sign in to this network</html>", b'{"sha": "', b"NaN", b"\0\0"),
+    *(b"\xff\xfe\xfa", DEEP, b'{"a":' * 100_000, DEEP + b"]" * 100_000, b"9" * 5000),
+    *(b'{"sha": ' + b"9" * 5000 + b"}", b"null", b"7", b'"text"', b"[1, 2]", b"{}"),
     b'{"sha": "\\ud800"}',
-    b'{"error": "Internal"}',
-    json.dumps({"sha": SHA}).encode(),
-    json.dumps({"sha": SHA, "siblings": None}).encode(),
-    json.dumps({"sha": SHA, "siblings": {"rfilename": "x"}}).encode(),
-    json.dumps({"sha": SHA, "siblings": "model.safetensors"}).encode(),
-    json.dumps({"sha": SHA, "siblings": [None]}).encode(),
-    json.dumps({"sha": SHA, "siblings": [[]]}).encode(),
-    json.dumps({"sha": SHA, "siblings": [{"rfilename": "x"}]}).encode(),
-    json.dumps({"sha": SHA, "siblings": [{"rfilename": {"deep": [[[]]]}}]}).encode(),
-    b'{"sha": "%s", "siblings": [{"rfilename": %s}]}' % (SHA.encode(), b"[" * 400 + b"]" * 400),
-    json.dumps({"sha": [[SHA]], "siblings": []}).encode(),
-    *(
-        json.dumps({"sha": SHA, "siblings": [{**listing_of(FILES)["siblings"][1], "lfs": lfs}]})
-        .encode()
-        for lfs in (7, "x", [], {}, {"sha256": None}, {"oid": "a" * 64}, False)
-    ),
-]  # fmt: skip
+)
+RESULT = {"id": "o/x", "downloads": 5, "likes": 2, "lastModified": "2026-01-02", "gated": False}
 
 
-def check(error: MedusaError, settings: HubSettings) -> None:
-    """It is one that people can read, and there is no trace of it."""
-    assert 0 < len(error.message) <= 500
-    assert len(error.hint) <= 500
-    assert error.message.isprintable()
+def check(
+    settings: HubSettings,
+    ask: Callable[[], object],
+    kind: type[MedusaError],
+    words: str | None = None,
+) -> str:
+    """The request fails with an error that people can read, and nothing is written."""
+    with pytest.raises(kind, match=words) as caught:
+        ask()
+    assert 0 < len(caught.value.message) <= 500
+    assert len(caught.value.hint) <= 500
+    assert caught.value.message.isprintable()
     assert not settings.cache_dir.exists()
+    return caught.value.message
 
 
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:40]))
-def test_a_listing_of_another_kind_can_not_be_read(
-    body: bytes, scripted: ScriptedHub, scripted_settings: HubSettings
+def test_what_is_no_json_object_can_not_be_read(
+    scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
-    scripted.answers[LISTING] = Answer(body)
-    with pytest.raises(AnswerError, match="can't be read") as caught:
-        fetch(scripted_settings, Pair(REPO))
-    check(caught.value, scripted_settings)
+    for body in NO_JSON:
+        scripted.answers |= {LISTING: Answer(body), RESULTS: Answer(body)}
+        for ask in (
+            lambda: fetch(scripted_settings, Pair(REPO)),
+            lambda: search(scripted_settings, "x"),
+        ):
+            check(scripted_settings, ask, AnswerError, "can't be read")
+    scripted.answers[RESULTS] = Answer(b"[]")
+    assert search(scripted_settings, "x") == ()
 
 
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:40]))
-def test_results_of_another_kind_can_not_be_read(
-    body: bytes, scripted: ScriptedHub, scripted_settings: HubSettings
-) -> None:
-    scripted.answers["/api/models"] = Answer(body)
-    if body == b"[]":
-        assert search(scripted_settings, "x") == ()
+@given(spoiled(RESULT))
+def test_results_are_read_or_refused_whatever_they_are(result: object) -> None:
+    """A law of `search`: no other error, and nothing unchecked in what it found."""
+    with patch.object(search_module, "query_hub", lambda *_: [result] * 60):
+        try:
+            found = search(HubSettings(), "x", limit=40)
+        except AnswerError as error:
+            refusal = error.message
+            found = ()
+    if not found:
+        assert refusal.isprintable()
         return
-    with pytest.raises(AnswerError, match="can't be read") as caught:
-        search(scripted_settings, "x")
-    check(caught.value, scripted_settings)
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        {"id": "o/x"},
-        {"id": "o/x", "downloads": "many", "likes": None, "lastModified": 7, "gated": "manual"},
-        {"id": "o/x", "downloads": -5, "likes": 1.5, "lastModified": "\ud800", "gated": None},
-        {"id": "o/x", "downloads": True, "likes": [], "lastModified": "tomorrow", "tags": 3},
-    ],
-)
-def test_a_result_that_lacks_details_is_shown_without(
-    result: dict[str, Any], scripted: ScriptedHub, scripted_settings: HubSettings
-) -> None:
-    scripted.answers["/api/models"] = Answer(json.dumps([result] * 60).encode())
-    found = search(scripted_settings, "x", limit=40)
     assert len(found) == 40, "no more than were asked for"
-    assert (found[0].repo, found[0].downloads, found[0].likes, found[0].changed) == (
-        "o/x",
-        0,
-        0,
-        "",
-    )
+    assert is_repo(found[0].repo)
+    for count in (found[0].downloads, found[0].likes):
+        assert type(count) is int
+        assert count >= 0
+    assert re.fullmatch(r"(\d{4}-\d\d-\d\d)?", found[0].changed, re.ASCII)
 
 
-@pytest.mark.parametrize("status", [201, 202, 204, 206, 300, 304])
-def test_a_status_that_brings_no_answer_can_not_be_read(
-    status: int, scripted: ScriptedHub, scripted_settings: HubSettings
+def test_a_result_that_lacks_details_is_shown_without() -> None:
+    odd = {"downloads": True, "likes": -5, "lastModified": "tomorrow", "tags": 3}
+    with patch.object(search_module, "query_hub", lambda *_: [{"id": "o/x"} | odd, {"id": "o/x"}]):
+        assert set(search(HubSettings(), "x")) == {SearchResult("o/x", 0, 0, False, "")}
+
+
+def test_a_status_that_brings_no_answer_is_said(
+    scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
-    scripted.publish(REPO, FILES)
-    body = json.dumps(listing_of(FILES)).encode()
-    scripted.answers[LISTING] = Answer(body, status)
-    with pytest.raises(AnswerError, match=f"status is {status}") as caught:
-        list_repo(scripted_settings, REPO)
-    check(caught.value, scripted_settings)
+    body = json.dumps(scripted.publish(REPO, FILES)).encode()
+    failed = (400, 402, 405, 418, 429, 500, 502, 503, 504, 599)
+    for status in (201, 202, 204, 206, 300, 304, *failed):
+        scripted.answers[LISTING] = Answer(body, status)
+        kind = NetworkError if status in failed else AnswerError
+        ask = partial(list_repo, scripted_settings, REPO)
+        check(scripted_settings, ask, kind, f"status is {status}")
 
 
-@pytest.mark.parametrize("status", [400, 402, 405, 418, 429, 500, 502, 503, 504, 599])
-def test_a_status_of_failure_is_said(
-    status: int, scripted: ScriptedHub, scripted_settings: HubSettings
-) -> None:
-    scripted.answers[LISTING] = Answer(b"<html>", status)
-    with pytest.raises(NetworkError, match=f"status is {status}") as caught:
-        list_repo(scripted_settings, REPO)
-    check(caught.value, scripted_settings)
-
-
-@pytest.mark.parametrize(
-    "location",
-    ["file:///etc/passwd", "ftp://x/", "http://[", "//", "http://" + "x" * 5000, LISTING, "\x7f"],
-)
 def test_a_redirection_to_nowhere_is_said(
-    location: str, scripted: ScriptedHub, scripted_settings: HubSettings
+    scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
-    scripted.answers[LISTING] = Answer(status=302, headers={"Location": location})
-    with pytest.raises(HubError) as caught:
-        list_repo(scripted_settings, REPO)
-    check(caught.value, scripted_settings)
+    far = "http://" + "x" * 5000
+    for place in ("file:///etc/passwd", "ftp://x/", "http://[", "//", far, LISTING, "\x7f"):
+        scripted.answers[LISTING] = Answer(status=302, headers={"Location": place})
+        check(scripted_settings, partial(list_repo, scripted_settings, REPO), HubError)
 
 
 def chunked(handler: BaseHTTPRequestHandler) -> None:
@@ -187,14 +155,13 @@ def long_headers(handler: BaseHTTPRequestHandler) -> None:
     handler.close_connection = True
 
 
-@pytest.mark.parametrize("script", [chunked, cut, no_http, nothing, long_headers])
 def test_a_connection_that_breaks_is_said(
-    script: Any, scripted: ScriptedHub, scripted_settings: HubSettings
+    scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
-    scripted.answers[LISTING] = script
-    with pytest.raises(NetworkError, match="Can't reach") as caught:
-        list_repo(scripted_settings, REPO)
-    check(caught.value, scripted_settings)
+    for script in (chunked, cut, no_http, nothing, long_headers):
+        scripted.answers[LISTING] = script
+        ask = partial(list_repo, scripted_settings, REPO)
+        check(scripted_settings, ask, NetworkError, "Can't reach")
 
 
 def zeros(count: int) -> bytes:
@@ -232,11 +199,10 @@ def test_json_that_unfolds_beyond_bounds_is_left_unread(
 ) -> None:
     monkeypatch.setattr(hub_api.zlib, "decompressobj", Counted)
     scripted.answers[LISTING] = Answer(zeros(200), headers={"Content-Encoding": "gzip"})
-    with pytest.raises(AnswerError, match="longer than 64 MB") as caught:
-        list_repo(scripted_settings, REPO)
+    ask = partial(list_repo, scripted_settings, REPO)
+    check(scripted_settings, ask, AnswerError, "longer than 64 MB")
     assert Counted.num_bytes <= 66 << 20
     assert Counted.most_at_a_time <= 1 << 20
-    check(caught.value, scripted_settings)
 
 
 def test_plain_json_beyond_bounds_is_left_unread(
@@ -257,24 +223,17 @@ def test_plain_json_beyond_bounds_is_left_unread(
     assert written < 128 << 20
 
 
-@pytest.mark.parametrize(
-    ("encoding", "body"),
-    [
-        ("br", b"{}"),
-        ("zstd", b"{}"),
-        ("gzip, gzip", gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0)),
-        ("gzip", b"{}"),
-        ("gzip", gzip.compress(b"{}" * 1000, mtime=0)[:-9]),
-        ("deflate", b"\xff" * 50),
-    ],
-)
 def test_an_encoding_that_was_not_asked_for_can_not_be_read(
-    encoding: str, body: bytes, scripted: ScriptedHub, scripted_settings: HubSettings
+    scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
-    scripted.answers[LISTING] = Answer(body, headers={"Content-Encoding": encoding})
-    with pytest.raises(AnswerError, match="can't be read") as caught:
-        list_repo(scripted_settings, REPO)
-    check(caught.value, scripted_settings)
+    for encoding, body in (
+        *(("br", b"{}"), ("zstd", b"{}"), ("gzip", b"{}"), ("deflate", b"\xff" * 50)),
+        ("gzip, gzip", gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0)),
+        ("gzip", gzip.compress(b"{}" * 1000, mtime=0)[:-9]),
+    ):
+        scripted.answers[LISTING] = Answer(body, headers={"Content-Encoding": encoding})
+        ask = partial(list_repo, scripted_settings, REPO)
+        check(scripted_settings, ask, AnswerError, "can't be read")
 
 
 def test_a_listing_may_come_compressed(
@@ -285,37 +244,20 @@ def test_a_listing_may_come_compressed(
     assert [file.path for file in list_repo(scripted_settings, REPO).files] == list(FILES)
 
 
-@pytest.mark.parametrize("body", [*BODIES[:5], DEEP, b"9" * 5000, b'{"hidden_size": "\\ud800"}'])
-def test_a_configuration_of_another_kind_is_said(
-    body: bytes, scripted: ScriptedHub, scripted_settings: HubSettings
+def test_a_configuration_or_a_header_of_another_kind_is_said(
+    scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     scripted.publish(REPO, FILES)
-    scripted.answers[f"/{REPO}/resolve/{SHA}/config.json"] = Answer(body)
-    with pytest.raises(MedusaError) as caught:
-        look_at_model(scripted_settings, REPO)
-    check(caught.value, scripted_settings)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        Answer(b"", 204),
-        Answer(b"", 304),
-        Answer(b"", 416),
-        Answer(b"<html>" * 99),
-        Answer(b"\xff" * 99),
-        Answer(b"\x10" + b"\0" * 7 + DEEP, 206),
+    for body in (*NO_JSON[:4], b"null", b"7", DEEP, b"9" * 5000, b'{"hidden_size": "\\ud800"}'):
+        with patch.dict(scripted.answers, {CONFIG: Answer(body)}):
+            check(scripted_settings, partial(look_at_model, scripted_settings, REPO), MedusaError)
+    for answer in (
+        *(Answer(b"", 204), Answer(b"", 304), Answer(b"", 416)),
+        *(Answer(b"<html>" * 99), Answer(b"\xff" * 99), Answer(b"\x10" + b"\0" * 7 + DEEP, 206)),
         Answer((50 << 20).to_bytes(8, "little") + DEEP, 206),
-    ],
-)
-def test_a_header_of_another_kind_is_said(
-    answer: Answer, scripted: ScriptedHub, scripted_settings: HubSettings
-) -> None:
-    scripted.publish(REPO, FILES)
-    scripted.answers[f"/{REPO}/resolve/{SHA}/model.safetensors"] = answer
-    with pytest.raises(MedusaError) as caught:
-        look_at_heads(scripted_settings, REPO)
-    check(caught.value, scripted_settings)
+    ):
+        with patch.dict(scripted.answers, {WEIGHTS: answer}):
+            check(scripted_settings, partial(look_at_heads, scripted_settings, REPO), MedusaError)
 
 
 def test_a_configuration_that_never_ends_is_read_to_its_bound(
@@ -330,7 +272,7 @@ def test_a_configuration_that_never_ends_is_read_to_its_bound(
         while not scripted.over.is_set():
             handler.wfile.write(b" " * (1 << 20))
 
-    scripted.answers[f"/{REPO}/resolve/{SHA}/config.json"] = endless
+    scripted.answers[CONFIG] = endless
     with pytest.raises(CheckpointError, match="no JSON"):
         look_at_model(scripted_settings, REPO)
 
