@@ -99,7 +99,7 @@ def test_nothing_is_sent_while_an_answer_is_written(qtbot: QtBot, open_fake: Ope
     window.page.composer.set_text("second")
     QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) > 0)
-    qtbot.wait(20)  # for what were sent behind it
+    QApplication.processEvents()  # for what were sent behind it
     assert len(engine.of_kind(Generate)) == 1
     engine.gate.set()
     qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 2)
@@ -226,7 +226,7 @@ def test_the_view_follows_the_end_only_while_the_user_is_there(
     bar.setValue(0)
     engine.gate.set()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    qtbot.wait(50)
+    qtbot.waitUntil(lambda: not window.page.conversation._later.isActive())
     assert bar.value() == 0
     QTest.keyClick(window.page.composer.edit, Qt.Key.Key_PageDown)
     assert 0 < bar.value() < bar.maximum()

@@ -6,6 +6,7 @@ from pathlib import Path
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QHeaderView,
     QLineEdit,
 )
@@ -85,7 +86,9 @@ def test_it_opens_with_the_conversation_and_not_over_a_text(qtbot: QtBot, open_f
     assert len(engine.of_kind(Verify)) == 2
 
 
-def verify_gated(qtbot: QtBot, open_fake: Open, text: str) -> tuple[FakeEngine, EquilibriumPanel]:
+def verify_gated(
+    qtbot: QtBot, open_fake: Open, text: str
+) -> tuple[MainWindow, FakeEngine, EquilibriumPanel]:
     """A panel with a text, and an engine that waits at its gate from then on."""
     window, engine = open_fake(Script(verifies_at_once=False))
     wait_ready(qtbot, window)
@@ -95,7 +98,7 @@ def verify_gated(qtbot: QtBot, open_fake: Open, text: str) -> tuple[FakeEngine, 
     engine.gate.set()
     qtbot.waitUntil(lambda: len(panel.shown.cells) == len(text.split()))
     engine.gate.clear()
-    return engine, panel
+    return window, engine, panel
 
 
 def ids_of(panel: EquilibriumPanel) -> list[int]:
@@ -104,7 +107,7 @@ def ids_of(panel: EquilibriumPanel) -> list[int]:
 
 
 def test_edits_made_while_one_is_verified_wait_for_it(qtbot: QtBot, open_fake: Open) -> None:
-    engine, panel = verify_gated(qtbot, open_fake, "a bb ccc dddd eeeee")
+    _, engine, panel = verify_gated(qtbot, open_fake, "a bb ccc dddd eeeee")
     assert ids_of(panel) == [1, 3, 4, 5, 6]
     cells = [panel.table.item(0, place) for place in range(5)]
     for place, text in ((3, "x"), (1, "two words"), (1, "yyyyyyyyy"), (4, "z")):
@@ -122,7 +125,7 @@ def test_edits_made_while_one_is_verified_wait_for_it(qtbot: QtBot, open_fake: O
 
 
 def test_a_text_that_is_about_to_go_can_not_be_edited(qtbot: QtBot, open_fake: Open) -> None:
-    engine, panel = verify_gated(qtbot, open_fake, "a bb ccc")
+    _, engine, panel = verify_gated(qtbot, open_fake, "a bb ccc")
     panel.edit.setPlainText("zzzz")
     panel.verify_text()
     item = panel.table.item(0, 1)
@@ -134,7 +137,7 @@ def test_a_text_that_is_about_to_go_can_not_be_edited(qtbot: QtBot, open_fake: O
 
 
 def test_what_is_typed_outlives_a_reply(qtbot: QtBot, open_fake: Open) -> None:
-    engine, panel = verify_gated(qtbot, open_fake, "a bb ccc")
+    window, engine, panel = verify_gated(qtbot, open_fake, "a bb ccc")
     panel.replace(0, "xx")
     table = panel.table
     table.setFocus()
@@ -143,8 +146,8 @@ def test_what_is_typed_outlives_a_reply(qtbot: QtBot, open_fake: Open) -> None:
     editor = table.focusWidget()
     assert editor is not None
     QTest.keyClicks(editor, "yyyyy")
-    engine.gate.set()
-    qtbot.wait(100)
+    with qtbot.waitSignal(window._bridge.arrived):
+        engine.gate.set()
     assert panel.shown.cells[0].token_id == 1, "not while a cell is edited"
     QTest.keyClick(editor, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: ids_of(panel) == [2, 3, 5])
@@ -172,7 +175,7 @@ def test_what_has_no_text_of_its_own_is_replaced_and_not_by_chance(
         assert editor.text() == ("␣" * 40 if place == 2 else "")
         QTest.keyClicks(editor, typed)
         QTest.keyClick(editor, Qt.Key.Key_Return)
-        qtbot.wait(5)  # until that editor is gone
+        qtbot.waitUntil(lambda: table.state() is not QAbstractItemView.State.EditingState)
     assert edits == [(0, "a"), (1, "b")]
 
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
     QAbstractSlider,
+    QApplication,
     QComboBox,
     QGraphicsView,
     QHeaderView,
@@ -37,6 +38,7 @@ CONTROLS = (
     QAbstractButton,
     QAbstractItemView,
     QAbstractSlider,
+    QApplication,
     QComboBox,
     QGraphicsView,
     QLineEdit,
@@ -84,7 +86,7 @@ def test_every_control_of_a_panel_has_a_name_and_the_tab_key_reaches_it(
     if insight.equilibrium is not None:
         insight.equilibrium.verify_conversation()
         qtbot.waitUntil(lambda: bool(insight.equilibrium.shown.cells))
-    qtbot.wait(20)
+    QApplication.processEvents()
     controls = controls_of(panel)
     # Drawings come one in each turn; until then they aren't painted.
     qtbot.waitUntil(lambda: all(widget.updatesEnabled() for widget in controls))

@@ -34,7 +34,7 @@ def shown(qtbot: QtBot, appearance: Appearance) -> Shown:
 
 def test_only_what_is_near_the_view_is_laid_out(qtbot: QtBot, shown: Shown) -> None:
     view, _ = shown
-    qtbot.wait(300)
+    qtbot.waitUntil(lambda: not view._later.isActive())
     laid_out = [message.is_populated for message in view.messages]
     assert laid_out[-3:] == [True] * 3
     assert sum(laid_out) < 20

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from PySide6.QtCore import QObject, QThread, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QThread, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -189,7 +189,10 @@ def test_no_event_arrives_after_the_end(qtbot: QtBot) -> None:
     hose.send(10).join()
     bridge.close()
     hose.send(10).join()
-    qtbot.wait(80)
+    later = EngineBridge((clock := Hose()).start)
+    later.start()
+    with qtbot.waitSignal(later.arrived):  # what is sent now comes behind what was sent before
+        clock.send(1).join()
     assert listener.batches == []
 
 
@@ -240,7 +243,7 @@ def test_what_is_submitted_behind_a_question_comes_behind_it(qtbot: QtBot) -> No
     bridge.submit(again)
     bridge.submit(cancel)
     assert hose.commands == [ASK, again, cancel]
-    qtbot.wait(20)
+    QCoreApplication.processEvents()
     assert hose.commands == [ASK, again, cancel]
 
 
@@ -250,7 +253,7 @@ def test_what_was_asked_last_is_dropped_with_the_window(qtbot: QtBot) -> None:
     bridge.start()
     bridge.submit(ASK)
     bridge.close()
-    qtbot.wait(20)
+    QCoreApplication.processEvents()
     assert hose.commands == []
 
 

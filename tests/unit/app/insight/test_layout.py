@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from app.insight.layout import NodeState, layout_of_plan, layout_of_step
 from app.insight.plan_bar import forecast
-from app.insight.track import Track
 from app.insight.tree_captions import describe_tree, shape_of
 from app.insight.tree_items import describe
 from medusa_core.messages import (
@@ -20,7 +19,6 @@ from medusa_core.messages import (
 )
 from tests.support.window.engine_events import LEGEND
 from tests.support.window.traces import PARENTS, chain, trace, with_pruned
-from tests.tools.tour import _reported_step
 
 
 def test_a_step_says_what_became_of_every_node() -> None:
@@ -168,16 +166,3 @@ def test_a_forecast_is_the_sum_of_chances_over_the_measured_time() -> None:
     two = forecast(planned, 0.001, 2)
     assert (two.tokens, two.tokens_per_s) == (pytest.approx(1.5), pytest.approx(1000))
     assert forecast(planned, 0.001, 3).factor == pytest.approx(1.75 / 3.5)
-
-
-def test_the_tours_step_is_the_nearest_to_the_middle_with_accepted_tokens() -> None:
-    track = Track("r", "Fake", "greedy")
-    for number in range(9):
-        accepts = number in (2, 7)
-        track.add(trace(number, (0, 1, 3) if accepts else (0,)))
-    assert [track[index].num_kept for index in (2, 4)] == [3, 1]
-    assert _reported_step(track) == 2
-    bare = Track("r", "Fake", "greedy")
-    bare.add(trace(0))
-    bare.add(trace(1, (0,)))
-    assert _reported_step(bare) == 1

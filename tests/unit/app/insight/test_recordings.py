@@ -1,29 +1,15 @@
 """The ring buffer and the tracks in it."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 from app.insight.recordings import Recordings
 from app.insight.token_card import card_of
-from app.insight.trace_files import LOADED
-from app.insight.track import Track
-from medusa_core.api import Recording, demo_model, write_trace
-from medusa_core.engine.direct import generate
-from medusa_core.loading.load import load_target
 from medusa_core.messages import (
     GIVEN,
     TARGET,
-    ChatMessage,
-    GenerateSettings,
-    LoadOptions,
-    Role,
     StepDone,
     StepTimes,
-    StepTrace,
 )
 from tests.support.window.engine_events import LEGEND
-from tests.support.window.traces import made_track, named, told_by, trace
+from tests.support.window.traces import made_track, named, trace
 
 
 def first_of(request_id: str, num_given: int = 0) -> StepDone:
@@ -70,25 +56,3 @@ def test_steps_of_answers_that_were_not_begun_are_left_out() -> None:
     assert recorder.tracks["mine"].num_tokens == 3
     recorder.forget("mine")
     assert recorder.tracks == {}
-
-
-def test_a_saved_trace_shows_the_same_in_a_fresh_process(tmp_path: Path) -> None:
-    pebble = load_target(*demo_model(), LoadOptions(device="cpu"))
-    steps: list[StepTrace] = []
-    settings = GenerateSettings(drafter="composite", rule="sample", seed=5, max_new_tokens=300)
-    prompt = [ChatMessage(Role.USER, "Write a script about a small bear.")]
-    done = generate(pebble, prompt, settings, on_trace=steps.append)
-    path = tmp_path / "trace.json"
-    write_trace(path, Recording("Fake", tuple(steps), done))
-    program = (
-        "import sys; from tests.support.window.traces import shown_of; print(shown_of(sys.argv[1]))"
-    )
-    shown = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
-    ).stdout
-    track = Track(LOADED, "Fake", "sample")
-    for step in steps:
-        track.add(step)
-    assert shown.strip() == told_by(track)
-    assert "suffix" in shown
-    assert shown.count("Noise drawn") == track.num_tokens == len(done.token_ids)

@@ -18,8 +18,7 @@ from app.theme.appearance import Appearance, ThemeChoice
 from app.theme.legend import Mark
 from app.theme.marks import mark_style
 from medusa_core.messages import TARGET, TokenSource
-from medusa_core.speculation.drafters.source import source_registry
-from tests.support.window.engine_events import LEGEND, RULES, SOURCES
+from tests.support.window.engine_events import LEGEND, OF_HEADS, RULES, SOURCES
 from tests.support.window.traces import made_track, trace
 
 THEMES = pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK])
@@ -133,9 +132,8 @@ def test_the_text_underlines_each_source_in_its_own_way(shown: Appearance) -> No
 
 
 def test_no_two_sources_look_alike_but_kinds_of_heads_that_are_never_loaded_together() -> None:
-    of_heads = {spec.name for spec in source_registry().specs if spec.of_heads}
     for one, other in combinations(SOURCES, 2):
         assert one.badge != other.badge
         assert one.label != other.label
         if (one.colours[0], one.line) == (other.colours[0], other.line):
-            assert {one.name, other.name} <= of_heads
+            assert {one.name, other.name} <= OF_HEADS
