@@ -25,17 +25,9 @@ from medusa_core.cli.arguments import (
     rule_of,
     settings_of,
 )
-from medusa_core.engine.admission import admit
 from medusa_core.errors import PresetError, RequestError
-from medusa_core.messages import ChatMessage, DrafterChoice, Overflow, Role
-from medusa_core.speculation.rules.rule import (
-    rule_registry,
-    rules_by_preference,
-    settled,
-)
+from medusa_core.messages import ChatMessage, Overflow, Role
 
-RULES = {rule.name: rule for rule in rules_by_preference()}
-PLAIN = DrafterChoice("none", "Plain", "Nothing.", drafts=False)
 OTHER = ChatSettings(
     system_prompt="Be brief.",
     drafter="none",
@@ -46,23 +38,6 @@ OTHER = ChatSettings(
     max_new_tokens=640,
     overflow=Overflow.MIDDLE,
 )
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_every_declared_setting_is_one_of_the_engine_and_sound_over_its_range(name: str) -> None:
-    setting = SETTINGS[name]
-    assert setting.default == getattr(ChatSettings(), name)
-    for value in (setting.low, setting.default, setting.high):
-        chosen = replace(ChatSettings(), **{name: setting.read(value)})
-        settings = chosen.generate_settings(seed=1)
-        assert getattr(settings, name) == value
-        admit((), settings)
-        for rule in rule_registry().specs:
-            named = settled(replace(settings, rule=rule.name)).rule
-            rule_registry().get(named).build(settings)
-    for senseless in (setting.low - 1, setting.high + 1, "1", None, True, float("nan")):
-        with pytest.raises((ValueError, TypeError)):
-            setting.read(senseless)
 
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.label)
@@ -115,16 +90,6 @@ def test_greedy_refuses_what_it_would_not_read() -> None:
     args = parser.parse_args(["--rule", "greedy", "--temp", "0.7", "--top-k", "40"])
     with pytest.raises(RequestError, match="--temperature, --top-k would do nothing"):
         rule_of(args)
-
-
-def test_a_setting_says_why_it_does_nothing() -> None:
-    heads = DrafterChoice("medusa", "Heads", "Heads.")
-    assert "likeliest" in When.DRAWS.lack(RULES["greedy"], heads)
-    assert When.DRAWS.lack(RULES["sample"], heads) == ""
-    assert "Typical" in When.NOT_EXACT.lack(RULES["sample"], heads)
-    assert When.NOT_EXACT.lack(RULES["typical"], heads) == ""
-    assert "guesses nothing" in When.DRAFTS.lack(RULES["sample"], PLAIN)
-    assert When.ALWAYS.lack(RULES["greedy"], PLAIN) == ""
 
 
 def test_settings_survive_json_and_a_senseless_one_falls_back_alone() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.cli.generate import _Printer
-from medusa_core.loading.load import load_target
 from medusa_core.messages import (
     TARGET,
     GenerateSettings,
@@ -19,8 +18,6 @@ from medusa_core.messages import (
     TokenSource,
 )
 from medusa_core.system.user_folders import places
-from tests.support.engine.laws import decode, user_says
-from tests.support.models.tiny import write_tiny
 
 KEYS = {
     "text",
@@ -43,6 +40,14 @@ KEYS = {
 }
 
 Folders = dict[str, tuple[Path, Path]]
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> str:
+    """Folder of a model without heads."""
+    from tests.support.models.tiny import write_tiny  # imports torch
+
+    return str(write_tiny(tmp_path))
 
 
 class Terminal(StringIO):
@@ -114,6 +119,9 @@ def test_what_the_window_learned_drafts_unless_it_is_left_out(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from medusa_core.loading.load import load_target  # imports torch
+    from tests.support.engine.laws import decode, user_says
+
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     first = run_json(folders, capsys, "--drafter", "suffix")
     assert not places().learned.exists(), "a command line has no conversation to delete"
@@ -130,24 +138,19 @@ def test_what_the_window_learned_drafts_unless_it_is_left_out(
 
 
 def test_where_nobody_chooses_all_draft_that_the_model_has(
-    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folders: Folders, bare: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_json(folders, capsys)["drafter"] == "composite"
     model, _ = folders["grouped"]
-    bare = write_tiny(tmp_path)
-    requested = ["generate", "--prompt", "hi", "--json", "--model"]
-    for loads, drafter in (
-        ([str(model)], "composite"),
-        ([str(bare)], "suffix"),
-    ):
-        assert main([*requested, *loads]) == 0
+    for folder, drafter in ((str(model), "composite"), (bare, "suffix")):
+        assert main(["generate", "--prompt", "hi", "--json", "--model", folder]) == 0
         assert json.loads(capsys.readouterr().out)["drafter"] == drafter
 
 
 def test_a_drafter_that_lacks_its_table_says_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bare: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    requested = ["generate", "--prompt", "hi", "--model", str(write_tiny(tmp_path))]
+    requested = ["generate", "--prompt", "hi", "--model", bare]
     assert main([*requested, "--drafter", "phrases"]) == 1
     assert "train phrases" in capsys.readouterr().err
     assert main([*requested, "--drafter", "medusa"]) == 1

@@ -28,7 +28,6 @@ from medusa_core.system.user_folders import (
     with_home,
     without_home,
 )
-from tests.support.models.tiny import TinySpec, write_tiny
 
 ROOT = Path(__file__).resolve().parents[3]
 # What asks the system where a user's files lie, and who may: for the folders themselves, for those
@@ -163,7 +162,9 @@ def test_paths_in_its_folder_are_found_where_it_lies_next_time(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = home / "huggingface" / "hub" / "tiny"
-    write_tiny(model, TinySpec())
+    from tests.support.models.tiny import write_tiny  # imports torch
+
+    write_tiny(model)
     chosen = replace(Preferences(), models_dir=str(home / "m"), draft_models={str(model): "/x"})
     save_preferences(chosen, places().config)
     FolderList(places().data / "folders.json").add(model)

@@ -1,0 +1,24 @@
+"""What masking drafts by a grammar brings."""
+
+import pytest
+
+from medusa_core.bench.grammar_gain import grammar_gain_text, measure_grammar_gain
+from medusa_core.messages import GenerateSettings
+from medusa_core.system.prompts import BenchPrompt
+from tests.support.engine.fixtures import LoadTarget
+from tests.support.engine.grammars import PERSON_GRAMMAR
+
+
+@pytest.mark.parametrize("drafter", ["composite", "medusa"])
+def test_masked_guesses_bring_more_and_change_nothing(drafter: str, load: LoadTarget) -> None:
+    prompts = [
+        BenchPrompt("1", "json", ("Who lives here?",)),
+        BenchPrompt("2", "json", ("Tell me of a cat.",)),
+    ]
+    settings = GenerateSettings(drafter=drafter, rule="greedy", tree_rows=16, max_new_tokens=80)
+    gain = measure_grammar_gain(
+        load("pebble", "float64"), prompts, settings, PERSON_GRAMMAR, lambda *_: None
+    )
+    assert gain.num_differing == 0
+    assert gain.masked_tau > gain.unmasked_tau
+    assert f"{gain.masked_tau:.2f}" in grammar_gain_text(gain)

@@ -1,0 +1,41 @@
+"""Settings of answers over the rules that read them."""
+
+from dataclasses import replace
+
+import pytest
+
+from medusa_core.chats.setting import When
+from medusa_core.chats.settings import SETTINGS, ChatSettings
+from medusa_core.engine.admission import admit
+from medusa_core.messages import DrafterChoice
+from medusa_core.speculation.rules.rule import rule_registry, rules_by_preference, settled
+
+RULES = {rule.name: rule for rule in rules_by_preference()}
+PLAIN = DrafterChoice("none", "Plain", "Nothing.", drafts=False)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_declared_setting_is_one_of_the_engine_and_sound_over_its_range(name: str) -> None:
+    setting = SETTINGS[name]
+    assert setting.default == getattr(ChatSettings(), name)
+    for value in (setting.low, setting.default, setting.high):
+        chosen = replace(ChatSettings(), **{name: setting.read(value)})
+        settings = chosen.generate_settings(seed=1)
+        assert getattr(settings, name) == value
+        admit((), settings)
+        for rule in rule_registry().specs:
+            named = settled(replace(settings, rule=rule.name)).rule
+            rule_registry().get(named).build(settings)
+    for senseless in (setting.low - 1, setting.high + 1, "1", None, True, float("nan")):
+        with pytest.raises((ValueError, TypeError)):
+            setting.read(senseless)
+
+
+def test_a_setting_says_why_it_does_nothing() -> None:
+    heads = DrafterChoice("medusa", "Heads", "Heads.")
+    assert "likeliest" in When.DRAWS.lack(RULES["greedy"], heads)
+    assert When.DRAWS.lack(RULES["sample"], heads) == ""
+    assert "Typical" in When.NOT_EXACT.lack(RULES["sample"], heads)
+    assert When.NOT_EXACT.lack(RULES["typical"], heads) == ""
+    assert "guesses nothing" in When.DRAFTS.lack(RULES["sample"], PLAIN)
+    assert When.ALWAYS.lack(RULES["greedy"], PLAIN) == ""
