@@ -149,3 +149,15 @@ def open_fake(open_window: OpenWindow) -> Callable[[Script], Opened]:
         return open_window(engine.start, **kept), engine
 
     return open_scripted
+
+
+@pytest.fixture
+def open_ready(qtbot: QtBot, open_fake: Open) -> Open:
+    """The same, once its model is loaded and measured."""
+
+    def open_and_wait(*scripted: Any, **kept: Any) -> Opened:
+        window, engine = open_fake(*scripted, **kept)
+        wait_ready(qtbot, window)
+        return window, engine
+
+    return open_and_wait

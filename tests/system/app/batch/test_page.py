@@ -20,7 +20,6 @@ from medusa_core.loading.choice import (
 )
 from medusa_core.messages import LoadOptions, WeightFormats
 from tests.support.jobs import FakeCommand, commands, tell_batch
-from tests.support.window.driving import wait_ready
 from tests.support.window.engine_events import RULES
 from tests.support.window.fixtures import Open
 
@@ -264,9 +263,8 @@ def test_the_table_keeps_the_latest_answers(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_palette_and_the_menu_open_it(
-    qtbot: QtBot, open_fake: Open, tmp_path: Path, commands: list[FakeCommand]
+    open_ready: Open, tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     window.commands.action("batch").trigger()
     assert window.dialogs.batch is None  # nothing of this user is kept

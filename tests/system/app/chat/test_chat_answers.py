@@ -30,9 +30,8 @@ from tests.support.window.fakes import LONG, Script
 from tests.support.window.fixtures import Open
 
 
-def test_marked_characters_are_those_of_the_document(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_marked_characters_are_those_of_the_document(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     answer = ask(qtbot, window, "Hello")
     underlined = set()
     cursor = answer.view.textCursor()
@@ -62,9 +61,8 @@ def underlines(answer: AnswerMessage) -> set[str]:
     return found
 
 
-def test_marks_can_be_switched_off_and_on(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_marks_can_be_switched_off_and_on(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     answer = ask(qtbot, window, "Hello")
     text = answer.view.toPlainText()
     ranges = answer.marked_ranges()
@@ -81,10 +79,9 @@ def test_marks_can_be_switched_off_and_on(qtbot: QtBot, open_fake: Open) -> None
 
 
 def test_regenerating_a_sample_takes_a_new_seed_and_replaces_the_answer(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     window.page.settings_panel.choose_rule("sample")
     first = ask(qtbot, window, "Hello")
     engine.script = Script(answer="Another answer.")
@@ -98,10 +95,9 @@ def test_regenerating_a_sample_takes_a_new_seed_and_replaces_the_answer(
 
 
 def test_every_answer_can_be_asked_for_again_and_all_versions_stay(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     ask(qtbot, window, "one")
     ask(qtbot, window, "two")
     engine.script = Script(answer="Another answer.")
@@ -116,9 +112,8 @@ def test_every_answer_can_be_asked_for_again_and_all_versions_stay(
     assert len(window.chat.answers) == 2
 
 
-def test_an_edited_message_is_asked_beside_the_old_one(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_an_edited_message_is_asked_beside_the_old_one(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     ask(qtbot, window, "one")
     ask(qtbot, window, "two")
     first = user_messages(window)[0]
@@ -143,9 +138,8 @@ def test_an_edited_message_is_asked_beside_the_old_one(qtbot: QtBot, open_fake: 
     assert [message.text for message in user_messages(window)] == ["one", "two"]
 
 
-def test_an_answer_that_was_cut_is_gone_on_with(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(stop_reason=StopReason.MAX_TOKENS))
-    wait_ready(qtbot, window)
+def test_an_answer_that_was_cut_is_gone_on_with(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(Script(stop_reason=StopReason.MAX_TOKENS))
     answer = ask(qtbot, window, "one")
     assert answer.done is not None
     answer.row.continue_button.click()
@@ -155,9 +149,8 @@ def test_an_answer_that_was_cut_is_gone_on_with(qtbot: QtBot, open_fake: Open) -
     assert requested.messages[-1].token_ids == answer.done.token_ids
 
 
-def test_a_branch_goes_on_behind_an_earlier_answer(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_a_branch_goes_on_behind_an_earlier_answer(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     for text in ("one", "two"):
         ask(qtbot, window, text)
     assert not window.chat.answers[1].row.branch_button.isVisible()
@@ -168,10 +161,9 @@ def test_a_branch_goes_on_behind_an_earlier_answer(qtbot: QtBot, open_fake: Open
 
 
 def test_an_answer_goes_on_while_another_conversation_is_shown(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake(Script(answer=LONG), 2)
-    wait_ready(qtbot, window)
+    window, engine = open_ready(Script(answer=LONG), 2)
     engine.gate.clear()
     window.chat.send("long")
     first = window.chat.conversation
@@ -184,18 +176,16 @@ def test_an_answer_goes_on_while_another_conversation_is_shown(
     assert window.chat.answers[0].marked_ranges()
 
 
-def test_copy_puts_the_markdown_on_the_clipboard(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake(Script(answer="Some **bold** words"))
-    wait_ready(qtbot, window)
+def test_copy_puts_the_markdown_on_the_clipboard(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready(Script(answer="Some **bold** words"))
     answer = ask(qtbot, window, "Hello")
     assert answer.view.toPlainText() == "Some bold words"
     answer.row.copy_button.click()
     assert QGuiApplication.clipboard().text() == "Some **bold** words"
 
 
-def test_the_baseline_belongs_to_the_answer_and_stays(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_the_baseline_belongs_to_the_answer_and_stays(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     answer = ask(qtbot, window, "Hello")
     shown = figure_texts(answer)
     assert shown[2] == "1.80× plain"
@@ -208,10 +198,9 @@ def test_the_baseline_belongs_to_the_answer_and_stays(qtbot: QtBot, open_fake: O
 
 
 def test_theme_and_zoom_change_shown_answers_and_are_remembered(
-    qtbot: QtBot, open_fake: Open, tmp_path
+    qtbot: QtBot, open_ready: Open, tmp_path
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     answer = ask(qtbot, window, "Hello")
     ranges, height = answer.marked_ranges(), answer.view.height()
 
@@ -232,9 +221,8 @@ def test_theme_and_zoom_change_shown_answers_and_are_remembered(
     assert "1.2" in saved
 
 
-def test_an_answer_can_be_listened_to(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_an_answer_can_be_listened_to(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     QAccessible.setActive(True)
     try:
         assert ask(qtbot, window, "Hello").document.text == engine.script.answer
@@ -242,12 +230,11 @@ def test_an_answer_can_be_listened_to(qtbot: QtBot, open_fake: Open) -> None:
         QAccessible.setActive(False)
 
 
-def test_nothing_is_ever_loaded_for_an_answer(qtbot: QtBot, open_fake: Open, tmp_path) -> None:
+def test_nothing_is_ever_loaded_for_an_answer(qtbot: QtBot, open_ready: Open, tmp_path) -> None:
     (tmp_path / "secret.png").write_bytes(b"x")
     local = QUrl.fromLocalFile(str(tmp_path / "secret.png")).toString()
     script = Script(answer=f"![a]({local}) and ![b](https://example.org/b.png)")
-    window, _ = open_fake(script)
-    wait_ready(qtbot, window)
+    window, _ = open_ready(script)
     answer = ask(qtbot, window, "Hello")
     for kind in range(1, 6):
         for address in (local, "https://example.org/b.png"):
@@ -270,9 +257,8 @@ def test_links_are_asked_about_and_only_the_web_is_opened(qtbot: QtBot) -> None:
     assert not view.openLinks()
 
 
-def test_user_text_is_shown_as_it_is(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_user_text_is_shown_as_it_is(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     ask(qtbot, window, "<b>bold</b> **stars** <img src='file:///x'>")
     (shown,) = [m for m in window.page.conversation.messages if isinstance(m, UserMessage)]
     assert shown.text == "<b>bold</b> **stars** <img src='file:///x'>"
@@ -280,10 +266,9 @@ def test_user_text_is_shown_as_it_is(qtbot: QtBot, open_fake: Open) -> None:
 
 @pytest.mark.parametrize("button", ["regenerate_button", "continue_button", "branch_button"])
 def test_a_message_that_goes_leaves_the_focus_to_the_composer(
-    qtbot: QtBot, open_fake: Open, button: str
+    qtbot: QtBot, open_ready: Open, button: str
 ) -> None:
-    window, _ = open_fake(Script(stop_reason=StopReason.MAX_TOKENS))
-    wait_ready(qtbot, window)
+    window, _ = open_ready(Script(stop_reason=StopReason.MAX_TOKENS))
     ask(qtbot, window, "one")
     ask(qtbot, window, "two")
     window.sidebar.show()
@@ -295,10 +280,9 @@ def test_a_message_that_goes_leaves_the_focus_to_the_composer(
 
 
 def test_an_answer_to_a_queued_question_takes_the_focus_from_nobody(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     window.sidebar.show()
     window.sidebar.search_edit.setFocus()
     window.chat.send("one")
@@ -307,10 +291,9 @@ def test_an_answer_to_a_queued_question_takes_the_focus_from_nobody(
 
 
 def test_esc_in_the_search_clears_it_before_it_stops_an_answer(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     engine.gate.clear()
     window.chat.send("one")
     window.sidebar.show()
@@ -327,9 +310,8 @@ def test_esc_in_the_search_clears_it_before_it_stops_an_answer(
     assert done is None or done.stop_reason is StopReason.CANCELLED
 
 
-def test_greedy_says_that_it_gives_the_same_text_again(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_greedy_says_that_it_gives_the_same_text_again(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     ask(qtbot, window, "Hello")
     assert notices(window) == []
     window.chat.regenerate()
@@ -342,9 +324,8 @@ def test_greedy_says_that_it_gives_the_same_text_again(qtbot: QtBot, open_fake: 
     assert notices(window) == []
 
 
-def test_an_answer_that_repeats_itself_is_told(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_an_answer_that_repeats_itself_is_told(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     done = ask(qtbot, window, "Hello").done
     assert done is not None
     turn = window.chat.conversation.turns[0]
@@ -353,10 +334,9 @@ def test_an_answer_that_repeats_itself_is_told(qtbot: QtBot, open_fake: Open) ->
 
 
 def test_a_chat_stops_answers_that_repeat_themselves_unless_told_otherwise(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     ask(qtbot, window, "Hello")
     window.page.settings_panel.repetition_box.click()
     ask(qtbot, window, "Again")
@@ -379,10 +359,9 @@ def notices(window: MainWindow) -> list[str]:
     ],
 )
 def test_an_answer_of_blanks_says_why_it_is_empty_and_what_to_do(
-    qtbot: QtBot, open_fake: Open, reason: StopReason, words: str, continues: bool
+    qtbot: QtBot, open_ready: Open, reason: StopReason, words: str, continues: bool
 ) -> None:
-    window, _ = open_fake(Script(answer=" \n \n ", stop_reason=reason))
-    wait_ready(qtbot, window)
+    window, _ = open_ready(Script(answer=" \n \n ", stop_reason=reason))
     answer = ask(qtbot, window, "one")
     shown = [label.text() for label in answer.findChildren(QLabel) if label.isVisible()]
     assert any(words in text for text in shown)
@@ -392,10 +371,9 @@ def test_an_answer_of_blanks_says_why_it_is_empty_and_what_to_do(
 
 
 def test_an_answer_at_its_token_limit_says_how_it_is_gone_on_with(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, _ = open_fake(Script(stop_reason=StopReason.MAX_TOKENS))
-    wait_ready(qtbot, window)
+    window, _ = open_ready(Script(stop_reason=StopReason.MAX_TOKENS))
     answer = ask(qtbot, window, "one")
     (notice,) = window.page.conversation.findChildren(Notice)
     assert "reached its token limit. Continue goes on with it" in notice.text

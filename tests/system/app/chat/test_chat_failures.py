@@ -17,9 +17,8 @@ from tests.support.window.fakes import LONG, Script
 from tests.support.window.fixtures import Open
 
 
-def test_escape_stops_an_answer_before_its_first_token(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_escape_stops_an_answer_before_its_first_token(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     engine.gate.clear()
     window.chat.send("stop me")
     QTest.keyClick(window, Qt.Key.Key_Escape)
@@ -34,9 +33,8 @@ def test_escape_stops_an_answer_before_its_first_token(qtbot: QtBot, open_fake: 
     assert engine.of_kind(Generate)[-1].messages == (ChatMessage(Role.USER, "next"),)
 
 
-def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(answer=LONG), 3)
-    wait_ready(qtbot, window)
+def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(Script(answer=LONG), 3)
     engine.gate.clear()
     window.chat.send("go on")
     answer = window.chat.answers[0]
@@ -55,9 +53,8 @@ def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_f
     assert reported[1] == ChatMessage(Role.ASSISTANT, answer.document.text, answer.done.token_ids)
 
 
-def test_a_failure_before_the_answer_gives_the_prompt_back(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(prefill_error="Too long."))
-    wait_ready(qtbot, window)
+def test_a_failure_before_the_answer_gives_the_prompt_back(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(Script(prefill_error="Too long."))
     window.chat.send("precious words")
     window.page.composer.set_text("typed meanwhile")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
@@ -70,9 +67,8 @@ def test_a_failure_before_the_answer_gives_the_prompt_back(qtbot: QtBot, open_fa
     assert ask(qtbot, window, "again").has_text
 
 
-def test_a_failure_within_the_answer_keeps_what_there_is(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(decode_error="No numbers."))
-    wait_ready(qtbot, window)
+def test_a_failure_within_the_answer_keeps_what_there_is(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(Script(decode_error="No numbers."))
     window.chat.send("tell me")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert window.chat.answers[0].document.text.startswith("One two three.")
@@ -82,9 +78,8 @@ def test_a_failure_within_the_answer_keeps_what_there_is(qtbot: QtBot, open_fake
     assert ask(qtbot, window, "and now?").document.text == engine.script.answer
 
 
-def test_a_lost_device_ends_sending_and_keeps_all_text(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(decode_error="The card is lost.", loses_device=True))
-    wait_ready(qtbot, window)
+def test_a_lost_device_ends_sending_and_keeps_all_text(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(Script(decode_error="The card is lost.", loses_device=True))
     window.chat.send("tell me")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert window.chat.answers[0].document.text.startswith("One two three.")
@@ -98,9 +93,8 @@ def test_a_lost_device_ends_sending_and_keeps_all_text(qtbot: QtBot, open_fake: 
     assert composer.text == "and now?"
 
 
-def test_an_error_can_be_dismissed(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake(Script(prefill_error="Too long."))
-    wait_ready(qtbot, window)
+def test_an_error_can_be_dismissed(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready(Script(prefill_error="Too long."))
     window.chat.send("x")
     qtbot.waitUntil(lambda: len(errors(window)) == 1)
     errors(window)[0].dismissed.emit()
@@ -121,9 +115,8 @@ def test_a_model_that_cannot_be_loaded_is_explained_and_tried_again(
     assert len(engine.of_kind(LoadModel)) == 2
 
 
-def test_a_failed_regeneration_keeps_the_old_answer(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_a_failed_regeneration_keeps_the_old_answer(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     first = ask(qtbot, window, "Hello")
     text = first.document.text
     engine.script = Script(prefill_error="Out of memory.")
@@ -138,10 +131,9 @@ def test_a_failed_regeneration_keeps_the_old_answer(qtbot: QtBot, open_fake: Ope
 
 
 def test_an_answer_names_the_model_that_wrote_it_not_the_one_that_was_refused(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     engine.script = Script(load_error="It has no chat template.")
     window.keeper.load(ModelChoice("Refused", Path("/refused")))
     window.chat.send("who are you?")
@@ -158,10 +150,9 @@ def test_an_answer_names_the_model_that_wrote_it_not_the_one_that_was_refused(
 
 
 def test_an_answer_cut_by_a_change_of_models_names_the_one_from_before(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake(Script(answer=LONG), 3)
-    wait_ready(qtbot, window)
+    window, engine = open_ready(Script(answer=LONG), 3)
     engine.gate.clear()
     window.chat.send("go on")
     (shown,) = window.chat.answers
@@ -173,10 +164,9 @@ def test_an_answer_cut_by_a_change_of_models_names_the_one_from_before(
 
 
 def test_an_answer_that_failed_on_its_way_can_be_gone_on_with(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake(Script(decode_error="No numbers."))
-    wait_ready(qtbot, window)
+    window, engine = open_ready(Script(decode_error="No numbers."))
     window.chat.send("tell me")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     (cut,) = window.chat.answers

@@ -19,16 +19,15 @@ from medusa_core.messages import (
     Role,
     StopReason,
 )
-from tests.support.window.driving import ask, figure_texts, wait_ready
+from tests.support.window.driving import ask, figure_texts
 from tests.support.window.fakes import LONG, FakeEngine, Script
 from tests.support.window.fixtures import Open
 
 
 def test_a_prompt_is_sent_and_its_answer_streamed_and_figured(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     answer = ask(qtbot, window, "Hello there")
     assert answer.view.toPlainText() == engine.script.answer
     assert window.page.composer.text == ""
@@ -40,9 +39,8 @@ def test_a_prompt_is_sent_and_its_answer_streamed_and_figured(
     assert window.page.strip.tally.num_steps == 4
 
 
-def test_messages_take_the_place_of_the_welcome(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_messages_take_the_place_of_the_welcome(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     page = window.page
     for _ in range(2):
         assert page.empty.isVisible()
@@ -54,9 +52,8 @@ def test_messages_take_the_place_of_the_welcome(qtbot: QtBot, open_fake: Open) -
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\n\t"])
-def test_an_empty_prompt_cannot_be_sent(qtbot: QtBot, open_fake: Open, text: str) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_an_empty_prompt_cannot_be_sent(open_ready: Open, text: str) -> None:
+    window, engine = open_ready()
     window.page.composer.set_text(text)
     assert not window.page.composer.button.isEnabled()
     QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
@@ -91,9 +88,8 @@ def test_a_prompt_sent_while_the_model_loads_is_answered_afterwards(
     assert window.chat.answers[0].view.toPlainText() == engine.script.answer
 
 
-def test_nothing_is_sent_while_an_answer_is_written(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(num_before_gate=1)
-    wait_ready(qtbot, window)
+def test_nothing_is_sent_while_an_answer_is_written(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(num_before_gate=1)
     engine.gate.clear()
     window.chat.send("first")
     window.page.composer.set_text("second")
@@ -106,9 +102,8 @@ def test_nothing_is_sent_while_an_answer_is_written(qtbot: QtBot, open_fake: Ope
     qtbot.waitUntil(lambda: not window.chat.is_busy)
 
 
-def test_the_panel_decides_how_the_next_answer_is_decoded(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_the_panel_decides_how_the_next_answer_is_decoded(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     settings_panel = window.page.settings_panel
     temperature = settings_panel.numbers.boxes["temperature"]
     assert not temperature.isEnabled()
@@ -123,11 +118,8 @@ def test_the_panel_decides_how_the_next_answer_is_decoded(qtbot: QtBot, open_fak
     assert answer.marked_ranges() == ()
 
 
-def test_the_window_offers_what_the_engine_says_and_takes_its_first(
-    qtbot: QtBot, open_fake: Open
-) -> None:
-    window, _ = open_fake(Script())
-    wait_ready(qtbot, window)
+def test_the_window_offers_what_the_engine_says_and_takes_its_first(open_ready: Open) -> None:
+    window, _ = open_ready(Script())
     page = window.page
     loaded = window.keeper.status.loaded
     assert loaded is not None
@@ -147,11 +139,8 @@ def test_the_window_offers_what_the_engine_says_and_takes_its_first(
     assert page.settings_panel.drafter_box.currentText() == "Suffix automaton"
 
 
-def test_a_choice_with_a_long_name_leaves_header_and_panel_as_they_are(
-    qtbot: QtBot, open_fake: Open
-) -> None:
-    window, _ = open_fake(Script())
-    wait_ready(qtbot, window)
+def test_a_choice_with_a_long_name_leaves_header_and_panel_as_they_are(open_ready: Open) -> None:
+    window, _ = open_ready(Script())
     window.page.show_panel(True)
     rule_box = window.page.settings_panel.rule_box
     width = rule_box.width()
@@ -170,9 +159,8 @@ def test_a_choice_with_a_long_name_leaves_header_and_panel_as_they_are(
     assert (header.height(), header.drafter_box.width()) == before
 
 
-def test_a_full_context_is_told(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(stop_reason=StopReason.CONTEXT))
-    wait_ready(qtbot, window)
+def test_a_full_context_is_told(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(Script(stop_reason=StopReason.CONTEXT))
     ask(qtbot, window, "Hello")
     assert isinstance(window.page.conversation.messages[-1], Notice)
     qtbot.waitUntil(lambda: "64 tokens" in window.page.context_label.text())
@@ -183,10 +171,9 @@ def test_a_full_context_is_told(qtbot: QtBot, open_fake: Open) -> None:
 
 
 def test_a_new_chat_begins_even_while_the_old_one_is_answered(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake(Script(answer=LONG), 2)
-    wait_ready(qtbot, window)
+    window, engine = open_ready(Script(answer=LONG), 2)
     engine.gate.clear()
     window.chat.send("old")
     qtbot.waitUntil(lambda: window.chat.answers[0].has_text)
@@ -202,19 +189,17 @@ def test_a_new_chat_begins_even_while_the_old_one_is_answered(
     assert engine.of_kind(Generate)[-1].session_id != old_session
 
 
-def test_a_suggestion_sends_its_prompt(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_a_suggestion_sends_its_prompt(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     window.page.empty.suggestion_chosen.emit(DEMO[0])
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert engine.of_kind(Generate)[0].messages[0].content == DEMO[0]
 
 
 def test_the_view_follows_the_end_only_while_the_user_is_there(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake(Script(answer=LONG), 80)
-    wait_ready(qtbot, window)
+    window, engine = open_ready(Script(answer=LONG), 80)
     window.resize(QSize(700, 560))
     bar = window.page.conversation.verticalScrollBar()
     ask(qtbot, window, "fill the page")
@@ -245,10 +230,9 @@ def test_the_hint_for_the_first_start_goes_away_for_good(
 
 
 def test_everything_that_can_be_used_has_a_name_and_can_be_reached_by_key(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     ask(qtbot, window, "Hello")
     page = window.page
     answer = window.chat.answers[0]
@@ -282,10 +266,9 @@ def test_the_scripted_engine_ends_its_thread(qtbot: QtBot) -> None:
 
 
 def test_enter_that_chooses_a_word_of_an_input_method_sends_nothing(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     edit = window.page.composer.edit
     QApplication.sendEvent(edit, QInputMethodEvent("ni", []))
     QTest.keyClick(edit, Qt.Key.Key_Return)

@@ -6,14 +6,13 @@ from pytestqt.qtbot import QtBot
 from app.chat.error_board import MOST_EM
 from app.engine.model_keeper import Phase
 from medusa_core.messages import Generate
-from tests.support.window.driving import ask, errors, wait_ready
+from tests.support.window.driving import ask, errors
 from tests.support.window.fakes import Script
 from tests.support.window.fixtures import Open
 
 
-def test_an_error_is_seen_wherever_the_conversation_stands(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake(Script(answer="One two three. " * 400))
-    wait_ready(qtbot, window)
+def test_an_error_is_seen_wherever_the_conversation_stands(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready(Script(answer="One two three. " * 400))
     ask(qtbot, window, "Hello")
     bar = window.page.conversation.verticalScrollBar()
     qtbot.waitUntil(lambda: bar.maximum() > 400)
@@ -23,9 +22,8 @@ def test_an_error_is_seen_wherever_the_conversation_stands(qtbot: QtBot, open_fa
     assert bar.value() == 0, "the text stays where it is"
 
 
-def test_many_errors_leave_room_for_the_conversation(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_many_errors_leave_room_for_the_conversation(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     board = window.page.errors
     for number in range(12):
         board.show_error(f"Number {number} broke.", "It says what to do about it. " * 6)
@@ -37,18 +35,16 @@ def test_many_errors_leave_room_for_the_conversation(qtbot: QtBot, open_fake: Op
     assert not board.isVisible()
 
 
-def test_the_same_error_again_is_one_card(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_the_same_error_again_is_one_card(open_ready: Open) -> None:
+    window, _ = open_ready()
     for _ in range(3):
         window.page.errors.show_error("The disk is read-only.", "Choose another folder.")
     window.page.errors.show_error("Another.", "")
     assert [card.message for card in errors(window)] == ["The disk is read-only.", "Another."]
 
 
-def test_an_error_goes_when_its_trouble_is_over(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(prefill_error="No room."))
-    wait_ready(qtbot, window)
+def test_an_error_goes_when_its_trouble_is_over(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(Script(prefill_error="No room."))
     window.page.errors.show_error("A file can't be saved.", "Choose another place.")
     window.page.composer.edit.setPlainText("Hello")
     window.page.composer.submit()

@@ -5,13 +5,11 @@ from dataclasses import replace
 from pytestqt.qtbot import QtBot
 
 from app.chat.suggestions import CODE, CONTINUED, DEMO, GENERAL, SMALL, suggestions_for
-from tests.support.window.driving import wait_ready
 from tests.support.window.fixtures import Open
 
 
-def test_questions_suit_the_model(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_questions_suit_the_model(open_ready: Open) -> None:
+    window, _ = open_ready()
     loaded = window.keeper.status.loaded
     assert loaded is not None
     large = replace(loaded, name="Qwen3 8B", num_parameters=8_000_000_000, continues_text=False)
@@ -22,9 +20,8 @@ def test_questions_suit_the_model(qtbot: QtBot, open_fake: Open) -> None:
     assert suggestions_for(large, is_demo=True) == DEMO
 
 
-def test_an_odd_number_of_questions_replaces_those_before(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_an_odd_number_of_questions_replaces_those_before(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     empty = window.page.empty
     empty.show_suggestions(SMALL)
     with qtbot.waitSignal(empty.suggestion_chosen) as chosen:

@@ -50,9 +50,8 @@ THOUGHT = "Let me see.\n</think>\n\nFour."
 
 
 @pytest.fixture
-def ready(qtbot: QtBot, open_fake: Open) -> tuple[MainWindow, FakeEngine]:
-    window, engine = open_fake(Script())
-    wait_ready(qtbot, window)
+def ready(open_ready: Open) -> tuple[MainWindow, FakeEngine]:
+    window, engine = open_ready(Script())
     return window, engine
 
 
@@ -586,9 +585,8 @@ def test_thinking_is_switched_where_the_model_can(qtbot: QtBot, open_fake: Open)
     assert command.messages[1].content == "Four.", "what was thought isn't sent back"
 
 
-def test_the_form_of_guesses_is_chosen_for_a_conversation(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_the_form_of_guesses_is_chosen_for_a_conversation(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     window.page.show_panel(True)
     panel = window.page.settings_panel
     assert requested(qtbot, (window, engine)).settings.growth == "auto"
@@ -600,16 +598,14 @@ def test_the_form_of_guesses_is_chosen_for_a_conversation(qtbot: QtBot, open_fak
     assert not box.isEnabled()
 
 
-def test_a_model_without_the_switch_shows_none(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_a_model_without_the_switch_shows_none(open_ready: Open) -> None:
+    window, _ = open_ready()
     window.page.show_panel(True)
     assert not window.page.settings_panel.thinks_box.isVisible()
 
 
-def test_a_base_model_continues_the_text_as_it_was_typed(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(continues_text=True))
-    wait_ready(qtbot, window)
+def test_a_base_model_continues_the_text_as_it_was_typed(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(Script(continues_text=True))
     assert window.page.composer.edit.placeholderText() == "Continues your text"
     assert requested(qtbot, (window, engine), "Once upon a ").messages[-1].content == "Once upon a "
 

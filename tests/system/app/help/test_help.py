@@ -4,11 +4,9 @@ from pathlib import Path
 
 import yaml
 from PySide6.QtCore import QUrl
-from pytestqt.qtbot import QtBot
 
 from app.help.help_dialog import PAGES
 from medusa_core.api import docs_dir
-from tests.support.window.driving import wait_ready
 from tests.support.window.fixtures import Open
 
 
@@ -25,9 +23,8 @@ def test_help_lists_the_pages_for_users_as_the_site_does() -> None:
     assert list(PAGES) == [name for name in listed if (docs_dir() / f"{name}.md").is_file()]
 
 
-def test_help_opens_a_page_follows_links_and_shows_pictures(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_help_opens_a_page_follows_links_and_shows_pictures(open_ready: Open) -> None:
+    window, _ = open_ready()
     window.commands.action("help").trigger()
     dialog = window.dialogs.help
     assert dialog is not None

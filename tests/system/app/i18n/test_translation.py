@@ -36,7 +36,7 @@ from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.system.files.gguf import read_gguf
 from medusa_core.system.jobs.heads_gain import HeadsGain
-from tests.support.window.driving import show_all_settings, wait_ready
+from tests.support.window.driving import show_all_settings
 from tests.support.window.engine_events import ALL_DRAFTERS
 from tests.support.window.fixtures import Open
 from tests.tools.engine_texts import FILE, engine_texts
@@ -190,11 +190,8 @@ def test_a_translation_that_is_not_compiled_leaves_the_window_english_and_is_log
     assert "medusa_de.ts isn't compiled: `python3 installer run`" in caplog.text
 
 
-def test_menus_settings_palette_and_first_steps_are_german(
-    german: None, qtbot: QtBot, open_fake: Open
-) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_menus_settings_palette_and_first_steps_are_german(german: None, open_ready: Open) -> None:
+    window, _ = open_ready()
     table = window.commands
     texts = [table.action(name).text() for name in MENU if name is not None]
     assert texts[:2] == ["Baum", "Schritte"]
@@ -204,9 +201,8 @@ def test_menus_settings_palette_and_first_steps_are_german(
     assert "Neues Gespräch" in [entry.label for entry in window.dialogs.palette.entries]
 
 
-def test_the_side_panel_is_german(german: None, qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_the_side_panel_is_german(german: None, open_ready: Open) -> None:
+    window, _ = open_ready()
     settings_panel = window.page.settings_panel
     box = settings_panel.numbers.boxes["max_new_tokens"]
     assert box.accessibleName() == "Längste Antwort"
@@ -285,10 +281,9 @@ def test_numbers_are_english_in_english() -> None:
 
 
 def test_no_german_setting_is_wider_than_the_panel(
-    german: None, qtbot: QtBot, open_fake: Open
+    german: None, qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     show_all_settings(window)
     (area,) = window.page.settings_panel.findChildren(QScrollArea)
     content = area.widget()

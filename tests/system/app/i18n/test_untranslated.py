@@ -26,7 +26,7 @@ from app.models.library_dialog import LibraryDialog
 from app.theme.appearance import Appearance
 from app.window.main_window import MainWindow
 from medusa_core.doctor.check import Check
-from tests.support.window.driving import ask, wait_ready
+from tests.support.window.driving import ask
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run, dialog, hub, library, run, settings
 from tests.support.window.managing import card, settle, until
@@ -114,9 +114,8 @@ def visible_windows() -> set[QWidget]:
     return {one for one in QApplication.topLevelWidgets() if one.isVisible()}
 
 
-def opened(qtbot: QtBot, open_fake: Open) -> MainWindow:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def opened(open_ready: Open) -> MainWindow:
+    window, _ = open_ready()
     return window
 
 
@@ -129,9 +128,9 @@ def test_a_text_that_is_not_translated_is_found(marked: None, qtbot: QtBot) -> N
 
 
 def test_the_window_with_an_answer_and_its_panels(
-    marked: None, qtbot: QtBot, open_fake: Open
+    marked: None, qtbot: QtBot, open_ready: Open
 ) -> None:
-    window = opened(qtbot, open_fake)
+    window = opened(open_ready)
     ask(qtbot, window, "12")
     window.insight.open_tree()
     window.insight.open_steps()
@@ -141,16 +140,16 @@ def test_the_window_with_an_answer_and_its_panels(
     assert found == {}
 
 
-def test_the_comparison(marked: None, qtbot: QtBot, open_fake: Open) -> None:
-    window = opened(qtbot, open_fake)
+def test_the_comparison(marked: None, qtbot: QtBot, open_ready: Open) -> None:
+    window = opened(open_ready)
     compare = window.insight.open_compare()
     found = unmarked(compare)
     compare.close()
     assert found == {}
 
 
-def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_fake: Open, run: Run) -> None:
-    window = opened(qtbot, open_fake)
+def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_ready: Open, run: Run) -> None:
+    window = opened(open_ready)
     before = visible_windows()
 
     async def show() -> None:
@@ -167,8 +166,8 @@ def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_fake: Open,
     assert found == [{}, {}]
 
 
-def test_an_error_of_the_engine(marked: None, qtbot: QtBot, open_fake: Open) -> None:
-    window = opened(qtbot, open_fake)
+def test_an_error_of_the_engine(marked: None, qtbot: QtBot, open_ready: Open) -> None:
+    window = opened(open_ready)
     window.page.errors.show_error("No model is loaded.", "Load a model first.", can_retry=True)
     found = unmarked(window)
     assert found == {}

@@ -20,15 +20,14 @@ from medusa_core.messages import (
     GenerationDone,
 )
 from tests.support.messages import EXAMPLES
-from tests.support.window.driving import errors, wait_ready
+from tests.support.window.driving import errors
 from tests.support.window.fakes import Script
 from tests.support.window.fixtures import Open
 from tests.support.window.looks import framed, track_of
 
 
-def test_two_modes_answer_side_by_side(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_two_modes_answer_side_by_side(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     dialog = window.insight.open_compare()
     QTest.keyClicks(dialog.edit, "Hello")
     QTest.keyClick(dialog.edit, Qt.Key.Key_Return)
@@ -49,11 +48,8 @@ def test_two_modes_answer_side_by_side(qtbot: QtBot, open_fake: Open) -> None:
     ]
 
 
-def test_rows_are_chosen_where_there_is_a_tree_and_the_title_says_so(
-    qtbot: QtBot, open_fake: Open
-) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_rows_are_chosen_where_there_is_a_tree_and_the_title_says_so(open_ready: Open) -> None:
+    window, _ = open_ready()
     left, right = window.insight.open_compare().sides
     assert (left.rows_box.isEnabled(), right.rows_box.isEnabled()) == (False, True)
     for side in (left, right):
@@ -67,10 +63,9 @@ def test_rows_are_chosen_where_there_is_a_tree_and_the_title_says_so(
 
 
 def test_tokens_of_a_comparison_have_cards_steps_and_the_chosen_marks(
-    qtbot: QtBot, open_fake: Open, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_ready: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     window.page.strip.choose_marking(Marking.ACCEPTED)
     dialog = window.insight.open_compare()
     dialog.edit.setText("Hello")
@@ -97,9 +92,8 @@ def test_tokens_of_a_comparison_have_cards_steps_and_the_chosen_marks(
     assert not reroll.isEnabled()
 
 
-def test_without_recording_a_comparison_has_none(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_without_recording_a_comparison_has_none(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     dialog = window.insight.open_compare()
     window.page.header.record_action.trigger()
     dialog.edit.setText("Hello")
@@ -110,10 +104,9 @@ def test_without_recording_a_comparison_has_none(qtbot: QtBot, open_fake: Open) 
 
 
 def test_a_comparison_takes_the_headers_temperature_and_keeps_its_choice(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake(num_before_gate=2)
-    wait_ready(qtbot, window)
+    window, engine = open_ready(num_before_gate=2)
     window.page.settings_panel.choose_number("temperature", 1.3)
     dialog = window.insight.open_compare()
     for side in dialog.sides:
@@ -147,10 +140,9 @@ def test_the_faster_side_is_named_unless_both_are_equal(left_s: float, words: st
 
 @pytest.mark.parametrize("by_key", [False, True])
 def test_different_rules_are_not_compared_and_closing_stops(
-    by_key: bool, qtbot: QtBot, open_fake: Open
+    by_key: bool, qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake(num_before_gate=2)
-    wait_ready(qtbot, window)
+    window, engine = open_ready(num_before_gate=2)
     dialog = window.insight.open_compare()
     dialog.sides[1].rule_box.setCurrentIndex(1)
     dialog.edit.setText("Hello")
@@ -167,9 +159,8 @@ def test_different_rules_are_not_compared_and_closing_stops(
     assert dialog.verdict.startswith("Different rules")
 
 
-def test_a_side_that_fails_says_why(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake(Script(decode_error="It broke."))
-    wait_ready(qtbot, window)
+def test_a_side_that_fails_says_why(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready(Script(decode_error="It broke."))
     dialog = window.insight.open_compare()
     dialog.edit.setText("Hello")
     dialog.start()
@@ -178,9 +169,8 @@ def test_a_side_that_fails_says_why(qtbot: QtBot, open_fake: Open) -> None:
     assert errors(window) == []
 
 
-def test_a_closed_window_leaves_no_comparison_behind(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_a_closed_window_leaves_no_comparison_behind(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     name = window.insight.open_compare().objectName()
     assert name in [widget.objectName() for widget in QApplication.topLevelWidgets()]
     window.close()

@@ -22,14 +22,13 @@ from medusa_core.messages import (
     VerifiedToken,
     Verify,
 )
-from tests.support.window.driving import ask, errors, wait_ready
+from tests.support.window.driving import ask, errors
 from tests.support.window.fakes import FakeEngine, Script
 from tests.support.window.fixtures import Open
 
 
-def test_the_conversation_is_verified_and_an_input_edited(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_the_conversation_is_verified_and_an_input_edited(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     panel = window.insight.open_equilibrium()
     panel.verify_conversation()
     assert "no conversation yet" in errors(window)[0].message
@@ -71,9 +70,8 @@ def test_the_conversation_is_verified_and_an_input_edited(qtbot: QtBot, open_fak
     assert tints == [theme.agreed.tint, theme.danger_surface]
 
 
-def test_it_opens_with_the_conversation_and_not_over_a_text(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_it_opens_with_the_conversation_and_not_over_a_text(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     ask(qtbot, window, "Hello")
     panel = window.insight.open_equilibrium()
     qtbot.waitUntil(lambda: bool(panel.shown.cells))
@@ -87,11 +85,10 @@ def test_it_opens_with_the_conversation_and_not_over_a_text(qtbot: QtBot, open_f
 
 
 def verify_gated(
-    qtbot: QtBot, open_fake: Open, text: str
+    qtbot: QtBot, open_ready: Open, text: str
 ) -> tuple[MainWindow, FakeEngine, EquilibriumPanel]:
     """A panel with a text, and an engine that waits at its gate from then on."""
-    window, engine = open_fake(Script(verifies_at_once=False))
-    wait_ready(qtbot, window)
+    window, engine = open_ready(Script(verifies_at_once=False))
     panel = window.insight.open_equilibrium()
     panel.edit.setPlainText(text)
     panel.verify_text()
@@ -106,8 +103,8 @@ def ids_of(panel: EquilibriumPanel) -> list[int]:
     return [cell.token_id for cell in panel.shown.cells]
 
 
-def test_edits_made_while_one_is_verified_wait_for_it(qtbot: QtBot, open_fake: Open) -> None:
-    _, engine, panel = verify_gated(qtbot, open_fake, "a bb ccc dddd eeeee")
+def test_edits_made_while_one_is_verified_wait_for_it(qtbot: QtBot, open_ready: Open) -> None:
+    _, engine, panel = verify_gated(qtbot, open_ready, "a bb ccc dddd eeeee")
     assert ids_of(panel) == [1, 3, 4, 5, 6]
     cells = [panel.table.item(0, place) for place in range(5)]
     for place, text in ((3, "x"), (1, "two words"), (1, "yyyyyyyyy"), (4, "z")):
@@ -124,8 +121,8 @@ def test_edits_made_while_one_is_verified_wait_for_it(qtbot: QtBot, open_fake: O
     assert (last.text, last.before_ids, last.after_ids) == ("z", (1, 9, 4, 1), ())
 
 
-def test_a_text_that_is_about_to_go_can_not_be_edited(qtbot: QtBot, open_fake: Open) -> None:
-    _, engine, panel = verify_gated(qtbot, open_fake, "a bb ccc")
+def test_a_text_that_is_about_to_go_can_not_be_edited(qtbot: QtBot, open_ready: Open) -> None:
+    _, engine, panel = verify_gated(qtbot, open_ready, "a bb ccc")
     panel.edit.setPlainText("zzzz")
     panel.verify_text()
     item = panel.table.item(0, 1)
@@ -136,8 +133,8 @@ def test_a_text_that_is_about_to_go_can_not_be_edited(qtbot: QtBot, open_fake: O
     assert len(engine.of_kind(Verify)) == 2
 
 
-def test_what_is_typed_outlives_a_reply(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine, panel = verify_gated(qtbot, open_fake, "a bb ccc")
+def test_what_is_typed_outlives_a_reply(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine, panel = verify_gated(qtbot, open_ready, "a bb ccc")
     panel.replace(0, "xx")
     table = panel.table
     table.setFocus()
@@ -179,9 +176,8 @@ def test_what_has_no_text_of_its_own_is_replaced_and_not_by_chance(
     assert edits == [(0, "a"), (1, "b")]
 
 
-def test_a_text_is_as_long_as_the_context_and_has_lines(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_a_text_is_as_long_as_the_context_and_has_lines(open_ready: Open) -> None:
+    window, engine = open_ready()
     panel = window.insight.open_equilibrium()
     QTest.keyClick(panel.edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
     assert panel.edit.toPlainText() == "\n"
@@ -195,10 +191,9 @@ def test_a_text_is_as_long_as_the_context_and_has_lines(qtbot: QtBot, open_fake:
 
 
 def test_any_text_is_verified_and_a_refusal_leaves_what_is_shown(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     panel = window.insight.open_equilibrium()
     panel.edit.setPlainText("a bb ccc x")
     QTest.keyClick(panel.edit, Qt.Key.Key_Return)
@@ -213,9 +208,8 @@ def test_any_text_is_verified_and_a_refusal_leaves_what_is_shown(
     assert len(panel.shown.cells) == 4
 
 
-def test_a_text_of_the_users_own_outlives_the_chat(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_a_text_of_the_users_own_outlives_the_chat(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     table = window.insight.open_equilibrium()
     table.edit.setPlainText("a bb ccc")
     table.verify_text()
@@ -224,9 +218,8 @@ def test_a_text_of_the_users_own_outlives_the_chat(qtbot: QtBot, open_fake: Open
     assert len(table.shown.cells) == 3
 
 
-def test_what_another_model_said_is_shown_no_more(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_what_another_model_said_is_shown_no_more(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     ask(qtbot, window, "Hello")
     panel = window.insight.open_equilibrium()
     qtbot.waitUntil(lambda: bool(panel.shown.cells))

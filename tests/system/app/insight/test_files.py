@@ -12,7 +12,7 @@ from app.insight import trace_files
 from app.insight.trace_files import LOADED
 from app.insight.tree_panel import PLAN, STEP
 from app.window.main_window import MainWindow
-from tests.support.window.driving import errors, wait_ready
+from tests.support.window.driving import errors
 from tests.support.window.fakes import Script
 from tests.support.window.fixtures import Open, Seen
 from tests.support.window.looks import dropped, open_step, shown, track_of
@@ -120,9 +120,8 @@ def test_what_can_not_be_saved_says_why(
 
 
 @pytest.mark.expects_errors
-def test_an_answer_that_broke_off_can_not_be_saved(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake(Script(decode_error="It broke."))
-    wait_ready(qtbot, window)
+def test_an_answer_that_broke_off_can_not_be_saved(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready(Script(decode_error="It broke."))
     window.chat.send("Hello")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     window.insight.files.ask_to_save()

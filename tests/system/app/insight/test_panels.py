@@ -135,10 +135,9 @@ def test_a_zoom_and_another_theme_reach_every_panel(
     window.commands.action("zoom-normal").trigger()
 
 
-def test_hostile_tokens_are_no_markup_anywhere(qtbot: QtBot, open_fake: Open) -> None:
+def test_hostile_tokens_are_no_markup_anywhere(qtbot: QtBot, open_ready: Open) -> None:
     hostile = "<img/src='file:///etc/passwd'> <b>bold</b> <a/href='http://x'>link</a>"
-    window, _ = open_fake(Script(answer=f"One {hostile} two three four five six"))
-    wait_ready(qtbot, window)
+    window, _ = open_ready(Script(answer=f"One {hostile} two three four five six"))
     ask(qtbot, window, "Hello")
     panel = window.insight.open_tree()
     tips = []
@@ -158,9 +157,8 @@ def test_hostile_tokens_are_no_markup_anywhere(qtbot: QtBot, open_fake: Open) ->
     assert all(label.textFormat() is Qt.TextFormat.PlainText for label in reported)
 
 
-def test_panels_wake_a_model_that_has_fallen_asleep(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_panels_wake_a_model_that_has_fallen_asleep(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     table = window.insight.open_equilibrium()
     table.edit.setPlainText("a bb")
     for wakes in (table.verify_text, lambda: start_compare(window)):
@@ -180,11 +178,8 @@ def start_compare(window: MainWindow) -> None:
     dialog.start_button.click()
 
 
-def test_a_panels_title_parts_it_from_the_window_and_closes_it(
-    qtbot: QtBot, open_fake: Open
-) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_a_panels_title_parts_it_from_the_window_and_closes_it(open_ready: Open) -> None:
+    window, _ = open_ready()
     panel = window.insight.open_tree()
     title = window.findChild(DockTitle)
     assert title is not None
@@ -225,10 +220,9 @@ def test_a_chat_whose_steps_are_not_kept_says_so(
 
 
 def test_beside_any_panel_the_messages_stay_readable_in_a_new_window(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     window.resize(START_SIZE)
     ask(qtbot, window, "Hello")
     messages, strip, insight = window.page.conversation, window.page.strip, window.insight

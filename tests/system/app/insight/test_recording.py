@@ -49,9 +49,8 @@ def test_steps_of_an_answer_that_was_taken_back_are_not_recorded(
     assert track_of(window).request_id == answer.request_id
 
 
-def test_recording_can_be_switched_off_and_stays_off(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_recording_can_be_switched_off_and_stays_off(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     window.page.header.record_action.trigger()
     ask(qtbot, window, "Hello")
     (request,) = engine.of_kind(Generate)
@@ -62,10 +61,9 @@ def test_recording_can_be_switched_off_and_stays_off(qtbot: QtBot, open_fake: Op
 
 
 def test_a_token_without_a_record_says_so(
-    qtbot: QtBot, open_fake: Open, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_ready: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     window.page.header.record_action.trigger()
     answer = ask(qtbot, window, "Hello")
     reported: list[str] = []

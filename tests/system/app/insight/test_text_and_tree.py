@@ -14,7 +14,7 @@ from app.chat.messages.answer_message import AnswerMessage
 from app.window.main_window import MainWindow
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import Generate
-from tests.support.window.driving import ask, wait_ready
+from tests.support.window.driving import ask
 from tests.support.window.fixtures import Open, Seen
 from tests.support.window.looks import centre_of, framed, shown
 
@@ -102,9 +102,8 @@ def test_the_character_under_the_mouse_is_found(seen: Seen, word: str) -> None:
     )
 
 
-def test_reroll_keeps_what_stands_before_the_token(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_reroll_keeps_what_stands_before_the_token(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready()
     answer = ask(qtbot, window, "Hello")
     at = answer.view.toPlainText().index("Four")
     menu = answer.menu_at(at)

@@ -12,7 +12,7 @@ from app.insight.layout import NodeState
 from app.insight.tree_panel import PLAN, STEP
 from app.window.main_window import MainWindow
 from medusa_core.messages import Generate, GenerateSettings
-from tests.support.window.driving import ask, wait_ready
+from tests.support.window.driving import ask
 from tests.support.window.fakes import Script, plan_of
 from tests.support.window.fixtures import Open
 from tests.support.window.looks import open_step, shown
@@ -20,10 +20,9 @@ from tests.support.window.traces import made_track
 
 
 def test_before_any_answer_the_planned_tree_can_be_sized_and_used(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     QTest.keyClick(window, Qt.Key.Key_F9)
     panel = window.insight.tree
     assert panel is not None
@@ -45,10 +44,9 @@ def test_before_any_answer_the_planned_tree_can_be_sized_and_used(
 
 
 def test_the_planned_tree_follows_what_is_learned_until_the_user_chooses(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake(Script(learned_rows=5))
-    wait_ready(qtbot, window)
+    window, engine = open_ready(Script(learned_rows=5))
     panel = window.insight.open_tree()
     assert panel.plan.text.startswith("8 rows")
     ask(qtbot, window, "Hello")
@@ -64,10 +62,9 @@ def test_the_planned_tree_follows_what_is_learned_until_the_user_chooses(
 
 
 def test_a_size_that_is_used_stays_although_another_is_learned(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake(Script(learned_rows=5))
-    wait_ready(qtbot, window)
+    window, engine = open_ready(Script(learned_rows=5))
     panel = window.insight.open_tree()
     panel.plan.use_box.click()
     for _ in range(2):
@@ -77,9 +74,8 @@ def test_a_size_that_is_used_stays_although_another_is_learned(
     assert rows == [8, 8]
 
 
-def test_a_model_without_heads_has_no_planned_tree_to_use(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_a_model_without_heads_has_no_planned_tree_to_use(open_ready: Open) -> None:
+    window, _ = open_ready()
     plan, chat = window.insight.open_tree().plan, window.chat
     plan.use_box.click()
     assert chat.tree_rows == 8
@@ -102,9 +98,8 @@ def test_f9_opens_and_closes_the_tree(answered: tuple[MainWindow, AnswerMessage]
     assert not panel.isVisible()
 
 
-def test_the_tab_turns_once_an_answer_is_under_way(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_the_tab_turns_once_an_answer_is_under_way(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     panel = window.insight.open_tree()
     window.insight.timeline.show(made_track(3))
     assert panel.tabs.currentIndex() == PLAN, "turning it would slow the answer's beginning"

@@ -20,7 +20,7 @@ from tests.support.models.gguf_files import write_as_gguf
 from tests.support.models.gguf_heads_files import write_eagle_gguf
 from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import write_tiny
-from tests.support.window.driving import errors, wait_ready
+from tests.support.window.driving import errors
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import SPEC, Run
 from tests.support.window.looks import dropped
@@ -67,15 +67,13 @@ def test_what_is_dropped_is_copied_and_never_moved(
 
 
 def test_a_model_dropped_on_the_chat_is_imported_and_loaded_if_wanted(
-    qtbot: QtBot,
-    open_fake: Open,
+    open_ready: Open,
     run: Run,
     library: Library,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    window, engine = open_fake(open_library=lambda: library)
-    wait_ready(qtbot, window)
+    window, engine = open_ready(open_library=lambda: library)
     model = write_tiny(tmp_path / "tiny", SPEC)
     no, yes = QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes
 
@@ -102,15 +100,13 @@ def test_a_model_dropped_on_the_chat_is_imported_and_loaded_if_wanted(
 
 
 def test_a_file_that_is_opened_by_the_menu_is_loaded_without_the_model_manager(
-    qtbot: QtBot,
-    open_fake: Open,
+    open_ready: Open,
     run: Run,
     library: Library,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    window, _ = open_fake(open_library=lambda: library)
-    wait_ready(qtbot, window)
+    window, _ = open_ready(open_library=lambda: library)
     file = write_as_gguf(demo_model()[0], tmp_path / "pebble.gguf", "q4_0")
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(file), ""))
 
@@ -126,10 +122,9 @@ def test_a_file_that_is_opened_by_the_menu_is_loaded_without_the_model_manager(
 
 
 def test_a_model_that_is_attached_is_offered_to_be_loaded_and_texts_beside_it_are_read(
-    qtbot: QtBot, open_fake: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_ready: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     (tmp_path / "a.gguf").write_bytes(b"GGUF")
     (tmp_path / "notes.txt").write_text("Buy bread.")
     files = [str(tmp_path / "notes.txt"), str(tmp_path / "a.gguf")]
@@ -144,10 +139,9 @@ def test_a_model_that_is_attached_is_offered_to_be_loaded_and_texts_beside_it_ar
 
 
 def test_why_a_file_is_not_attached_goes_with_its_conversation(
-    qtbot: QtBot, open_fake: Open, tmp_path: Path
+    qtbot: QtBot, open_ready: Open, tmp_path: Path
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     (tmp_path / "a.bin").write_bytes(bytes(range(256)))
     window.page.composer.attach([tmp_path / "a.bin"])
     qtbot.waitUntil(lambda: bool(errors(window)))
@@ -178,15 +172,13 @@ def test_a_model_dropped_on_models_is_chosen_and_loaded_once_it_is_read(
 
 
 def test_heads_dropped_on_the_chat_are_loaded_with_the_model_if_they_fit_it(
-    qtbot: QtBot,
-    open_fake: Open,
+    open_ready: Open,
     run: Run,
     library: Library,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    window, _ = open_fake(open_library=lambda: library)
-    wait_ready(qtbot, window)
+    window, _ = open_ready(open_library=lambda: library)
     model = write_tiny(tmp_path / "tiny", GROUPED)
     fits = write_eagle_gguf(tmp_path / "fits-eagle3.gguf", EagleSpec("eagle3"))
     foreign = write_eagle_gguf(tmp_path / "other-eagle3.gguf", EagleSpec("eagle3", hidden=64))

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QPushButton
-from pytestqt.qtbot import QtBot
 
 from app.models import suggestion
 from app.models.proposal_card import ProposalCard, proposal_words
@@ -17,7 +16,6 @@ from medusa_core.models.config import parse_config
 from medusa_core.models.quant.format import Hardware
 from medusa_core.system.files.json_file import read_json
 from tests.support.hub.fixtures import LoopbackHub
-from tests.support.window.driving import wait_ready
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import until
@@ -33,16 +31,14 @@ def offer(published: LoopbackHub) -> PairOffer:
 
 @pytest.fixture
 def window(
-    qtbot: QtBot,
-    open_fake: Open,
+    open_ready: Open,
     library: Library,
     offer: PairOffer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> MainWindow:
     monkeypatch.setattr(type(library), "catalog", lambda _: (offer,))
     monkeypatch.setattr(suggestion, "expected_speed", lambda *_: 12.0)
-    opened, _ = open_fake(open_library=lambda: library)
-    wait_ready(qtbot, opened)
+    opened, _ = open_ready(open_library=lambda: library)
     return opened
 
 

@@ -9,7 +9,6 @@ from pytestqt.qtbot import QtBot
 from app.widgets.job_button import JobButton
 from medusa_core.api import Library, places
 from tests.support.jobs import FakeCommand, commands, tell
-from tests.support.window.driving import wait_ready
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import settle
@@ -20,13 +19,12 @@ __all__ = ["commands"]
 def test_the_window_shows_a_training_that_goes_on_behind_a_closed_dialog(
     qtbot: QtBot,
     run: Run,
-    open_fake: Open,
+    open_ready: Open,
     library: Library,
     tmp_path: Path,
     commands: list[FakeCommand],
 ) -> None:
-    window, _ = open_fake(open_library=lambda: library, places=places(tmp_path))
-    wait_ready(qtbot, window)
+    window, _ = open_ready(open_library=lambda: library, places=places(tmp_path))
 
     async def work() -> None:
         window.dialogs.show_models()

@@ -2,6 +2,7 @@
 
 import pytest
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.server.requests_model import MOST_REQUESTS, RequestsModel
@@ -9,7 +10,6 @@ from app.server.server_dialog import ServerDialog
 from app.server.server_keeper import ServerEvents, ServerKeeper, ServerPhase
 from medusa_core.errors import MissingExtraError, RequestError
 from medusa_core.server.request_log import RequestRecord
-from tests.support.window.driving import wait_ready
 from tests.support.window.fixtures import Open
 from tests.support.window.scripted_server import ScriptedServer, Servers
 
@@ -81,7 +81,7 @@ def test_what_a_server_says_after_it_was_turned_off_changes_nothing(
     server = servers[0]
     server.events.ready.emit("http://127.0.0.1:8642")
     dialog.switch.click()
-    qtbot.wait(20)
+    QApplication.processEvents()
     assert dialog._keeper.status.phase is ServerPhase.OFF
 
 
@@ -109,10 +109,9 @@ def test_only_the_latest_requests_are_listed() -> None:
 
 
 def test_the_choice_is_remembered_and_the_window_ends_its_server(
-    qtbot: QtBot, open_fake: Open, servers: Servers
+    open_ready: Open, servers: Servers
 ) -> None:
-    window, _ = open_fake(make_server=servers.make)
-    wait_ready(qtbot, window)
+    window, _ = open_ready(make_server=servers.make)
     window.serve()
     assert not servers
     window.dialogs.show_server()

@@ -30,7 +30,6 @@ from app.window.settings_pages import ModelsPage
 from medusa_core.api import HubSettings
 from medusa_core.messages import LoadModel
 from tests.support.hub.fixtures import LoopbackHub, hub, settings
-from tests.support.window.driving import wait_ready
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run, run
 from tests.support.window.managing import until
@@ -78,10 +77,9 @@ def test_every_setting_has_an_editor_with_a_name(qtbot: QtBot, name: str) -> Non
 
 
 def test_settings_take_effect_at_once_and_are_kept(
-    qtbot: QtBot, open_fake: Open, run: Run, tmp_path: Path
+    qtbot: QtBot, open_ready: Open, run: Run, tmp_path: Path
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     QTest.keySequence(window, QKeySequence("Ctrl+,"))
     dialog = window.dialogs.settings
     assert dialog is not None
@@ -162,10 +160,9 @@ def test_a_token_is_saved_checked_once_and_removed(
 
 
 def test_keys_can_be_changed_taken_from_others_and_reset(
-    qtbot: QtBot, open_fake: Open, tmp_path: Path
+    qtbot: QtBot, open_ready: Open, tmp_path: Path
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     table = window.commands
     page = ShortcutsPage(table)
     qtbot.addWidget(page)
@@ -184,9 +181,8 @@ def test_keys_can_be_changed_taken_from_others_and_reset(
     assert not any(table.holders(one.name, table.keys(one.name)) for one in table.commands)
 
 
-def test_the_palette_finds_commands_and_models(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_the_palette_finds_commands_and_models(open_ready: Open) -> None:
+    window, _ = open_ready()
     palette = window.dialogs.palette
     QTest.keySequence(window, QKeySequence("Ctrl+K"))
     assert palette.isVisible()
@@ -205,8 +201,7 @@ def test_the_palette_finds_commands_and_models(qtbot: QtBot, open_fake: Open) ->
 
 
 @pytest.mark.parametrize("keys", ["Ctrl+Q", "Ctrl+W"])
-def test_keys_close_the_window(qtbot: QtBot, open_fake: Open, keys: str) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_keys_close_the_window(qtbot: QtBot, open_ready: Open, keys: str) -> None:
+    window, _ = open_ready()
     with qtbot.waitSignal(window.closed):
         QTest.keySequence(window, QKeySequence(keys))

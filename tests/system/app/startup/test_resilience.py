@@ -79,10 +79,9 @@ def test_a_hard_end_is_noticed_at_the_next_start_with_what_python_did(tmp_path: 
 
 
 def test_after_a_crash_the_diagnostics_are_offered_and_previewed(
-    qtbot: QtBot, open_fake: Open, run: Run
+    open_ready: Open, run: Run
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     window.remedies.report_crash()
     (card,) = errors(window)
 
@@ -192,12 +191,11 @@ def restored_logging() -> Iterator[None]:
 
 
 def test_what_is_said_is_in_no_log_below_debug(
-    qtbot: QtBot, open_fake: Open, tmp_path: Path
+    qtbot: QtBot, open_ready: Open, tmp_path: Path
 ) -> None:
     with restored_logging():
         path = start_logging(tmp_path / "log", is_verbose=False)
-        window, _ = open_fake(Script(answer="A marvellous answer."))
-        wait_ready(qtbot, window)
+        window, _ = open_ready(Script(answer="A marvellous answer."))
         ask(qtbot, window, "A secret question")
         logging.getLogger("app").warning("something happened")
     reported = path.read_text()
@@ -216,9 +214,8 @@ def test_logs_rotate(tmp_path: Path) -> None:
     assert sum(sizes) <= 3_100_000
 
 
-def test_a_lost_device_offers_to_save_and_restart(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake(Script(decode_error="The card is lost.", loses_device=True))
-    wait_ready(qtbot, window)
+def test_a_lost_device_offers_to_save_and_restart(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready(Script(decode_error="The card is lost.", loses_device=True))
     window.chat.send("hello")
     qtbot.waitUntil(lambda: bool(errors(window)))
     with qtbot.waitSignal(window.closed):
@@ -226,9 +223,8 @@ def test_a_lost_device_offers_to_save_and_restart(qtbot: QtBot, open_fake: Open)
     assert window.wants_restart
 
 
-def test_out_of_memory_offers_what_is_smaller(qtbot: QtBot, open_fake: Open, run: Run) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+def test_out_of_memory_offers_what_is_smaller(qtbot: QtBot, open_ready: Open, run: Run) -> None:
+    window, engine = open_ready()
 
     async def work() -> None:
         failed = Failed("s", "r", "OutOfMemoryError", "No memory is left.", "")

@@ -12,7 +12,6 @@ from app.theme.appearance import Appearance
 from medusa_core.api import Budget, HubSettings, Library, PairOffer
 from medusa_core.memory.budget import imagined_card
 from medusa_core.models.quant.format import Hardware
-from tests.support.window.driving import wait_ready
 from tests.support.window.fixtures import Open
 
 GIB = 1 << 30
@@ -27,10 +26,9 @@ def library_in(folder: Path) -> Library:
 
 
 def test_three_steps_are_shown_once_and_can_be_reached_again(
-    qtbot: QtBot, open_fake: Open, tmp_path: Path
+    qtbot: QtBot, open_ready: Open, tmp_path: Path
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     window.dialogs.greet_once()
     (dialog,) = window.findChildren(WelcomeDialog)
     assert dialog.isVisible()

@@ -12,7 +12,6 @@ from app.chat.messages.message_widgets import Notice
 from app.theme import missing_fonts
 from app.theme.missing_fonts import FontHints
 from medusa_core.messages import Generate
-from tests.support.window.driving import wait_ready
 from tests.support.window.fixtures import Open
 
 
@@ -55,10 +54,9 @@ def test_every_script_has_a_sample_that_only_it_has(only_latin: None) -> None:
 
 
 def test_the_window_says_so_after_an_answer(
-    qtbot: QtBot, open_fake: Open, only_latin: None
+    qtbot: QtBot, open_ready: Open, only_latin: None
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
 
     def hints() -> int:
         return sum("Chinese" in one.text for one in window.findChildren(Notice))

@@ -38,7 +38,7 @@ from app.widgets.live_label import LiveLabel
 from app.widgets.naming import name_box
 from medusa_core.api import HubSettings, Library, places
 from tests.support.window.accessibility import faults, focusable, spoken
-from tests.support.window.driving import ask, wait_ready
+from tests.support.window.driving import ask
 from tests.support.window.fakes import Script
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run, run
@@ -54,9 +54,8 @@ def roles(qapp: QApplication) -> None:
     give_roles()
 
 
-def test_everything_in_the_window_has_a_name(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_everything_in_the_window_has_a_name(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     ask(qtbot, window, "Hello")
     window.insight.open_tree()
     window.insight.open_steps()
@@ -66,18 +65,15 @@ def test_everything_in_the_window_has_a_name(qtbot: QtBot, open_fake: Open) -> N
     assert faults(compare) == []
 
 
-def test_everything_in_the_dialogs_has_a_name(
-    qtbot: QtBot, open_fake: Open, run: Run, tmp_path: Path
-) -> None:
+def test_everything_in_the_dialogs_has_a_name(open_ready: Open, run: Run, tmp_path: Path) -> None:
     library = Library(
         tmp_path / "d.db",
         tmp_path / "f.json",
         HubSettings(cache_dir=tmp_path / "hub", is_offline=True),
     )
-    window, _ = open_fake(
+    window, _ = open_ready(
         open_library=lambda: library, make_server=Servers().make, places=places(tmp_path)
     )
-    wait_ready(qtbot, window)
 
     async def work() -> None:
         window.dialogs.show_models()
@@ -150,10 +146,9 @@ def test_what_nobody_could_read_is_found(qtbot: QtBot) -> None:
 
 
 def test_tab_goes_from_the_composer_through_what_is_seen_and_comes_back(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     start = window.page.composer.edit
     start.setFocus()
     qtbot.waitUntil(start.hasFocus)
@@ -192,9 +187,8 @@ def unseen_focus(root: QWidget, elsewhere: QWidget) -> list[str]:
     return found
 
 
-def test_whatever_has_the_keyboard_shows_it(qtbot: QtBot, open_fake: Open, run: Run) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_whatever_has_the_keyboard_shows_it(qtbot: QtBot, open_ready: Open, run: Run) -> None:
+    window, _ = open_ready()
     ask(qtbot, window, "Hello")
     window.insight.open_tree()
 
@@ -223,9 +217,8 @@ def shows_text(message: QWidget) -> bool:
     return any(view.isVisible() for view in message.findChildren(TextView))
 
 
-def test_tab_goes_from_message_to_message_and_shows_each(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake(Script(answer="One two three.\n\n" * 60))
-    wait_ready(qtbot, window)
+def test_tab_goes_from_message_to_message_and_shows_each(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready(Script(answer="One two three.\n\n" * 60))
     for word in ("first", "second", "third"):
         ask(qtbot, window, word)
     view = window.page.conversation
@@ -298,10 +291,9 @@ def test_markdown_is_heard_as_it_is_shown_and_code_as_it_is_written(
 
 
 def test_a_stored_answer_is_not_read_aloud_when_it_is_opened(
-    qtbot: QtBot, open_fake: Open, announced: list[str]
+    qtbot: QtBot, open_ready: Open, announced: list[str]
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     ask(qtbot, window, "Hello")
     assert announced[-2:] == ["One two three.", "Four five six seven eight nine ten."]
     spoken_before, said = window.chat.conversation, len(announced)
@@ -312,10 +304,9 @@ def test_a_stored_answer_is_not_read_aloud_when_it_is_opened(
 
 
 def test_who_goes_from_step_to_step_hears_which_guesses_were_right(
-    qtbot: QtBot, open_fake: Open, announced: list[str]
+    qtbot: QtBot, open_ready: Open, announced: list[str]
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     ask(qtbot, window, "Hello")
     tree = window.insight.open_tree()
     assert tree.isAncestorOf(QApplication.focusWidget()), "opened, a panel has the keyboard"
@@ -352,11 +343,8 @@ def test_a_note_is_heard_while_what_it_lies_in_is_open(qtbot: QtBot, announced: 
     assert announced == ["Nothing was found."]
 
 
-def test_the_palette_says_what_enter_would_do(
-    qtbot: QtBot, open_fake: Open, announced: list[str]
-) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_the_palette_says_what_enter_would_do(open_ready: Open, announced: list[str]) -> None:
+    window, _ = open_ready()
     window.dialogs.show_palette()
     announced.clear()
     QTest.keyClicks(window.dialogs.palette.edit, "zzz")

@@ -9,7 +9,6 @@ from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
 from medusa_core.api import places
-from tests.support.window.driving import wait_ready
 from tests.support.window.fixtures import Open
 
 
@@ -29,9 +28,8 @@ def test_a_window_that_opens_with_a_panel_begins_in_the_message(
     assert window.focusWidget() is edit_of(window)
 
 
-def test_once_a_model_is_loaded_the_message_has_the_focus(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_once_a_model_is_loaded_the_message_has_the_focus(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     window.page.header.drafter_box.setFocus()
     with qtbot.waitSignal(window.keeper.chosen):
         window.keeper.load()
@@ -43,9 +41,8 @@ def test_once_a_model_is_loaded_the_message_has_the_focus(qtbot: QtBot, open_fak
     assert window.focusWidget() is window.page.settings_panel.system_edit, "one writes there"
 
 
-def test_lists_and_panels_swallow_nothing_that_is_typed(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_lists_and_panels_swallow_nothing_that_is_typed(open_ready: Open) -> None:
+    window, _ = open_ready()
     box: QComboBox = window.page.header.drafter_box
     chosen = box.currentIndex()
     box.setFocus()

@@ -17,7 +17,7 @@ from app.chat.compose.composer import LONG_TEXT_CHARS
 from app.window.main_window import MainWindow
 from medusa_core.api import Attachment, read_attachment
 from medusa_core.messages import Generate
-from tests.support.window.driving import ask, errors, user_messages, wait_ready
+from tests.support.window.driving import ask, errors, user_messages
 from tests.support.window.fakes import LONG, Script
 from tests.support.window.fixtures import Open
 from tests.support.window.history_fixtures import OpenSaved, open_saved  # noqa: F401
@@ -46,10 +46,9 @@ def notes(tmp_path: Path) -> Path:
 
 
 def test_a_pasted_file_is_a_chip_and_the_model_reads_it(
-    qtbot: QtBot, open_fake: Open, notes: Path
+    qtbot: QtBot, open_ready: Open, notes: Path
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     composer = window.page.composer
     attach(qtbot, window, notes)
     (attached,) = composer.files.attachments
@@ -73,10 +72,9 @@ def test_a_pasted_file_is_a_chip_and_the_model_reads_it(
 
 
 def test_a_chip_can_be_removed_and_a_file_alone_be_sent(
-    qtbot: QtBot, open_fake: Open, notes: Path
+    qtbot: QtBot, open_ready: Open, notes: Path
 ) -> None:
-    window, engine = open_fake()
-    wait_ready(qtbot, window)
+    window, engine = open_ready()
     composer = window.page.composer
     attach(qtbot, window, notes)
     attach(qtbot, window, notes)
@@ -88,9 +86,8 @@ def test_a_chip_can_be_removed_and_a_file_alone_be_sent(
     assert "print('hello')" in engine.of_kind(Generate)[-1].messages[0].content
 
 
-def test_a_file_without_text_says_why(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_a_file_without_text_says_why(qtbot: QtBot, open_ready: Open, tmp_path: Path) -> None:
+    window, _ = open_ready()
     path = tmp_path / "picture.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8)
     attach(qtbot, window, path)
@@ -98,9 +95,8 @@ def test_a_file_without_text_says_why(qtbot: QtBot, open_fake: Open, tmp_path: P
     assert errors(window)
 
 
-def test_a_long_pasted_text_becomes_a_file_and_text_again(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_a_long_pasted_text_becomes_a_file_and_text_again(open_ready: Open) -> None:
+    window, _ = open_ready()
     composer, text = window.page.composer, "word " * LONG_TEXT_CHARS
     data = QMimeData()
     data.setText(text)
@@ -121,10 +117,9 @@ class _Accepted:
 
 
 def test_what_could_not_be_sent_comes_back_with_its_files(
-    qtbot: QtBot, open_fake: Open, notes: Path
+    qtbot: QtBot, open_ready: Open, notes: Path
 ) -> None:
-    window, _ = open_fake(Script(prefill_error="Too long."))
-    wait_ready(qtbot, window)
+    window, _ = open_ready(Script(prefill_error="Too long."))
     attach(qtbot, window, notes)
     window.page.composer.set_text("precious")
     window.page.composer.submit()
@@ -134,10 +129,9 @@ def test_what_could_not_be_sent_comes_back_with_its_files(
 
 
 def test_a_message_written_meanwhile_is_sent_after_the_answer(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake(Script(answer=LONG), 2)
-    wait_ready(qtbot, window)
+    window, engine = open_ready(Script(answer=LONG), 2)
     engine.gate.clear()
     window.chat.send("first")
     composer = window.page.composer
@@ -156,10 +150,9 @@ def test_a_message_written_meanwhile_is_sent_after_the_answer(
 
 @pytest.mark.parametrize("is_edited", [True, False])
 def test_a_waiting_message_is_edited_or_forgotten(
-    is_edited: bool, qtbot: QtBot, open_fake: Open
+    is_edited: bool, qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, engine = open_fake(Script(answer=LONG), 2)
-    wait_ready(qtbot, window)
+    window, engine = open_ready(Script(answer=LONG), 2)
     engine.gate.clear()
     window.chat.send("first")
     composer = window.page.composer
@@ -194,10 +187,9 @@ def test_files_are_kept_with_the_conversation(
 
 
 def test_unsent_files_stay_with_their_conversation(
-    qtbot: QtBot, open_fake: Open, notes: Path
+    qtbot: QtBot, open_ready: Open, notes: Path
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     attach(qtbot, window, notes)
     first = window.chat.conversation
     window.chat.new_chat()
@@ -207,10 +199,9 @@ def test_unsent_files_stay_with_their_conversation(
 
 
 def test_only_the_chat_that_a_file_is_read_for_waits_for_it(
-    qtbot: QtBot, open_fake: Open, notes: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_ready: Open, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     first, composer = window.chat.conversation, window.page.composer
     gate = threading.Event()
 
@@ -257,10 +248,9 @@ def test_files_of_what_is_not_sent_outlive_a_crash(
 
 
 def test_a_file_read_late_goes_to_the_conversation_it_was_meant_for(
-    qtbot: QtBot, open_fake: Open, notes: Path
+    qtbot: QtBot, open_ready: Open, notes: Path
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     first, composer = window.chat.conversation, window.page.composer
     composer.attach([notes])
     window.chat.new_chat()
@@ -272,10 +262,9 @@ def test_a_file_read_late_goes_to_the_conversation_it_was_meant_for(
 
 
 def test_what_failed_and_what_waited_come_back_in_the_order_they_were_written(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, _ = open_fake(Script(prefill_error="Too long."))
-    wait_ready(qtbot, window)
+    window, _ = open_ready(Script(prefill_error="Too long."))
     window.chat.send("first")
     window.page.composer.set_text("second")
     window.page.composer.submit()

@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.find.finding import find_all
-from tests.support.window.driving import ask, wait_ready
+from tests.support.window.driving import ask
 from tests.support.window.fakes import Script
 from tests.support.window.fixtures import Open
 
@@ -33,10 +33,9 @@ def test_case_and_accents_make_no_difference(
     assert find_all(words, text) == found
 
 
-def test_words_are_found_counted_and_shown(qtbot: QtBot, open_fake: Open) -> None:
+def test_words_are_found_counted_and_shown(qtbot: QtBot, open_ready: Open) -> None:
     script = Script(answer="One **two** three. " + "words and words. " * 60 + "Tw\u00f6 three")
-    window, _ = open_fake(script)
-    wait_ready(qtbot, window)
+    window, _ = open_ready(script)
     for _ in range(3):
         ask(qtbot, window, "two?")
     page = window.page
@@ -62,10 +61,9 @@ def test_words_are_found_counted_and_shown(qtbot: QtBot, open_fake: Open) -> Non
 
 
 def test_what_is_typed_with_a_message_focused_goes_to_the_composer(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     ask(qtbot, window, "one").view.setFocus()
     QTest.keyClick(window.chat.answers[0].view, Qt.Key.Key_H)
     assert window.page.composer.edit.hasFocus()

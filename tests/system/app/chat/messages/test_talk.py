@@ -16,7 +16,7 @@ from app.chat.messages.message_widgets import UserMessage
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.messages import TARGET, THINK_TAGS, Generate, ReasoningFormat, Role
-from tests.support.window.driving import ask, wait_ready
+from tests.support.window.driving import ask
 from tests.support.window.fakes import Script
 from tests.support.window.fixtures import Open
 from tests.support.window.streamed_answers import generation_done, step
@@ -129,9 +129,8 @@ SHOWN_TAGS = (
 )
 
 
-def test_tags_in_a_code_block_are_part_of_the_answer(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(answer=SHOWN_TAGS))
-    wait_ready(qtbot, window)
+def test_tags_in_a_code_block_are_part_of_the_answer(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(Script(answer=SHOWN_TAGS))
     message = ask(qtbot, window, "one")
     assert message.fold is None
     assert "the thought\n</think>\nthe answer" in message.view.toPlainText()
@@ -185,9 +184,8 @@ def test_messages_of_one_answer_are_set_apart_by_their_tokens(
     assert message.document.token_at(place) == len(written.split()) - 1
 
 
-def test_the_model_doesnt_read_its_old_thoughts(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(answer="<think>hm hm</think> Yes."))
-    wait_ready(qtbot, window)
+def test_the_model_doesnt_read_its_old_thoughts(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(Script(answer="<think>hm hm</think> Yes."))
     ask(qtbot, window, "one")
     ask(qtbot, window, "two")
     requested = engine.of_kind(Generate)[-1]
@@ -196,9 +194,8 @@ def test_the_model_doesnt_read_its_old_thoughts(qtbot: QtBot, open_fake: Open) -
     assert (old.content, old.token_ids) == ("Yes.", ())
 
 
-def test_a_user_message_can_be_copied_and_quoted(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+def test_a_user_message_can_be_copied_and_quoted(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
     ask(qtbot, window, "one two")
     user = next(m for m in window.page.conversation.messages if isinstance(m, UserMessage))
     user.row.copy_button.click()
@@ -212,10 +209,9 @@ def test_a_user_message_can_be_copied_and_quoted(qtbot: QtBot, open_fake: Open) 
 
 
 def test_a_plain_click_opens_no_panel_and_a_double_click_selects_its_word(
-    qtbot: QtBot, open_fake: Open
+    qtbot: QtBot, open_ready: Open
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
+    window, _ = open_ready()
     answer = ask(qtbot, window, "one")
     view = answer.view
     place = view.cursorRect(view.document().find("Four")).center()
