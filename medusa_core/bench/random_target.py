@@ -19,8 +19,8 @@ from medusa_core.loading.decoder import lower_tiers, offload_store
 from medusa_core.loading.plan import as_placed, plan_target
 from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.messages import HeadsShape, LoadOptions
-from medusa_core.models.build import decoder_of
 from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import DTYPES, Precision, choose_device, hardware_of, precision_of
@@ -177,7 +177,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
     made_from = {"random": name, "config": repr(config), "formats": formats.names}
     with offload_store(plan, precision, options, made_from) or nullcontext() as store:
         loader = weights if store is None else store.wrap(weights)
-        model = decoder_of(config)(config, precision, loader)
+        model = Decoder(config, precision, loader)
     demo = ModelFiles.open(demo_model_dir())
 
     def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:

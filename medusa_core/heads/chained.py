@@ -10,46 +10,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.part_tensors import TakeTensor, need
+from medusa_core.models.activation import active_of
 from medusa_core.models.attention import choose_attention
+from medusa_core.models.blocks.block import Attention, Block, Branch, linears_of
+from medusa_core.models.blocks.caches import SequenceRows
+from medusa_core.models.blocks.torch_blocks import PassContext, run_block
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.experts import Mlp
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.first_outputs import beginning_of
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.rope import Rope, interleave_rows, rotate
+from medusa_core.models.rope import Rope, interleave_rows
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
-
-
-class LlamaLayer(NamedTuple):
-    """One layer of a head; matrices of one input are one.
-
-    Attributes:
-        input_norm: Of what attention reads; None in the first layer, whose input is its own.
-        qkv: To queries, keys and values.
-        head_norm: Of every query and key head, before they are turned; or None.
-        output: Behind attention.
-        mlp_norm: Of what the MLP reads.
-        gate_up: Its first matrices.
-        down: Its last one.
-    """
-
-    input_norm: RmsNorm | None
-    qkv: QuantLinear
-    head_norm: HeadNorm | None
-    output: QuantLinear
-    mlp_norm: RmsNorm
-    gate_up: QuantLinear
-    down: QuantLinear
 
 
 class ChainedHead(CachedHeads):
@@ -179,7 +160,8 @@ class LlamaHead(ChainedHead):
         """
         super().__init__(layer, taps, shared_weights, precision)
         self._fc = make(need(take, "fc"), take("fc_bias"))
-        self._layers = [_layer(layer, index, take, make) for index in range(layer.num_layers)]
+        self._blocks = [_block(layer, index, take, make) for index in range(layer.num_layers)]
+        self._active = active_of(layer.traits)
         self._norms: dict[str, RmsNorm] = {}
         for name in norms:
             if (weight := take(name)) is not None:
@@ -192,17 +174,17 @@ class LlamaHead(ChainedHead):
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
         """Its own matrices."""
-        of_layers = ((one.qkv, one.output, one.gate_up, one.down) for one in self._layers)
-        return (self._fc, *(linear for layer in of_layers for linear in layer))
+        return (self._fc, *linears_of(self._blocks))
 
     @property
     def nbytes(self) -> int:
         norms, held = list(self._norms.values()), sum(linear.nbytes for linear in self.linears)
-        for layer in self._layers:
-            norms += [layer.mlp_norm, *([] if layer.input_norm is None else [layer.input_norm])]
-            if layer.head_norm is not None:
-                norms.append(layer.head_norm.norm)
-                held += layer.head_norm.weight.nbytes
+        for block in self._blocks:
+            norms += [norm for norm in (block.pre_norm, block.pre_mlp_norm) if norm is not None]
+            attention = block.attention
+            if attention is not None and isinstance(attention.qk_norm, HeadNorm):
+                norms.append(attention.qk_norm.norm)
+                held += attention.qk_norm.weight.nbytes
         return held + sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
 
     def step(
@@ -220,24 +202,25 @@ class LlamaHead(ChainedHead):
         device, scores = self._precision.device, self._precision.scores
         vectors = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]
         x, residual = self._joined(read, vectors.to(device, self._precision.compute))
-        factors = self._rope.rotations(torch.tensor(positions, device=device), kv.capacity + 1)
+        context = PassContext(
+            positions=torch.tensor(positions, device=device),
+            num_positions=kv.capacity + 1,
+            ropes=[self._rope],
+            query_factors=None,
+            group=self._group,
+            scores_dtype=scores,
+            attend=self._attend,
+            attend_on_cpu=self._attend,
+            active=self._active,
+        )
         kv.reserve_slots(torch.tensor(slots, device=device), width)
         if mask is not None:
             mask = mask.to(scores).repeat(self._group, 1)
-        num_q, last = self._layer.num_heads, len(self._layers) - 1
-        for index, layer in enumerate(self._layers):
-            if layer.input_norm is not None:
-                x, residual = layer.input_norm(x), x
-            qkv = layer.qkv(x)
-            turned = rotate(qkv if layer.head_norm is None else layer.head_norm(qkv), factors)
-            keys, values = (part.to(scores) for part in kv.write(index, turned[:, num_q:]))
-            if only_last and index == last:
-                turned, residual = turned[-1:], residual[-1:]
-                mask = None  # the last row sees all before it
-            mixed = self._attend(turned[:, :num_q].to(scores), keys, values, mask)
-            x = layer.output.plus(mixed.to(x.dtype), residual)
-            gate, up = layer.gate_up(layer.mlp_norm(x)).chunk(2, dim=-1)
-            x = layer.down.plus(F.silu(gate) * up, x)
+        sequences, count = [SequenceRows(slice(0, len(x)), mask, kv)], len(x)
+        for index, block in enumerate(self._blocks):
+            only = count - 1 if only_last and index == len(self._blocks) - 1 else None
+            around = residual if index == 0 else None
+            x = run_block(index, block, x, context, sequences, only, around)
         return self._left(x)
 
     @abstractmethod
@@ -261,7 +244,8 @@ def _head_norm(layer: ModelConfig, prefix: str, take: TakeTensor) -> HeadNorm | 
     return HeadNorm(torch.cat(every).to(wide), layer.rms_norm_eps)
 
 
-def _layer(config: ModelConfig, index: int, take: TakeTensor, make: MakeLinear) -> LlamaLayer:
+def _block(config: ModelConfig, index: int, take: TakeTensor, make: MakeLinear) -> Block:
+    """Read a block of Llama; the first has no norm, as its input is its own."""
     prefix = f"{index}." if index else ""
 
     def own(name: str) -> Tensor:
@@ -274,12 +258,21 @@ def _layer(config: ModelConfig, index: int, take: TakeTensor, make: MakeLinear) 
         turned = [interleave_rows(one, *config.head_rows) for one in biases[:2] if one is not None]
         bias = torch.cat([*turned, own("v_bias")])
     eps = config.rms_norm_eps
-    return LlamaLayer(
-        input_norm=RmsNorm(own("input_norm"), eps) if index else None,
+    gate_up = torch.cat([own("gate"), own("up")])
+    attention = Attention(
         qkv=make(torch.cat([q, k, own("v")]), bias),
-        head_norm=_head_norm(config, prefix, take),
         output=make(own("o"), None),
-        mlp_norm=RmsNorm(own("mlp_norm"), eps),
-        gate_up=make(torch.cat([own("gate"), own("up")]), None),
-        down=make(own("down"), None),
+        num_heads=config.num_heads,
+        num_kv_heads=config.num_kv_heads,
+        head_dim=config.head_dim,
+        scale=config.head_dim**-0.5,
+        rope=0,
+        kv_layer=index,
+        qk_norm=_head_norm(config, prefix, take),
+    )
+    return Block(
+        branches=(Branch(attention),),
+        mlp=Mlp(make(gate_up, None), make(own("down"), None), config.intermediate_size),
+        pre_norm=RmsNorm(own("input_norm"), eps) if index else None,
+        pre_mlp_norm=RmsNorm(own("mlp_norm"), eps),
     )

@@ -14,6 +14,7 @@ Sources: Gemma 4 (Google 2026); transformers' `Gemma4AssistantForCausalLM` and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -24,9 +25,12 @@ from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.part_tensors import TakeTensor, need
 from medusa_core.models.activation import active_of
 from medusa_core.models.attention import choose_attention
+from medusa_core.models.blocks.block import Attention, Block, Branch
+from medusa_core.models.blocks.caches import LayerState, RecurrentSteps, SequenceRows
+from medusa_core.models.blocks.torch_blocks import PassContext, run_block
+from medusa_core.models.decoder import rope_configs
 from medusa_core.models.experts import Mlp
-from medusa_core.models.gemma4_block import Gemma4Block, with_window
-from medusa_core.models.norm import RmsNorm
+from medusa_core.models.norm import RmsNorm, SplitQkNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import share_threads
@@ -41,7 +45,7 @@ class SeenRows(NamedTuple):
 
     Attributes:
         of_layers: Of each layer the keys and values that it sees, [kv heads, s, head_dim] each.
-        turns: Of each layer the rotation of queries. [1, head_dim / 2], complex
+        turns: Rotation of queries by each rope. [1, head_dim / 2], complex
     """
 
     of_layers: Sequence[tuple[Tensor, Tensor]]
@@ -134,8 +138,10 @@ class AssistantHead:
         self._vocab_size = shared_weights.vocab_size
         self._active = active_of(parts.layers.traits)
         self._attend = choose_attention(precision.device)
-        configs = (parts.layers, with_window(parts.layers))
-        self._ropes = [Rope(config, precision.scores, precision.device) for config in configs]
+        ropes = rope_configs(parts.layers)
+        self._ropes = [Rope(config, precision.scores, precision.device) for config in ropes]
+        windows = parts.layers.traits.windows
+        self._reads = [(rows.layer, window) for rows, window in zip(read, windows, strict=True)]
 
         self._before, self._behind = (make(need(take, part), None) for part in ("before", "behind"))
         self._last_norm = RmsNorm(need(take, "last_norm"), parts.layers.rms_norm_eps)
@@ -153,10 +159,15 @@ class AssistantHead:
     @property
     def nbytes(self) -> int:
         norms = [self._last_norm]
-        for block in self._blocks:
-            norms += (*block.norms, block.q_norm)
         held = sum(linear.nbytes for linear in self.linears)
-        held += sum(block.scale.nbytes for block in self._blocks)
+        for block in self._blocks:
+            attention, scale = block.attention, block.scale
+            assert attention is not None
+            assert isinstance(attention.qk_norm, SplitQkNorm)
+            assert scale is not None
+            all_norms = (block.pre_norm, block.post_norm, block.pre_mlp_norm, block.post_mlp_norm)
+            norms += [norm for norm in (*all_norms, attention.qk_norm.q_norm) if norm is not None]
+            held += scale.nbytes
         held += sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
         return held + (0 if self._clusters is None else self._clusters.nbytes)
 
@@ -170,21 +181,20 @@ class AssistantHead:
         """What guesses behind all committed rows of a cache see, from now until the next pass."""
         precision, position = self._precision, kv.length
         turns = [rope.turn_at(position) for rope in self._ropes]  # no table: one serves a step
+        every: list[tuple[Tensor, Tensor]] = []
         found: dict[tuple[int, int | None], tuple[Tensor, Tensor]] = {}
-        every = []
-        for block in self._blocks:
-            key = (block.owner, block.window)
+        for key in self._reads:
+            layer, window = key
             if key not in found:
                 # The row before the root, and as many before it as the window has.
-                first = 0 if block.window is None else max(0, position - 1 - block.window)
-                keys, values = kv.rows_of(block.owner, first)
+                first = 0 if window is None else max(0, position - 1 - window)
+                keys, values = kv.rows_of(layer, first)
                 found[key] = (
                     keys.to(precision.device, precision.scores),
                     values.to(precision.device, precision.scores),
                 )
             every.append(found[key])
-        local = [turns[block.window is not None] for block in self._blocks]
-        return SeenRows(every, local)
+        return SeenRows(every, turns)
 
     def step(
         self, token_ids: Sequence[int], states: Tensor, seen: SeenRows
@@ -205,12 +215,20 @@ class AssistantHead:
         vectors = vectors * torch.tensor(self._scale, dtype=vectors.dtype)
         read = states.to(precision.device, precision.compute)
         x = self._before(torch.cat([vectors, read], dim=-1))
-        for block, (keys, values), turns in zip(
-            self._blocks, seen.of_layers, seen.turns, strict=True
-        ):
-            queries = block.queries(x, turns).to(precision.scores)
-            x = block.behind(x, self._attend(queries, keys, values, None), self._active)
-            x = x * block.scale
+        context = PassContext(
+            positions=torch.zeros(len(x), dtype=torch.int64, device=x.device),
+            num_positions=1,
+            ropes=[_OnePosition(turn) for turn in seen.turns],
+            query_factors=None,
+            group=0,  # there are no masks
+            scores_dtype=precision.scores,
+            attend=self._attend,
+            attend_on_cpu=self._attend,
+            active=self._active,
+        )
+        sequences = [SequenceRows(slice(0, len(x)), None, _TargetRows(seen.of_layers))]
+        for index, block in enumerate(self._blocks):
+            x = run_block(index, block, x, context, sequences)
         left = self._last_norm(x)
         return left, self._behind(left)
 
@@ -224,37 +242,101 @@ class AssistantHead:
         return Scored(scores.to(wide), token_ids)
 
 
+@dataclass(frozen=True, slots=True)
+class _OnePosition:
+    """A rope of the one position that all rows have.
+
+    Attributes:
+        turn: Rotation at that position. [1, head_dim / 2], complex
+    """
+
+    turn: Tensor
+
+    def turns(self, num_positions: int) -> Tensor:
+        """Return the table of that position alone."""
+        return self.turn
+
+    def identity(self, num_rows: int, size: int) -> Tensor:
+        """Return rotations by nothing. [num_rows, size], complex"""
+        return self.turn.new_ones(num_rows, size)
+
+
+@dataclass(frozen=True, slots=True)
+class _TargetRows:
+    """The target's keys and values as a cache that is only read.
+
+    Attributes:
+        of_layers: Keys and values of each layer of the assistant, [kv heads, s, head_dim] each.
+    """
+
+    of_layers: Sequence[tuple[Tensor, Tensor]]
+
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Return keys and values of a layer."""
+        return self.of_layers[layer]
+
+    def device_of(self, layer: int) -> torch.device:
+        """Return the device of a layer's keys."""
+        return self.of_layers[layer][0].device
+
+    def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Refuse: an assistant has no keys of its own."""
+        raise AssertionError("an assistant has no keys of its own")
+
+    def state(self, layer: int) -> LayerState:
+        """Refuse: it has no recurrent layers."""
+        raise AssertionError("an assistant has no recurrent layers")
+
+    def put_state(self, layer: int, state: LayerState) -> None:
+        """Refuse: it has no recurrent layers."""
+        raise AssertionError("an assistant has no recurrent layers")
+
+    def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
+        """Refuse: it has no recurrent layers."""
+        raise AssertionError("an assistant has no recurrent layers")
+
+
 def _block(
     parts: AssistantParts,
     index: int,
     rows: RowsRead,
     take: TakeTensor,
     make: MakeLinear,
-) -> Gemma4Block:
+) -> Block:
     def own(name: str) -> Tensor:
         return need(take, f"{index}.{name}")
 
     layers, size = parts.layers, rows.shape.head_dim
     eps = layers.rms_norm_eps
     q_bias = take(f"{index}.q_bias")
-    first, second, third, fourth = (RmsNorm(own(name), eps) for name in LAYER_NORMS)
-    gate_up = torch.cat([own("gate"), own("up")])
-    return Gemma4Block(
-        norms=(first, second, third, fourth),
-        owner=rows.layer,
-        rows=rows.shape,
-        window=layers.traits.windows[index],
-        q_norm=RmsNorm(interleave_rows(own("q_norm"), size), eps),
-        k_norm=None,
-        keys_are_values=False,
+    pre, post, pre_mlp, post_mlp = (RmsNorm(own(name), eps) for name in LAYER_NORMS)
+    q_norm = RmsNorm(interleave_rows(own("q_norm"), size), eps)
+    attention = Attention(
         qkv=make(
             interleave_rows(own("q"), size),
             None if q_bias is None else interleave_rows(q_bias, size),
         ),
         output=make(own("o"), take(f"{index}.o_bias")),
-        mlp=Mlp(make(gate_up, None), make(own("down"), None)),
-        experts=None,
-        per_layer=None,
+        num_heads=layers.num_heads,
+        num_kv_heads=rows.shape.num_kv_heads,
+        head_dim=size,
+        scale=1.0,
+        rope=0 if layers.traits.windows[index] is None else 1,
+        kv_layer=index,
+        qk_norm=SplitQkNorm(q_norm, None, layers.num_heads * size, 0),
+        owns_kv=False,
+    )
+    return Block(
+        branches=(Branch(attention),),
+        mlp=Mlp(
+            make(torch.cat([own("gate"), own("up")]), None),
+            make(own("down"), None),
+            own("down").shape[1],
+        ),
+        pre_norm=pre,
+        post_norm=post,
+        pre_mlp_norm=pre_mlp,
+        post_mlp_norm=post_mlp,
         scale=own("scale"),
     )
 

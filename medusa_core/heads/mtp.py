@@ -21,9 +21,9 @@ from medusa_core.heads.layer_weights import LayerWeights, NamedTensors
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.mtp_layouts import STATE_NORM, TOKEN_NORM
 from medusa_core.heads.mtp_parts import MtpParts, joining_part
-from medusa_core.models.build import decoder_of
+from medusa_core.models.blocks.caches import SequenceRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.decoder import SequenceRows
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
@@ -58,7 +58,7 @@ class MtpHead(ChainedHead):
         super().__init__(layer, taps, shared_weights, precision)
         tensors = NamedTensors(checkpoint, parts.stored)
         weights = LayerWeights(tensors, layer, precision, formats, shared_weights)
-        self._model = decoder_of(layer)(layer, precision, weights)
+        self._model = Decoder(layer, precision, weights)
         self._joining = weights.linear(joining_part(layer))
         self._token_norm, self._state_norm = (
             self._model.read_norm(weights, name, layer.hidden_size)
@@ -94,18 +94,19 @@ class MtpHead(ChainedHead):
     ) -> Tensor:
         assert isinstance(kv, TensorCache)
         model, device = self._model, self._precision.device
+        context = model.begin(torch.tensor(positions, device=device), kv.capacity + 1)
         looked_up = model.offloaded_vectors(token_ids)
         vectors = model.entering(
             torch.tensor(token_ids, device=device),
             None if looked_up is None else looked_up.to(device),
+            context,
         )
         pair = [self._token_norm(vectors), self._state_norm(read)]
         x = self._joining(torch.cat(pair[::-1] if self._has_state_first else pair, dim=-1))
-        turned = model.rotations(torch.tensor(positions, device=device), kv.capacity + 1)
         kv.reserve_slots(torch.tensor(slots, device=device), width)
         if mask is not None:
             group = self._layer.num_heads // self._layer.num_kv_heads
             mask = mask.to(self._precision.scores).repeat(group, 1)
         rows = SequenceRows(slice(0, len(x)), mask, kv)
         last = len(x) - 1 if only_last else None
-        return model.final_norm(model.block(0, x, turned, [rows], last))
+        return model.final_norm(model.block(0, x, context, [rows], last))

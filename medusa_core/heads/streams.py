@@ -32,8 +32,11 @@ from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
 from medusa_core.models.attention import causal_mask, choose_attention
+from medusa_core.models.blocks.block import Block
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import LINEARS, Block, Decoder
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.experts import Mlp
+from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import share_threads
@@ -43,6 +46,7 @@ from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.system.native.pool import Workers
 
+LINEARS = ("qkv", "output", "gate_up", "down")  # of a block
 FILE = "streams.safetensors"  # in a folder of them
 EMBEDDINGS = "stream_embeddings"
 TakeStreamTensor = Callable[[str], Tensor]
@@ -280,8 +284,8 @@ class StreamHeads(CachedHeads):
         active = F.silu(gate) * up
         return block.down.plus(active, x) + adapters["down"](active)
 
-    def _block(self, index: int) -> Block:
-        return self._decoder.blocks[self.taps[index]]
+    def _block(self, index: int) -> LlamaWeights:
+        return llama_weights(self._decoder.blocks[self.taps[index]])
 
     def _placed(self, rows: Tensor) -> Tensor:
         return rows.to(self._precision.device, self._precision.compute)
@@ -289,11 +293,41 @@ class StreamHeads(CachedHeads):
     def _factors(self, place: int, count: int, kv: KvCache) -> Tensor:
         """Rotations of consecutive places."""
         positions = torch.arange(place, place + count, device=self._precision.device)
-        return self._decoder.rotations(positions, max(kv.capacity, place + count) + 1)
+        context = self._decoder.begin(positions, max(kv.capacity, place + count) + 1)
+        attention = self._decoder.blocks[self.taps[0]].attention
+        assert attention is not None  # as in all of Llama's relatives
+        return context.factors(attention)
 
-    def _turned(self, block: Block, qkv: Tensor, factors: Tensor) -> Tensor:
+    def _turned(self, block: LlamaWeights, qkv: Tensor, factors: Tensor) -> Tensor:
         """[n, heads, head_dim]: queries, then keys, turned by their places; then values."""
         return rotate(qkv if block.qk_norm is None else block.qk_norm(qkv), factors)
+
+
+class LlamaWeights(NamedTuple):
+    """Weights of a block of Llama or a near relative."""
+
+    attention_norm: RmsNorm
+    qkv: QuantLinear
+    qk_norm: HeadNorm | None
+    output: QuantLinear
+    mlp_norm: RmsNorm
+    gate_up: QuantLinear
+    down: QuantLinear
+
+
+def llama_weights(block: Block) -> LlamaWeights:
+    """Return the weights of a block of a model whose traits are Llama's (`Traits.is_usual`)."""
+    attention, mlp, norm = block.attention, block.mlp, block.pre_norm
+    assert attention is not None
+    assert norm is not None
+    assert block.pre_mlp_norm is not None
+    assert isinstance(mlp, Mlp)
+    qk_norm = attention.qk_norm
+    assert qk_norm is None or isinstance(qk_norm, HeadNorm)
+    return LlamaWeights(
+        *(norm, attention.qkv, qk_norm, attention.output, block.pre_mlp_norm),
+        *(mlp.gate_up, mlp.down),
+    )
 
 
 def outer_of(name: str, take: TakeStreamTensor, config: ModelConfig) -> Tensor:

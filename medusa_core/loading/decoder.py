@@ -12,7 +12,7 @@ from medusa_core.memory.plan import (
     weights_bytes,
 )
 from medusa_core.messages import LoadOptions, MemoryPlan
-from medusa_core.models.build import build_decoder, decoder_of
+from medusa_core.models.build import build_decoder
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
@@ -169,7 +169,7 @@ def _read_decoder(
             quantized_weights = QuantizedWeights(
                 path, config, parts.precision, formats, after_part, parts.checkpoint
             )
-            return decoder_of(config)(config, parts.precision, quantized_weights)
+            return Decoder(config, parts.precision, quantized_weights)
         except CheckpointError as error:
             kept.discard(path, error)
             after_part = _progress(config, text, report)
@@ -190,7 +190,7 @@ def _read_in_tiers(parts: DecoderParts, store: OffloadStore, report: OnProgress)
     )
     with store:
         if store.is_stored:  # what it doesn't read isn't unknown
-            model = decoder_of(config)(config, precision, store.wrap(weights))
+            model = Decoder(config, precision, store.wrap(weights))
         else:
             model = build_decoder(config, precision, parts.checkpoint, store.wrap(weights))
     trim_heap()  # what reading took isn't in the plan

@@ -9,23 +9,9 @@ from medusa_core.errors import CheckpointError
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
-from medusa_core.models.family import find_family
 from medusa_core.models.layer_shapes import SharedRows
-from medusa_core.models.mamba_decoder import MambaDecoder
 from medusa_core.models.precision import Precision
-from medusa_core.models.traits_decoder import TraitsDecoder
 from medusa_core.models.weights import Weights
-
-
-def decoder_of(config: ModelConfig) -> type[Decoder]:
-    """The decoder of a target's family."""
-    own = find_family(config.model_type).decoder
-    if own is not None:
-        return own()
-    if config.traits.is_usual:
-        return Decoder
-    return TraitsDecoder if config.traits.mamba is None else MambaDecoder
-
 
 # Written by old programs, and computed anew by all; and what belongs to others, or guesses only.
 _HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*|model\.mtp_layers\..*|mtp\..*")
@@ -47,7 +33,7 @@ def build_decoder(
     Raises:
         CheckpointError: A tensor is missing, misshapen, or none that this family has.
     """
-    decoder = decoder_of(config)(config, precision, weights)
+    decoder = Decoder(config, precision, weights)
     unneeded = frozenset((*_keys_of_readers(config), *_behind(config, checkpoint)))
     unread = sorted(name for name in checkpoint.unread - unneeded if not _HARMLESS.fullmatch(name))
     if config.tie_embeddings and "lm_head.weight" in unread:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import FamilySpec, find_family
-from medusa_core.models.traits import Experts
+from medusa_core.models.traits import Traits
 from medusa_core.system.native.lanes import MOST_TAPS, fits_lanes
 
 
@@ -19,14 +18,14 @@ def knows_blocks(config: ModelConfig) -> bool:
     """Whether the compiled step knows all that a target's blocks are made of."""
     if not config.is_ours:
         return False
-    traits, family = config.traits, find_family(config.model_type)
-    return (family.decoder is None or family.tells_blocks) and _knows_experts(
-        traits.experts, family
-    )
+    traits = config.traits
+    return _knows_experts(traits)
 
 
-def _knows_experts(experts: Experts | None, family: FamilySpec) -> bool:
-    """Whether it knows how they are chosen, and what stands beside them."""
+def _knows_experts(traits: Traits) -> bool:
+    """Whether it knows how experts are chosen, and what is beside them."""
+    experts = traits.experts
     if experts is None:
         return True
-    return family.decoder is None and not experts.is_sigmoid and experts.scale == 1
+    is_known = not experts.is_sigmoid and experts.scale == 1
+    return is_known and traits.delta_net is None and not traits.scales_layers

@@ -1,123 +1,57 @@
-"""The decoder of Llama and its relatives: it embeds, runs one block, and projects.
-
-In what these differ, `Traits` say. A family that differs in more has a decoder of its own in its
-file, which overrides what it must.
-"""
+"""A loaded target: embedding, blocks, final norm and output projection, in torch's operations."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.errors import RequestError
+from medusa_core.models.activation import Active, active_of
 from medusa_core.models.attention import choose_attention
-from medusa_core.models.config import ModelConfig
-from medusa_core.models.norm import HeadNorm, RmsNorm
-from medusa_core.models.parts import EMBEDDING, FINAL_NORM, block_parts, lm_head_part
-from medusa_core.models.plain_block import PlainBlock, PlainTokens, PositionTable
+from medusa_core.models.blocks.block import linears_of
+from medusa_core.models.blocks.caches import SequenceRows
+from medusa_core.models.blocks.reading import BlockReader
+from medusa_core.models.blocks.torch_blocks import PassContext, run_block
+from medusa_core.models.config import ModelConfig, RopeConfig
+from medusa_core.models.layer_shapes import RowShape
+from medusa_core.models.norm import RmsNorm
+from medusa_core.models.parts import (
+    EMBEDDING,
+    FINAL_NORM,
+    PER_LAYER_NORM,
+    PER_LAYER_PROJECTION,
+    PER_LAYER_TABLE,
+    lm_head_part,
+)
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.rope import Rope, interleave_rows, rotate
-from medusa_core.models.row_tree import RowTree
+from medusa_core.models.quant.linear import make_linear
+from medusa_core.models.rope import Rope
 from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import Weights
 
-LINEARS = ("qkv", "output", "gate_up", "down")  # of a block
-
-
-class LayerState(NamedTuple):
-    """What a recurrent layer remembers of all committed rows.
-
-    Attributes:
-        state: [heads, key_dim, value_dim], float32 or float64
-        tail: The last inputs of its convolution. [conv_width − 1, channels], likewise
-    """
-
-    state: Tensor
-    tail: Tensor
-
-
-class RecurrentSteps(NamedTuple):
-    """What rows would change in a recurrent layer: S becomes decay · S + key · updateᵀ.
-
-    Attributes:
-        keys: [n, key heads, key_dim]
-        updates: [n, heads, value_dim]
-        decays: Logarithms. [n, heads]
-        inputs: Of the convolution. [n, channels]
-    """
-
-    keys: Tensor
-    updates: Tensor
-    decays: Tensor
-    inputs: Tensor
-
-
-class LayerCache(Protocol):
-    """Where a block stores what it remembers, and reads that of all rows before."""
-
-    def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Store the reserved rows of one layer; see `kv.tensor.TensorCache.write`."""
-
-    def read(self, layer: int) -> tuple[Tensor, Tensor]:
-        """What `write` gave for a layer in this pass."""
-
-    def device_of(self, layer: int) -> torch.device:
-        """Where the keys and values of a layer lie in this pass."""
-
-    def state(self, layer: int) -> LayerState:
-        """The state of a recurrent layer behind all committed rows; it isn't to be changed."""
-
-    def put_state(self, layer: int, state: LayerState) -> None:
-        """Take the state behind all rows of a decided chain but the last."""
-
-    def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
-        """Take the steps of all rows of a pass; of a decided chain that of the last row."""
-
-
-class SequenceRows(NamedTuple):
-    """The rows of one sequence in a pass.
-
-    Attributes:
-        rows: Which of the pass they are.
-        mask: Additive attention mask, or None; see `attend_by_products`.
-        kv: Cache with as many rows reserved; takes what is remembered of them.
-        tree: How they depend on each other; None in models that don't ask.
-    """
-
-    rows: slice
-    mask: Tensor | None
-    kv: LayerCache
-    tree: RowTree | None = None
-
-
-class AnyBlock(Protocol):
-    """Weights of one block of any family."""
-
-    @property
-    def linears(self) -> tuple[QuantLinear, ...]:
-        """All its linear layers."""
-
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Weights of one transformer block; projections of the same input are fused."""
+class PerLayerInputs:
+    """What makes a token's embeddings for all layers (Gemma 3n and 4).
 
-    attention_norm: RmsNorm
-    qkv: QuantLinear
-    qk_norm: HeadNorm | None
-    output: QuantLinear
-    mlp_norm: RmsNorm
-    gate_up: QuantLinear
-    down: QuantLinear
+    Attributes:
+        table: Embeddings of the token itself: on the device [vocabulary, layers · width], or read
+            on the host.
+        projection: Projection of the input of the first layer. → [layers · width]
+        norm: Norm of that projection, of each layer's part on its own.
+        width: Width of one layer's embedding.
+    """
 
-    @property
-    def linears(self) -> tuple[QuantLinear, ...]:
-        return (self.qkv, self.output, self.gate_up, self.down)
+    table: Tensor | TokenTable
+    projection: QuantLinear
+    norm: RmsNorm
+    width: int
 
 
 class Decoder:
@@ -125,73 +59,93 @@ class Decoder:
 
     Attributes:
         config: Its sizes.
-        blocks: Weights of its blocks; empty where a family keeps others.
-        embedding: Token vectors; on torch's device `meta` where they stay in their file.
+        blocks: Its blocks.
+        ropes: Rotary embeddings; a block names one by its index.
+        embedding: Token embeddings; on torch's device `meta` where they stay in their file.
             [vocabulary, hidden]
-        lm_head: Projection to the vocabulary; Medusa heads may share it.
-        final_norm: What the projection and the heads read passes through it.
+        lm_head: Output projection; Medusa heads may share it.
+        final_norm: Norm before the output projection and the heads.
+        per_layer: Per-layer embeddings, or None.
         linears: All linear layers.
         num_parameters: Parameters, tied ones counted once.
         nbytes: Bytes of the weights.
     """
 
     def __init__(self, config: ModelConfig, precision: Precision, weights: Weights) -> None:
+        """Read the weights.
+
+        Raises:
+            CheckpointError: A tensor is missing or misshapen.
+            RequestError: Sparse attention is wanted of a model that can't.
+        """
+        traits = config.traits
+        if precision.attended and (traits.has_sinks or traits.attention_cap is not None):
+            raise RequestError(
+                f"Attention of {config.model_type} models takes all rows.",
+                "Leave out --sparse-attention.",
+            )
         self.config = config
         self.embedding = weights.embedding()
         self._token_table: Tensor | TokenTable | None = None
         if self.embedding.is_meta:
             self._token_table = weights.token_table(EMBEDDING, *self.embedding.shape)
-        self.blocks: list[Block] = []
-        of_blocks = [linear for block in self.read_blocks(weights) for linear in block.linears]
-        self.final_norm = self.read_norm(weights, FINAL_NORM, config.hidden_size)
+        reader = BlockReader(config, precision, weights)
+        self.blocks = [reader.read(index) for index in range(config.num_layers)]
+        self.per_layer = _read_per_layer(config, weights)
+        self.final_norm = reader.norm(FINAL_NORM, config.hidden_size)
         self.lm_head = weights.lm_head(lm_head_part(config), self.embedding)
-        self.linears = [*of_blocks, self.lm_head]
+        self.linears = [*linears_of(self.blocks), self.lm_head]
         self.num_parameters = weights.num_parameters
         self.nbytes = weights.nbytes
         self._device = self.final_norm.weight.device
-        self._rope = Rope(config, precision.scores, precision.device)
+        ropes = rope_configs(config)
+        self.ropes = [Rope(each, precision.scores, precision.device) for each in ropes]
         self.attend_to(precision.attended)
         self._compute = precision.compute
         self._scores_dtype = precision.scores
-
-    def read_blocks(self, weights: Weights) -> Sequence[AnyBlock]:
-        """Read the weights of all blocks, and keep them."""
-        count = self.config.num_layers
-        self.blocks = [_read_block(self.config, weights, index) for index in range(count)]
-        return self.blocks
+        self._active = _activation(config)
 
     def read_norm(self, weights: Weights, name: str, size: int) -> RmsNorm:
-        """A norm."""
+        """Read a norm as this family stores it."""
         vector = weights.vector(name, size) + self.config.traits.norm_offset
         return RmsNorm(vector, self.config.rms_norm_eps)
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """The scores behind states. [n, hidden] → [n, vocabulary]"""
-        return self.lm_head(hidden)
+        """Project states to logits. [n, hidden] → [n, vocabulary]"""
+        divisor, cap = self.config.traits.score_divisor, self.config.traits.score_cap
+        logits = self.lm_head(hidden)
+        logits = logits if divisor == 1 else logits / divisor
+        return logits if cap is None else torch.tanh(logits / cap) * cap
 
     @property
     def embeds_here(self) -> bool:
-        """Do the token vectors lie on the model's device?"""
+        """Whether the token embeddings are on the model's device."""
         return self.embedding.device == self._device
 
     def embed(self, token_ids: Tensor) -> Tensor:
-        """[n] → [n, hidden], where `embeds_here`."""
-        return self.embedding.index_select(0, token_ids).to(self._compute)
+        """Embed tokens where `embeds_here`. [n] → [n, hidden]"""
+        return self._scaled(self.embedding.index_select(0, token_ids).to(self._compute))
 
     def offloaded_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
-        """Token vectors in the computer's memory, for the caller to bring to the model's device.
+        """Look up embeddings that are in the computer's memory or in a file.
 
         Returns:
-            [n, hidden], or None where `embeds_here`.
+            What the caller copies to the model's device for `entering`. [n, looked_up_width], or
+            None where all embeddings are on that device.
 
         Raises:
             CheckpointError: They stay in their file, which can't be read.
         """
-        found = self.stored_vectors(token_ids)
-        return None if found is None else found.to(self._compute)
+        stored = self.stored_vectors(token_ids)
+        vectors = None if stored is None else self._scaled(stored.to(self._compute))
+        table = self._host_table
+        if table is None:
+            return vectors
+        of_layers = table.rows(token_ids).to(self._compute)
+        return of_layers if vectors is None else torch.cat([vectors, of_layers], dim=1)
 
     def stored_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
-        """As `offloaded_vectors`, but the numbers as `embedding` has them."""
+        """Look up token embeddings off the device, in the dtype that they are stored in."""
         if self.embeds_here:
             return None
         table = self._token_table
@@ -201,189 +155,157 @@ class Decoder:
 
     @property
     def looked_up_width(self) -> int:
-        """Numbers of a row of `offloaded_vectors`; 0 where that gives None."""
-        return 0 if self.embeds_here else self.config.hidden_size
+        """Width of a row of `offloaded_vectors`; 0 where that gives None."""
+        width = 0 if self.embeds_here else self.config.hidden_size
+        if self._host_table is not None and self.per_layer is not None:
+            width += self.config.num_layers * self.per_layer.width
+        return width
 
-    def entering(self, token_ids: Tensor, looked_up: Tensor | None) -> Tensor:
-        """What enters the first layer.
+    def begin(self, positions: Tensor, num_positions: int) -> PassContext:
+        """Begin a pass.
 
         Args:
-            token_ids: Of the rows of a pass. [n], on the model's device.
-            looked_up: Of `offloaded_vectors` for them, brought to the device.
+            positions: Positions of its rows. [n], int64
+            num_positions: One more than the highest position that may occur.
+        """
+        config = self.config
+        return PassContext(
+            positions=positions,
+            num_positions=num_positions,
+            ropes=self.ropes,
+            query_factors=self._query_factors(positions),
+            group=config.num_heads // config.num_kv_heads,
+            scores_dtype=self._scores_dtype,
+            attend=self._attend,
+            attend_on_cpu=self._attend_on_cpu,
+            active=self._active,
+        )
+
+    def entering(self, token_ids: Tensor, looked_up: Tensor | None, context: PassContext) -> Tensor:
+        """Return the input of the first layer, and give the context the per-layer embeddings.
+
+        Args:
+            token_ids: Tokens of the rows, on the model's device. [n]
+            looked_up: Result of `offloaded_vectors` for them, on that device.
+            context: Context of the pass.
 
         Returns:
             [n, hidden]
         """
-        return self.embed(token_ids) if looked_up is None else looked_up
-
-    def keep(self, rows: Tensor) -> None:
-        """Only these rows of a pass go on. [k], int64"""
-
-    def turns(self, num_positions: int) -> Tensor:
-        """The rotation of every pair at every position. [positions, head_dim / 2], complex"""
-        return self._rope.turns(num_positions)
-
-    def position_tables(self, num_positions: int) -> tuple[PositionTable, ...]:
-        """What so many positions do; `plain_block` says which of the tables serves a block."""
-        return (PositionTable(self._rope.turns(num_positions)),)
-
-    def brought(self, token_ids: Sequence[int]) -> Tensor | None:
-        """What tokens bring to each layer besides what enters the first; None for nothing.
-
-        Returns:
-            [n, layers · width]
-        """
-        return None
-
-    def plain_tokens(self) -> PlainTokens | None:
-        """What makes vectors for all layers of it, as plain data."""
-        return None
-
-    def plain_block(self, index: int) -> PlainBlock:
-        """A block as plain data."""
-        block, config = self.blocks[index], self.config
-        weight = None if block.qk_norm is None else block.qk_norm.weight
-        return PlainBlock(
-            linears={name: getattr(block, name) for name in LINEARS},
-            norms=(block.attention_norm, None, block.mlp_norm, None),
-            q_norm=None if weight is None else weight[0],
-            k_norm=None if weight is None else weight[config.num_heads],
-            table=0,
-            query_scale=config.head_dim**-0.5,
-            window=None,  # no more context is offered than it shows
-            attention_cap=None,
-            num_kv_heads=config.num_kv_heads,
-            head_dim=config.head_dim,
-            inner=config.intermediate_size,
-        )
-
-    def rotations(self, positions: Tensor, num_positions: int) -> Tensor:
-        """Position factors for `block`; see `Rope.rotations`."""
-        return self._rope.rotations(positions, num_positions)
+        if self.embeds_here or looked_up is None:
+            x, rest = self.embed(token_ids), looked_up
+        else:
+            x, rest = looked_up.tensor_split([self.config.hidden_size], dim=1)
+        if self.per_layer is not None:
+            has_rest = rest is not None and rest.shape[1] > 0
+            of_layers = rest if has_rest and rest is not None else self._of_layers(token_ids)
+            context.per_layer = self._per_layer_inputs(self.per_layer, x, of_layers)
+        return x
 
     def block(
         self,
         index: int,
         x: Tensor,
-        rotations: Tensor,
+        context: PassContext,
         sequences: Sequence[SequenceRows],
         only_row: int | None = None,
     ) -> Tensor:
-        """Run one block.
+        """Run one block; see `run_block`."""
+        return run_block(index, self.blocks[index], x, context, sequences, only_row)
 
-        Args:
-            index: Which block.
-            x: [n, hidden]
-            rotations: From `rotations`, for the rows' positions.
-            sequences: Whose the rows are, in their order.
-            only_row: The one row of a single sequence that goes on; of the others only keys and
-                values are needed.
+    def rotations(self, num_positions: int) -> list[Tensor]:
+        """Return the table of each rope. [positions, head_dim / 2] each, complex"""
+        return [rope.turns(num_positions) for rope in self.ropes]
 
-        Returns:
-            [n, hidden], or [1, hidden]
-        """
-        weights = self.blocks[index]
-        qkv = weights.qkv(weights.attention_norm(x))
-        if weights.qk_norm is not None:
-            qkv = weights.qk_norm(qkv)
-        mixed = self.mixed(index, rotate(qkv, rotations), sequences, only_row)
-        if only_row is not None:
-            x = x[only_row : only_row + 1]
-        x = weights.output.plus(mixed.to(x.dtype), x)
-        gate, up = weights.gate_up(weights.mlp_norm(x)).chunk(2, dim=-1)
-        return weights.down.plus(F.silu(gate).mul_(up), x)
+    def query_growth(self, num_positions: int) -> Tensor | None:
+        """Return factors of rotated queries for every position, or None. [positions]"""
+        return self._query_factors(torch.arange(num_positions))
 
-    def mixed(
-        self, index: int, turned: Tensor, sequences: Sequence[SequenceRows], only_row: int | None
-    ) -> Tensor:
-        """What each row takes from its sequence in one layer.
-
-        Where keys and values lie below a card, attention is computed there by the processor:
-        queries and new rows go down at once, and results come up.
-
-        Args:
-            index: Which layer.
-            turned: Queries, keys and values. [n, q heads + 2 · kv heads, head_dim]
-            sequences: As in `block`.
-            only_row: As in `block`.
-
-        Returns:
-            [n, q heads · head_dim], or [1, q heads · head_dim]
-        """
-        here, there = turned.device, sequences[0].kv.device_of(index)
-        turned = turned.to(there)
-        found = [self._mixed_of(index, turned[its.rows], its, only_row) for its in sequences]
-        return (found[0] if len(found) == 1 else torch.cat(found)).to(here)
-
-    def _mixed_of(
-        self, index: int, turned: Tensor, its: SequenceRows, only_row: int | None
-    ) -> Tensor:
-        num_q = self.config.num_heads
-        found = its.kv.write(index, turned[:, num_q:])
-        return self._seen(index, turned[:, :num_q], found, its, only_row)
-
-    def _seen(
-        self,
-        index: int,
-        q: Tensor,
-        found: tuple[Tensor, Tensor],
-        its: SequenceRows,
-        only_row: int | None,
-    ) -> Tensor:
-        """What queries take from the keys and values that a cache gave, where these lie."""
-        dtype = self._scores_dtype
-        if q.device.type != self._device.type:  # a processor is slow at narrow numbers
-            dtype = torch.promote_types(dtype, torch.float32)
-        keys, values = (part.to(dtype) for part in found)
-        mask = self.mask_of(index, its, keys.shape[1])
-        if only_row is not None:
-            mask = None if mask is None else mask[only_row :: len(q)]
-            q = q[only_row : only_row + 1]
-        mask = None if mask is None else mask.to(q.device, dtype)
-        return self.attend(index, q.to(dtype), keys, values, mask)
+    def per_layer_rows(self, token_ids: Sequence[int]) -> Tensor | None:
+        """Look up per-layer embeddings. [n, layers · width], or None if the model has none."""
+        return None if self.per_layer is None else self._of_layers(torch.tensor(token_ids))
 
     def attend_to(self, attended: int) -> None:
         """Take the values of so many rows from now on; 0 for all."""
         self._attend = choose_attention(self._device, attended)
-        self._attend_below = choose_attention(torch.device("cpu"), attended)
+        self._attend_on_cpu = choose_attention(torch.device("cpu"), attended)
 
-    def mask_of(self, index: int, its: SequenceRows, width: int) -> Tensor | None:
-        """The mask of a sequence's rows in one layer, over `width` slots."""
-        return its.mask
+    def _query_factors(self, positions: Tensor) -> Tensor | None:
+        """Temperature of attention over long contexts (Llama 4, Ministral 3). [n], or None"""
+        growth = self.config.traits.query_growth
+        if not growth:
+            return None
+        old = self.config.rope.original_context_tokens
+        rounds = torch.div(positions, old, rounding_mode="floor")
+        return 1 + growth * torch.log1p(rounds.to(self._scores_dtype))
 
-    def attend(
-        self, index: int, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
-    ) -> Tensor:
-        """Attention of one layer; see `attend_by_products`."""
-        is_here = q.device.type == self._device.type
-        return (self._attend if is_here else self._attend_below)(q, keys, values, mask)
+    def _scaled(self, vectors: Tensor) -> Tensor:
+        scale = self.config.traits.embedding_scale
+        return vectors if scale == 1 else vectors * torch.tensor(scale, dtype=vectors.dtype)
+
+    @property
+    def _host_table(self) -> TokenTable | None:
+        """Table of per-layer embeddings where it is read on the host."""
+        own = self.per_layer
+        return None if own is None or isinstance(own.table, Tensor) else own.table
+
+    def _of_layers(self, token_ids: Tensor) -> Tensor:
+        """Per-layer embeddings of tokens. [n] → [n, layers · width]"""
+        assert self.per_layer is not None
+        table = self.per_layer.table
+        if isinstance(table, Tensor):
+            return table.index_select(0, token_ids).to(self._compute)
+        found = table.rows(token_ids.tolist())
+        return found.to(token_ids.device, self._compute)
+
+    def _per_layer_inputs(self, own: PerLayerInputs, x: Tensor, of_layers: Tensor) -> Tensor:
+        """Combine per-layer embeddings with the input of the first layer. [n, layers, width]"""
+        shape = (len(x), -1, own.width)
+        projected = own.projection(x)
+        projected = (projected * self.config.hidden_size**-0.5).reshape(-1, own.width)
+        scaled = of_layers.to(projected.dtype) * math.sqrt(own.width)
+        both = own.norm(projected).view(shape) + scaled.reshape(shape)
+        return both * math.sqrt(0.5)
 
 
-def _read_block(config: ModelConfig, weights: Weights, index: int) -> Block:
-    parts = block_parts(config, index)
-    # Experts and other mixers aren't usual.
-    assert parts.mlp is not None
-    assert parts.qkv is not None
-    assert parts.output is not None
-    hidden, eps = config.hidden_size, config.rms_norm_eps
-    return Block(
-        attention_norm=RmsNorm(weights.vector(f"{parts.prefix}.input_layernorm", hidden), eps),
-        qkv=weights.linear(parts.qkv),
-        qk_norm=_read_qk_norm(config, weights, f"{parts.prefix}.self_attn")
-        if config.traits.qk_norm
-        else None,
-        output=weights.linear(parts.output),
-        mlp_norm=RmsNorm(weights.vector(f"{parts.prefix}.post_attention_layernorm", hidden), eps),
-        gate_up=weights.linear(parts.mlp.gate_up),
-        down=weights.linear(parts.mlp.down),
+def rope_configs(config: ModelConfig) -> tuple[ModelConfig, ...]:
+    """Configurations of the ropes: of layers with full attention, then of those with a window."""
+    traits = config.traits
+    if traits.local_theta is None and not traits.scales_layers:
+        return (config,)
+    local = [
+        shape
+        for shape, window in zip(config.layers, traits.windows, strict=True)
+        if window is not None and isinstance(shape, RowShape)
+    ]
+    rope = config.rope if traits.scales_local and not traits.scales_layers else RopeConfig()
+    rope = replace(rope, theta=traits.local_theta or config.rope.theta)
+    size = local[0].head_dim if local and traits.scales_layers else config.head_dim
+    return config, replace(config, rope=rope, head_dim=size)
+
+
+def _activation(config: ModelConfig) -> Active:
+    """The activation of MLPs, with Falcon-H1's multiplier of gates."""
+    active, factors = active_of(config.traits), config.traits.factors
+    if factors is None or factors.gate == 1:
+        return active
+    return partial(_scaled_gate, active, factors.gate)
+
+
+def _scaled_gate(active: Active, factor: float, gate: Tensor, up: Tensor) -> Tensor:
+    return active(gate * factor, up)
+
+
+def _read_per_layer(config: ModelConfig, weights: Weights) -> PerLayerInputs | None:
+    traits = config.traits.per_layer
+    if traits is None:
+        return None
+    total = config.num_layers * traits.width
+    table = weights.token_table(PER_LAYER_TABLE, traits.vocab_size, total)
+    norm = weights.named(PER_LAYER_NORM, traits.width)
+    return PerLayerInputs(
+        table=table,
+        projection=make_linear(weights.named(PER_LAYER_PROJECTION, total, config.hidden_size)),
+        norm=RmsNorm(norm, config.rms_norm_eps),
+        width=traits.width,
     )
-
-
-def _read_qk_norm(config: ModelConfig, weights: Weights, prefix: str) -> HeadNorm:
-    size = config.head_dim
-    q, k = (
-        interleave_rows(weights.vector(f"{prefix}.{name}", size), *config.head_rows)
-        for name in ("q_norm", "k_norm")
-    )
-    weight = torch.cat([q.expand(config.num_heads, -1), k.expand(config.num_kv_heads, -1)])
-    return HeadNorm(weight, config.rms_norm_eps)

@@ -19,7 +19,6 @@ from medusa_core.models.traits import DeltaNet, Experts, Traits
 
 if TYPE_CHECKING:  # a config knows its family
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.decoder import Decoder
     from medusa_core.models.parts import BlockParts, LinearPart, PartPiece
 
 _ATTENTION, _DELTA_NET = "full_attention", "linear_attention"
@@ -130,13 +129,6 @@ def _tiled(raw: Mapping[str, Any], kinds: list[str]) -> frozenset[int]:
     listed = raw.get("tiled_outputs")
     layers = listed if isinstance(listed, list) else []
     return frozenset(i for i, kind in enumerate(kinds) if kind == _DELTA_NET and i in layers)
-
-
-def delta_net_decoder() -> type[Decoder]:
-    """The decoder of these models."""
-    from medusa_core.models.delta_net_decoder import DeltaNetDecoder
-
-    return DeltaNetDecoder
 
 
 def delta_net_parts(config: ModelConfig, index: int) -> BlockParts:

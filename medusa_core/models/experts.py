@@ -29,15 +29,24 @@ class Mlp:
     Attributes:
         gate_up: Its fused projections.
         down: Its last one.
+        width: Numbers between the two.
     """
 
     gate_up: QuantLinear
     down: QuantLinear
+    width: int
 
     def __call__(self, x: Tensor, active: Active) -> Tensor:
         """[n, hidden] → [n, hidden]"""
+        return self.down(self._inner(x, active))
+
+    def plus(self, x: Tensor, active: Active, residual: Tensor) -> Tensor:
+        """Add its output to the residual in one product. [n, hidden] each → [n, hidden]"""
+        return self.down.plus(self._inner(x, active), residual)
+
+    def _inner(self, x: Tensor, active: Active) -> Tensor:
         gate, up = self.gate_up(x).chunk(2, dim=-1)
-        return self.down(active(gate, up))
+        return active(gate, up)
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
@@ -51,10 +60,12 @@ class PlainMlp:
     Attributes:
         up: Its first projection.
         down: Its last one.
+        width: Numbers between the two.
     """
 
     up: QuantLinear
     down: QuantLinear
+    width: int
 
     def __call__(self, x: Tensor, active: Active) -> Tensor:
         """[n, hidden] → [n, hidden]"""
@@ -73,7 +84,8 @@ class ExpertMlps:
         traits: How many there are, and how a row's are chosen.
         router: Gives each expert a score.
         mlps: The experts.
-        shared: What all rows pass through beside them, or None.
+        shared: The shared expert, which all rows pass through, or None.
+        shared_gate: Projection whose sigmoid multiplies the shared expert's output, or None.
         bias: What is added to shares where experts are chosen, or None. [experts]
         scales: What the share of each is multiplied with at last, or None. [experts]
         linears: All linear layers.
@@ -87,6 +99,7 @@ class ExpertMlps:
         shared: Mlp | PlainMlp | None = None,
         bias: Tensor | None = None,
         scales: Tensor | None = None,
+        shared_gate: QuantLinear | None = None,
     ) -> None:
         """Take the parts.
 
@@ -97,6 +110,7 @@ class ExpertMlps:
             shared: What all rows pass through beside them; None for nothing.
             bias: What is added to shares where experts are chosen. [experts]
             scales: What the share of each is multiplied with at last; None for nothing. [experts]
+            shared_gate: See above.
         """
         self.traits = experts
         self.router = router
@@ -104,8 +118,10 @@ class ExpertMlps:
         self.mlps = tuple(mlps)
         self.shared = shared
         self.scales = scales
+        self.shared_gate = shared_gate
+        gate = () if shared_gate is None else (shared_gate,)
         beside = () if shared is None else shared.linears
-        self.linears = (router, *beside, *(one for mlp in self.mlps for one in mlp.linears))
+        self.linears = (router, *gate, *beside, *(one for mlp in self.mlps for one in mlp.linears))
 
     def __call__(self, x: Tensor, active: Active, routed: Tensor | None = None) -> Tensor:
         """[n, hidden] → [n, hidden]
@@ -124,7 +140,12 @@ class ExpertMlps:
             rows, place = torch.nonzero(chosen == number, as_tuple=True)
             made = self.mlps[number](x.index_select(0, rows), active)
             y.index_add_(0, rows, made * shares[rows, place, None])
-        return y if self.shared is None else y.add_(self.shared(x, active))
+        if self.shared is None:
+            return y
+        made = self.shared(x, active)
+        if self.shared_gate is not None:
+            made = torch.sigmoid(self.shared_gate(x)) * made
+        return y.add_(made)
 
     def _shares(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Of every row its experts and their shares. [n, chosen] each"""
@@ -154,7 +175,8 @@ class ExpertMlps:
 def read_mlp(weights: Weights, parts: MlpParts) -> Mlp | PlainMlp:
     """One MLP."""
     kind = Mlp if parts.has_gate else PlainMlp
-    return kind(weights.linear(parts.gate_up), weights.linear(parts.down))
+    gate_up, down = weights.linear(parts.gate_up), weights.linear(parts.down)
+    return kind(gate_up, down, parts.down.columns)
 
 
 def read_mlps(

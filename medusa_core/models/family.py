@@ -15,7 +15,6 @@ from medusa_core.system.registry import Registry
 
 if TYPE_CHECKING:  # a plan needs no torch, and a config knows its family
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.decoder import Decoder
     from medusa_core.models.parts import BlockParts
 
 
@@ -30,23 +29,17 @@ class FamilySpec:
     Attributes:
         name: `model_type` in its `config.json`.
         traits: What a `config.json` of it says.
-        decoder: Imports and gives the decoder of a family that traits don't describe; None for one
-            that follows them.
         parts: The parts of its block of that number, if traits don't describe them.
-        tells_blocks: Its own decoder tells its blocks as plain data, for the compiled step.
         as_usual: A `config.json` of it with the usual names for what it calls otherwise; may refuse
             what can't be run.
-        tells_blocks: Its own decoder tells its blocks as plain data, for the compiled step.
         names: What its norms are called where they aren't called as in Llama or Gemma, by those
             names.
     """
 
     name: str
     traits: Callable[[Mapping[str, Any]], Traits]
-    decoder: Callable[[], type[Decoder]] | None = None
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
     as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
-    tells_blocks: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
 
 

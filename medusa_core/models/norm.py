@@ -8,6 +8,8 @@ Source: Root Mean Square Layer Normalization (Zhang and Sennrich 2019).
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 
@@ -35,6 +37,21 @@ class RmsNorm:
         return (x * scale).mul_(self.weight).to(self._dtype)
 
 
+class QkNorm(Protocol):
+    """Norm of queries and keys in fused rows; values pass through unchanged."""
+
+    def __call__(self, qkv: Tensor) -> Tensor:
+        """[n, (q heads + any) · head_dim], normalised but for the values."""
+
+    @property
+    def q_weight(self) -> Tensor:
+        """Weight of queries: of one head, or of all at once. [head_dim] or [q heads · head_dim]"""
+
+    @property
+    def k_weight(self) -> Tensor | None:
+        """Weight of keys, likewise; None where rows have no keys."""
+
+
 class HeadNorm:
     """`RmsNorm` of every query and key head on its own, before they are turned.
 
@@ -56,3 +73,80 @@ class HeadNorm:
         turned = rows[:, :num_heads]
         normed = self.norm(turned.reshape(-1, head_dim)).view(turned.shape) * self.weight
         return torch.cat([normed, rows[:, num_heads:]], dim=1).view(qkv.shape)
+
+    @property
+    def q_weight(self) -> Tensor:
+        return self.weight[0]
+
+    @property
+    def k_weight(self) -> Tensor:
+        return self.weight[-1]
+
+
+class SplitQkNorm:
+    """`RmsNorm` of queries and another of keys: of each head on its own, or of all at once.
+
+    Attributes:
+        q_norm: Norm of queries.
+        k_norm: Norm of keys; None where rows have none.
+    """
+
+    def __init__(self, q_norm: RmsNorm, k_norm: RmsNorm | None, q_width: int, k_width: int) -> None:
+        """Take the norms.
+
+        Args:
+            q_norm: Norm of queries; its weight says how many numbers are normalised together.
+            k_norm: Norm of keys.
+            q_width: Width of all query heads.
+            k_width: Width of all key heads; 0 without `k_norm`.
+        """
+        self.q_norm = q_norm
+        self.k_norm = k_norm
+        self._widths = q_width, k_width
+
+    def __call__(self, qkv: Tensor) -> Tensor:
+        """[n, (q heads + any) · head_dim], normalised but for the values."""
+        q_width, k_width = self._widths
+        parts = [_normed_in_parts(self.q_norm, qkv[:, :q_width])]
+        if self.k_norm is not None:
+            parts.append(_normed_in_parts(self.k_norm, qkv[:, q_width : q_width + k_width]))
+        return torch.cat([*parts, qkv[:, q_width + k_width :]], dim=-1)
+
+    @property
+    def q_weight(self) -> Tensor:
+        return self.q_norm.weight
+
+    @property
+    def k_weight(self) -> Tensor | None:
+        return None if self.k_norm is None else self.k_norm.weight
+
+
+class GatedNorm:
+    """`RmsNorm` of each group on its own, and a gate before or after it (Mamba-2).
+
+    Attributes:
+        weight: [inner], float32 or float64
+        eps: ε
+        group_width: Numbers that are normalised together.
+        gates_first: Rows are multiplied by the gate before they are normalised.
+    """
+
+    def __init__(self, weight: Tensor, groups: int, eps: float, gates_first: bool) -> None:
+        self.weight = weight
+        self.eps = eps
+        self.group_width = len(weight) // groups
+        self.gates_first = gates_first
+        self._eps = torch.full((1,), eps, dtype=weight.dtype, device=weight.device)
+
+    def __call__(self, x: Tensor, gate: Tensor) -> Tensor:
+        """[n, inner] both, in the weight's dtype."""
+        x = x * gate if self.gates_first else x
+        grouped = x.view(len(x), -1, self.group_width)
+        scale = grouped.square().mean(dim=-1, keepdim=True).add_(self._eps).rsqrt_()
+        normed = (grouped * scale).view(x.shape).mul_(self.weight)
+        return normed if self.gates_first else normed.mul_(gate)
+
+
+def _normed_in_parts(norm: RmsNorm, rows: Tensor) -> Tensor:
+    """Every run of as many numbers as the weight has, on its own. [n, any]"""
+    return norm(rows.reshape(-1, len(norm.weight))).view(rows.shape)

@@ -89,11 +89,7 @@ def _yarn(plain: Tensor, rope: RopeConfig, turned: int) -> Tensor:
 
 
 class Rope:
-    """Rotations for the fused query, key and value rows of one model.
-
-    Queries are scaled by 1/√head_dim on the way, and values pass through a rotation by nothing,
-    so that a block needs one multiplication for all three.
-    """
+    """Table of rotations by position."""
 
     def __init__(self, config: ModelConfig, dtype: torch.dtype, device: torch.device) -> None:
         wide = dtype == torch.float64
@@ -105,33 +101,17 @@ class Rope:
         self._strength = config.rope.strength
         self._num_still = (config.head_dim - turned) // 2
         self._device = device
-        self._scale = 1 / math.sqrt(config.head_dim)
-        self._num_q = config.num_heads
-        self._num_kv = config.num_kv_heads
         self._table = torch.empty(0, config.head_dim // 2, dtype=self._complex, device=device)
-
-    def rotations(self, positions: Tensor, num_positions: int) -> Tensor:
-        """Factors for rows at these positions.
-
-        Args:
-            positions: [n], int64.
-            num_positions: One more than the highest position that may occur.
-
-        Returns:
-            [n, q heads + 2 · kv heads, head_dim / 2], complex.
-        """
-        turn = self.turns(num_positions).index_select(0, positions).unsqueeze(1)
-        heads = self._num_q + 2 * self._num_kv
-        factors = turn.new_ones(len(positions), heads, turn.shape[-1])
-        factors[:, : self._num_q] = turn * self._scale
-        factors[:, self._num_q : self._num_q + self._num_kv] = turn
-        return factors
 
     def turns(self, num_positions: int) -> Tensor:
         """Rotations of at least so many positions. [positions, head_dim / 2], complex"""
         if num_positions > len(self._table):
             self._extend(num_positions)
         return self._table
+
+    def identity(self, num_rows: int, size: int) -> Tensor:
+        """Rotations by nothing, for layers without positions. [num_rows, size], complex"""
+        return torch.ones(num_rows, size, dtype=self._complex, device=self._device)
 
     def turn_at(self, position: int) -> Tensor:
         """The rotation of every pair at one position. [1, head_dim / 2], complex"""
@@ -149,12 +129,30 @@ class Rope:
         return table.to(device=self._device, dtype=self._complex)
 
 
+def fused_factors(turn: Tensor, num_q: int, num_kv: int, scale: float) -> Tensor:
+    """Return complex factors of fused rows: one product rotates keys and scales queries, too.
+
+    Args:
+        turn: Rotation of each row. [n, head_dim / 2], complex
+        num_q: Query heads.
+        num_kv: Key heads, and as many value heads, which aren't rotated; 0 for rows of queries.
+        scale: Factor of queries.
+
+    Returns:
+        [n, q heads + 2 · kv heads, head_dim / 2], complex
+    """
+    factors = turn.new_ones(len(turn), num_q + 2 * num_kv, turn.shape[-1])
+    factors[:, :num_q] = turn.unsqueeze(1) * scale
+    factors[:, num_q : num_q + num_kv] = turn.unsqueeze(1)
+    return factors
+
+
 def rotate(qkv: Tensor, factors: Tensor) -> Tensor:
     """Turn fused rows by their positions.
 
     Args:
         qkv: [n, (q heads + 2 · kv heads) · head_dim], any float dtype.
-        factors: From `Rope.rotations`.
+        factors: From `PassContext.factors`.
 
     Returns:
         [n, q heads + 2 · kv heads, head_dim], float32 (float64 with complex128 factors).

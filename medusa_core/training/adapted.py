@@ -11,11 +11,12 @@ from torch.utils.checkpoint import checkpoint
 
 from medusa_core.errors import TrainingError
 from medusa_core.messages import WeightFormats
+from medusa_core.models.blocks.caches import LayerState, RecurrentSteps, SequenceRows
 from medusa_core.models.build import build_decoder
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder, LayerState, RecurrentSteps, SequenceRows
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
@@ -105,7 +106,7 @@ class AdaptedTarget:
         device, scores = self._precision.device, self._precision.scores
         lengths = [len(text) for text in texts]
         positions = torch.cat([torch.arange(length) for length in lengths]).to(device)
-        rotations = decoder.rotations(positions, max(lengths))
+        context = decoder.begin(positions, max(lengths))
         sequences, start = [], 0
         for length in lengths:
             sees = torch.ones(length, length, dtype=torch.bool, device=device).tril_()
@@ -117,11 +118,11 @@ class AdaptedTarget:
         token_ids = torch.cat(list(texts))
         looked_up = decoder.offloaded_vectors(token_ids.tolist())
         brought = None if looked_up is None else looked_up.to(device)
-        embedded = decoder.entering(token_ids.to(device), brought)
+        embedded = decoder.entering(token_ids.to(device), brought, context)
         x = embedded.to(torch.promote_types(embedded.dtype, torch.float32))
         again = torch.is_grad_enabled() and recomputes(self.config, start)
         for index in range(self.config.num_layers):
-            block = (index, x, rotations, sequences)
+            block = (index, x, context, sequences)
             if again:
                 x = checkpoint(decoder.block, *block, use_reentrant=False)
             else:

@@ -16,9 +16,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from medusa_core.heads.streams import EMBEDDINGS, StreamSizes
+from medusa_core.heads.streams import (
+    EMBEDDINGS,
+    LINEARS,
+    LlamaWeights,
+    StreamSizes,
+    llama_weights,
+)
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import LINEARS, Block, Decoder
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.training.matrices import matrix_of
@@ -66,7 +72,7 @@ class FrozenLayer(nn.Module):
 
     head_norm: Tensor | None
 
-    def __init__(self, block: Block, sizes: StreamSizes, precision: Precision) -> None:
+    def __init__(self, block: LlamaWeights, sizes: StreamSizes, precision: Precision) -> None:
         super().__init__()
         self.eps = float(block.attention_norm.eps)
         parts: dict[str, Tensor | None] = {
@@ -130,7 +136,8 @@ class StreamsModule(nn.Module):
         self.vectors = nn.Parameter(_VECTOR_SIZE * torch.randn(sizes.num_streams, sizes.hidden))
         of_streams = range(sizes.first_layer, sizes.num_layers)
         self._frozen = nn.ModuleList(
-            FrozenLayer(decoder.blocks[layer], sizes, precision) for layer in of_streams
+            FrozenLayer(llama_weights(decoder.blocks[layer]), sizes, precision)
+            for layer in of_streams
         )
         gains = {
             f"layers.{layer}.{part}": gain_of(getattr(frozen, part))
@@ -151,7 +158,7 @@ class StreamsModule(nn.Module):
         self.register_buffer("final_norm", norm.weight.detach().float(), persistent=False)
         self._eps = norm.eps
         num_places = config.context_tokens + sizes.num_streams + 1
-        turns = torch.view_as_real(decoder.turns(num_places)[:num_places]).float().clone()
+        turns = torch.view_as_real(decoder.rotations(num_places)[0][:num_places]).float().clone()
         self.register_buffer("turns", turns, persistent=False)
 
     def states(self, texts: Sequence[TappedText]) -> Tensor:

@@ -20,7 +20,6 @@ from medusa_core.models.traits import Activation, Experts, NormPlaces, PerLayerE
 
 if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.decoder import Decoder
     from medusa_core.models.parts import BlockParts
 
 _MOST_HEADS = 1 << 12
@@ -296,17 +295,9 @@ def _with_experts(config: ModelConfig, parts: BlockParts, index: int) -> BlockPa
     )
 
 
-def _decoder() -> type[Decoder]:
-    from medusa_core.models.gemma4_decoder import Gemma4Decoder
-
-    return Gemma4Decoder
-
-
 SPEC = FamilySpec(
     "gemma4_text",
     _traits,
-    decoder=_decoder,
     parts=_parts,
     as_usual=_as_usual,
-    tells_blocks=True,
 )

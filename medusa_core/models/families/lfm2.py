@@ -13,7 +13,6 @@ from medusa_core.models.traits import Experts, Traits
 
 if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.decoder import Decoder
     from medusa_core.models.parts import BlockParts, LinearPart, MlpParts
 
 _MOST_LAYERS = 1 << 10
@@ -203,11 +202,11 @@ def _own_name(prefix: str, name: str) -> str:
     return f"{prefix.removeprefix('model.')}.{name}"
 
 
-def lfm2_decoder() -> type[Decoder]:
-    """The decoder of both families."""
-    from medusa_core.models.lfm2_decoder import Lfm2Decoder
+LFM2_NAMES = {
+    "input_layernorm": "operator_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "q_norm": "q_layernorm",
+    "k_norm": "k_layernorm",
+}
 
-    return Lfm2Decoder
-
-
-SPEC = FamilySpec("lfm2", lfm2_traits, lfm2_decoder, lfm2_parts, _as_usual, tells_blocks=True)
+SPEC = FamilySpec("lfm2", lfm2_traits, lfm2_parts, _as_usual, LFM2_NAMES)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from medusa_core.models.families.lfm2 import lfm2_decoder, lfm2_names, lfm2_parts, lfm2_traits
+from medusa_core.models.families.lfm2 import LFM2_NAMES, lfm2_names, lfm2_parts, lfm2_traits
 from medusa_core.models.family import FamilySpec, positive, whole
 from medusa_core.models.traits import Experts, Traits
 
@@ -37,4 +37,4 @@ def _num_plain(raw: Mapping[str, Any]) -> int:
     )
 
 
-SPEC = FamilySpec("lfm2_moe", _traits, lfm2_decoder, lfm2_parts, lfm2_names)
+SPEC = FamilySpec("lfm2_moe", _traits, lfm2_parts, lfm2_names, LFM2_NAMES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from medusa_core.models.delta_net import (
     delta_net_as_usual,
-    delta_net_decoder,
     delta_net_parts,
     delta_net_traits,
 )
@@ -13,8 +12,6 @@ from medusa_core.models.family import FamilySpec
 SPEC = FamilySpec(
     "qwen3_5_text",
     delta_net_traits,
-    delta_net_decoder,
     delta_net_parts,
     delta_net_as_usual,
-    tells_blocks=True,
 )

@@ -8,7 +8,6 @@ from typing import Any
 
 from medusa_core.models.delta_net import (
     as_usual_with_experts,
-    delta_net_decoder,
     delta_net_parts,
     delta_net_traits,
     with_experts,
@@ -22,4 +21,4 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
     return with_experts(traits, raw)
 
 
-SPEC = FamilySpec("qwen3_next", _traits, delta_net_decoder, delta_net_parts, as_usual_with_experts)
+SPEC = FamilySpec("qwen3_next", _traits, delta_net_parts, as_usual_with_experts)

@@ -8,7 +8,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.models.build import decoder_of
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.model_files import ModelFiles
@@ -101,5 +100,4 @@ def read_share(
     """
     whole = CheckpointWeights(files.checkpoint(), config, precision, formats)
     weights = StageWeights(whole, config, share) if share.num_layers else whole
-    # The family's decoder of the whole: a few layers of it may look like a simpler one's.
-    return decoder_of(config)(share_config(config, share), precision, weights)
+    return Decoder(share_config(config, share), precision, weights)

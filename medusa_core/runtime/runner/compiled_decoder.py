@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from ctypes import addressof, pointer, sizeof
 
 import torch
 from torch import Tensor
 
+from medusa_core.models.blocks.block import (
+    Attention,
+    Block,
+    Branch,
+    DeltaNet,
+    Mamba2,
+    ShortConvolution,
+)
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.decoder import Decoder
-from medusa_core.models.experts import ExpertMlps
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
 from medusa_core.models.norm import RmsNorm
-from medusa_core.models.plain_block import PlainBlock, PlainConvolution, PlainRecurrence
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import (
@@ -68,15 +76,15 @@ class NativeDecoder:
         self._kept: list[Tensor] = []  # what the structures point at
         self._num_positions = 0
         self._turns: list[Tensor] = []
-        self._positions = (PositionsStruct * len(model.position_tables(1)))()
-        self._tokens = model.plain_tokens()
+        self._positions = (PositionsStruct * len(model.ropes))()
+        self._token_width = 0 if model.per_layer is None else model.per_layer.width
         self._places: dict[int, _Place] = {}  # of stand-ins, by their ids
         self._beside: list[BlockStruct] = []
         self._experts: list[ExpertsStruct] = []
         self._arrays: list[ctypes.Array[LinearStruct]] = []
         self._blocks = (BlockStruct * config.num_layers)()
         for index, struct in enumerate(self._blocks):
-            self._describe(struct, model.plain_block(index))
+            self._describe(struct, model.blocks[index])
             struct.token_at = index * struct.token_width
         self.struct = DecoderStruct(
             blocks=self._blocks,
@@ -90,10 +98,10 @@ class NativeDecoder:
             residual_scale=traits.residual_scale,
             eps=config.rms_norm_eps,
         )
-        if self._tokens is not None:
-            self.struct.token_projection = addressof(_struct(self._tokens.projection))
-            self.struct.token_norm = self._floats(self._tokens.norm)
-            self.struct.token_width = self._tokens.width
+        if model.per_layer is not None:
+            self.struct.token_projection = addressof(_struct(model.per_layer.projection))
+            self.struct.token_norm = self._floats(model.per_layer.norm.weight)
+            self.struct.token_width = model.per_layer.width
 
     def reach(self, num_positions: int) -> None:
         """Have the tables of so many positions at hand."""
@@ -101,13 +109,16 @@ class NativeDecoder:
             return
         self._num_positions = num_positions
         self._turns.clear()
-        tables = self._model.position_tables(num_positions)
+        tables, growth = (
+            self._model.rotations(num_positions),
+            self._model.query_growth(num_positions),
+        )
         for struct, table in zip(self._positions, tables, strict=True):
-            self._turns.append(torch.view_as_real(table.turns).contiguous())
+            self._turns.append(torch.view_as_real(table).contiguous())
             struct.turns = self._turns[-1].data_ptr()
-            if table.growth is not None:
-                self._turns.append(table.growth.float().contiguous())
-                struct.growth = self._turns[-1].data_ptr()
+        if growth is not None:
+            self._turns.append(growth.float().contiguous())
+            self._positions[0].growth = self._turns[-1].data_ptr()
 
     def below(self, layer: int) -> DecoderStruct:
         """The decoder that ends before a layer."""
@@ -157,49 +168,105 @@ class NativeDecoder:
         for stand_in, linear in zip(stand_ins, linears, strict=True):
             _put(self._places[id(stand_in)], linear)
 
-    def _describe(self, struct: BlockStruct, block: PlainBlock) -> None:
-        """Fill in the structure of a block."""
-        for name, linear in block.linears.items():
-            self._set((struct, name), linear)
-        config, norms = self._model.config, [self._norm(norm) for norm in block.norms]
-        num_own = 0 if block.shares_rows else 1 if block.keys_are_values else 2
-        mixed, net = config.num_heads * block.head_dim, block.recurrence
-        width = mixed + num_own * block.num_kv_heads * block.head_dim
-        if net is not None:
-            mixed = net.shape.num_heads * net.shape.value_dim
-            width = net.row.width
-            struct.recurrence = pointer(self._recurrence(net))
-        if block.convolution is not None:
-            mixed, width = config.hidden_size, 3 * config.hidden_size
-        struct.attention_norms, struct.mlp_norms = NormsStruct(*norms[:2]), NormsStruct(*norms[2:])
-        struct.q_norm = self._part_norm(block.q_norm, block.norms_turned)
-        struct.k_norm = self._part_norm(block.k_norm, block.norms_turned)
-        struct.v_norm = self._part_norm(block.v_norm)
-        struct.token_norm = self._maybe(block.token_norm)
-        struct.token_width = 0 if self._tokens is None else self._tokens.width
-        struct.convolution = self._convolution(block.convolution)
-        if block.experts is not None:
-            struct.experts = addressof(self._experts_of(block.experts))
-        if block.table is not None:
-            struct.positions = addressof(self._positions[block.table])
-        struct.attention = AttentionStruct(
-            config.num_heads,
-            block.window or 0,
-            block.attention_cap or 0.0,
-            self._maybe(block.sinks),
-        )
-        struct.query_scale, struct.scale = block.query_scale, block.scale
-        struct.kv_heads, struct.head_dim = block.num_kv_heads, block.head_dim
-        struct.mixer_scale, struct.mlp_scale = block.mixer_scale, block.mlp_scale
-        struct.inner, struct.factor_at = block.inner, block.inner * block.has_gate
-        struct.width = width + mixed * block.is_gated
-        struct.mixed = mixed if "output" in block.linears else 0
-        struct.gates_at = width * block.is_gated
-        struct.keys_are_values = block.keys_are_values
-        if block.beside is not None:
+    def _describe(self, struct: BlockStruct, block: Block) -> None:
+        """Fill in the structure of a block; a second branch has one of its own."""
+        first, *others = block.branches or (None,)
+        self._describe_mixer(struct, block, first)
+        self._describe_mlp(struct, block)
+        for branch in others:
             self._beside.append(BlockStruct())
-            self._describe(self._beside[-1], block.beside)
+            self._describe_mixer(self._beside[-1], block, branch)
             struct.beside = addressof(self._beside[-1])
+
+    def _describe_mixer(self, struct: BlockStruct, block: Block, branch: Branch | None) -> None:
+        """Fill in what mixes rows."""
+        config = self._model.config
+        struct.scale = struct.mixer_scale = struct.mlp_scale = struct.query_scale = 1.0
+        struct.kv_heads, struct.head_dim = config.num_kv_heads, config.head_dim
+        struct.attention = AttentionStruct(config.num_heads, 0, 0.0, None)
+        if branch is None:
+            return
+        mixer = branch.mixer
+        is_first = branch is block.branches[0]
+        pre, post = block.pre_norm, block.post_norm if is_first else None
+        struct.attention_norms = NormsStruct(self._norm(pre, branch.input_scale), self._norm(post))
+        struct.mixer_scale = branch.output_scale
+        self._set((struct, "output"), mixer.output)
+        if isinstance(mixer, Attention):
+            self._attention(struct, mixer)
+        elif isinstance(mixer, ShortConvolution):
+            self._set((struct, "qkv"), mixer.in_proj)
+            struct.mixed = self._model.config.hidden_size
+            struct.width = 3 * struct.mixed
+            struct.convolution = self._convolution(mixer.conv, mixer.bias)
+        else:
+            self._set((struct, "qkv"), mixer.in_proj)
+            self._recurrent(struct, mixer)
+
+    def _attention(self, struct: BlockStruct, attention: Attention) -> None:
+        self._set((struct, "qkv"), attention.qkv)
+        num_own = 0 if not attention.owns_kv else 1 if attention.values_are_keys else 2
+        width = attention.inner + num_own * attention.num_kv_heads * attention.head_dim
+        struct.width = width + attention.inner * attention.is_gated
+        struct.gates_at = width * attention.is_gated
+        struct.mixed = attention.inner
+        struct.attention = AttentionStruct(
+            attention.num_heads,
+            attention.window or 0,
+            attention.softcap or 0.0,
+            self._maybe(attention.sinks),
+        )
+        struct.query_scale = attention.scale
+        struct.kv_heads, struct.head_dim = attention.num_kv_heads, attention.head_dim
+        struct.keys_are_values = attention.values_are_keys
+        if attention.rope is not None:
+            struct.positions = addressof(self._positions[attention.rope])
+        norm, scales = attention.qk_norm, attention.head_scales
+        if scales is not None:
+            struct.q_norm = self._part_norm(scales[0], is_behind=True)
+            struct.k_norm = self._part_norm(scales[attention.num_heads], is_behind=True)
+        elif norm is not None:
+            struct.q_norm = self._part_norm(norm.q_weight)
+            struct.k_norm = self._part_norm(norm.k_weight)
+        if attention.v_norm is not None:
+            struct.v_norm = self._part_norm(attention.v_norm.weight)
+
+    def _recurrent(self, struct: BlockStruct, mixer: DeltaNet | Mamba2) -> None:
+        shape = mixer.shape
+        struct.mixed = shape.num_heads * shape.value_dim
+        if isinstance(mixer, DeltaNet):
+            self._set((struct, "gates"), mixer.gates)
+            recurrence = self._delta_net(mixer)
+        else:
+            recurrence = self._mamba(mixer)
+        struct.width = recurrence.width
+        struct.recurrence = pointer(recurrence)
+
+    def _describe_mlp(self, struct: BlockStruct, block: Block) -> None:
+        """Fill in what follows the mixers."""
+        norms = (self._norm(block.pre_mlp_norm), self._norm(block.post_mlp_norm))
+        struct.mlp_norms = NormsStruct(*norms)
+        struct.mlp_scale = block.mlp_scale
+        struct.scale = 1.0 if block.scale is None else float(block.scale)
+        mlp = block.mlp
+        if isinstance(mlp, ExpertMlps):
+            struct.experts = addressof(self._experts_of(mlp))
+            mlp = mlp.shared
+        if mlp is not None:
+            self._mlp(struct, mlp)
+        struct.token_width = self._token_width
+        if block.per_layer is not None:
+            self._set((struct, "token_gate"), block.per_layer.gate)
+            self._set((struct, "token_projection"), block.per_layer.projection)
+            struct.token_norm = self._floats(block.per_layer.norm.weight)
+
+    def _mlp(self, struct: BlockStruct, mlp: Mlp | PlainMlp) -> None:
+        has_gate = isinstance(mlp, Mlp)
+        up, down = mlp.linears
+        self._set((struct, "gate_up"), up)
+        self._set((struct, "down"), down)
+        struct.inner = mlp.width
+        struct.factor_at = mlp.width * has_gate
 
     def _experts_of(self, experts: ExpertMlps) -> ExpertsStruct:
         traits, array_of = experts.traits, LinearStruct * experts.traits.count
@@ -228,43 +295,68 @@ class NativeDecoder:
     def _maybe(self, vector: Tensor | None) -> int | None:
         return None if vector is None else self._floats(vector)
 
-    def _recurrence(self, net: PlainRecurrence) -> RecurrenceStruct:
-        row, is_delta = net.row, net.skip is None
+    def _delta_net(self, net: DeltaNet) -> RecurrenceStruct:
+        shape = net.shape
+        keys, inner = shape.num_key_heads * shape.key_dim, shape.num_heads * shape.value_dim
         return RecurrenceStruct(
-            conv=self._convolution(net.convolution),
+            conv=self._convolution(net.conv, None),
             rate=self._floats(net.rate),
-            bias=self._floats(net.step_bias),
-            skip=self._maybe(net.skip),
-            norm=self._maybe(net.norm),
-            factors=self._maybe(net.factors),
-            shape=shape_struct(net.shape),
-            place=net.place,
-            tiles=net.tiles,
-            together=net.together,
-            gates_first=net.gates_first,
-            is_delta=is_delta,
-            width=row.width,
-            inputs_at=row.inputs,
-            gate_at=row.gate,
-            queries_at=row.queries,
-            keys_at=row.keys,
-            values_at=row.values,
-            steps_apart=is_delta,
-            steps_width=row.steps_width,
-            steps_at=row.steps,
-            least_step=net.least_step,
-            most_step=net.most_step,
-            eps=net.eps,
+            bias=self._floats(net.dt_bias),
+            norm=self._floats(net.norm.weight.repeat(shape.num_heads)),
+            shape=shape_struct(shape),
+            place=net.state_index,
+            tiles=0 if net.tiled is None else net.tiled[0],
+            together=shape.value_dim,
+            is_delta=True,
+            width=shape.channels + inner,
+            inputs_at=0,
+            gate_at=shape.channels,
+            queries_at=0,
+            keys_at=keys,
+            values_at=2 * keys,
+            steps_apart=True,
+            steps_width=2 * shape.num_heads,
+            steps_at=shape.num_heads,
+            most_step=math.inf,
+            eps=net.norm.eps,
         )
 
-    def _convolution(self, convolution: PlainConvolution | None) -> ConvolutionStruct:
-        if convolution is None:
-            return ConvolutionStruct()
-        weight, bias = convolution.weight, convolution.bias
+    def _mamba(self, mamba: Mamba2) -> RecurrenceStruct:
+        shape, norm = mamba.shape, mamba.norm
+        inner, width = shape.num_heads * shape.value_dim, shape.num_key_heads * shape.key_dim
+        total = inner + shape.channels + shape.num_heads
+        return RecurrenceStruct(
+            conv=self._convolution(mamba.conv, mamba.conv_bias),
+            rate=self._floats(mamba.rate),
+            bias=self._floats(mamba.dt_bias),
+            skip=self._floats(mamba.skip),
+            norm=None if norm is None else self._floats(norm.weight),
+            factors=self._maybe(mamba.factors),
+            shape=shape_struct(shape),
+            place=mamba.state_index,
+            together=inner // shape.num_key_heads,
+            gates_first=True if norm is None else norm.gates_first,
+            width=total,
+            inputs_at=inner,
+            gate_at=0,
+            queries_at=inner + width,
+            keys_at=inner,
+            values_at=0,
+            steps_width=total,
+            steps_at=inner + shape.channels,
+            least_step=mamba.min_dt,
+            most_step=mamba.max_dt,
+            eps=0.0 if norm is None else norm.eps,
+        )
+
+    def _convolution(self, weight: Tensor, bias: Tensor | None) -> ConvolutionStruct:
         return ConvolutionStruct(self._floats(weight.t()), self._maybe(bias), *weight.shape)
 
-    def _norm(self, norm: RmsNorm | None) -> int | None:
-        return None if norm is None else self._floats(norm.weight)
+    def _norm(self, norm: RmsNorm | None, factor: float = 1.0) -> int | None:
+        """Weight of a norm whose output is multiplied by a factor."""
+        if norm is None:
+            return None
+        return self._floats(norm.weight if factor == 1 else norm.weight * factor)
 
     def _part_norm(self, weight: Tensor | None, is_behind: bool = False) -> PartNormStruct:
         if weight is None:
@@ -285,7 +377,7 @@ def enter_with(struct: DecoderStruct, entering: Tensor) -> None:
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
     """The decoder for the compiled step, or None if that can't compute it."""
     library, offloaded = native_library(), offloaded_layers(model)
-    tokens = model.plain_tokens()
+    per_layer = model.per_layer
     fits = (
         precision.is_usual
         and precision.device.type == "cpu"
@@ -293,7 +385,7 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
         and model.embedding.dtype in DTYPES
         and is_compiled(model.config)
         and all(isinstance(linear, NativeLinear | OffloadedLinear) for linear in model.linears)
-        and (tokens is None or isinstance(tokens.projection, NativeLinear))
+        and (per_layer is None or isinstance(per_layer.projection, NativeLinear))
         and (offloaded is None or offloaded.types == {NativeLinear})
     )
     return NativeDecoder(library, model) if library is not None and fits else None

@@ -262,7 +262,7 @@ class NativeRunner(Runner):
 
     def _brought_of(self, token_ids: Sequence[int]) -> Tensor | None:
         """What tokens bring to each layer beside what enters the first, or None."""
-        found = self._model.brought(token_ids)
+        found = self._model.per_layer_rows(token_ids)
         return None if found is None else found.float().contiguous()
 
     def _run(

@@ -9,7 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from medusa_core.models.decoder import Decoder, SequenceRows
+from medusa_core.models.blocks.caches import SequenceRows
+from medusa_core.models.blocks.torch_blocks import PassContext
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.beside_linear import BesideLinear
@@ -50,14 +52,12 @@ class PlacedRows(NamedTuple):
     Attributes:
         rows: Their tokens and places.
         sequences: Whose they are.
-        rotations: For their positions.
-        num_positions: One more than the highest position that may occur.
+        context: What blocks share in this pass.
     """
 
     rows: Rows
     sequences: list[SequenceRows]
-    rotations: Tensor
-    num_positions: int
+    context: PassContext
 
 
 class ResidentRunner(Runner):
@@ -109,8 +109,9 @@ class ResidentRunner(Runner):
         left, kept = keep_some(placed, pruners, x)
         places = torch.tensor(kept).to(x.device)
         x = x.index_select(0, places)
-        self._model.keep(places)
+        vectors = some.context.only(places).per_layer
         some = self._begin(rows_of(left), [each.kv for each in left], enters=False)
+        some.context.per_layer = vectors
         tapped: list[Tensor] = []
         x = self._through(range(layer, count), x, some, None, tapped)
         return only_wanted(self._end(x, tapped), left)
@@ -190,11 +191,11 @@ class ResidentRunner(Runner):
         sequences = list(self._sequences(parts, caches, rows))
         last_places = (part.length + max(part.layout.offsets) + 1 for part in parts)
         slots = max(*(kv.capacity for kv in caches), *last_places)
-        return PlacedRows(rows, sequences, self._model.rotations(rows.positions, slots), slots)
+        return PlacedRows(rows, sequences, self._model.begin(rows.positions, slots))
 
     def _entering(self, some: PlacedRows) -> Tensor:
         """What enters the first layer."""
-        return self._model.entering(some.rows.token_ids, some.rows.vectors)
+        return self._model.entering(some.rows.token_ids, some.rows.vectors, some.context)
 
     def _through(
         self,
@@ -222,10 +223,8 @@ class ResidentRunner(Runner):
         ((_, mask, kv, tree),) = some.sequences
         count = len(some.rows.positions)
         its = SequenceRows(slice(0, 1), None if mask is None else mask[row::count], kv, tree)
-        self._model.keep(torch.tensor([row], device=some.rows.positions.device))
-        position = some.rows.positions[row : row + 1]
-        rotations = self._model.rotations(position, some.num_positions)
-        return some._replace(sequences=[its], rotations=rotations)
+        context = some.context.only(torch.tensor([row], device=some.rows.positions.device))
+        return some._replace(sequences=[its], context=context)
 
     def _end(self, x: Tensor, tapped: list[Tensor]) -> Tensor:
         """States, of what leaves the last layer and what was tapped."""
@@ -234,7 +233,7 @@ class ResidentRunner(Runner):
 
     def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:
         """Take rows through a layer, whose weights are here."""
-        return self._model.block(index, x, some.rotations, some.sequences, only)
+        return self._model.block(index, x, some.context, some.sequences, only)
 
     def _sequences(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], rows: Rows

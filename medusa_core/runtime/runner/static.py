@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from medusa_core.models.decoder import Decoder, SequenceRows
+from medusa_core.models.blocks.caches import SequenceRows
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.models.row_tree import RowTree
 from medusa_core.runtime.kv.size import whole_rows
@@ -77,7 +78,7 @@ class StaticRunner(ResidentRunner):
         self._captures = captures
         self._steps: dict[tuple[int, int, int, int], _Step] = {}
         self._graphs_memory = cuda.graph_memory() if captures else None
-        model.turns(whole_rows(model.config.context_tokens))  # a table that moves would be lost
+        model.rotations(whole_rows(model.config.context_tokens))  # a table that moves would be lost
 
     @property
     def is_recorded(self) -> bool:
@@ -131,14 +132,14 @@ class StaticRunner(ResidentRunner):
         kv.reserve_slots(slots, width)
         sees = seen_by(step.inputs[3 * rows : -1].view(rows, -1))
         mask = self._mask(step, slots, sees, width)
-        rotations = model.rotations(positions, kv.capacity)
-        x = model.entering(ids, step.looked_up)
+        context = model.begin(positions, kv.capacity)
+        x = model.entering(ids, step.looked_up, context)
         tree = None if kv.states is None else RowTree(sees)
         sequences, size = [SequenceRows(slice(None), mask, kv, tree)], model.config.hidden_size
         states = step.states.view(rows, -1, size)
         for index in range(model.config.num_layers):
             self._keep_tapped(index, x, states)
-            x = model.block(index, x, rotations, sequences)
+            x = model.block(index, x, context, sequences)
         self._keep_tapped(model.config.num_layers, x, states)
         states[:, 0].copy_(model.final_norm(x))
 

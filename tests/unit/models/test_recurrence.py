@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.models.decoder import LayerState, RecurrentSteps, SequenceRows
+from medusa_core.models.blocks.caches import LayerState, RecurrentSteps, SequenceRows
 from medusa_core.models.recurrence import (
     convolve,
     delta_rule,

@@ -28,7 +28,7 @@ from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import per_layer_table_bytes, plan_memory
 from medusa_core.messages import GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
-from medusa_core.models.gemma4_decoder import Gemma4Decoder
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import RowShape, SharedRows
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
@@ -101,9 +101,9 @@ def test_wherever_per_layer_embeddings_lie_scores_are_the_same(
     target = loaded(folder, per_layer=place)
     assert our_logits(target.runner, IDS).equal(scores)
     model = target.runner._model
-    assert isinstance(model, Gemma4Decoder)
-    assert model._per_layer is not None
-    table = model._per_layer.table
+    assert isinstance(model, Decoder)
+    assert model.per_layer is not None
+    table = model.per_layer.table
     assert isinstance(table, FileTable if place in ("", "disk") else HeldTable)
     in_memory = per_layer_table_bytes(target.config, target.formats)
     assert in_memory == (0 if place in ("", "disk") else 320 * 6 * 8 * 8)

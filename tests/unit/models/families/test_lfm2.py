@@ -166,7 +166,7 @@ def test_a_bias_chooses_experts_and_leaves_their_shares() -> None:
     x = torch.cat([scores, torch.ones(5, 1, dtype=torch.float64)], dim=1)
     unit = torch.eye(5, dtype=torch.float64)
     mlps = [
-        Mlp(make_linear(torch.stack([unit[4], (number + 1) * unit[4]])), make_linear(x[:, 4:]))
+        Mlp(make_linear(torch.stack([unit[4], (number + 1) * unit[4]])), make_linear(x[:, 4:]), 1)
         for number in range(4)
     ]
     found = ExpertMlps(experts, make_linear(unit[:4]), mlps, bias=bias)(x, active_of(Traits()))

@@ -17,14 +17,18 @@ from torch import Tensor
 from medusa_core.errors import ClusterError, ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
-from medusa_core.models.decoder import LayerState, SequenceRows
+from medusa_core.models.activation import active_of
+from medusa_core.models.attention import attend_by_products
+from medusa_core.models.blocks.block import Block, Branch, Mamba2
+from medusa_core.models.blocks.caches import LayerState, SequenceRows
+from medusa_core.models.blocks.torch_blocks import PassContext, run_block
 from medusa_core.models.layer_shapes import StateShape
-from medusa_core.models.mamba_mixer import GatedNorm, MambaMixer
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.norm import GatedNorm
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.recurrence import RecurrentSteps
 from medusa_core.models.row_tree import RowTree
-from medusa_core.models.traits import Mamba
+from medusa_core.models.traits import Mamba, Traits
 from medusa_core.runtime.cluster.layer_range import client_config
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree
@@ -72,46 +76,48 @@ def draw(*sizes: int) -> Tensor:
     return torch.randn(*sizes, dtype=torch.float64)
 
 
-def random_mixer(has_norm: bool, gates_first: bool) -> MambaMixer:
+def random_mixer(has_norm: bool, gates_first: bool) -> Mamba2:
     """A layer with all that one may have; some of its steps are cut."""
-    return MambaMixer(
+    return Mamba2(
         shape=SHAPE,
-        traits=Mamba(least_step=0.3, most_step=0.9),
-        into=make_linear(draw(INNER + SHAPE.channels + SHAPE.num_heads, HIDDEN)),
+        state_index=0,
+        in_proj=make_linear(draw(INNER + SHAPE.channels + SHAPE.num_heads, HIDDEN)),
         factors=draw(INNER + SHAPE.channels + SHAPE.num_heads),
-        taps=draw(SHAPE.channels, SHAPE.conv_width),
+        conv=draw(SHAPE.channels, SHAPE.conv_width),
         conv_bias=draw(SHAPE.channels),
-        rates=-draw(SHAPE.num_heads).exp(),
-        skip=draw(SHAPE.num_heads, 1),
-        step_bias=draw(SHAPE.num_heads),
+        rate=-draw(SHAPE.num_heads).exp(),
+        skip=draw(SHAPE.num_heads),
+        dt_bias=draw(SHAPE.num_heads),
         norm=GatedNorm(draw(INNER), 2, 1e-3, gates_first) if has_norm else None,
-        out=make_linear(draw(HIDDEN, INNER)),
+        output=make_linear(draw(HIDDEN, INNER)),
+        min_dt=0.3,
+        max_dt=0.9,
     )
 
 
 def row_by_row(
-    mixer: MambaMixer, rows: Tensor, before: LayerState, norm: Callable[[Tensor, Tensor], Tensor]
+    mixer: Mamba2, rows: Tensor, before: LayerState, norm: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
     """What a layer makes of consecutive rows, head by head as Dao and Gu define it."""
     state, tail, made = before.state.clone(), list(before.tail), list[Tensor]()
     assert mixer.factors is not None
     assert mixer.conv_bias is not None
     for row in rows:
-        projected = mixer.into(row[None])[0] * mixer.factors
+        projected = mixer.in_proj(row[None])[0] * mixer.factors
         gate, new = projected[:INNER], projected[INNER : INNER + SHAPE.channels]
-        step = (projected[-6:] + mixer.step_bias).exp().log1p().clamp(0.3, 0.9)
+        step = (projected[-6:] + mixer.dt_bias).exp().log1p().clamp(0.3, 0.9)
         tail = [*tail, new][-4:]
-        mixed = F.silu((torch.stack(tail, dim=1) * mixer.taps).sum(dim=1) + mixer.conv_bias)
+        mixed = F.silu((torch.stack(tail, dim=1) * mixer.conv).sum(dim=1) + mixer.conv_bias)
         heads = []
         for head in range(6):
             group = head // 3
             x = mixed[4 * head : 4 * head + 4]
             b = mixed[INNER + 5 * group : INNER + 5 * group + 5]
             c = mixed[INNER + 10 + 5 * group : INNER + 10 + 5 * group + 5]
-            kept = (step[head] * mixer.rates[head]).exp()
+            kept = (step[head] * mixer.rate[head]).exp()
             state[head] = kept * state[head] + torch.outer(b, step[head] * x)
             heads.append(c @ state[head] + mixer.skip[head] * x)
-        made.append(mixer.out(norm(torch.cat(heads), F.silu(gate))[None])[0])
+        made.append(mixer.output(norm(torch.cat(heads), F.silu(gate))[None])[0])
     return torch.stack(made)
 
 
@@ -125,8 +131,20 @@ def test_every_row_of_a_tree_is_the_recurrence_along_its_path(
     paths = [path_to(shape, node) for node in range(12)]
     sees = torch.tensor([[other in path for other in range(12)] for path in paths])
     sequence = SequenceRows(slice(0, 12), None, cache, RowTree(sees))
-    found = mixer(0, rows, [sequence], None)
-    only = mixer(0, rows, [sequence], 7)
+    context = PassContext(
+        positions=torch.arange(12),
+        num_positions=12,
+        ropes=[],
+        query_factors=None,
+        group=1,
+        scores_dtype=torch.float64,
+        attend=attend_by_products,
+        attend_on_cpu=attend_by_products,
+        active=active_of(Traits()),
+    )
+    block = Block((Branch(mixer),), mlp=None)
+    found = run_block(0, block, rows, context, [sequence]) - rows
+    only = run_block(0, block, rows, context, [sequence], 7) - rows[7:8]
     torch.testing.assert_close(only, found[7:8], atol=1e-12, rtol=0)
 
     def grouped(x: Tensor, gate: Tensor) -> Tensor:

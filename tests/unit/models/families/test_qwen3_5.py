@@ -14,8 +14,9 @@ from torch import Tensor
 from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
+from medusa_core.models.blocks.block import DeltaNet
 from medusa_core.models.config import parse_config
-from medusa_core.models.delta_net_decoder import DeltaNetDecoder, DeltaNetMixer
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import RowShape, StateShape
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import PartPiece
@@ -225,9 +226,9 @@ def _weights(folder: Path) -> Path:
 def test_heads_that_are_stored_in_tiles_are_read_in_order(tmp_path: Path) -> None:
     file, plain = blocks(tmp_path)
     layers = runner_of(file)._model
-    assert isinstance(layers, DeltaNetDecoder)
-    mixer = layers.own[0].mixer
-    assert isinstance(mixer, DeltaNetMixer)
+    assert isinstance(layers, Decoder)
+    mixer = layers.blocks[0].branches[0].mixer
+    assert isinstance(mixer, DeltaNet)
     assert mixer.tiled == (2, 6)
     wanted = our_logits(runner_of(plain), TOKEN_IDS)
     torch.testing.assert_close(our_logits(runner_of(file), TOKEN_IDS), wanted, atol=1e-5, rtol=0)

@@ -1,0 +1,1 @@
+"""Blocks of every architecture as one description: loaded weights, and torch's way to run them."""

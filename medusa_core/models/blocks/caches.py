@@ -1,0 +1,76 @@
+"""What a block remembers between passes, and the rows of one sequence in a pass."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.row_tree import RowTree
+
+
+class LayerState(NamedTuple):
+    """State of a recurrent layer after all committed rows.
+
+    Attributes:
+        state: [heads, key_dim, value_dim], float32 or float64
+        tail: Last inputs of its convolution. [conv_width − 1, channels], same dtype
+    """
+
+    state: Tensor
+    tail: Tensor
+
+
+class RecurrentSteps(NamedTuple):
+    """Updates of a recurrent layer by the rows of a pass: S becomes decay · S + key · updateᵀ.
+
+    Attributes:
+        keys: [n, key heads, key_dim]
+        updates: [n, heads, value_dim]
+        decays: Logarithms. [n, heads]
+        inputs: Inputs of the convolution. [n, channels]
+    """
+
+    keys: Tensor
+    updates: Tensor
+    decays: Tensor
+    inputs: Tensor
+
+
+class LayerCache(Protocol):
+    """KV cache and recurrent states of one sequence, as a block uses them."""
+
+    def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the reserved rows of one layer; see `kv.tensor.TensorCache.write`."""
+
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Return what `write` gave for a layer in this pass."""
+
+    def device_of(self, layer: int) -> torch.device:
+        """Return the device that holds the keys and values of a layer in this pass."""
+
+    def state(self, layer: int) -> LayerState:
+        """Return the state of a recurrent layer after all committed rows; read-only."""
+
+    def put_state(self, layer: int, state: LayerState) -> None:
+        """Take the state after all rows of a decided chain but the last."""
+
+    def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
+        """Take the steps of all rows of a pass; of a decided chain that of the last row."""
+
+
+class SequenceRows(NamedTuple):
+    """The rows of one sequence in a pass.
+
+    Attributes:
+        rows: Range of the pass.
+        mask: Additive attention mask, or None; see `attend_by_products`.
+        kv: Cache with as many rows reserved.
+        tree: Dependencies between the rows; None for models without recurrent layers.
+    """
+
+    rows: slice
+    mask: Tensor | None
+    kv: LayerCache
+    tree: RowTree | None = None

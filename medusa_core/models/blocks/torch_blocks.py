@@ -1,0 +1,470 @@
+"""Runs blocks in torch's operations: the reference, training, and every device.
+
+Sources: Gemma 2 and 3 (Gemma Team 2024, 2025), OLMo 2 (OLMo Team 2024), Granite 3 and 4 (IBM 2024,
+2025), SmolLM3 (Hugging Face 2025), Gated Delta Networks (Yang et al. 2024), Gated Attention (Qiu et
+al. 2025), Mamba-2 (Dao and Gu 2024), Falcon-H1 (TII 2025), LFM2 (Liquid AI 2025), GPT-OSS (OpenAI
+2025); transformers' `Gemma4TextModel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from medusa_core.models.activation import Active
+from medusa_core.models.attention import Attend, by_kv_head, by_row
+from medusa_core.models.blocks.block import (
+    Attention,
+    Block,
+    Branch,
+    DeltaNet,
+    ExpertsBeside,
+    Mamba2,
+    PerLayerGate,
+    ShortConvolution,
+)
+from medusa_core.models.blocks.caches import SequenceRows
+from medusa_core.models.experts import Mlp
+from medusa_core.models.norm import RmsNorm
+from medusa_core.models.parts import in_tiles
+from medusa_core.models.recurrence import convolve, delta_rule, short_convolution, state_space
+from medusa_core.models.rope import fused_factors, in_halves, rotate
+
+_L2_EPS = 1e-6
+
+
+class RopeTable(Protocol):
+    """Rotations by position."""
+
+    def turns(self, num_positions: int) -> Tensor:
+        """Return rotations of at least so many positions. [positions, head_dim / 2], complex"""
+
+    def identity(self, num_rows: int, size: int) -> Tensor:
+        """Return rotations by nothing. [num_rows, size], complex"""
+
+
+@dataclass(slots=True)
+class PassContext:
+    """What the blocks of one pass share.
+
+    Attributes:
+        positions: Positions of its rows. [n]
+        num_positions: One more than the highest position that may occur.
+        ropes: Rotary embeddings of the model, by index.
+        query_factors: Position-dependent factors of queries that rotate, or None. [n]
+        group: Query heads per key head that the sequences' masks are repeated for.
+        scores_dtype: Dtype of attention scores.
+        attend: Attention on the model's device.
+        attend_on_cpu: Attention where keys and values are in the computer's memory.
+        active: Activation of MLPs.
+        per_layer: Per-layer embeddings of the rows. [n, layers, width], or None.
+    """
+
+    positions: Tensor
+    num_positions: int
+    ropes: Sequence[RopeTable]
+    query_factors: Tensor | None
+    group: int
+    scores_dtype: torch.dtype
+    attend: Attend
+    attend_on_cpu: Attend
+    active: Active
+    per_layer: Tensor | None = None
+    _factors: dict[tuple[int | None, float, int, int], Tensor] = field(default_factory=dict)
+    _masks: dict[tuple[int | None, int, int | None], Tensor | None] = field(default_factory=dict)
+
+    def only(self, rows: Tensor) -> PassContext:
+        """Return the context of some of the rows. [k], int64"""
+        vectors, queries = self.per_layer, self.query_factors
+        return replace(
+            self,
+            positions=self.positions.index_select(0, rows),
+            per_layer=None if vectors is None else vectors.index_select(0, rows),
+            query_factors=None if queries is None else queries.index_select(0, rows),
+            _factors={},
+            _masks={},
+        )
+
+    def factors(self, attention: Attention) -> Tensor:
+        """Return complex factors of fused rows: rotation, and the scale of queries.
+
+        Returns:
+            [n, q heads + own kv heads, head_dim / 2], complex
+        """
+        num_own = attention.num_kv_heads if attention.owns_kv else 0
+        key = (attention.rope, attention.scale, num_own, attention.head_dim)
+        if key not in self._factors:
+            self._factors[key] = self._rotation(attention, num_own)
+        return self._factors[key]
+
+    def _rotation(self, attention: Attention, num_own: int) -> Tensor:
+        num_q = attention.num_heads
+        rope = self.ropes[attention.rope or 0]
+        if attention.rope is None:
+            turn = rope.identity(len(self.positions), attention.head_dim // 2)
+        else:
+            turn = rope.turns(self.num_positions).index_select(0, self.positions)
+        factors = fused_factors(turn, num_q, num_own, attention.scale)
+        if self.query_factors is not None and attention.rope is not None:
+            factors[:, :num_q] *= self.query_factors[:, None, None]
+        return factors
+
+    def mask(self, attention: Attention, sequence: SequenceRows, width: int) -> Tensor | None:
+        """Return the additive mask of a sequence's rows over `width` cache slots.
+
+        Committed rows are in the columns of their positions, and the rows of a pass after them:
+        those are never further back than any window.
+
+        Returns:
+            [query heads per key head · n, width], or None where every row sees everything.
+        """
+        group = attention.num_heads // attention.num_kv_heads
+        if attention.window is None and group == self.group:
+            return sequence.mask
+        key = (attention.window, group, sequence.rows.start)
+        if key not in self._masks:
+            self._masks[key] = self._masked(attention.window, group, sequence, width)
+        return self._masks[key]
+
+    def _masked(
+        self, window: int | None, group: int, sequence: SequenceRows, width: int
+    ) -> Tensor | None:
+        positions = self.positions[sequence.rows]
+        seen = None if sequence.mask is None else sequence.mask[: len(positions)]
+        if window is not None:
+            columns = torch.arange(width, device=positions.device)
+            hidden = columns <= (positions - window)[:, None]
+            lost = torch.zeros(hidden.shape, dtype=self.scores_dtype, device=hidden.device)
+            lost = lost.masked_fill_(hidden, float("-inf"))
+            seen = lost if seen is None else seen + lost
+        return None if seen is None else seen.repeat(group, 1)
+
+
+def run_block(
+    index: int,
+    block: Block,
+    x: Tensor,
+    context: PassContext,
+    sequences: Sequence[SequenceRows],
+    only_row: int | None = None,
+    residual: Tensor | None = None,
+) -> Tensor:
+    """Run one block.
+
+    Args:
+        index: Layer of the caches.
+        block: The block.
+        x: [n, hidden]
+        context: Context of the pass.
+        sequences: Whose the rows are, in their order.
+        only_row: The one row of a single sequence whose output is needed; all rows update the
+            cache.
+        residual: Residual stream where mixers read something else than it, as in EAGLE's first
+            layer. [n, hidden]
+
+    Returns:
+        [n, hidden], or [1, hidden]
+    """
+    kept = slice(None) if only_row is None else slice(only_row, only_row + 1)
+    residual = x[kept] if residual is None else residual[kept]
+    if block.branches:
+        normed = x if block.pre_norm is None else block.pre_norm(x)
+        residual = _mixed(index, block, normed, residual, context, sequences, only_row)
+    if block.mlp is not None:
+        residual = _through_mlp(block, residual, context.active)
+    if block.per_layer is not None:
+        assert context.per_layer is not None  # the model has a table of them
+        residual = _per_layer(block.per_layer, residual, context.per_layer[kept, index])
+    return residual if block.scale is None else residual * block.scale
+
+
+def _mixed(
+    index: int,
+    block: Block,
+    normed: Tensor,
+    residual: Tensor,
+    context: PassContext,
+    sequences: Sequence[SequenceRows],
+    only_row: int | None,
+) -> Tensor:
+    """Add the branches to the residual. [n, hidden], or one row"""
+    is_plain = block.post_norm is None and block.residual_scale == 1
+    if is_plain and len(block.branches) == 1 and block.branches[0].output_scale == 1:
+        (branch,) = block.branches
+        made = _branch(index, branch, normed, context, sequences, only_row)
+        return branch.mixer.output.plus(made.to(residual.dtype), residual)
+    total = None
+    for branch in block.branches:
+        made = _branch(index, branch, normed, context, sequences, only_row)
+        made = _times(branch.mixer.output(made.to(residual.dtype)), branch.output_scale)
+        total = made if total is None else total + made
+    assert total is not None  # a block without branches doesn't come here
+    return _plus(residual, total, block.post_norm, block.residual_scale)
+
+
+def _through_mlp(block: Block, x: Tensor, active: Active) -> Tensor:
+    """Add the MLP, or experts, to the residual. [n, hidden]"""
+    mlp, beside = block.mlp, block.experts_beside
+    assert mlp is not None
+    normed = x if block.pre_mlp_norm is None else block.pre_mlp_norm(x)
+    scale = block.residual_scale * block.mlp_scale
+    if isinstance(mlp, Mlp) and beside is None and block.post_mlp_norm is None and scale == 1:
+        return mlp.plus(normed, active, x)
+    made = mlp(normed, active)
+    if beside is not None:
+        made = _with_experts(beside, x, made, active)
+    return _plus(x, made, block.post_mlp_norm, scale)
+
+
+def _with_experts(beside: ExpertsBeside, x: Tensor, made: Tensor, active: Active) -> Tensor:
+    routed = beside.experts(beside.pre_norm(x), active, beside.router_norm(x))
+    return beside.post_mlp_norm(made) + beside.post_norm(routed)
+
+
+def _per_layer(gate: PerLayerGate, x: Tensor, vectors: Tensor) -> Tensor:
+    """[n, hidden], [n, width] → [n, hidden]"""
+    opened = F.gelu(gate.gate(x), approximate="tanh")
+    return x + gate.norm(gate.projection(opened * vectors))
+
+
+def _plus(x: Tensor, made: Tensor, norm: RmsNorm | None, scale: float) -> Tensor:
+    return x + _times(made if norm is None else norm(made), scale)
+
+
+def _branch(
+    index: int,
+    branch: Branch,
+    normed: Tensor,
+    context: PassContext,
+    sequences: Sequence[SequenceRows],
+    only_row: int | None,
+) -> Tensor:
+    """Run a mixer up to its output projection. [n, inner], or one row"""
+    x, mixer = _times(normed, branch.input_scale), branch.mixer
+    if isinstance(mixer, Attention):
+        return attend_block(index, mixer, x, context, sequences, only_row)
+    if isinstance(mixer, DeltaNet):
+        return _delta_net(index, mixer, x, sequences, only_row)
+    if isinstance(mixer, Mamba2):
+        return _mamba(index, mixer, x, sequences, only_row)
+    return _short_convolution(index, mixer, x, sequences, only_row)
+
+
+def project(attention: Attention, x: Tensor, context: PassContext) -> tuple[Tensor, Tensor | None]:
+    """Project rows to queries, keys and values, normalised and rotated.
+
+    Args:
+        attention: The attention.
+        x: [n, hidden]
+        context: Context of the pass.
+
+    Returns:
+        [n, q heads + own kv heads, head_dim] in float32 or float64, and the logits of the output
+        gate [n, q heads · head_dim] or None.
+    """
+    rows, gate = attention.qkv(x), None
+    if attention.is_gated:
+        rows, gate = rows[:, : -attention.inner], rows[:, -attention.inner :]
+    if attention.values_are_keys:
+        keys = rows[:, attention.inner :].view(len(rows), -1, attention.head_dim)
+        rows = torch.cat([rows, in_halves(keys).flatten(1)], dim=1)
+    if attention.qk_norm is not None:
+        rows = attention.qk_norm(rows)
+    if attention.v_norm is not None and attention.owns_kv:
+        width = attention.num_kv_heads * attention.head_dim
+        values = rows[:, -width:].reshape(-1, attention.head_dim)
+        rows = torch.cat([rows[:, :-width], attention.v_norm(values).view(len(rows), -1)], dim=1)
+    rotated = rotate(rows, context.factors(attention))
+    if attention.head_scales is not None:
+        rotated = rotated * attention.head_scales
+    return rotated, gate
+
+
+def attend_block(
+    index: int,
+    attention: Attention,
+    x: Tensor,
+    context: PassContext,
+    sequences: Sequence[SequenceRows],
+    only_row: int | None,
+) -> Tensor:
+    """Attention of all sequences' rows over their caches.
+
+    Where keys and values are in the computer's memory, the processor computes attention there:
+    queries and new rows go down at once, and results come up.
+
+    Returns:
+        [n, q heads · head_dim], or [1, q heads · head_dim]
+    """
+    rotated, gate = project(attention, x, context)
+    device, kv_device = rotated.device, sequences[0].kv.device_of(index)
+    rotated = rotated.to(kv_device)
+    made = [
+        _attend(index, attention, rotated[one.rows], context, one, only_row) for one in sequences
+    ]
+    mixed = (made[0] if len(made) == 1 else torch.cat(made)).to(device)
+    if gate is None:
+        return mixed
+    if only_row is not None:
+        gate = gate[only_row : only_row + 1]
+    return mixed * torch.sigmoid(gate.to(mixed.dtype))
+
+
+def _attend(
+    index: int,
+    attention: Attention,
+    rotated: Tensor,
+    context: PassContext,
+    sequence: SequenceRows,
+    only_row: int | None,
+) -> Tensor:
+    """Attention of one sequence's rows. [n, q heads · head_dim], or one row"""
+    num_q = attention.num_heads
+    q = rotated[:, :num_q]
+    if attention.owns_kv:
+        found = sequence.kv.write(index, rotated[:, num_q:])
+    else:
+        found = sequence.kv.read(attention.kv_layer)
+    dtype, is_here = context.scores_dtype, q.device.type == context.positions.device.type
+    if not is_here:  # a processor is slow at narrow numbers
+        dtype = torch.promote_types(dtype, torch.float32)
+    keys, values = (part.to(dtype) for part in found)
+    mask = context.mask(attention, sequence, keys.shape[1])
+    if only_row is not None:
+        mask = None if mask is None else mask[only_row :: len(q)]
+        q = q[only_row : only_row + 1]
+    mask = None if mask is None else mask.to(q.device, dtype)
+    q = q.to(dtype)
+    if attention.sinks is not None:
+        return _attend_with_sinks(q, keys, values, mask, attention.sinks)
+    if attention.softcap is not None:
+        return _attend_capped(q, keys, values, mask, attention.softcap)
+    return (context.attend if is_here else context.attend_on_cpu)(q, keys, values, mask)
+
+
+def _attend_with_sinks(
+    q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, sinks: Tensor
+) -> Tensor:
+    """As `attend_by_products`; a part of the weights goes to no row (GPT-OSS, OpenAI 2025)."""
+    num_kv, num_rows = len(keys), len(q)
+    grouped = by_kv_head(q, num_kv)
+    scores = torch.bmm(grouped, keys.transpose(1, 2))
+    scores = scores if mask is None else scores + mask
+    sink = sinks.to(scores).view(num_kv, -1, 1).repeat_interleave(num_rows, dim=1)
+    weights = torch.softmax(torch.cat([scores, sink], dim=-1), dim=-1)[..., :-1]
+    return by_row(torch.bmm(weights, values), num_rows)
+
+
+def _attend_capped(
+    q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, cap: float
+) -> Tensor:
+    """As `attend_by_products`; scores are capped before the mask."""
+    grouped = by_kv_head(q, len(keys))
+    scores = torch.tanh(torch.bmm(grouped, keys.transpose(1, 2)) / cap) * cap
+    weights = torch.softmax(scores if mask is None else scores + mask, dim=-1)
+    return by_row(torch.bmm(weights, values), len(q))
+
+
+def _delta_net(
+    index: int,
+    net: DeltaNet,
+    x: Tensor,
+    sequences: Sequence[SequenceRows],
+    only_row: int | None,
+) -> Tensor:
+    """[n, hidden] → [n, heads · value_dim], or one row"""
+    shape, wide = net.shape, net.rate.dtype
+    projected, gates = net.in_proj(x), net.gates(x).to(wide)
+    inputs, z = projected[:, : shape.channels], projected[:, shape.channels :]
+    beta, dt = gates.chunk(2, dim=-1)
+    beta, decays = torch.sigmoid(beta), net.rate * F.softplus(dt + net.dt_bias)
+    made = [
+        _delta_net_of(index, net, inputs[one.rows], beta[one.rows], decays[one.rows], one)
+        for one in sequences
+    ]
+    read = made[0] if len(made) == 1 else torch.cat(made)
+    if only_row is not None:
+        read, z = read[only_row : only_row + 1], z[only_row : only_row + 1]
+    normed = net.norm(read.reshape(-1, shape.value_dim)).to(wide)
+    gated = normed.view(len(read), -1) * F.silu(z.to(wide))
+    return gated if net.tiled is None else in_tiles(gated, net.tiled)
+
+
+def _delta_net_of(
+    index: int, net: DeltaNet, inputs: Tensor, beta: Tensor, decays: Tensor, sequence: SequenceRows
+) -> Tensor:
+    """Readout of one sequence's rows. [n, heads, value_dim]"""
+    shape, tail = net.shape, sequence.kv.state(index).tail
+    mixed = F.silu(convolve(inputs.to(net.rate.dtype), tail, net.conv, None, sequence.tree))
+    keys = shape.num_key_heads * shape.key_dim
+    q, k, v = torch.split(mixed, [keys, keys, shape.num_heads * shape.value_dim], dim=-1)
+    q, k = (_unit(part.view(len(part), -1, shape.key_dim)) for part in (q, k))
+    v = v.view(len(v), -1, shape.value_dim)
+    return delta_rule(q * shape.key_dim**-0.5, k, v, beta, decays, inputs, sequence, index)
+
+
+def _unit(heads: Tensor) -> Tensor:
+    """Vectors of length one. [n, heads, key_dim]"""
+    return heads * torch.rsqrt(heads.square().sum(-1, keepdim=True) + _L2_EPS)
+
+
+def _mamba(
+    index: int, mamba: Mamba2, x: Tensor, sequences: Sequence[SequenceRows], only_row: int | None
+) -> Tensor:
+    """[n, hidden] → [n, heads · value_dim], or one row"""
+    projected = mamba.in_proj(x).to(mamba.rate.dtype)
+    if mamba.factors is not None:
+        projected = projected * mamba.factors
+    shape = mamba.shape
+    sizes = [shape.num_heads * shape.value_dim, shape.channels, shape.num_heads]
+    gate, inputs, steps = torch.split(projected, sizes, dim=-1)
+    steps = F.softplus(steps + mamba.dt_bias).clamp(mamba.min_dt, mamba.max_dt)
+    made = [_mamba_of(index, mamba, inputs[one.rows], steps[one.rows], one) for one in sequences]
+    mixed = made[0] if len(made) == 1 else torch.cat(made)
+    if only_row is not None:
+        mixed, gate = (part[only_row : only_row + 1] for part in (mixed, gate))
+    gate = F.silu(gate)
+    return mixed * gate if mamba.norm is None else mamba.norm(mixed, gate)
+
+
+def _mamba_of(
+    index: int, mamba: Mamba2, inputs: Tensor, steps: Tensor, sequence: SequenceRows
+) -> Tensor:
+    """Readout of one sequence's rows. [n, heads · value_dim]"""
+    shape, count = mamba.shape, len(inputs)
+    inner, width = shape.num_heads * shape.value_dim, shape.num_key_heads * shape.key_dim
+    tail = sequence.kv.state(index).tail
+    mixed = F.silu(convolve(inputs, tail, mamba.conv, mamba.conv_bias, sequence.tree))
+    x, b, c = torch.split(mixed, [inner, width, width], dim=-1)
+    x = x.view(count, shape.num_heads, shape.value_dim)
+    b, c = (part.view(count, shape.num_key_heads, shape.key_dim) for part in (b, c))
+    written, decays = x * steps.unsqueeze(-1), steps * mamba.rate
+    read = state_space(c, b, written, decays, inputs, sequence, index)
+    return (read + x * mamba.skip.unsqueeze(-1)).reshape(count, inner)
+
+
+def _short_convolution(
+    index: int,
+    weights: ShortConvolution,
+    x: Tensor,
+    sequences: Sequence[SequenceRows],
+    only_row: int | None,
+) -> Tensor:
+    """[n, hidden] → [n, hidden], or one row"""
+    input_gate, output_gate, inner = weights.in_proj(x).chunk(3, dim=-1)
+    inputs = input_gate * inner
+    made = [
+        short_convolution(inputs[one.rows], weights.conv, weights.bias, one, index)
+        for one in sequences
+    ]
+    mixed = output_gate * (made[0] if len(made) == 1 else torch.cat(made))
+    return mixed if only_row is None else mixed[only_row : only_row + 1]
+
+
+def _times(x: Tensor, factor: float) -> Tensor:
+    return x if factor == 1 else x * factor
