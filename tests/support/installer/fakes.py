@@ -5,6 +5,7 @@ from pathlib import Path
 
 from installer.errors import CommandError
 from installer.layout import Layout
+from installer.model_file import FILE, FILE_BYTES, FOLDER
 from installer.process import Output
 from installer.requirements import name_of
 
@@ -129,3 +130,10 @@ class FakeMachine:
 def offline(command: Sequence[str]) -> None:
     """Fail as pip does where no name can be resolved."""
     raise CommandError(command, 1, ["NewConnectionError: name resolution failed"])
+
+
+def put_model(models: Path, size: int = FILE_BYTES) -> None:
+    """A file of its name."""
+    (models / FOLDER).mkdir(parents=True, exist_ok=True)
+    with (models / FOLDER / FILE).open("wb") as file:
+        file.truncate(size)

@@ -65,41 +65,43 @@ def changed(path: Path, **values: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        ({"format": "medusa-chat-trace"}, "is no file of settings"),
-        ({"version": 2}, "written by a newer Medusa Chat"),
-        ({"version": "1"}, "version must be same as const definition: 1"),
-        ({"preferences": {"theme": "pink"}}, "preferences.theme must be one of"),
-        ({"preferences": {"zoom": "1"}}, "preferences.zoom must be number"),
-        ({"preferences": {"font_family": "\ud800"}}, "half a character"),
-        ({"preferences": {"shortcuts": {"stop": "\udfff"}}}, "half a character"),
-        ({"preferences": {"zoom": 9}}, "preferences.zoom must be smaller"),
-        ({"preferences": []}, "preferences must be object"),
-        ({"preferences": {"shortcuts": {"stop": 3}}}, "must be string"),
-        ({"presets": [{"name": "x"}]}, r"presets\[0\] must contain"),
-        ({"presets": [{"name": "Exact", "settings": {}}]}, "called 'Exact'"),
-        ({"presets": [{"name": "a\n", "settings": {}}] * 2}, "two presets of one name"),
-        ({"presets": [{"name": "a\x07b", "settings": {}}]}, "called 'a"),
-        ({"presets": [{"name": "x", "settings": {"top_p": 7}}]}, "in the preset x, top_p"),
-        ({"presets": [{"name": "x", "settings": {"stop": "now"}}]}, "in the preset x, stop"),
-        ({"presets": [{"name": "x", "settings": {"overflow": {}}}]}, "in the preset x, overflow"),
-        ({"new_chats": {"seed": -1}}, "in the beginning of new chats, seed"),
-        ({"extra": 1}, "must not contain"),
-    ],
+WRONG: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"format": "medusa-chat-trace"}, "is no file of settings"),
+    ({"version": 2}, "written by a newer Medusa Chat"),
+    ({"version": "1"}, "version must be same as const definition: 1"),
+    ({"preferences": {"theme": "pink"}}, "preferences.theme must be one of"),
+    ({"preferences": {"zoom": "1"}}, "preferences.zoom must be number"),
+    ({"preferences": {"font_family": "\ud800"}}, "half a character"),
+    ({"preferences": {"shortcuts": {"stop": "\udfff"}}}, "half a character"),
+    ({"preferences": {"zoom": 9}}, "preferences.zoom must be smaller"),
+    ({"preferences": []}, "preferences must be object"),
+    ({"preferences": {"shortcuts": {"stop": 3}}}, "must be string"),
+    ({"presets": [{"name": "x"}]}, r"presets\[0\] must contain"),
+    ({"presets": [{"name": "Exact", "settings": {}}]}, "called 'Exact'"),
+    ({"presets": [{"name": "a\n", "settings": {}}] * 2}, "two presets of one name"),
+    ({"presets": [{"name": "a\x07b", "settings": {}}]}, "called 'a"),
+    ({"presets": [{"name": "x", "settings": {"top_p": 7}}]}, "in the preset x, top_p"),
+    ({"presets": [{"name": "x", "settings": {"stop": "now"}}]}, "in the preset x, stop"),
+    ({"presets": [{"name": "x", "settings": {"overflow": {}}}]}, "in the preset x, overflow"),
+    ({"new_chats": {"seed": -1}}, "in the beginning of new chats, seed"),
+    ({"extra": 1}, "must not contain"),
 )
-def test_what_makes_no_sense_is_named(path: Path, values: dict[str, Any], told: str) -> None:
-    with pytest.raises(SettingsFileError, match=told) as caught:
-        read_settings_file(changed(path, **values))
-    assert caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"a": 1e999}', "\udcff"])
-def test_no_settings_at_all_are_refused(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", errors="surrogateescape")
-    with pytest.raises(SettingsFileError):
-        read_settings_file(path)
+def test_what_makes_no_sense_is_named(path: Path) -> None:
+    whole = path.read_text(encoding="utf-8")
+    for values, told in WRONG:
+        path.write_text(whole, encoding="utf-8")
+        with pytest.raises(SettingsFileError, match=told) as caught:
+            read_settings_file(changed(path, **values))
+        assert caught.value.hint, told
+
+
+def test_no_settings_at_all_are_refused(path: Path) -> None:
+    for text in ("", "{", "[]", "[" * 100_000, '{"a": 1e999}', "\udcff"):
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
+        with pytest.raises(SettingsFileError):
+            read_settings_file(path)
 
 
 def test_files_that_are_missing_or_huge_are_refused(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Files of traces, and files that are none."""
 
 import json
+import re
 import zlib
 from array import array
 from collections.abc import Callable
@@ -127,14 +128,14 @@ def test_a_trace_that_cant_be_written_leaves_what_was_there(
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.999])
-def test_a_truncated_trace_is_refused(recording: Recording, tmp_path: Path, share: float) -> None:
+def test_a_truncated_trace_is_refused(recording: Recording, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     write_trace(path, recording)
     whole = path.read_bytes()
-    path.write_bytes(whole[: int(len(whole) * share)])
-    with pytest.raises(TraceError, match="no complete JSON"):
-        read_trace(path)
+    for share in (0.0, 0.3, 0.7, 0.999):
+        path.write_bytes(whole[: int(len(whole) * share)])
+        with pytest.raises(TraceError, match="no complete JSON"):
+            read_trace(path)
 
 
 Damage = Callable[[dict[str, Any]], object]
@@ -203,27 +204,30 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", DAMAGES)
-def test_a_foreign_or_damaged_trace_is_refused(
-    name: str, recording: Recording, tmp_path: Path
-) -> None:
-    damage, reported = DAMAGES[name]
+def test_a_foreign_or_damaged_trace_is_refused(recording: Recording, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     write_trace(path, recording)
-    raw = json.loads(path.read_text())
-    damage(raw)
-    path.write_text(json.dumps(raw))
-    with pytest.raises(TraceError, match=reported) as caught:
-        read_trace(path)
-    assert caught.value.hint
+    whole, failures = path.read_text(), []
+    for name, (damage, reported) in DAMAGES.items():
+        raw = json.loads(whole)
+        damage(raw)
+        path.write_text(json.dumps(raw))
+        try:
+            read_trace(path)
+        except TraceError as error:
+            if not error.hint or not re.search(reported, str(error)):
+                failures.append(f"{name}: {error}")
+        else:
+            failures.append(f"{name}: it was read")
+    assert failures == []
 
 
-@pytest.mark.parametrize("text", ["[]", "3", '"x"', "{}", "[" * 100_000, "9" * 6000])
-def test_what_is_no_trace_at_all_is_refused(text: str, tmp_path: Path) -> None:
+def test_what_is_no_trace_at_all_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
-    path.write_text(text)
-    with pytest.raises(TraceError):
-        read_trace(path)
+    for text in ("[]", "3", '"x"', "{}", "[" * 100_000, "9" * 6000):
+        path.write_text(text)
+        with pytest.raises(TraceError):
+            read_trace(path)
     with pytest.raises(TraceError, match="can't be read"):
         read_trace(tmp_path / "none.json")
 

@@ -14,7 +14,7 @@ from medusa_core.__main__ import COMMANDS
 from medusa_core.cli.pull import FIRST_MODEL
 from medusa_core.hub import first_model
 from medusa_core.system import resources
-from tests.support.installer.fakes import FakeMachine
+from tests.support.installer.fakes import FakeMachine, put_model
 
 WINDOW = ["--platform", "offscreen"]
 
@@ -22,13 +22,6 @@ WINDOW = ["--platform", "offscreen"]
 @pytest.fixture(autouse=True)
 def no_folder_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MEDUSA_MODELS", raising=False)
-
-
-def put_model(models: Path, size: int = model_file.FILE_BYTES) -> None:
-    """A file of its name."""
-    (models / FOLDER).mkdir(parents=True, exist_ok=True)
-    with (models / FOLDER / FILE).open("wb") as file:
-        file.truncate(size)
 
 
 def fetch(machine: FakeMachine) -> list[str]:

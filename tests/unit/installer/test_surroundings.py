@@ -55,18 +55,11 @@ def test_python_without_ensurepip_is_told_the_package(
     assert not machine.layout.venv.exists()
 
 
-@pytest.mark.parametrize(
-    ("build", "free_gb", "enough"),
-    [("cpu", 2.9, False), ("cpu", 3.1, True), ("cu130", 7.9, False), ("cu130", 8.1, True)],
-)
-def test_space_is_checked_for_the_build(
-    tmp_path: Path, build: str, free_gb: float, enough: bool
-) -> None:
-    if enough:
-        check_space(tmp_path, TorchBuild(build), lambda path: int(free_gb * GB))
-        return
-    with pytest.raises(SetupError, match=f"{free_gb} GB are free"):
-        check_space(tmp_path, TorchBuild(build), lambda path: int(free_gb * GB))
+def test_space_is_checked_for_the_build(tmp_path: Path) -> None:
+    for build, too_little in ((TorchBuild.CPU, 2.9), (TorchBuild("cu130"), 7.9)):
+        check_space(tmp_path, build, lambda _, gb=too_little + 0.2: int(gb * GB))
+        with pytest.raises(SetupError, match=f"{too_little} GB are free"):
+            check_space(tmp_path, build, lambda _, gb=too_little: int(gb * GB))
 
 
 def test_a_small_directory_for_temporary_files_is_named(tmp_path: Path) -> None:
@@ -83,25 +76,16 @@ def test_libraries_of_the_platform_at_hand_are_looked_for() -> None:
     assert missing_libraries("xcb", only_common) == XCB
 
 
-@pytest.mark.parametrize(
-    ("os_release", "command"),
-    [
-        (DEBIAN, "sudo apt install libxcb-cursor0"),
-        (FEDORA, "sudo dnf install 'libxcb-cursor.so.0()(64bit)'"),
-        (ARCH, "sudo pacman -S xcb-util-cursor"),
-    ],
-)
-def test_missing_library_is_mended_as_the_distribution_does(os_release: str, command: str) -> None:
-    assert mending_command([CURSOR], os_release) == command
-
-
-def test_missing_library_on_an_unknown_system_is_named() -> None:
+def test_missing_library_is_mended_as_the_distribution_does() -> None:
+    assert mending_command([CURSOR], DEBIAN) == "sudo apt install libxcb-cursor0"
+    fedoras = "sudo dnf install 'libxcb-cursor.so.0()(64bit)'"
+    assert mending_command([CURSOR], FEDORA) == fedoras
+    assert mending_command([CURSOR], ARCH) == "sudo pacman -S xcb-util-cursor"
     assert CURSOR.file in mending_command([CURSOR], "")
 
 
-@pytest.mark.parametrize(
-    ("environ", "app_args", "platform"),
-    [
+def test_platform_is_asked_for_or_follows_the_display() -> None:
+    cases: list[tuple[dict[str, str], list[str], str | None]] = [
         ({}, [], None),
         ({"DISPLAY": ":0"}, [], "xcb"),
         ({"WAYLAND_DISPLAY": "wayland-0"}, [], "wayland"),
@@ -109,16 +93,10 @@ def test_missing_library_on_an_unknown_system_is_named() -> None:
         ({"QT_QPA_PLATFORM": "wayland;xcb"}, [], "wayland"),
         ({"DISPLAY": ":0"}, ["-platform", "offscreen:size=800x600"], "offscreen"),
         ({}, ["--theme", "dark", "--platform=minimal"], "minimal"),
-    ],
-)
-def test_platform_is_asked_for_or_follows_the_display(
-    environ: dict[str, str], app_args: list[str], platform: str | None
-) -> None:
-    assert expected_platform("linux", environ, app_args) == platform
-
-
-def test_other_systems_always_have_a_display() -> None:
-    assert expected_platform("darwin", {}, []) == ""
+    ]
+    for environ, app_args, platform in cases:
+        assert expected_platform("linux", environ, app_args) == platform, (environ, app_args)
+    assert expected_platform("darwin", {}, []) == "", "there is always one"
 
 
 def test_run_without_a_display_offers_the_command_line(

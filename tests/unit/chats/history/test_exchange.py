@@ -10,6 +10,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -140,62 +141,49 @@ ODD_PACKS = {
 }
 
 
-@pytest.mark.parametrize("packed", ODD_PACKS.values(), ids=ODD_PACKS)
-def test_a_damaged_pack_of_steps_costs_its_colours_alone(
-    packed: bytes, history: History, empty: History, tmp_path: Path
-) -> None:
-    harm_pack(history, packed)
-    assert history.problems() == (), "the file itself looks well"
-    (odd,) = (m for m in history.messages("tea") if m.answer and packed in m.answer.packed_steps)
-    assert odd.answer is not None
-    assert odd.answer.steps == ()
-    path = tmp_path / "all.json"
-    assert export(history, path, FileKind.JSON) == (2, 1)
-    for kind in (FileKind.HTML, FileKind.MARKDOWN):
-        assert export(history, tmp_path / "other", kind) == (2, 0)
-    assert take_here(empty, path) == (2, 0)
-    texts = [message.text for message in history.messages("tea")]
-    assert [message.text for message in empty.messages("tea")] == texts
-    taken = [message.answer.steps for message in empty.messages("tea") if message.answer]
-    assert sum(not found for found in taken) == 1
+def test_a_damaged_pack_of_steps_costs_its_colours_alone(tmp_path: Path) -> None:
+    for number, (what, packed) in enumerate(ODD_PACKS.items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        history, path = filled(folder / "history.db", Clock()), folder / "all.json"
+        harm_pack(history, packed)
+        assert history.problems() == (), "the file itself looks well"
+        (odd,) = (
+            m for m in history.messages("tea") if m.answer and packed in m.answer.packed_steps
+        )
+        assert odd.answer is not None
+        assert odd.answer.steps == (), what
+        assert export(history, path, FileKind.JSON) == (2, 1), what
+        for kind in (FileKind.HTML, FileKind.MARKDOWN):
+            assert export(history, folder / "other", kind) == (2, 0), what
+        texts = [message.text for message in history.messages("tea")]
+        with closing(History(folder / "other.db", Clock())) as other:
+            assert take_here(other, path) == (2, 0), what
+            assert [message.text for message in other.messages("tea")] == texts
+            taken = [one.answer.steps for one in other.messages("tea") if one.answer]
+            assert sum(not found for found in taken) == 1, what
+        # And so does a start after a kill.
+        history._database.write("UPDATE answers SET state = 'streaming'")
+        history.close()
+        with closing(open_history(folder / "history.db", Clock())) as history:
+            assert (history.is_saved, history.notice) == (True, ""), what
+            answers = [message for message in history.messages("tea") if message.answer]
+            assert {one.answer.state for one in answers if one.answer} == {AnswerState.CUT}, what
+            assert [message.text for message in answers][1:], what
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        '{"temperature": 1' + "0" * 400 + "}",
-        '{"temperature": NaN}',
-        '{"top_k": 1' + "0" * 400 + "}",
-        "[" * 100_000,
-        "no JSON",
-        "5",
-    ],
-)
-def test_odd_rows_of_answers_dont_hide_their_conversation(
-    settings: str, history: History, empty: History, tmp_path: Path
-) -> None:
-    history._database.write("UPDATE answers SET settings = ?, done = ?", settings, settings)
-    (_, first, *_) = history.messages("tea")
-    assert first.answer is not None
-    assert first.answer.settings == GenerateSettings()
-    assert first.answer.done is None
-    assert export(history, tmp_path / "all.json", FileKind.JSON) == (2, 0)
-    assert take_here(empty, tmp_path / "all.json") == (2, 0)
-
-
-@pytest.mark.parametrize("packed", ODD_PACKS.values(), ids=ODD_PACKS)
-def test_a_start_after_a_kill_survives_odd_steps(packed: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "history.db"
-    first = filled(path, Clock())
-    harm_pack(first, packed)
-    first._database.write("UPDATE answers SET state = 'streaming'")
-    first.close()
-    history = open_history(path, Clock())
-    assert (history.is_saved, history.notice) == (True, "")
-    answers = [message for message in history.messages("tea") if message.answer]
-    assert {message.answer.state for message in answers if message.answer} == {AnswerState.CUT}
-    assert [message.text for message in answers][1:]
-    history.close()
+def test_odd_rows_of_answers_dont_hide_their_conversation(history: History, tmp_path: Path) -> None:
+    huge = "1" + "0" * 400
+    odd = (f'{{"temperature": {huge}}}', '{"temperature": NaN}', f'{{"top_k": {huge}}}')
+    for number, odd_text in enumerate((*odd, "[" * 100_000, "no JSON", "5")):
+        history._database.write("UPDATE answers SET settings = ?, done = ?", odd_text, odd_text)
+        (_, first, *_) = history.messages("tea")
+        assert first.answer is not None
+        assert first.answer.settings == GenerateSettings(), odd_text[:30]
+        assert first.answer.done is None
+        assert export(history, tmp_path / "all.json", FileKind.JSON) == (2, 0)
+        with closing(History(tmp_path / f"{number}.db", Clock())) as other:
+            assert take_here(other, tmp_path / "all.json") == (2, 0), odd_text[:30]
 
 
 def test_a_history_that_fails_in_an_unknown_way_is_read_from_memory(
@@ -214,53 +202,21 @@ def test_a_history_that_fails_in_an_unknown_way_is_read_from_memory(
     opened.close()
 
 
-HUGE: dict[str, Callable[[dict[str, Any]], object]] = {
-    "created": lambda raw: raw.update(created_s=10**400),
-    "changed": lambda raw: raw.update(changed_s=-(10**400)),
-    "said": lambda raw: raw["messages"][0].update(created_s=10**400),
-    "a setting": lambda raw: raw["messages"][1]["answer"]["settings"].update(temperature=10**400),
-    "a list of settings": lambda raw: raw["messages"][1]["answer"]["settings"].update(
-        logit_bias=[[1, 10**400]]
-    ),
-    "a figure": lambda raw: raw["messages"][1]["answer"]["done"].update(decode_s=10**400),
-    "a figure's setting": lambda raw: raw["messages"][1]["answer"]["done"]["settings"].update(
-        top_k=10**400
-    ),
-    "seconds": lambda raw: raw["messages"][1]["answer"]["steps"][0]["steps"][0].__setitem__(
-        9, 10**400
-    ),
-}
-
-
-@pytest.mark.parametrize("change", HUGE.values(), ids=HUGE)
-def test_a_number_beyond_all_bounds_is_told_in_a_sentence(
-    change: Callable[[dict[str, Any]], object], history: History, empty: History, tmp_path: Path
-) -> None:
-    path = tmp_path / "all.json"
-    export(history, path, FileKind.JSON, ["ships"])
-    raw = json.loads(path.read_text(encoding="utf-8"))
-    change(raw["conversations"][0])
-    path.write_text(json.dumps(raw), encoding="utf-8")
-    with pytest.raises(ConversationFileError, match=r"isn't valid|beyond all bounds"):
-        take_here(empty, path)
-    assert empty.conversations() == ()
-
-
-@pytest.mark.parametrize("number", [10**400, -(10**400), 1e300, math.inf, math.nan])
-def test_numbers_that_passed_unchecked_do_no_harm(
-    number: float, history: History, empty: History
-) -> None:
+def test_numbers_that_passed_unchecked_do_no_harm(history: History, empty: History) -> None:
     info, messages = history.conversation("ships"), history.messages("ships")
-    raw = conversation_as_json(info, None, "", messages, set())
-    raw["created_s"] = raw["changed_s"] = raw["messages"][0]["created_s"] = number
-    answer = raw["messages"][1]["answer"]
-    answer["settings"]["temperature"] = answer["settings"]["top_k"] = number
-    answer["done"]["decode_s"] = number
-    assert empty.take([raw]) == (1, 0)
-    (_, reported) = empty.messages("ships")
-    assert empty.conversation("ships").created_s == 0.0
-    assert reported.answer is not None
-    assert reported.answer.settings.top_k == 0
+    for index, number in enumerate((10**400, -(10**400), 1e300, math.inf, math.nan)):
+        name = f"ships {index}"
+        raw = conversation_as_json(info, None, "", messages, set())
+        raw["id"] = name
+        raw["created_s"] = raw["changed_s"] = raw["messages"][0]["created_s"] = number
+        answer = raw["messages"][1]["answer"]
+        answer["settings"]["temperature"] = answer["settings"]["top_k"] = number
+        answer["done"]["decode_s"] = number
+        assert empty.take([raw]) == (1, 0), number
+        (_, reported) = empty.messages(name)
+        assert empty.conversation(name).created_s == 0.0, number
+        assert reported.answer is not None
+        assert reported.answer.settings.top_k == 0, number
 
 
 def test_no_text_of_an_import_has_a_name_on_the_disk(
@@ -372,23 +328,24 @@ def test_a_page_shows_an_answer_as_the_chat_does(history: History, tmp_path: Pat
     assert "<title>A &lt;plan&gt;</title>" in one
 
 
-@pytest.mark.parametrize(
-    "markdown",
-    [
-        "[x](javascript:alert(1)) [y](data:text/html,z) [z](file:///etc/passwd) [w](//x/y)",
-        "![x](http://x/y.png) ![y](data:image/svg+xml,z)",
-        "[x]: javascript:alert(1)\n\n[x]",
-        "<javascript:alert(1)>",
-        '```"onload="alert(1)\nx\n```',
-        '<a href="http://x" onclick=alert(1)>x</a>',
-        "| a |\n|---|\n| <img src=x onerror=alert(1)> |",
-        "[a](<relative.html>)",
-    ],
+EVIL_MARKDOWN = (
+    "[x](javascript:alert(1)) [y](data:text/html,z) [z](file:///etc/passwd) [w](//x/y)",
+    "![x](http://x/y.png) ![y](data:image/svg+xml,z)",
+    "[x]: javascript:alert(1)\n\n[x]",
+    "<javascript:alert(1)>",
+    '```"onload="alert(1)\nx\n```',
+    '<a href="http://x" onclick=alert(1)>x</a>',
+    "| a |\n|---|\n| <img src=x onerror=alert(1)> |",
+    "[a](<relative.html>)",
 )
-def test_markdown_brings_no_script_no_picture_and_no_odd_link(markdown: str) -> None:
-    tags = Tags()
-    tags.feed(rendered(markdown))
-    assert not tags.found & {"script", "img", "src", "href", "onerror", "onload", "onclick"}
+
+
+def test_markdown_brings_no_script_no_picture_and_no_odd_link() -> None:
+    for markdown in EVIL_MARKDOWN:
+        tags = Tags()
+        tags.feed(rendered(markdown))
+        odd = tags.found & {"script", "img", "src", "href", "onerror", "onload", "onclick"}
+        assert not odd, markdown
 
 
 def test_links_to_the_web_stay_links_and_cant_leave_their_quotes() -> None:
@@ -397,26 +354,14 @@ def test_links_to_the_web_stay_links_and_cant_leave_their_quotes() -> None:
     assert re.findall('href="([^"]*)"', html)[-2:] == ["https://c.d", "mailto:me@x.org"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "> " * 3_000 + "x",
-        "- " * 3_000 + "x",
-        "*" * 9_000,
-        "[" * 9_000,
-        "$a" * 9_000,
-        "\\[" * 9_000,
-        "![" * 5_000,
-        "`" * 9_000 + "x",
-        "x" * 400_000,
-        "| a " * 3_000 + "\n" + "|---" * 3_000,
-    ],
-    ids=range(10),
-)
-def test_hostile_markdown_is_rendered_in_bounded_time(text: str) -> None:
-    begin_s = time.process_time()
-    assert rendered(text)
-    assert time.process_time() - begin_s < 2
+def test_hostile_markdown_is_rendered_in_bounded_time() -> None:
+    repeated = (("> ", 3_000), ("- ", 3_000), ("*", 9_000), ("[", 9_000), ("$a", 9_000))
+    repeated += (("\\[", 9_000), ("![", 5_000), ("`", 9_000), ("x", 400_000))
+    texts = [part * count + "x" for part, count in repeated]
+    for text in (*texts, "| a " * 3_000 + "\n" + "|---" * 3_000):
+        begin_s = time.process_time()
+        assert rendered(text)
+        assert time.process_time() - begin_s < 2, text[:10]
 
 
 def test_markdown_holds_the_path_that_is_shown(history: History, tmp_path: Path) -> None:
@@ -598,16 +543,16 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_file_is_told_in_a_sentence_and_nothing_is_taken(
-    empty: History, tmp_path: Path, text: str
+    empty: History, tmp_path: Path
 ) -> None:
     path = tmp_path / "hostile.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConversationFileError) as caught:
-        take(empty, path)
-    assert caught.value.hint
-    assert empty.conversations() == ()
+    for what, text in HOSTILE.items():
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(ConversationFileError) as caught:
+            take_here(empty, path)
+        assert caught.value.hint, what
+        assert empty.conversations() == (), what
 
 
 def deep(depth: int) -> list[Any]:
@@ -625,6 +570,22 @@ OURS: dict[str, Callable[[dict[str, Any]], object]] = {
     "no number": lambda raw: raw["messages"][1]["answer"]["done"].update(decode_s=math.inf),
     "deep settings": lambda raw: raw["messages"][1]["answer"].update(settings={"a": deep(500)}),
     "huge number": lambda raw: raw["messages"][0]["attachments"][0].update(num_bytes=1 << 70),
+    "huge created": lambda raw: raw.update(created_s=10**400),
+    "huge changed": lambda raw: raw.update(changed_s=-(10**400)),
+    "huge said": lambda raw: raw["messages"][0].update(created_s=10**400),
+    "a huge setting": lambda raw: raw["messages"][1]["answer"]["settings"].update(
+        temperature=10**400
+    ),
+    "a huge value in a list": lambda raw: raw["messages"][1]["answer"]["settings"].update(
+        logit_bias=[[1, 10**400]]
+    ),
+    "a huge figure": lambda raw: raw["messages"][1]["answer"]["done"].update(decode_s=10**400),
+    "a huge setting of a figure": lambda raw: raw["messages"][1]["answer"]["done"][
+        "settings"
+    ].update(top_k=10**400),
+    "huge seconds": lambda raw: raw["messages"][1]["answer"]["steps"][0]["steps"][0].__setitem__(
+        9, 10**400
+    ),
 }
 
 
@@ -641,7 +602,7 @@ def test_a_changed_conversation_of_ours_is_refused_and_the_others_are_taken(
         with ConversationFile(tmp_path / "changed.json") as found:
             assert (found.num_conversations, found.num_refused) == (1, 1), what
             assert empty.take(found) == (1, 0), what
-            assert "“Ships” can't be read: " in found.reasons[0]
+            assert "“Ships” can't be read: " in found.reasons[0], what
     assert {info.id for info in empty.conversations()} == {f"tea {n}" for n in range(len(OURS))}
 
 
@@ -655,21 +616,22 @@ BROKEN: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
-def test_one_broken_conversation_of_many_loses_only_itself(
-    empty: History, tmp_path: Path, change: Callable[[dict[str, Any]], object]
+def test_broken_conversations_among_many_lose_only_themselves(
+    empty: History, tmp_path: Path
 ) -> None:
     path = tmp_path / "conversations.json"
     many = [{**chatgpt()[0], "conversation_id": f"c{n}", "title": f"Chat {n}"} for n in range(20)]
-    change(many[7])
-    path.write_text(json.dumps([*many[:10], None, *many[10:]]), encoding="utf-8")
+    broken = [{**chatgpt()[0], "title": what} for what in BROKEN]
+    for conversation, change in zip(broken, BROKEN.values(), strict=True):
+        change(conversation)
+    path.write_text(json.dumps([*many[:10], *broken, None, *many[10:]]), encoding="utf-8")
     with ConversationFile(path) as found:
-        assert (found.num_conversations, found.num_refused) == (19, 2)
-        assert empty.take(found) == (19, 0)
-        assert "“Chat 7” can't be read: " in found.reasons[0] or not many[7]
-        assert found.reasons[1] == "An entry of the file is no conversation."
-    titles = {info.title for info in empty.conversations()}
-    assert titles == {f"Chat {n}" for n in range(20) if n != 7}
+        assert (found.num_conversations, found.num_refused) == (20, len(BROKEN) + 1)
+        assert empty.take(found) == (20, 0)
+        for what, conversation, reason in zip(BROKEN, broken, found.reasons, strict=False):
+            assert f"“{what}” can't be read: " in reason or not conversation
+        assert found.reasons[len(BROKEN)] == "An entry of the file is no conversation."
+    assert {info.title for info in empty.conversations()} == {one["title"] for one in many}
 
 
 def test_the_command_says_which_conversations_of_a_file_it_left_out(

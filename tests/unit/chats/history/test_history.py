@@ -186,13 +186,11 @@ def test_search_finds_words_by_their_beginning_in_any_case_and_script(history: H
     assert [hit.snippet[a:b] for a, b in hit.spans] == ["steep"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ['"', "tea OR", "NEAR(", "words:tea", "*", "a*b", "^x", "-", "'; DROP", "\0", "\ud800", "🙂"],
-)
-def test_search_takes_any_text(history: History, text: str) -> None:
-    history.search(text)
-    assert found(history, "tea")
+def test_search_takes_any_text(history: History) -> None:
+    odd = ('"', "tea OR", "NEAR(", "words:tea", "*", "a*b", "^x", "-", "'; DROP", "\0", "\ud800")
+    for text in (*odd, "🙂"):
+        history.search(text)
+        assert found(history, "tea"), text
 
 
 def test_trash_restores_and_isnt_searched(history: History) -> None:

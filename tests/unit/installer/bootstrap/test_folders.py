@@ -66,9 +66,9 @@ def test_versions_sort_as_pips_do() -> None:
     assert version_key("1.0") == version_key("1.0.0")
 
 
-@pytest.mark.parametrize("text", ["", "..", "../1.0", "1.0/..", "v", "1.0-x", "1!2"])
-def test_what_is_no_version_is_none(text: str) -> None:
-    assert version_key(text) is None
+def test_what_is_no_version_is_none() -> None:
+    for text in ("", "..", "../1.0", "1.0/..", "v", "1.0-x", "1!2"):
+        assert version_key(text) is None, text
 
 
 def test_the_newest_wheel_of_ours_is_found(tmp_path: Path) -> None:
@@ -90,15 +90,12 @@ def test_records_come_back_as_they_were_written(data: ProgramData) -> None:
         assert data.settings.stat().st_mode & 0o077 == 0  # an address may hold a password
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{", '{"version": "../../x"}', '{"version": 1}', '{"failed_starts": "2"}', "\0"],
-)
-def test_records_that_are_damaged_count_as_none(data: ProgramData, text: str) -> None:
-    write_whole(data.current, text)
-    write_whole(data.settings, text)
-    assert read_current(data) == Current()
-    assert read_settings(data) == Settings()
+def test_records_that_are_damaged_count_as_none(data: ProgramData) -> None:
+    wrong = ('{"version": "../../x"}', '{"version": 1}', '{"failed_starts": "2"}')
+    for text in ("", "[]", "{", "\0", *wrong):
+        write_whole(data.current, text)
+        write_whole(data.settings, text)
+        assert (read_current(data), read_settings(data)) == (Current(), Settings()), text
 
 
 def test_a_removal_leaves_what_a_link_names(tmp_path: Path) -> None:

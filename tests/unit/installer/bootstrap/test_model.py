@@ -16,7 +16,7 @@ from installer.bootstrap.sources import find_sources
 from installer.bootstrap.uv import Uv
 from installer.model_file import FILE, FILE_BYTES, FOLDER, NAME
 from tests.support.installer.bootstrap_fakes import FakeMachine, Listener, make_wheel
-from tests.unit.installer.test_first_model import put_model
+from tests.support.installer.fakes import put_model
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the program is a script of a shell here")
 

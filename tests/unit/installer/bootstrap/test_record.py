@@ -4,8 +4,6 @@ import base64
 import hashlib
 from pathlib import Path
 
-import pytest
-
 from installer.bootstrap.record import changed_packages
 
 BASE64 = base64.urlsafe_b64encode(hashlib.sha256(b"x").digest()).rstrip(b"=").decode()
@@ -22,23 +20,26 @@ def put(environment: Path, rows: str) -> Path:
     return libraries / "a_b.py"
 
 
-@pytest.mark.parametrize("digest", [f"sha256={BASE64}", f"sha256={HEX}", ""])
-def test_files_as_recorded_are_no_damage(tmp_path: Path, digest: str) -> None:
-    compiled = "__pycache__/a_b.cpython-311.pyc,sha256=of_another_path,9\n"
-    put(tmp_path, f"a_b.py,{digest},1\n{compiled}")
-    assert changed_packages(tmp_path) == []
-
-
-@pytest.mark.parametrize("content", [b"y", b"", None])
-def test_a_changed_or_missing_file_is_damage(tmp_path: Path, content: bytes | None) -> None:
-    module = put(tmp_path, f"a_b.py,sha256={BASE64},1\n")
+def changed(folder: Path, rows: str, content: bytes | None = b"x") -> list[str]:
+    """Packages found changed where a module has this content."""
+    module = put(folder, rows)
     module.unlink()
     if content is not None:
         module.write_bytes(content)
-    assert changed_packages(tmp_path) == ["a-b"]
+    return changed_packages(folder)
 
 
-@pytest.mark.parametrize("rows", ["a_b.py,md99=x,1\n", 'a_b.py,"\n'])
-def test_a_record_that_cannot_be_read_is_damage(tmp_path: Path, rows: str) -> None:
-    put(tmp_path, rows)
-    assert changed_packages(tmp_path) == ["a-b"]
+def test_files_as_recorded_are_no_damage(tmp_path: Path) -> None:
+    compiled = "__pycache__/a_b.cpython-311.pyc,sha256=of_another_path,9\n"
+    for number, digest in enumerate((f"sha256={BASE64}", f"sha256={HEX}", "")):
+        assert changed(tmp_path / str(number), f"a_b.py,{digest},1\n{compiled}") == []
+
+
+def test_a_changed_or_missing_file_and_a_record_that_cannot_be_read_are_damage(
+    tmp_path: Path,
+) -> None:
+    row = f"a_b.py,sha256={BASE64},1\n"
+    wrong = [(row, content) for content in (b"y", b"", None)]
+    wrong += [(rows, b"x") for rows in ("a_b.py,md99=x,1\n", 'a_b.py,"\n')]
+    for number, (rows, content) in enumerate(wrong):
+        assert changed(tmp_path / str(number), rows, content) == ["a-b"], (rows, content)

@@ -44,32 +44,25 @@ def test_pythons_of_a_mirror_are_used(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("mirror", "words"),
-    [
+def test_what_is_no_mirror_is_said(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for mirror, words in (
         ("/no/such/folder", "is no folder"),
         ("ftp://packages.invalid/simple", "no address"),
         ("https:///simple", "no address"),
         ("https://[::1/simple", "no address"),
         ("https://packages.invalid/a b", "no address"),
         ("http://93.184.216.34/simple", "could be changed on its way"),
-    ],
-)
-def test_what_is_no_mirror_is_said(mirror: str, words: str) -> None:
-    with pytest.raises(SetupError, match=words) as caught:
-        find_sources(mirror)
-    assert caught.value.mend
+        (str(tmp_path / "empty"), "holds no packages"),
+    ):
+        with pytest.raises(SetupError, match=words) as caught:
+            find_sources(mirror)
+        assert caught.value.mend
 
 
-def test_an_empty_folder_is_no_mirror(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(SetupError, match="holds no packages"):
-        find_sources(str(tmp_path / "empty"))
-
-
-@pytest.mark.parametrize("address", ["https://packages.invalid/simple", "http://127.0.0.1:8/x"])
-def test_an_index_takes_the_place_of_the_usual_one(address: str) -> None:
-    assert find_sources(address).options == ("--default-index", address)
+def test_an_index_takes_the_place_of_the_usual_one() -> None:
+    for address in ("https://packages.invalid/simple", "http://127.0.0.1:8/x"):
+        assert find_sources(address).options == ("--default-index", address)
 
 
 def test_uvs_own_variables_are_left_to_uv(tmp_path: Path) -> None:
@@ -125,11 +118,10 @@ def test_no_index_is_kept(tmp_path: Path) -> None:
     assert sources.is_folder
 
 
-@pytest.mark.parametrize(
-    "text", ["no section = 1", "[global", "[global]\nindex-url", "\0", "[global]\n%(x)s=%(y)s"]
-)
-def test_a_broken_file_of_pip_is_as_none(tmp_path: Path, text: str) -> None:
-    assert find_sources("", pip_conf(tmp_path, text), "linux").options == ()
+def test_a_broken_file_of_pip_is_as_none(tmp_path: Path) -> None:
+    broken = ("no section = 1", "[global", "[global]\nindex-url", "\0", "[global]\n%(x)s=%(y)s")
+    for text in broken:
+        assert find_sources("", pip_conf(tmp_path, text), "linux").options == (), text
 
 
 def test_an_address_is_shown_without_its_password() -> None:
