@@ -13,7 +13,6 @@ from app.chat.messages.message_widgets import Notice
 from app.chat.suggestions import DEMO
 from app.insight.token_card import card_of
 from app.window.main_window import MainWindow
-from medusa_core.api import demo_model
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     TARGET,
@@ -193,12 +192,6 @@ def test_stopping_twice_or_without_an_answer_does_no_harm(
     qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
     engine.submit(Cancel("no", "such"))
     assert ask(qtbot, window, "Who are you?").has_text
-
-
-def test_the_model_is_the_embedded_one() -> None:
-    model_dir, heads_dir = demo_model()
-    assert (model_dir / "config.json").is_file()
-    assert (heads_dir / "config.json").is_file()
 
 
 def test_its_own_answer_is_an_equilibrium_until_a_token_is_changed(

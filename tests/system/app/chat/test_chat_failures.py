@@ -4,6 +4,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from medusa_core.loading.choice import (
@@ -93,15 +94,6 @@ def test_a_lost_device_ends_sending_and_keeps_all_text(qtbot: QtBot, open_ready:
     assert composer.text == "and now?"
 
 
-def test_an_error_can_be_dismissed(qtbot: QtBot, open_ready: Open) -> None:
-    window, _ = open_ready(Script(prefill_error="Too long."))
-    window.chat.send("x")
-    qtbot.waitUntil(lambda: len(errors(window)) == 1)
-    errors(window)[0].dismissed.emit()
-    assert errors(window) == []
-    assert window.page.empty.isVisible()
-
-
 def test_a_model_that_cannot_be_loaded_is_explained_and_tried_again(
     qtbot: QtBot, open_fake: Open
 ) -> None:
@@ -109,7 +101,8 @@ def test_a_model_that_cannot_be_loaded_is_explained_and_tried_again(
     qtbot.waitUntil(lambda: len(errors(window)) == 1)
     assert window.page.header.state_label.text() == "could not be loaded"
     engine.script = Script()
-    errors(window)[0].retry_requested.emit()
+    buttons = errors(window)[0].findChildren(QPushButton)
+    next(one for one in buttons if one.text() == "Try again").click()
     wait_ready(qtbot, window)
     assert errors(window) == []
     assert len(engine.of_kind(LoadModel)) == 2

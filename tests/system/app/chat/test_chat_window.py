@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.messages.message_widgets import Notice
-from app.chat.suggestions import DEMO
+from app.chat.suggestions import DEMO, SMALL
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     ChatMessage,
@@ -20,7 +20,7 @@ from medusa_core.messages import (
     StopReason,
 )
 from tests.support.window.driving import ask, figure_texts
-from tests.support.window.fakes import LONG, FakeEngine, Script
+from tests.support.window.fakes import LONG, Script
 from tests.support.window.fixtures import Open
 
 
@@ -196,6 +196,16 @@ def test_a_suggestion_sends_its_prompt(qtbot: QtBot, open_ready: Open) -> None:
     assert engine.of_kind(Generate)[0].messages[0].content == DEMO[0]
 
 
+def test_an_odd_number_of_questions_replaces_those_before(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
+    empty = window.page.empty
+    empty.show_suggestions(SMALL)
+    with qtbot.waitSignal(empty.suggestion_chosen) as chosen:
+        empty.buttons[-1].click()
+    assert chosen.args == [SMALL[-1]]
+    assert [button.text() for button in empty.buttons] == list(SMALL)
+
+
 def test_the_view_follows_the_end_only_while_the_user_is_there(
     qtbot: QtBot, open_ready: Open
 ) -> None:
@@ -227,42 +237,6 @@ def test_the_hint_for_the_first_start_goes_away_for_good(
     window, _ = open_fake()
     window.page.empty.hint_dismissed.emit()
     assert '"has_read_hint": true' in (tmp_path / "preferences.json").read_text()
-
-
-def test_everything_that_can_be_used_has_a_name_and_can_be_reached_by_key(
-    qtbot: QtBot, open_ready: Open
-) -> None:
-    window, _ = open_ready()
-    ask(qtbot, window, "Hello")
-    page = window.page
-    answer = window.chat.answers[0]
-    for widget in (
-        page.composer.edit,
-        page.composer.button,
-        page.header.drafter_box,
-        page.settings_panel.rule_box,
-        page.settings_panel.drafter_box,
-        *page.settings_panel.numbers.boxes.values(),
-        answer.view,
-        answer.row.copy_button,
-        answer.row.regenerate_button,
-    ):
-        assert widget.accessibleName()
-        assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus, widget.accessibleName()
-    assert page.strip.marks_box.accessibleName()
-
-
-def test_closing_the_window_says_so(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    with qtbot.waitSignal(window.closed):
-        window.close()
-
-
-def test_the_scripted_engine_ends_its_thread(qtbot: QtBot) -> None:
-    engine = FakeEngine()
-    engine.start(lambda _event: None)
-    engine.close()
-    assert engine.is_closed
 
 
 def test_enter_that_chooses_a_word_of_an_input_method_sends_nothing(

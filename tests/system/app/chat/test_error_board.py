@@ -1,10 +1,8 @@
 """Where errors are shown, and when they go."""
 
-from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.error_board import MOST_EM
-from app.engine.model_keeper import Phase
 from medusa_core.messages import Generate
 from tests.support.window.driving import ask, errors
 from tests.support.window.fakes import Script
@@ -53,14 +51,3 @@ def test_an_error_goes_when_its_trouble_is_over(qtbot: QtBot, open_ready: Open) 
     ask(qtbot, window, "Hello")
     assert len(engine.of_kind(Generate)) == 2
     assert [card.message for card in errors(window)] == ["A file can't be saved."]
-
-
-def test_an_error_of_a_load_goes_when_a_model_is_ready(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(load_error="The file is cut off."))
-    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.FAILED)
-    (card,) = errors(window)
-    engine.script = Script()
-    retry = next(b for b in card.findChildren(QPushButton) if b.text() == "Try again")
-    retry.click()
-    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.READY)
-    assert errors(window) == []

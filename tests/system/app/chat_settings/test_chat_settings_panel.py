@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QScrollArea, QStyleOptionViewItem, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QScrollArea, QStyleOptionViewItem, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.chat_page import ChatPage
@@ -342,33 +342,24 @@ def test_a_long_prompt_says_how_much_of_it_is_read_and_how_to_stop(
     engine.gate.set()
 
 
-def test_what_the_model_no_longer_reads_is_said_in_the_chat(qtbot: QtBot, ready: Ready) -> None:
+def test_what_is_no_longer_read_and_where_layers_went_is_said_in_the_chat(
+    qtbot: QtBot, ready: Ready
+) -> None:
     window, engine = ready
     engine.gate.clear()
     window.chat.send("Hello")
     qtbot.waitUntil(lambda: bool(engine.of_kind(Generate)))
     command = engine.of_kind(Generate)[-1]
-    engine._tell(ContextCut(command.session_id, command.request_id, Cut(4, 300), 700, 1024))
+    ids = (command.session_id, command.request_id)
+    engine._tell(ContextCut(*ids, Cut(4, 300), 700, 1024))
+    engine._tell(LayersMoved(*ids, Move(MoveReason.LOST, "attic", ("cellar",), 12)))
     engine.gate.set()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     notices = [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]
     assert notices == [
-        "The model no longer reads 4 earlier messages: they don't fit into its context."
+        "The model no longer reads 4 earlier messages: they don't fit into its context.",
+        "attic is lost: its layers (12) are now at cellar.",
     ]
-
-
-def test_where_layers_went_is_said_in_the_chat(qtbot: QtBot, ready: Ready) -> None:
-    window, engine = ready
-    engine.gate.clear()
-    window.chat.send("Hello")
-    qtbot.waitUntil(lambda: bool(engine.of_kind(Generate)))
-    command = engine.of_kind(Generate)[-1]
-    move = Move(MoveReason.LOST, "attic", ("cellar",), 12)
-    engine._tell(LayersMoved(command.session_id, command.request_id, move))
-    engine.gate.set()
-    qtbot.waitUntil(lambda: not window.chat.is_busy)
-    notices = [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]
-    assert notices == ["attic is lost: its layers (12) are now at cellar."]
 
 
 # Header and window --------------------------------------------------------------------------------
@@ -445,20 +436,6 @@ def test_a_loading_text_of_any_length_moves_nothing_in_the_header(
     assert header.drafter_box.geometry() == before
 
 
-def test_disabled_entries_look_disabled(seen: Seen) -> None:
-    window, _ = seen
-    sheet = window._appearance
-    rendered = sheet.theme
-    assert rendered.disabled not in (rendered.text, rendered.muted)
-    style = QToolButton().style()
-    assert style is not None
-    from PySide6.QtWidgets import QApplication
-
-    text = QApplication.instance().styleSheet()
-    for rule in ("QMenu::item:disabled", "QComboBox:disabled", "QAbstractItemView::item:disabled"):
-        assert rule in text
-
-
 def test_every_tooltip_of_header_strip_and_panel_wraps(seen: Seen) -> None:
     page = seen[0].page
     for part in (page.header, page.strip, page.settings_panel):
@@ -508,9 +485,8 @@ def test_memory_that_is_not_known_is_not_told(qtbot: QtBot, ready: Ready) -> Non
     qtbot.waitUntil(lambda: window.page.strip.memory_label.text() == "")
 
 
-def test_a_new_chat_begins_as_the_makers_advise(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake(Script(advice=Advice(0.6, 20, 0.95)))
-    wait_ready(qtbot, window)
+def test_a_new_chat_begins_as_the_makers_advise(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready(Script(advice=Advice(0.6, 20, 0.95)))
     panel = window.page.settings_panel
     assert panel.presets.box.currentText() == "Recommended"
     ask(qtbot, window, "Hello")
@@ -565,9 +541,8 @@ def test_lists_of_drafters_say_how_fast_each_was_here(ready: Ready) -> None:
         }
 
 
-def test_thinking_is_switched_where_the_model_can(qtbot: QtBot, open_fake: Open) -> None:
-    window, engine = open_fake(Script(thinking=ThinkingSwitch(True, True, True), answer=THOUGHT))
-    wait_ready(qtbot, window)
+def test_thinking_is_switched_where_the_model_can(qtbot: QtBot, open_ready: Open) -> None:
+    window, engine = open_ready(Script(thinking=ThinkingSwitch(True, True, True), answer=THOUGHT))
     window.page.show_panel(True)
     box = window.page.settings_panel.thinks_box
     assert box.isVisible()
@@ -589,6 +564,7 @@ def test_the_form_of_guesses_is_chosen_for_a_conversation(qtbot: QtBot, open_rea
     window, engine = open_ready()
     window.page.show_panel(True)
     panel = window.page.settings_panel
+    assert not panel.thinks_box.isVisible(), "this model has no such switch"
     assert requested(qtbot, (window, engine)).settings.growth == "auto"
     box = panel.growth_box
     box.setCurrentIndex(box.findData("chain"))
@@ -596,12 +572,6 @@ def test_the_form_of_guesses_is_chosen_for_a_conversation(qtbot: QtBot, open_rea
     assert requested(qtbot, (window, engine)).settings.growth == "chain"
     panel.choose_drafter("none")
     assert not box.isEnabled()
-
-
-def test_a_model_without_the_switch_shows_none(open_ready: Open) -> None:
-    window, _ = open_ready()
-    window.page.show_panel(True)
-    assert not window.page.settings_panel.thinks_box.isVisible()
 
 
 def test_a_base_model_continues_the_text_as_it_was_typed(qtbot: QtBot, open_ready: Open) -> None:

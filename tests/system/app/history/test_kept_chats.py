@@ -4,7 +4,6 @@ import asyncio
 import json
 import shutil
 import sys
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -378,6 +377,7 @@ def test_each_conversation_keeps_its_own_settings(qtbot: QtBot, open_saved: Open
     settings_panel.system_edit.setPlainText("Be brief.")
     ask(qtbot, window, "first")
     settings_panel.choose_rule("sample")  # after its last question, too
+    settings_panel.choose_number("temperature", 1.3)
     window.chat.new_chat()
     assert settings_panel.settings() == ChatSettings()
     ask(qtbot, window, "second")
@@ -386,25 +386,11 @@ def test_each_conversation_keeps_its_own_settings(qtbot: QtBot, open_saved: Open
     settings = window.page.settings_panel.settings()
     assert (settings.system_prompt, settings.rule) == ("Be brief.", "sample")
     ask(qtbot, window, "third")
-    assert engine.of_kind(Generate)[0].messages[0].content == "Be brief."
+    requested = engine.of_kind(Generate)[0]
+    assert requested.messages[0].content == "Be brief."
+    assert requested.settings.temperature == 1.3
     click(window, "second")
     assert window.page.settings_panel.settings() == ChatSettings()
-
-
-def test_settings_belong_to_a_conversation(qtbot: QtBot, open_saved: OpenSaved) -> None:
-    window, engine = open_saved()
-    panel = window.page.settings_panel
-    usual = panel.settings()
-    panel.show_settings(replace(usual, system_prompt="Be brief.", temperature=1.3))
-    ask(qtbot, window, "one")
-    window.chat.new_chat()
-    assert panel.settings() == usual
-    window, engine = open_saved()
-    click(window, "one")
-    ask(qtbot, window, "two")
-    requested = engine.of_kind(Generate)[-1]
-    assert requested.settings.temperature == 1.3
-    assert requested.messages[0].content == "Be brief."
 
 
 @pytest.mark.parametrize("kind", [*FileKind, None])
@@ -511,19 +497,6 @@ def test_a_filter_decides_for_the_name_that_was_proposed_and_takes_no_other_file
     assert (tmp_path / "tea.html").read_text() == "mine"
     assert (tmp_path / "tea 2.html").read_text().startswith("<!DOCTYPE html>")
     assert "tea 2.html" in window.sidebar.notice_label.text()
-
-
-def test_damaged_steps_are_left_out_of_an_export_and_told(
-    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
-) -> None:
-    window, _ = open_saved()
-    ask(qtbot, window, "one")
-    assert window.history is not None
-    history = window.history.history
-    history._database.write("UPDATE steps SET packed = x'00'")
-    asyncio.run(window.history.files.export(tmp_path / "all.json", None, None))
-    assert "left out (answers: 1)" in window.sidebar.notice_label.text()
-    assert "Four five six" in (tmp_path / "all.json").read_text()
 
 
 def test_a_pdf_holds_an_answer_as_the_chat_shows_it(

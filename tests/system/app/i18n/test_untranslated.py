@@ -127,7 +127,7 @@ def test_a_text_that_is_not_translated_is_found(marked: None, qtbot: QtBot) -> N
     assert list(unmarked(widget)) == ["Not translated"]
 
 
-def test_the_window_with_an_answer_and_its_panels(
+def test_the_window_with_an_answer_an_error_and_its_panels(
     marked: None, qtbot: QtBot, open_ready: Open
 ) -> None:
     window = opened(open_ready)
@@ -136,16 +136,11 @@ def test_the_window_with_an_answer_and_its_panels(
     window.insight.open_steps()
     window.insight.open_equilibrium()
     window.page.show_panel(True)
-    found = unmarked(window)
-    assert found == {}
-
-
-def test_the_comparison(marked: None, qtbot: QtBot, open_ready: Open) -> None:
-    window = opened(open_ready)
+    window.page.errors.show_error("No model is loaded.", "Load a model first.", can_retry=True)
     compare = window.insight.open_compare()
-    found = unmarked(compare)
+    found = [unmarked(window), unmarked(compare)]
     compare.close()
-    assert found == {}
+    assert found == [{}, {}]
 
 
 def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_ready: Open, run: Run) -> None:
@@ -164,13 +159,6 @@ def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_ready: Open
     for one in shown:
         one.close()
     assert found == [{}, {}]
-
-
-def test_an_error_of_the_engine(marked: None, qtbot: QtBot, open_ready: Open) -> None:
-    window = opened(open_ready)
-    window.page.errors.show_error("No model is loaded.", "Load a model first.", can_retry=True)
-    found = unmarked(window)
-    assert found == {}
 
 
 def test_the_model_manager(marked: None, run: Run, dialog: LibraryDialog) -> None:

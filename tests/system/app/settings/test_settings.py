@@ -48,13 +48,14 @@ def test_every_field_is_declared_with_a_value_that_its_kind_takes() -> None:
         assert (declared.page is SettingsPage.HIDDEN) == (not declared.label), name
 
 
-@pytest.mark.parametrize("name", DECLARATIONS)
-def test_a_wrong_key_costs_no_other_one(tmp_path: Path, name: str) -> None:
+def test_a_wrong_key_costs_no_other_one(tmp_path: Path) -> None:
     kept = replace(Preferences(), theme="dark", zoom=1.3, unload_minutes=9.0, is_offline=True)
     save_preferences(kept, tmp_path)
     saved = json.loads((tmp_path / FILE_NAME).read_text())
-    (tmp_path / FILE_NAME).write_text(json.dumps({**saved, name: {"odd": [1]}}))
-    assert load_preferences(tmp_path) == replace(kept, **{name: getattr(Preferences(), name)})
+    for name in DECLARATIONS:
+        (tmp_path / FILE_NAME).write_text(json.dumps({**saved, name: {"odd": [1]}}))
+        usual = getattr(Preferences(), name)
+        assert load_preferences(tmp_path) == replace(kept, **{name: usual}), name
 
 
 def test_keys_of_a_newer_version_are_kept(tmp_path: Path) -> None:
@@ -65,15 +66,15 @@ def test_keys_of_a_newer_version_are_kept(tmp_path: Path) -> None:
     assert (saved["theme"], saved["zoom"]) == ("dark", 1.2)
 
 
-@pytest.mark.parametrize("name", [n for n in SHOWN if n != "device"])
-def test_every_setting_has_an_editor_with_a_name(qtbot: QtBot, name: str) -> None:
-    chosen: list[object] = []
-    editor = editor_of(DECLARATIONS[name], chosen.append)
-    qtbot.addWidget(editor.widget)
-    editor.show(getattr(Preferences(), name))
-    assert chosen == []
-    assert editor.widget.accessibleName()
-    assert editor.widget.accessibleDescription()
+def test_every_setting_has_an_editor_with_a_name(qtbot: QtBot) -> None:
+    for name in (n for n in SHOWN if n != "device"):
+        chosen: list[object] = []
+        editor = editor_of(DECLARATIONS[name], chosen.append)
+        qtbot.addWidget(editor.widget)
+        editor.show(getattr(Preferences(), name))
+        assert chosen == [], name
+        assert editor.widget.accessibleName(), name
+        assert editor.widget.accessibleDescription(), name
 
 
 def test_settings_take_effect_at_once_and_are_kept(

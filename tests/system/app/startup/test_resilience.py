@@ -23,7 +23,6 @@ from app.startup.logs import (
     start_logging,
 )
 from app.theme.appearance import Appearance
-from app.window.application import EXIT_RESTART
 from medusa_core.api import compose_report, places
 from medusa_core.cli.plan import shape_config
 from medusa_core.doctor.check import Check
@@ -33,7 +32,7 @@ from medusa_core.loading.state import (
 )
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.smaller import smaller_choices
-from medusa_core.messages import EngineLost, Event, Failed, Fit, HeadsShape, WeightFormats
+from medusa_core.messages import Event, Failed, Fit, HeadsShape, WeightFormats
 from tests.support.window.driving import ask, errors, wait_ready
 from tests.support.window.fakes import FakeEngine, Script
 from tests.support.window.fixtures import Open, OpenWindow
@@ -247,14 +246,6 @@ def test_smaller_choices_take_less_and_fit_where_anything_does() -> None:
     assert any(one.context_tokens == 4096 and one.formats != requested for one in found)
     tiny = smaller_choices(config, heads, imagined_card(1.5), requested, 4096)
     assert tiny, "the least is offered even where it should not fit"
-
-
-def test_a_card_that_was_lost_is_told_to_all(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    lost = EngineLost("s", "r", "EngineLost", "The card is lost.", "Restart.")
-    window.chat.errors.show_failure(lost, About.ANSWER)
-    assert "Save and restart" in buttons(errors(window)[0])
-    assert EXIT_RESTART != 0
 
 
 def test_on_a_disk_that_cannot_be_written_the_window_opens_without_the_marker(

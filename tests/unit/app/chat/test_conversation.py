@@ -18,7 +18,6 @@ from app.settings.preferences import (
 )
 from medusa_core.chats.conversation import (
     Conversation,
-    new_id,
 )
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
 
@@ -108,10 +107,6 @@ def test_a_stored_conversation_opens_where_one_was() -> None:
     unknown = counted()
     unknown.grow(prompts, "gone")
     assert [turn.prompt.text for turn in unknown.turns] == ["one", "deux"]
-
-
-def test_new_ids_differ() -> None:
-    assert len({new_id() for _ in range(100)}) == 100
 
 
 def test_sentences_come_out_whole_however_they_are_cut() -> None:

@@ -100,6 +100,7 @@ def test_what_is_disabled_looks_so_and_can_still_be_seen(theme: Theme, qtbot: Qt
         "QMenu::item:disabled",
         "QAbstractItemView::item:disabled",
         "QPushButton:disabled",
+        "QComboBox:disabled",
     ):
         block = filled[filled.index(rule) :].split("}")[0]
         assert theme.disabled in block

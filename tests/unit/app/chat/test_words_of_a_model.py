@@ -1,21 +1,33 @@
-"""What the header says of a model that transformers runs."""
+"""What the header says of a loaded model, and what an empty conversation offers for it."""
+
+from dataclasses import replace
 
 from app.chat.header import describe
+from app.chat.suggestions import CODE, CONTINUED, DEMO, GENERAL, SMALL, suggestions_for
 from medusa_core.loading.state import ModelStatus, Phase
 from medusa_core.messages import DrafterChoice, ModelLoaded
-from tests.support.window.fakes import PLAN
+from tests.support.messages import EXAMPLES
 
 PLAIN = DrafterChoice("none", "None", "", drafts=False)
 NGRAM = DrafterChoice("suffix", "N-gram", "")
 
 
+LOADED = next(example for example in EXAMPLES if isinstance(example, ModelLoaded))
+
+
 def words(note: str, *drafters: DrafterChoice, draft_model: str = "") -> str:
-    loaded = ModelLoaded(
-        *("", "", "m", 10**6, 0, 512, 320, "float32", "fp32", PLAN, "cpu", drafters, (), (), 0.1),
-        runner_note=note,
-        draft_model=draft_model,
-    )
+    changes = {"num_heads": 0, "drafters": drafters, "runner_note": note}
+    loaded = replace(LOADED, **changes, draft_model=draft_model)
     return describe(ModelStatus(Phase.READY, loaded=loaded))
+
+
+def test_questions_suit_the_model() -> None:
+    large = replace(LOADED, name="Qwen3 8B", num_parameters=8_000_000_000, continues_text=False)
+    assert suggestions_for(large, is_demo=False) == GENERAL
+    assert suggestions_for(replace(large, name="Qwen2.5 Coder 7B"), is_demo=False) == CODE
+    assert suggestions_for(replace(large, continues_text=True), is_demo=False) == CONTINUED
+    assert suggestions_for(replace(large, num_parameters=135_000_000), is_demo=False) == SMALL
+    assert suggestions_for(large, is_demo=True) == DEMO
 
 
 def test_the_header_says_that_transformers_runs_a_model_and_whether_it_takes_trees() -> None:
