@@ -35,7 +35,6 @@ def main() -> int:
         tally, before, started = Tally(), _cpu_s(), time.perf_counter()
         asyncio.run(download_pair(settings, Pair("org/model"), tally, threading.Event()))
         seconds, cpu = time.perf_counter() - started, _cpu_s() - before
-        hub.close()
     figures = {
         "mb_per_s": round(tally.fetched_bytes / seconds / 1e6, 1),
         "of_limit": round(tally.fetched_bytes / seconds / 1e6 / args.limit, 3),

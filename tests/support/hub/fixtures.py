@@ -1,5 +1,7 @@
 """A Hub on loopback, and a cache with a model and its heads in it."""
 
+import atexit
+import functools
 import json
 import os
 import subprocess
@@ -19,8 +21,30 @@ from tests.support.models.tiny import random_heads, write_heads, write_tiny
 REPOSITORY = Path(__file__).parents[3]
 
 
+@functools.cache
+def _server() -> str:
+    """Address of the server's process, one for all tests of a worker."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.hub.server"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    assert process.stdout is not None
+    address = f"http://127.0.0.1:{int(process.stdout.readline())}"
+
+    def end() -> None:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+    atexit.register(end)
+    return address
+
+
 class LoopbackHub:
-    """The server's process.
+    """A Hub in the server's process, until the next one is made.
 
     Attributes:
         root: Its repositories.
@@ -30,21 +54,9 @@ class LoopbackHub:
     def __init__(self, root: Path, bytes_per_s: int = 0) -> None:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.support.hub.server",
-                str(root),
-                "--bytes-per-s",
-                str(bytes_per_s),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=REPOSITORY,
-        )
-        assert self._process.stdout is not None
-        self.endpoint = f"http://127.0.0.1:{int(self._process.stdout.readline())}"
+        self.endpoint = _server()
+        begin = {"root": str(root), "bytes_per_s": bytes_per_s}
+        self._call("/__begin", json.dumps(begin).encode())
 
     def set_faults(self, **faults: dict[str, Any]) -> None:
         """Faults by file name; two underscores stand for a dot."""
@@ -62,12 +74,6 @@ class LoopbackHub:
         found = self._call("/__log")
         assert isinstance(found, list)
         return found
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
 
     def _call(self, path: str, body: bytes | None = None) -> Any:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -87,14 +93,12 @@ def random_file(path: Path, size: int, seed: int = 0) -> Path:
 @pytest.fixture
 def hub(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[LoopbackHub]:
+) -> LoopbackHub:
     """A Hub on loopback; a test may ask for a slower line (bytes/s) as its parameter."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HF_HUB_CACHE", "HF_HOME", "HF_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
-    running = LoopbackHub(tmp_path / "hub", getattr(request, "param", 0))
-    yield running
-    running.close()
+    return LoopbackHub(tmp_path / "hub", getattr(request, "param", 0))
 
 
 @pytest.fixture

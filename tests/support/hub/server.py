@@ -1,12 +1,12 @@
 """A Hub on loopback: good enough for huggingface_hub itself, and it fails when it is told to.
 
-    python -m tests.support.hub.server ROOT [--port 0] [--bytes-per-s N]
+    python -m tests.support.hub.server
 
-Folders ROOT/org/name are repositories. Prints its port. `POST /__faults` takes a JSON object
+Prints its port. `POST /__begin` with {"root": folder, "bytes_per_s": n} makes a new Hub of it,
+whose repositories are the folders root/org/name. `POST /__faults` takes a JSON object
 {file name: {"kind": ..., "times": n, ...}}; `GET /__log` gives the requests so far.
 """
 
-import argparse
 import hashlib
 import json
 import socket
@@ -125,7 +125,13 @@ class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
+    newest: Hub
     hub: Hub
+
+    def setup(self) -> None:
+        """Keep the Hub of the connection's test, whatever begins meanwhile."""
+        super().setup()
+        self.hub = getattr(type(self), "newest", Hub(Path(), 0))
 
     def do_GET(self) -> None:
         self._route("GET")
@@ -143,6 +149,11 @@ class Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         path, query = unquote(parts.path), parse_qs(parts.query)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if path == "/__begin":
+            begin = json.loads(body)
+            type(self).newest = Hub(Path(begin["root"]), begin["bytes_per_s"])
+            self._json({})
+            return
         if path == "/__faults":
             self.hub.faults = json.loads(body)
             self._json({})
@@ -369,13 +380,7 @@ class Server(ThreadingHTTPServer):
 
 def main() -> int:
     """Serve until killed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("root", type=Path)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--bytes-per-s", type=int, default=0)
-    args = parser.parse_args()
-    handler = type("Bound", (Handler,), {"hub": Hub(args.root, args.bytes_per_s)})
-    server = Server(("127.0.0.1", args.port), handler)
+    server = Server(("127.0.0.1", 0), Handler)
     print(server.server_address[1], flush=True)
     server.serve_forever()
     return 0

@@ -19,12 +19,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server that other computers reach: with a key that it made, and two models."""
+    """A server that other computers reach: with a key that it made, and strict about models."""
     folder = tmp_path_factory.mktemp("guarded")
     tiny = write_tiny(folder / "tiny-target")
     broken = write_tiny(folder / "broken-target")
     (broken / "tokenizer.json").write_text("{}", encoding="utf-8")
-    process = Served(folder, "--host", "0.0.0.0", models=(tiny, broken))
+    process = Served(folder, "--host", "0.0.0.0", "--strict-models", models=(tiny, broken))
     yield process
     process.close()
 
@@ -34,11 +34,3 @@ def client(served: Served) -> Iterator[openai.OpenAI]:
     """The official client."""
     with openai.OpenAI(base_url=served.base_url, api_key="none", max_retries=0) as found:
         yield found
-
-
-@pytest.fixture(scope="session")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server that answers for no other models than those that are here."""
-    process = Served(tmp_path_factory.mktemp("strict"), "--strict-models")
-    yield process
-    process.close()

@@ -99,7 +99,6 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackHub]:
         running = LoopbackHub(tmp_path_factory.mktemp("hub"), BYTES_PER_S)
         fill(running, 2 * MIB)
         yield running
-        running.close()
 
 
 def kill(activity: str, folder: Path, endpoint: str, after_s: float) -> Death:

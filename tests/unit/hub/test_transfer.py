@@ -265,11 +265,19 @@ def test_the_limit_is_kept(hub: LoopbackHub, settings: HubSettings) -> None:
 
 def test_stopping_leaves_what_was_fetched(hub: LoopbackHub, settings: HubSettings) -> None:
     fill(hub, 4 * MIB)
-    stop, tally = threading.Event(), Tally()
-    threading.Timer(0.3, stop.set).start()
+    stop, blobs = threading.Event(), RepoCache(settings.cache_dir, MODEL).folder / "blobs"
+
+    def stop_amid() -> None:
+        while not list(blobs.glob("*.part")):
+            time.sleep(0.01)
+        stop.set()
+
+    thread = threading.Thread(target=stop_amid, daemon=True)
+    thread.start()
     with pytest.raises(Stopped):
-        run(download_pair(slow_settings(settings), Pair(MODEL), tally, stop))
-    assert list(RepoCache(settings.cache_dir, MODEL).folder.glob("blobs/*.part"))
+        run(download_pair(slow_settings(settings), Pair(MODEL), Tally(), stop))
+    thread.join(20)
+    assert list(blobs.glob("*.part"))
 
 
 def test_a_name_that_can_not_be_resolved_is_said(

@@ -101,39 +101,17 @@ def test_an_answer_that_was_begun_is_gone_on_with(messages: anthropic.resources.
     assert (beginning + rest.text).startswith(whole.text)
 
 
-@pytest.mark.parametrize(
-    ("fields", "where"),
-    [
-        ({"max_tokens": None}, "max_tokens"),
-        ({"max_tokens": "many"}, "max_tokens"),
-        ({"temperature": 3}, "temperature"),
-        ({"messages": []}, "messages"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "role"),
-        ({"messages": [{"role": "assistant", "content": "x"}], "system": "x"}, "messages"),
-        ({"messages": [{"role": "user"}]}, "content"),
-        ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "image"),
-        ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "document"),
-        ({"system": [{"type": "image"}]}, "system"),
-        ({"tools": [{"input_schema": {}}]}, "name"),
-        ({"tool_choice": {"type": "any"}}, "tool_choice"),
-        ({"tools": [TOOL], "tool_choice": {"type": "tool", "name": "x"}}, "name"),
-        ({"thinking": {"type": "deep"}}, "thinking"),
-        ({"output_config": {"format": {"type": "xml"}}}, "output_config.format.type"),
-    ],
-)
-def test_wrong_fields_are_refused_in_the_form_of_this_api(
-    served: Served, fields: dict[str, Any], where: str
-) -> None:
-    reply = served.post("/v1/messages", {**ASK, **fields})
-    assert reply.status_code == 400
+def test_a_wrong_field_is_refused_in_the_form_of_this_api(served: Served) -> None:
+    reply = served.post("/v1/messages", {**ASK, "thinking": {"type": "deep"}})
     body = reply.json()
-    assert body["type"] == "error"
+    assert (reply.status_code, body["type"]) == (400, "error")
     assert body["error"]["type"] == "invalid_request_error"
-    assert where in body["error"]["message"]
+    assert "thinking" in body["error"]["message"]
 
 
-def test_other_errors_have_this_form_too(strict: Served, guarded: Served) -> None:
-    missing = strict.post("/v1/messages", {**ASK, "model": "other"})
+def test_other_errors_have_this_form_too(guarded: Served) -> None:
+    key = {"x-api-key": guarded.key}
+    missing = guarded.post("/v1/messages", {**ASK, "model": "other"}, **key)
     assert (missing.status_code, missing.json()["error"]["type"]) == (404, "not_found_error")
     unknown = guarded.post("/v1/messages", ASK)
     assert (unknown.status_code, unknown.json()["error"]["type"]) == (401, "authentication_error")

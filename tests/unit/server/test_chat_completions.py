@@ -259,60 +259,16 @@ def test_parts_of_text_are_one_text(served: Served) -> None:
     assert answer["choices"][0]["message"] == served.chat("Hello there")["choices"][0]["message"]
 
 
-@pytest.mark.parametrize("kind", ["image_url", "input_audio", "file"])
-def test_pictures_are_refused_in_words(served: Served, kind: str) -> None:
-    part = {"type": kind, kind: {"url": "http://127.0.0.1:1/never-fetched.png"}}
-    body = {"messages": [{"role": "user", "content": [part]}]}
-    error = served.error("/v1/chat/completions", body, 400)
-    assert error["type"] == "invalid_request_error"
-    assert error["param"] == "messages[0].content[0].type"
-    assert "text" in error["message"]
-
-
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
+def test_a_wrong_field_is_named(served: Served) -> None:
+    for fields, param in (
         ({"temperature": "hot"}, "temperature"),
-        ({"temperature": 3}, "temperature"),
-        ({"temperature": -1}, "temperature"),
-        ({"temperature": True}, "temperature"),
-        ({"top_p": 1.5}, "top_p"),
-        ({"top_k": 1.5}, "top_k"),
-        ({"min_p": -0.1}, "min_p"),
-        ({"max_tokens": 0}, "max_tokens"),
-        ({"max_tokens": "many"}, "max_tokens"),
-        ({"n": 0}, "n"),
-        ({"n": 17}, "n"),
-        ({"seed": 1.5}, "seed"),
-        ({"stop": 5}, "stop"),
-        ({"stop": ["x"] * 17}, "stop"),
-        ({"stream": "yes"}, "stream"),
-        ({"logit_bias": {"word": 1}}, "logit_bias"),
-        ({"logit_bias": {"5": 101}}, "logit_bias.5"),
-        ({"top_logprobs": 2}, "logprobs"),
-        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
-        ({"presence_penalty": 2.5}, "presence_penalty"),
-        ({"messages": []}, "messages"),
-        ({"messages": "Hello"}, "messages"),
-        ({"messages": ["Hello"]}, "messages[0]"),
-        ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
-        ({"messages": [{"role": "user"}]}, "messages[0].content"),
-        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
-        ({"response_format": {"type": "yaml"}}, "response_format.type"),
-        ({"response_format": "json"}, "response_format"),
-        ({"tools": [{"type": "function"}]}, "tools[0].function"),
-        ({"tool_choice": "required"}, "tool_choice"),
+        # What only a loaded model tells.
         ({"medusa": {"drafter": "oracle"}}, "medusa.drafter"),
         ({"medusa": {"rule": "dice"}}, "medusa.rule"),
         ({"medusa": {"rows": 0}}, "medusa.rows"),
-        ({"medusa": {"growth": "bush"}}, "medusa.growth"),
-    ],
-)
-def test_a_wrong_field_is_named(served: Served, fields: dict[str, object], param: str) -> None:
-    body = {"messages": HELLO, "max_tokens": 1, **fields}
-    error = served.error("/v1/chat/completions", body, 400)
-    assert error["param"] == param
-    assert error["message"]
+    ):
+        body = {"messages": HELLO, "max_tokens": 1, **fields}
+        assert served.error("/v1/chat/completions", body, 400)["param"] == param
 
 
 def test_an_unknown_drafter_is_answered_with_those_there_are(served: Served) -> None:
@@ -373,12 +329,8 @@ def test_a_refusal_is_read_and_thoughts_are_not(served: Served) -> None:
     assert "hm" not in prompt
 
 
-def test_an_answer_cant_both_continue_and_follow_a_message(served: Served) -> None:
-    body = {"messages": HELLO, "max_tokens": 1, "continue_final_message": True}
-    error = served.error("/v1/chat/completions", {**body, "add_generation_prompt": True}, 400)
-    assert error["param"] == "continue_final_message"
-    error = served.error("/v1/chat/completions", {**body, "add_generation_prompt": "x"}, 400)
-    assert error["param"] == "add_generation_prompt"
+def test_an_answer_may_continue_a_message(served: Served) -> None:
+    body: dict[str, object] = {"max_tokens": 1, "continue_final_message": True}
     body["messages"] = [*HELLO, {"role": "assistant", "content": "Once"}]
     reply = served.post("/v1/chat/completions", {**body, "add_generation_prompt": False})
     assert reply.status_code == 200

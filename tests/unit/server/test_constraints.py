@@ -36,28 +36,6 @@ def test_every_way_to_constrain_an_answer_is_followed(served: Served) -> None:
     assert re.fullmatch("[ab]{3}/", asked(served, guided_regex="[ab]{3}/"))
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
-        ({"grammar": "root ::= ("}, "grammar"),
-        ({"grammar": "(" * 4000}, "grammar"),
-        ({"grammar": 7}, "grammar"),
-        ({"grammar": YES, "json_schema": {}}, "grammar"),
-        ({"json_schema": 7}, "json_schema"),
-        ({"guided_json": "{"}, "guided_json"),
-        ({"structured_outputs": {"jsn": {}}}, "structured_outputs.jsn"),
-        ({"structured_outputs": {"choice": []}}, "structured_outputs.choice"),
-        ({"functions": [{"name": "f"}]}, "functions"),
-    ],
-)
-def test_what_cannot_be_followed_is_refused_by_its_name(
-    served: Served, fields: dict[str, Any], param: str
-) -> None:
-    body = {"messages": [{"role": "user", "content": "Hi"}], **fields}
-    error = served.error("/v1/chat/completions", body, 400)
-    assert error["param"] == param, error
-
-
 def test_nothing_is_read_where_nothing_is_asked_for() -> None:
     for fields in ({}, {"grammar": ""}, {"grammar": None, "structured_outputs": {}}):
         assert read_constraint(Fields(fields), "") == Constraint()
