@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from medusa_core.messages import (
     TARGET,
-    GenerateSettings,
     GenerationDone,
     Odds,
     StepTimes,
     StepTrace,
-    StopReason,
     TokenSource,
 )
+from tests.support.messages import DONE
 
 WORDS = (b" the", b" cat", b" sat", b" on", b" a", b" mat", b"\n", b"\xf0\x9f")
 # 0 ─ 1 ─ 3 ─ 5
@@ -23,6 +24,25 @@ WORDS = (b" the", b" cat", b" sat", b" on", b" a", b" mat", b"\n", b"\xf0\x9f")
 PARENTS = (-1, 0, 0, 1, 1, 3)
 RANKS = (-1, 0, 1, 0, 1, 0)
 HEADS = (0, 1, 1, 2, 2, 3)
+
+
+def judged_trace(path: tuple[int, ...], others: tuple[int, ...], **fields: Any) -> StepTrace:
+    """A trace whose guesses had a quarter and whose choices a half of all chances.
+
+    Args:
+        path: As in `StepTrace`.
+        others: Tokens that the target could have chosen instead, at each node of the path.
+        fields: The rest of `StepTrace`, but for what follows from these.
+    """
+    ids = others * len(path)
+    judged = array("f", [0.5] * len(path) + [0.125] * len(ids))
+    return StepTrace(
+        path=path,
+        odds=Odds(array("f", [0.25]).tobytes(), (0,) * (len(fields["parents"]) - 1)),
+        judged=judged.tobytes() + array("i", ids).tobytes(),
+        numbers=((),) * len(path),
+        **fields,
+    )
 
 
 def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0) -> StepTrace:
@@ -34,26 +54,22 @@ def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0
         parents, ranks = PARENTS, RANKS
         sources = (TARGET, *(TokenSource("medusa", head) for head in HEADS[1:]))
     choices = (*path[1:], 7)
-    others = tuple(range(5)) * len(path)
-    judged = array("f", [0.5] * len(path) + [0.125] * len(others))
-    return StepTrace(
-        "s",
-        "r",
-        number,
-        9 + 3 * number,
-        tuple(range(len(parents))),
-        parents,
-        ranks,
-        sources,
+    return judged_trace(
         tuple(path),
-        choices,
-        dict(enumerate(WORDS)),
-        Odds(array("f", [0.25]).tobytes(), (0,) * (len(parents) - 1)),
-        judged.tobytes() + array("i", others).tobytes(),
-        ((),) * len(path),
-        num_kept or len(path),
-        StepTimes(1e-5, 2e-4, 2e-5, 1e-6),
-        2.5e-4,
+        tuple(range(5)),
+        session_id="s",
+        request_id="r",
+        step=number,
+        root_place=9 + 3 * number,
+        token_ids=tuple(range(len(parents))),
+        parents=parents,
+        ranks=ranks,
+        sources=sources,
+        choice_ids=choices,
+        pieces=dict(enumerate(WORDS)),
+        num_kept=num_kept or len(path),
+        times=StepTimes(1e-5, 2e-4, 2e-5, 1e-6),
+        step_s=2.5e-4,
     )
 
 
@@ -61,7 +77,7 @@ def done_after(steps: Sequence[StepTrace]) -> GenerationDone:
     """The end of an answer of these steps."""
     ids = tuple(i for step in steps for i in step.choice_ids[: step.num_kept])
     lengths = tuple(step.num_kept for step in steps if step.step)
-    return GenerationDone(
-        "s", "r", "text", ids, StopReason.EOS, 9, 0, 0, len(lengths), lengths, 0.1, 0.1,
-        2.5e-4 * len(lengths), 0, GenerateSettings(),
-    )  # fmt: skip
+    times = {"time_to_first_token_s": 0.1, "prefill_s": 0.1, "decode_s": 2.5e-4 * len(lengths)}
+    counts = {"num_prompt_tokens": 9, "num_cached_tokens": 0, "num_steps": len(lengths)}
+    changes = {"session_id": "s", "request_id": "r", "token_ids": ids, "accept_lengths": lengths}
+    return replace(DONE, **changes, **counts, **times)

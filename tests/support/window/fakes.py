@@ -2,7 +2,6 @@
 
 import queue
 import threading
-from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -30,7 +29,6 @@ from medusa_core.messages import (
     LoadModel,
     MemoryPlan,
     ModelLoaded,
-    Odds,
     Planned,
     Progress,
     ReasoningFormat,
@@ -46,6 +44,7 @@ from medusa_core.messages import (
     VerifiedToken,
     Verify,
 )
+from tests.support.chats.made_traces import judged_trace
 from tests.support.window.engine_events import DRAFTERS, RULES, SOURCES
 
 HEADS = tuple(TokenSource("medusa", head) for head in range(1, 5))
@@ -142,8 +141,17 @@ def steps_of(
 
 def plan_of(command: Command, num_rows: int = 8) -> Planned:
     """The engine's trees; its own choice has so many rows."""
-    ids, accuracies = (command.session_id, command.request_id), ((0.7, 0.1), (0.5,))
-    return Planned(*ids, 0.0, 0, accuracies, num_rows, "medusa", BEST_NODES, TREE_STEP_S)
+    return Planned(
+        command.session_id,
+        command.request_id,
+        temperature=0.0,
+        num_learned=0,
+        head_accuracies=((0.7, 0.1), (0.5,)),
+        tree_rows=num_rows,
+        source="medusa",
+        best_nodes=BEST_NODES,
+        tree_step_s=TREE_STEP_S,
+    )
 
 
 def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
@@ -154,28 +162,25 @@ def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
     root, ids = (len(before) - 1 if before else 98), (*accepted,)
     if step.step:
         parents, sources, ids = (*parents, path[-1]), (*sources, HEADS[len(accepted)]), (*ids, 99)
-    others = tuple(range(100, 105)) * len(path)
-    judged = array("f", [0.5] * len(path) + [0.125] * len(others))
+    others = tuple(range(100, 105))
     pieces = dict.fromkeys(others, b"other") | {root: before[-1] if before else b"root"}
     pieces |= {99: b" wrong"} | dict(zip(step.token_ids, step.pieces, strict=True))
-    return StepTrace(
-        step.session_id,
-        step.request_id,
-        step.step,
-        9 + len(before),
-        (root, *ids),
-        parents,
-        tuple(-1 if i == 0 else 0 for i in range(len(parents))),
-        sources,
+    return judged_trace(
         path,
-        step.token_ids,
-        pieces,
-        Odds(array("f", [0.25]).tobytes(), (0,) * (len(parents) - 1)),
-        judged.tobytes() + array("i", others).tobytes(),
-        ((),) * len(path),
-        len(step.token_ids),
-        step.times,
-        step.step_s,
+        others,
+        session_id=step.session_id,
+        request_id=step.request_id,
+        step=step.step,
+        root_place=9 + len(before),
+        token_ids=(root, *ids),
+        parents=parents,
+        ranks=tuple(-1 if i == 0 else 0 for i in range(len(parents))),
+        sources=sources,
+        choice_ids=step.token_ids,
+        pieces=pieces,
+        num_kept=len(step.token_ids),
+        times=step.times,
+        step_s=step.step_s,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -13,13 +14,11 @@ from app.markdown.bounds import Bounds
 from app.theme.text_style import MarkStyle
 from medusa_core.messages import (
     TARGET,
-    GenerateSettings,
     GenerationDone,
     StepDone,
-    StepTimes,
-    StopReason,
     TokenSource,
 )
+from tests.support.messages import DONE, STEP
 from tests.support.window.markdown_samples import TEMPLATES, fill
 from tests.support.window.rendered import STYLE
 
@@ -42,27 +41,13 @@ def step(
     number: int, pieces: tuple[bytes, ...], sources: tuple[TokenSource, ...], num_visible_bytes: int
 ) -> StepDone:
     ids = tuple(range(len(pieces)))
-    return StepDone(
-        "s",
-        "r",
-        number,
-        ids,
-        pieces,
-        sources,
-        num_visible_bytes,
-        1,
-        (TARGET,),
-        StepTimes(0, 0, 0, 0),
-        0,
-        0,
-    )
+    changes = {"step": number, "token_ids": ids, "pieces": pieces, "sources": sources}
+    return STEP._replace(**changes, num_visible_bytes=num_visible_bytes)
 
 
 def generation_done(text: str, num_tokens: int = 1) -> GenerationDone:
     ids = tuple(range(num_tokens))
-    return GenerationDone(
-        "s", "r", text, ids, StopReason.EOS, 1, 0, 0, 1, (1,), 0, 0, 0, 0, GenerateSettings()
-    )
+    return replace(DONE, text=text, token_ids=ids)
 
 
 def pieces_of(text: str, lengths: list[int]) -> list[bytes]:

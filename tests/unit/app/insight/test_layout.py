@@ -17,8 +17,9 @@ from medusa_core.messages import (
     Planned,
     TokenSource,
 )
+from tests.support.chats.made_traces import PARENTS, trace
 from tests.support.window.engine_events import LEGEND
-from tests.support.window.traces import PARENTS, chain, trace, with_pruned
+from tests.support.window.traces import chain, with_pruned
 
 
 def test_a_step_says_what_became_of_every_node() -> None:
