@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from medusa_core.chats.reasoning import (
@@ -246,6 +246,7 @@ TEXTS = st.lists(
 
 
 @given(TEXTS, st.lists(st.integers(0, 60)), st.booleans())
+@example("<think>a</think>\n\n", [], False)
 def test_no_character_is_lost_and_none_comes_twice(
     text: str, cuts: list[int], inside: bool
 ) -> None:
