@@ -1,7 +1,5 @@
 """Shown answers: their marks, what can be done with them, and what they can't do."""
 
-from dataclasses import replace
-
 import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QAccessible, QGuiApplication, QKeySequence, QTextCharFormat
@@ -19,13 +17,11 @@ from app.chat.messages.text_view import (
     TextView,
     plain_document,
 )
-from app.chat.remarks import REPETITION, remarks_on
 from app.markdown.formats import Marking
 from app.theme.tokens import DARK, LIGHT
 from app.window.main_window import MainWindow
 from medusa_core.messages import Generate, StopReason
 from tests.support.window.driving import ask, figure_texts, user_messages, wait_ready
-from tests.support.window.engine_events import LEGEND
 from tests.support.window.fakes import LONG, Script
 from tests.support.window.fixtures import Open
 
@@ -324,15 +320,6 @@ def test_greedy_says_that_it_gives_the_same_text_again(qtbot: QtBot, open_ready:
     assert notices(window) == []
 
 
-def test_an_answer_that_repeats_itself_is_told(qtbot: QtBot, open_ready: Open) -> None:
-    window, _ = open_ready()
-    done = ask(qtbot, window, "Hello").done
-    assert done is not None
-    turn = window.chat.conversation.turns[0]
-    looping = replace(done, stop_reason=StopReason.REPETITION)
-    assert list(remarks_on(turn, looping, LEGEND)) == [REPETITION]
-
-
 def test_a_chat_stops_answers_that_repeat_themselves_unless_told_otherwise(
     qtbot: QtBot, open_ready: Open
 ) -> None:
@@ -349,25 +336,24 @@ def notices(window: MainWindow) -> list[str]:
     return [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]
 
 
-@pytest.mark.parametrize(
-    ("reason", "words", "continues"),
-    [
+def test_an_answer_of_blanks_says_why_it_is_empty_and_what_to_do(
+    qtbot: QtBot, open_ready: Open
+) -> None:
+    window, engine = open_ready()
+    for reason, words, continues in (
         (StopReason.EOS, "ended its answer without a word. Regenerate asks again", False),
         (StopReason.STOP_STRING, "began with a stop string", False),
         (StopReason.MAX_TOKENS, "token limit was reached before the first word", True),
         (StopReason.CONTEXT, "context was full before the first word", True),
-    ],
-)
-def test_an_answer_of_blanks_says_why_it_is_empty_and_what_to_do(
-    qtbot: QtBot, open_ready: Open, reason: StopReason, words: str, continues: bool
-) -> None:
-    window, _ = open_ready(Script(answer=" \n \n ", stop_reason=reason))
-    answer = ask(qtbot, window, "one")
-    shown = [label.text() for label in answer.findChildren(QLabel) if label.isVisible()]
-    assert any(words in text for text in shown)
-    assert answer.view.isHidden()
-    assert answer.row.continue_button.isVisible() is continues
-    assert not window.page.conversation.findChildren(Notice), "it is said once"
+    ):
+        engine.script = Script(answer=" \n \n ", stop_reason=reason)
+        window.chat.new_chat()
+        answer = ask(qtbot, window, "one")
+        shown = [label.text() for label in answer.findChildren(QLabel) if label.isVisible()]
+        assert any(words in text for text in shown), reason
+        assert answer.view.isHidden()
+        assert answer.row.continue_button.isVisible() is continues
+        assert notices(window) == [], "it is said once"
 
 
 def test_an_answer_at_its_token_limit_says_how_it_is_gone_on_with(

@@ -393,37 +393,54 @@ def test_each_conversation_keeps_its_own_settings(qtbot: QtBot, open_saved: Open
     assert window.page.settings_panel.settings() == ChatSettings()
 
 
-@pytest.mark.parametrize("kind", [*FileKind, None])
-def test_a_conversation_is_exported_and_taken_again(
-    kind: FileKind | None,
-    qtbot: QtBot,
-    open_saved: OpenSaved,
-    tmp_path: Path,
+def export_as(
+    window: MainWindow,
     monkeypatch: pytest.MonkeyPatch,
+    typed: Path,
+    kind: FileKind | None,
+    title: str = "one",
+    *,
+    by_menu: bool = False,
+) -> None:
+    """Export to a name and with a filter that are chosen in the dialog."""
+    assert window.history is not None
+    files = window.history.files
+    name = next(name for name, k in {**_KINDS, "PDF (*.pdf)": None}.items() if k is kind)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(typed), name))
+
+    async def export() -> None:
+        if by_menu:
+            choose(window, title, "Export…")
+        else:
+            files.ask_to_export(None, title)
+        await asyncio.gather(*files._work)
+
+    asyncio.run(export())
+
+
+def test_a_conversation_is_exported_and_taken_again(
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, _ = open_saved()
     ask(qtbot, window, "one")
     assert window.history is not None
-    files = window.history.files
-    name = next(name for name, k in {**_KINDS, "PDF (*.pdf)": None}.items() if k is kind)
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "out"), name))
-
-    async def export() -> None:
-        choose(window, "one", "Export…")
-        await asyncio.gather(*files._work)
-
-    asyncio.run(export())
-    (written,) = tmp_path.glob("out.*")
-    assert window.sidebar.notice_label.text() == f"1 conversation written to {written.name}."
-    if kind is None:
-        assert written.read_bytes().startswith(b"%PDF")
-    else:
-        assert "Four five six" in written.read_text()
-    asyncio.run(files.import_all([written]))
-    if kind is FileKind.JSON:
-        assert "1 were here already" in window.sidebar.notice_label.text()
-    else:
-        assert errors(window), "only JSON can be taken again"
+    files, notice = window.history.files, window.sidebar.notice_label
+    for kind in (*FileKind, None):
+        folder = tmp_path / str(kind)
+        folder.mkdir()
+        export_as(window, monkeypatch, folder / "out", kind, by_menu=True)
+        (written,) = folder.glob("out.*")
+        assert notice.text() == f"1 conversation written to {written.name}."
+        if kind is None:
+            assert written.read_bytes().startswith(b"%PDF")
+        else:
+            assert "Four five six" in written.read_text()
+        asyncio.run(files.import_all([written]))
+        if kind is FileKind.JSON:
+            assert "1 were here already" in notice.text()
+        else:
+            (card,) = errors(window)
+            card.dismissed.emit()
 
 
 def test_a_file_that_cannot_be_written_is_told(
@@ -437,44 +454,26 @@ def test_a_file_that_cannot_be_written_is_told(
     assert [card.message.split(" can't")[1] for card in errors(window)]
 
 
-@pytest.mark.parametrize(
-    ("typed", "begins"),
-    [
+def test_the_ending_that_is_typed_decides_what_is_written(
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, _ = open_saved()
+    ask(qtbot, window, "one")
+    for typed, begins in (
         ("chat.html", "<!DOCTYPE html>"),
         ("chat.HTM", "<!DOCTYPE html>"),
         ("chat.json", '{"format"'),
         ("chat.pdf", "%PDF"),
         ("chat.txt", "# one"),  # the filter says Markdown
         ("chat", "# one"),
-    ],
-)
-def test_the_ending_that_is_typed_decides_what_is_written(
-    typed: str,
-    begins: str,
-    qtbot: QtBot,
-    open_saved: OpenSaved,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    window, _ = open_saved()
-    ask(qtbot, window, "one")
-    assert window.history is not None
-    folder = tmp_path / "exported"
-    folder.mkdir()
-    name = next(name for name, kind in _KINDS.items() if kind is FileKind.MARKDOWN)
-    reported = (str(folder / typed), name)
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: reported)
-    files = window.history.files
-
-    async def export() -> None:
-        files.ask_to_export(None, "one")
-        await asyncio.gather(*files._work)
-
-    asyncio.run(export())
-    (written,) = folder.iterdir()
-    assert written.name == (typed if "." in typed else "chat.md")
-    assert written.read_bytes().startswith(begins.encode())
-    assert written.stat().st_mode & 0o077 == 0 or sys.platform == "win32"
+    ):
+        folder = tmp_path / "exported" / typed
+        folder.mkdir(parents=True)
+        export_as(window, monkeypatch, folder / typed, FileKind.MARKDOWN)
+        (written,) = folder.iterdir()
+        assert written.name == (typed if "." in typed else "chat.md")
+        assert written.read_bytes().startswith(begins.encode())
+        assert written.stat().st_mode & 0o077 == 0 or sys.platform == "win32"
 
 
 def test_a_filter_decides_for_the_name_that_was_proposed_and_takes_no_other_files_place(
@@ -482,18 +481,8 @@ def test_a_filter_decides_for_the_name_that_was_proposed_and_takes_no_other_file
 ) -> None:
     window, _ = open_saved()
     ask(qtbot, window, "one")
-    assert window.history is not None
     (tmp_path / "tea.html").write_text("mine", encoding="utf-8")
-    name = next(name for name, kind in _KINDS.items() if kind is FileKind.HTML)
-    reported = (str(tmp_path / "tea.md"), name)
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: reported)
-    files = window.history.files
-
-    async def export() -> None:
-        files.ask_to_export(None, "tea")
-        await asyncio.gather(*files._work)
-
-    asyncio.run(export())
+    export_as(window, monkeypatch, tmp_path / "tea.md", FileKind.HTML, "tea")
     assert (tmp_path / "tea.html").read_text() == "mine"
     assert (tmp_path / "tea 2.html").read_text().startswith("<!DOCTYPE html>")
     assert "tea 2.html" in window.sidebar.notice_label.text()

@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 from app.chat.header import describe
+from app.chat.remarks import REPETITION, remarks_on
 from app.chat.suggestions import CODE, CONTINUED, DEMO, GENERAL, SMALL, suggestions_for
+from medusa_core.chats.conversation import Conversation
 from medusa_core.loading.state import ModelStatus, Phase
-from medusa_core.messages import DrafterChoice, ModelLoaded
-from tests.support.messages import EXAMPLES
+from medusa_core.messages import DrafterChoice, GenerateSettings, ModelLoaded, StopReason
+from tests.support.messages import DONE, EXAMPLES
+from tests.support.window.engine_events import LEGEND
 
 PLAIN = DrafterChoice("none", "None", "", drafts=False)
 NGRAM = DrafterChoice("suffix", "N-gram", "")
@@ -19,6 +22,12 @@ def words(note: str, *drafters: DrafterChoice, draft_model: str = "") -> str:
     changes = {"num_heads": 0, "drafters": drafters, "runner_note": note}
     loaded = replace(LOADED, **changes, draft_model=draft_model)
     return describe(ModelStatus(Phase.READY, loaded=loaded))
+
+
+def test_an_answer_that_repeats_itself_is_told() -> None:
+    turn = Conversation().ask("Hello", GenerateSettings())
+    looping = replace(DONE, stop_reason=StopReason.REPETITION)
+    assert list(remarks_on(turn, looping, LEGEND)) == [REPETITION]
 
 
 def test_questions_suit_the_model() -> None:
