@@ -29,7 +29,7 @@ from tests.tools.fault_list import FAULTS, Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_FAILURES = 5  # of the tests of a fault; then the others aren't run
-TEST_TIMEOUT_S = 60  # a fault may let a test wait for ever
+TEST_TIMEOUT_S = 240  # a fault may let a test wait for ever; a busy machine takes long, too
 FAULT_TIMEOUT_S = 600
 GREEN_TIMEOUT_S = 3600
 _PLUGIN = "tests.tools.planted_faults"
