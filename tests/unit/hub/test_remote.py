@@ -1,13 +1,11 @@
 """Sizes from headers, searches, the catalog, pairs, and the command line."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from medusa_core.__main__ import main
 from medusa_core.errors import CheckpointError, HeadsError, NotFoundError
 from medusa_core.hub.library.catalog import read_catalog
 from medusa_core.hub.library.pairing import misfit
@@ -21,7 +19,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.speculation.drafters.lineup import drafter_registry
-from tests.support.hub.fixtures import REPOSITORY, LoopbackHub, random_file
+from tests.support.hub.fixtures import LoopbackHub, random_file
 from tests.support.models.tiny import TinySpec, random_heads, write_heads, write_tiny
 
 SPEC = TinySpec(hidden_size=128, intermediate_size=192, seed=31)
@@ -86,9 +84,9 @@ def test_a_search_finds_by_name(published: LoopbackHub, settings: HubSettings) -
     assert search(settings, "nothing-like-it") == ()
 
 
-@pytest.mark.parametrize(
-    ("heads", "reason"),
-    [
+def test_heads_that_do_not_fit_have_a_reason(tmp_path: Path) -> None:
+    config = ModelFiles.open(write_tiny(tmp_path / "model", SPEC)).config
+    for heads, reason in (
         (HeadsShape(5, 1, 320, 128), ""),
         (HeadsShape(5, 1, 384, 128), ""),
         (HeadsShape(5, 1, 1000, 128), "vocabulary size 1,000 ≠ 320"),
@@ -97,13 +95,8 @@ def test_a_search_finds_by_name(published: LoopbackHub, settings: HubSettings) -
         (HeadsShape(5, 1, 500, 128, is_reduced=True), "vocabulary size 500 > 320"),
         (HeadsShape(5, 1, 0, 128), ""),
         (HeadsShape(), "these are no heads"),
-    ],
-)
-def test_heads_that_do_not_fit_have_a_reason(
-    heads: HeadsShape, reason: str, tmp_path: Path
-) -> None:
-    config = ModelFiles.open(write_tiny(tmp_path / "model", SPEC)).config
-    assert misfit(config, heads) == reason
+    ):
+        assert misfit(config, heads) == reason
 
 
 def test_the_catalog_is_whole_and_its_heads_fit() -> None:
@@ -143,41 +136,27 @@ def test_the_catalog_has_models_of_today_first_and_for_every_computer() -> None:
             assert entry.pair.model.partition("/")[0] not in ("bartowski", "unsloth", "ggml-org")
 
 
-def command(hub: LoopbackHub, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "HF_ENDPOINT": hub.endpoint,
-        "HF_HUB_CACHE": str(cache),
-        "XDG_CACHE_HOME": str(cache / "xdg"),
-        "NO_PROXY": "127.0.0.1",
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "medusa_core", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=REPOSITORY,
-        env=environment,
-        check=False,
-    )
+@pytest.mark.expects_errors
+def test_download_plan_and_generate_by_name(
+    published: LoopbackHub,
+    settings: HubSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", published.endpoint)
+    monkeypatch.setenv("HF_HUB_CACHE", str(settings.cache_dir))
 
+    def said(status: int, *arguments: str) -> tuple[str, str]:
+        assert main([*arguments]) == status
+        return capsys.readouterr()
 
-def test_download_plan_and_generate_by_name(published: LoopbackHub, tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
     pair = ("org/tiny-chat", "--heads", "org/tiny-chat-medusa")
-    planned = command(published, cache, "plan", *pair, "--json")
-    assert planned.returncode == 0, planned.stderr
-    assert json.loads(planned.stdout)["verdict"] == Fit.FITS.value
-    before = command(published, cache, "generate", "--model", "org/tiny-chat", "--prompt", "hi")
-    assert before.returncode == 1
-    assert "medusa pull org/tiny-chat" in before.stderr
-    done = command(published, cache, "pull", *pair)
-    assert done.returncode == 0, done.stderr
-    assert "org/tiny-chat-medusa: " in done.stdout
-    requested = ("--prompt", "hi", "--max-new-tokens", "4", "--quant", "q4", "--json")
-    answered = command(published, cache, "generate", "--model", pair[0], *pair[1:], *requested)
-    assert answered.returncode == 0, answered.stderr
+    assert json.loads(said(0, "plan", *pair, "--json")[0])["verdict"] == Fit.FITS.value
+    requested = ("generate", "--prompt", "hi", "--model", *pair[:1])
+    assert "medusa pull org/tiny-chat" in said(1, *requested)[1]
+    assert "org/tiny-chat-medusa: " in said(0, "pull", *pair)[0]
+    options = ("--max-new-tokens", "4", "--quant", "q4", "--json")
+    answered = said(0, *requested, *pair[1:], *options)[0]
     preferred = min(drafter_registry().specs, key=lambda spec: spec.preference)
-    assert json.loads(answered.stdout)["drafter"] == preferred.name
-    missing = command(published, cache, "pull", "org/nothing")
-    assert missing.returncode == 1
-    assert "no repository org/nothing" in missing.stderr
+    assert json.loads(answered)["drafter"] == preferred.name
+    assert "no repository org/nothing" in said(1, "pull", "org/nothing")[1]
