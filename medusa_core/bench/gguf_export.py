@@ -15,11 +15,9 @@ from torch import Tensor
 
 from medusa_core.errors import RequestError
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
-from medusa_core.models.checkpoints.gguf_names import (
-    ARCHITECTURES,
-    hugging_face_name,
-)
+from medusa_core.models.checkpoints.gguf_names import hugging_face_name
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.family import gguf_families
 from medusa_core.models.layer_shapes import SharedRows, StateShape, rows_read
 from medusa_core.models.parts import (
     EMBEDDING,
@@ -248,12 +246,13 @@ def finish(writer: Any) -> None:
 
 def tensors_of(model_dir: Path, config: ModelConfig) -> Iterator[tuple[str, Tensor]]:
     """A folder's tensors under GGUF's names and in its order, float32."""
-    checkpoint, of = open_folder(model_dir), ARCHITECTURES[_ARCHITECTURES[config.model_type]]
+    checkpoint = open_folder(model_dir)
+    of = gguf_families()[_ARCHITECTURES[config.model_type]].gguf
     blocks = [f"blk.{layer}.{part}" for layer in range(config.num_layers) for part in _PARTS]
     stems = ("token_embd", "output_norm", "output", *blocks)
     for theirs in (f"{stem}.{ending}" for stem in stems for ending in ("weight", "bias")):
         ours = hugging_face_name(theirs, of)
         if ours in checkpoint.names:
             tensor = checkpoint.floats(ours, torch.float32)
-            is_turned = of.turns_pairs and theirs.split(".")[-2] in ("attn_q", "attn_k")
+            is_turned = of.interleaved_rope and theirs.split(".")[-2] in ("attn_q", "attn_k")
             yield theirs, interleave_rows(tensor, *config.head_rows) if is_turned else tensor

@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any
 
 from medusa_core.heads import gguf_formats
-from medusa_core.models.checkpoints.gguf_names import Architecture, hugging_face_name
+from medusa_core.models.checkpoints.gguf_names import hugging_face_name
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.system.files.gguf import Gguf
 from medusa_core.system.registry import Registry
 
@@ -32,7 +33,7 @@ class GgufHeadsFormat:
 
     name: str
     architecture: str
-    blocks: Architecture
+    blocks: GgufArchitecture
     settings: Callable[[Gguf], dict[str, Any]]
     outside: Mapping[str, str] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,8 +14,6 @@ from typing import Any, NamedTuple
 from medusa_core.errors import ModelError
 from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
-from medusa_core.models.checkpoints.gguf_config import usual_type
-from medusa_core.models.checkpoints.gguf_names import EACH_EXPERT
 from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.models.family import (
     LEAST,
@@ -35,7 +34,7 @@ from medusa_core.models.quant.choice import (
     StoredTypes,
 )
 from medusa_core.models.stored import StoredFormat, stored_registry
-from medusa_core.models.traits import Traits
+from medusa_core.models.traits import EACH_EXPERT, Traits
 
 # Several times what the largest published models have; more is a damaged file.
 _MOST_LAYERS = 1 << 10
@@ -248,13 +247,19 @@ def parse_config(
         tie_embeddings=bool(raw.get("tie_word_embeddings", traits.is_tied)),
         traits=traits,
         eos_token_ids=_read_eos(raw, generation),
-        quantization=usual_type(stored_types or {}) or stored.linears,
+        quantization=_most_common_type(stored_types or {}) or stored.linears,
         packing=stored.packing,
         stored_types=tuple(sorted((stored_types or {}).items())),
         file_type=_text(raw.get("file_type", "")),
     )
     _check(config, raw)
     return config
+
+
+def _most_common_type(stored_types: Mapping[str, str]) -> str:
+    """The type that most matrices of layers have; empty for plain numbers."""
+    counted = Counter(kind for name, kind in stored_types.items() if ".layers." in name)
+    return counted.most_common(1)[0][0] if counted else ""
 
 
 def _through_transformers(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models import families
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Traits
 from medusa_core.system.registry import Registry
 
@@ -34,6 +35,7 @@ class FamilySpec:
             what can't be run.
         names: What its norms are called where they aren't called as in Llama or Gemma, by those
             names.
+        gguf: How GGUF files store it.
     """
 
     name: str
@@ -41,12 +43,20 @@ class FamilySpec:
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
     as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     names: Mapping[str, str] = field(default_factory=dict)
+    gguf: GgufArchitecture = field(default_factory=GgufArchitecture)
 
 
 @cache
 def family_registry() -> Registry[FamilySpec]:
     """All families."""
     return Registry(families, "model family", FamilySpec)
+
+
+@cache
+def gguf_families() -> Mapping[str, FamilySpec]:
+    """Return the families whose GGUF files are read, by `general.architecture`."""
+    specs = [spec for spec in family_registry().specs if spec.gguf.name]
+    return {name: spec for spec in specs for name in (spec.gguf.name, *spec.gguf.aliases)}
 
 
 def find_family(model_type: str) -> FamilySpec:

@@ -30,6 +30,30 @@ _KINDS = {
     **dict.fromkeys(("attention", "full_attention"), "attention"),
 }
 _AGAIN = "Download config.json again."
+MAMBA_KEYS = {  # config.json keys → metadata keys of GGUF files
+    "mamba_n_heads": "ssm.time_step_rank",
+    "mamba_n_groups": "ssm.group_count",
+    "mamba_d_state": "ssm.state_size",
+    "mamba_d_ssm": "ssm.inner_size",
+    "mamba_d_conv": "ssm.conv_kernel",
+}
+MAMBA_FLAGS = {"mamba_conv_bias": "ssm_conv1d.bias", "mamba_proj_bias": "ssm_in.bias"}
+
+
+def mamba_tensors(prefix: str) -> dict[str, str]:
+    """Tensor names of a Mamba-2 layer, GGUF's → Hugging Face's.
+
+    Args:
+        prefix: Hugging Face's name of the layer within its block.
+    """
+    modules = {
+        "ssm_in": "in_proj",
+        "ssm_conv1d": "conv1d",
+        "ssm_norm": "norm",
+        "ssm_out": "out_proj",
+    }
+    whole_names = {"ssm_dt.bias": "dt_bias", "ssm_a": "A_log", "ssm_d": "D"}
+    return {theirs: f"{prefix}.{ours}" for theirs, ours in (modules | whole_names).items()}
 
 
 def state_shape(raw: Mapping[str, Any]) -> StateShape:

@@ -26,6 +26,9 @@ class Activation(str, Enum):
     RELU2 = "relu2"
 
 
+EACH_EXPERT = "*"  # stands for the number of an expert in a tensor's name
+
+
 @dataclass(frozen=True, slots=True)
 class Experts:
     """MLPs of which each row passes through a few, chosen by a router.

@@ -4492,10 +4492,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>mehrere Verfahren</translation>
     </message>
     <message>
-        <source>some of its layers are recurrent, and a tree of drafts has no state for each branch</source>
-        <translation>einige seiner Schichten sind rekurrent, und ein Baum hat nicht für jeden Zweig einen Zustand</translation>
-    </message>
-    <message>
         <source>t2d isn&apos;t one value for each token.</source>
         <translation>t2d hat nicht für jedes Token einen Wert.</translation>
     </message>

@@ -14,16 +14,13 @@ from typing import Any
 
 from medusa_core.heads.gguf_format import GgufHeadsFormat
 from medusa_core.models.checkpoints.gguf_config import block_sizes_of
-from medusa_core.models.checkpoints.gguf_names import Architecture
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.system.files.gguf import Gguf
 
-_BLOCKS = Architecture(
-    "qwen3",
-    {
+_BLOCKS = GgufArchitecture(
+    tensors={
         "attn_conv_proj": "attention_conv.kernel_projection",
         "ffn_conv_proj": "mlp_conv.kernel_projection",
-    },
-    whole={
         "attn_conv_base": "attention_conv.base_kernel",
         "ffn_conv_base": "mlp_conv.base_kernel",
     },
@@ -82,7 +79,7 @@ def drafter_settings(gguf: Gguf) -> dict[str, Any]:
 
 
 def _settings(gguf: Gguf) -> dict[str, Any]:
-    return block_sizes_of(gguf, _BLOCKS) | drafter_settings(gguf)
+    return {"model_type": "qwen3"} | block_sizes_of(gguf, _BLOCKS) | drafter_settings(gguf)
 
 
 def _sight(gguf: Gguf) -> dict[str, Any]:

@@ -12,22 +12,20 @@ from typing import Any
 from medusa_core.heads.gguf_format import GgufHeadsFormat
 from medusa_core.heads.gguf_formats.dflash import OUTSIDE, drafter_settings, is_gemmas
 from medusa_core.models.checkpoints.gguf_config import block_sizes_of
-from medusa_core.models.checkpoints.gguf_names import ARCHITECTURES
-from medusa_core.models.checkpoints.gguf_settings import settings_of
+from medusa_core.models.families.gemma4_text import SPEC as GEMMA4
 from medusa_core.system.files.gguf import Gguf
 
-_GEMMA4 = "gemma4"
-_BLOCKS = ARCHITECTURES[_GEMMA4]
+_BLOCKS = GEMMA4.gguf
 
 
 def _settings(gguf: Gguf) -> dict[str, Any]:
-    sizes = block_sizes_of(gguf, _BLOCKS)
-    blocks = settings_of(gguf, sizes, _GEMMA4)
-    del blocks["layer_types"]  # as a target's are where a file says nothing
+    sizes = {"model_type": GEMMA4.name} | block_sizes_of(gguf, _BLOCKS)
+    blocks = _BLOCKS.config(gguf, sizes)
+    del sizes["layer_types"]  # as a target's are where a file says nothing
     own = drafter_settings(gguf)
     activation = own.pop("hidden_act", None)
     del own["input_embedding_scale"]
-    return sizes | blocks | own | {"hidden_activation": activation}
+    return {**sizes, **blocks, **own} | {"hidden_activation": activation}
 
 
 SPEC = GgufHeadsFormat("dflash-gemma4", "dflash", _BLOCKS, _settings, OUTSIDE, serves=is_gemmas)

@@ -13,10 +13,10 @@ from typing import Any
 
 from medusa_core.heads.gguf_format import GgufHeadsFormat
 from medusa_core.models.checkpoints.gguf_config import block_sizes_of
-from medusa_core.models.checkpoints.gguf_names import Architecture
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.system.files.gguf import Gguf
 
-_BLOCKS = Architecture("llama", {"attn_norm_2": "hidden_norm"}, turns_pairs=True)
+_BLOCKS = GgufArchitecture(tensors={"attn_norm_2": "hidden_norm"}, interleaved_rope=True)
 _D2T = "d2t"
 
 
@@ -25,6 +25,7 @@ def _settings(gguf: Gguf) -> dict[str, Any]:
     columns = gguf.tensors[_D2T].shape[0] if _D2T in gguf.tensors else tokens
     taps = list(gguf.numbers(f"{gguf.architecture}.target_layers"))
     return block_sizes_of(gguf, _BLOCKS) | {
+        "model_type": "llama",
         "vocab_size": tokens,
         "draft_vocab_size": columns,
         "target_hidden_size": gguf.of_model("target_hidden_size"),

@@ -12,21 +12,19 @@ from typing import Any
 
 from medusa_core.heads.gguf_format import GgufHeadsFormat
 from medusa_core.models.checkpoints.gguf_config import block_sizes_of
-from medusa_core.models.checkpoints.gguf_names import ARCHITECTURES
-from medusa_core.models.checkpoints.gguf_settings import settings_of
+from medusa_core.models.families.gemma4_text import SPEC as GEMMA4
 from medusa_core.system.files.gguf import Gguf
 
-_GEMMA4 = "gemma4"
-_BLOCKS = ARCHITECTURES[_GEMMA4]
+_BLOCKS = GEMMA4.gguf
 _VECTORS = "token_embd.weight"
 
 
 def _settings(gguf: Gguf) -> dict[str, Any]:
-    known = block_sizes_of(gguf, _BLOCKS)
-    own = settings_of(gguf, known, _GEMMA4)
+    known = {"model_type": GEMMA4.name} | block_sizes_of(gguf, _BLOCKS)
+    own = _BLOCKS.config(gguf, known)
     table = gguf.tensors.get(_VECTORS)
     # Layers of both kinds say how many heads of keys the target has there.
-    text = known | own | {"attention_k_eq_v": True, "rope_theta": None}
+    text = {**known, **own} | {"attention_k_eq_v": True, "rope_theta": None}
     return {
         "model_type": "gemma4_assistant",
         "backbone_hidden_size": gguf.of_model("embedding_length_out"),

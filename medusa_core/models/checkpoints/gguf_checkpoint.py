@@ -19,19 +19,18 @@ from medusa_core.models.checkpoints.checkpoint import (
     missing_tensor,
     read_bytes,
 )
-from medusa_core.models.checkpoints.gguf_config import find_architecture
+from medusa_core.models.checkpoints.gguf_config import find_gguf_family
 from medusa_core.models.checkpoints.gguf_names import (
-    EACH_EXPERT,
-    Architecture,
-    behind_layers,
     halves_of_experts,
     hugging_face_name,
+    mtp_name,
 )
-from medusa_core.models.checkpoints.gguf_settings import num_layers
 from medusa_core.models.checkpoints.tiles import Tiles
+from medusa_core.models.gguf_architecture import GgufArchitecture, num_layers
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.block_types import block_type
 from medusa_core.models.token_table import Decode, StoredRows
+from medusa_core.models.traits import EACH_EXPERT
 from medusa_core.system.files.gguf import (
     Gguf,
     GgufTensor,
@@ -64,7 +63,7 @@ class GgufCheckpoint(Checkpoint):
     def __init__(
         self,
         gguf: Gguf,
-        architecture: Architecture | None = None,
+        architecture: GgufArchitecture | None = None,
         tensors: Mapping[str, GgufTensor] | None = None,
     ) -> None:
         """Take a file.
@@ -78,9 +77,9 @@ class GgufCheckpoint(Checkpoint):
             ModelError: Its architecture isn't supported.
         """
         self._gguf = gguf
-        self._architecture = architecture or find_architecture(gguf)
+        self._architecture = architecture or find_gguf_family(gguf).gguf
         self._tensors = dict(_named(gguf, self._architecture) if tensors is None else tensors)
-        self._tiles = Tiles.of(gguf) if self._architecture.tiles_heads else None
+        self._tiles = Tiles.of(gguf) if self._architecture.grouped_value_heads else None
         super().__init__({name: tensor.path for name, tensor in self._tensors.items()})
 
     @property
@@ -132,7 +131,7 @@ class GgufCheckpoint(Checkpoint):
         if self._tiles is not None:
             return self._tiles.in_order(name, rows, tensor.kind not in BLOCK_SIZES)
         turned = next((key for part, key in _TURNED.items() if f".{part}." in name), "")
-        if not turned or not self._architecture.turns_pairs:
+        if not turned or not self._architecture.interleaved_rope:
             return rows
         count = self._num_heads(turned)
         if count < 1 or len(rows) % (2 * count):
@@ -155,14 +154,14 @@ class GgufCheckpoint(Checkpoint):
         return self._tensors[name]
 
 
-def _named(gguf: Gguf, of: Architecture) -> Iterator[tuple[str, GgufTensor]]:
+def _named(gguf: Gguf, of: GgufArchitecture) -> Iterator[tuple[str, GgufTensor]]:
     """All tensors of the text part by Hugging Face's names, each expert's on its own."""
-    guesses_apart = of.guesses_apart and gguf.of_model("nextn_predict_layers")
-    own_layers = num_layers(gguf) if guesses_apart else 0
+    has_mtp_prefix = of.mtp_prefix and gguf.of_model("nextn_predict_layers")
+    own_layers = num_layers(gguf) if has_mtp_prefix else 0
     for theirs, tensor in gguf.tensors.items():
         if theirs in _READ_ELSEWHERE or theirs.startswith(_SENSES):
             continue
-        name = behind_layers(hugging_face_name(theirs, of), own_layers)
+        name = mtp_name(hugging_face_name(theirs, of), own_layers)
         if EACH_EXPERT in name:
             yield from _of_experts(name, tensor)
         else:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.models.checkpoints.gguf_names import (
-    ARCHITECTURES,
-    Architecture,
-    halves_of_experts,
-    hugging_face_name,
-    why_not,
-)
+from medusa_core.models.checkpoints.gguf_names import halves_of_experts, hugging_face_name
 from medusa_core.models.checkpoints.gguf_naming import file_type
-from medusa_core.models.checkpoints.gguf_settings import (
-    num_layers,
-    plain_float,
-    settings_of,
-    width_of_heads,
-)
 from medusa_core.models.checkpoints.gguf_unread import unread_key
+from medusa_core.models.family import FamilySpec, gguf_families
+from medusa_core.models.gguf_architecture import (
+    MAX_LAYERS,
+    GgufArchitecture,
+    hidden_per_head,
+    num_layers,
+    round_float32,
+)
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.system.files.gguf import (
     Gguf,
@@ -41,27 +36,17 @@ _SIZES = {
     "rms_norm_eps": "attention.layer_norm_rms_epsilon",
     "rope_theta": "rope.freq_base",
     "sliding_window": "attention.sliding_window",
-}
-# Gemma, Granite: numbers that a config.json has, too.
-_MORE = {
-    "attn_logit_softcapping": "attn_logit_softcapping",
-    "final_logit_softcapping": "final_logit_softcapping",
-    "attention_multiplier": "attention.scale",
-    "embedding_multiplier": "embedding_scale",
-    "residual_multiplier": "residual_scale",
-    "logits_scaling": "logit_scale",
-}
-_KEYS = {
-    **_SIZES,
-    **_MORE,
-    "original_max_position_embeddings": "rope.scaling.original_context_length",
-    "head_dim": "attention.key_length",
-    "rope_scaling": "rope.scaling",
-    "num_experts": "expert_count",
-    "num_local_experts": "expert_count",
+    **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts"), "expert_count"),
     "num_experts_per_tok": "expert_used_count",
     "moe_intermediate_size": "expert_feed_forward_length",
 }
+_KEYS = {
+    **_SIZES,
+    "original_max_position_embeddings": "rope.scaling.original_context_length",
+    "head_dim": "attention.key_length",
+    "rope_scaling": "rope.scaling",
+}
+_FLAGS = {"attention_bias": "attn_q.bias", "mlp_bias": "ffn_up.bias"}
 _SAMPLING = {
     "temperature": "temp",
     "top_k": "top_k",
@@ -92,20 +77,28 @@ _SPECIAL = ("bos", *_ENDS)
 _NO_TOKEN = (1 << 32) - 1  # what some programs write where there is none
 
 
-def find_architecture(gguf: Gguf) -> Architecture:
-    """The architecture of a file.
+_INSTEAD = {
+    "gemma3n": ("its blocks keep several streams beside each other", "Choose Gemma 4 instead."),
+    "qwen3next": ("only its safetensors files are read", "Choose Qwen3.5 instead."),
+}
+
+
+def find_gguf_family(gguf: Gguf) -> FamilySpec:
+    """Return the family of a file.
 
     Raises:
-        ModelError: It isn't supported.
+        ModelError: Its architecture isn't supported.
     """
-    found = ARCHITECTURES.get(gguf.architecture)
+    found = gguf_families().get(gguf.architecture)
     if found is None:
-        reason, instead = why_not(gguf.architecture)
+        supported = f"Supported are {', '.join(sorted(gguf_families()))}."
+        unknown = ("it isn't known here", supported)
+        reason, instead = _INSTEAD.get(gguf.architecture, unknown)
         raise ModelError(
             f"GGUF models of architecture {gguf.architecture[:40]!r} aren't supported: {reason}.",
             instead,
         )
-    if not found.has_experts and gguf.of_model("expert_count"):
+    if not found.gguf.has_experts and gguf.of_model("expert_count"):
         raise ModelError(
             f"This model of architecture {gguf.architecture!r} has experts.",
             "Choose a dense model, such as Qwen3 or Llama.",
@@ -114,43 +107,75 @@ def find_architecture(gguf: Gguf) -> Architecture:
 
 
 def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """What `parse_config` takes: sizes, ends of answers, types of matrices.
+    """Return the arguments of `parse_config`.
+
+    Returns:
+        What `config.json` and `generation_config.json` would say, and types of quantized matrices.
 
     Raises:
         CheckpointError: The file is damaged.
         ModelError: Its architecture isn't supported.
     """
-    of = find_architecture(gguf)
-    raw = block_sizes_of(gguf, of)
+    family = find_gguf_family(gguf)
+    of = family.gguf
+    raw = {"model_type": family.name} | block_sizes_of(gguf, of)
     if gguf.of_model("nextn_predict_layers"):
         raw["num_hidden_layers"] = num_layers(gguf)
     raw[TITLE] = gguf.text(TITLE)
     raw["vocab_size"] = _vocab_size(gguf)
     raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors and not _lacks_files(gguf)
-    raw["attention_bias"] = "blk.0.attn_q.bias" in gguf.tensors
-    raw["mlp_bias"] = "blk.0.ffn_up.bias" in gguf.tensors
     raw["file_type"] = file_type(gguf)
-    raw |= settings_of(gguf, _settings(raw))
-    _check_sum(gguf, raw)
+    tensors = {".".join(name.split(".")[2:]) for name in gguf.tensors if name.startswith("blk.")}
+    raw |= {name: tensor in tensors for name, tensor in {**_FLAGS, **of.flags}.items()}
+    if of.partial_rotary:
+        raw["partial_rotary_factor"] = _partial_rotary_factor(gguf, raw)
+    if of.windowed_type and raw["sliding_window"]:
+        raw["model_type"] = of.windowed_type
+    raw |= of.config(gguf, _settings(raw))
+    _check_sum(gguf, of, raw)
     _check_tokens(gguf, raw["vocab_size"])
     return _settings(raw), _generation(gguf), _stored_types(gguf, of)
 
 
-def block_sizes_of(gguf: Gguf, of: Architecture) -> dict[str, Any]:
-    """The sizes of a file's blocks, and how they turn by position, by the names of a `config.json`.
+def block_sizes_of(gguf: Gguf, of: GgufArchitecture) -> dict[str, Any]:
+    """Return the sizes of a file's blocks and their RoPE by the names of a `config.json`.
 
     Raises:
         CheckpointError: A tensor of factors is damaged.
         ModelError: The layers differ in their sizes.
     """
-    raw: dict[str, Any] = {"model_type": of.model_type}
-    for name, key in (_SIZES | _MORE).items():
+    raw = dict(of.defaults)
+    for name, key in (_SIZES | dict(of.keys)).items():
         value = gguf.of_model(key)
-        if value is not None and not (key in of.by_layer and _differ(value)):
+        if value is not None and not (key in of.per_layer_keys and _differ(value)):
             raw[name] = _plain(value)
-    raw["head_dim"] = gguf.of_model("attention.key_length") or width_of_heads(raw)
+    raw["head_dim"] = gguf.of_model("attention.key_length") or hidden_per_head(raw)
     raw["rope_scaling"] = _scaling(gguf)
+    raw["sliding_window"] = raw.get("sliding_window") or None
+    if of.full_attention_every:
+        raw["layer_types"] = _layer_types(gguf, raw, of.full_attention_every)
     return raw
+
+
+def _layer_types(gguf: Gguf, known: Mapping[str, Any], every: int) -> list[str] | None:
+    """Return `layer_types` as the file says, else with full attention in each `every`-th layer."""
+    count = known.get("num_hidden_layers")
+    if not isinstance(count, int) or not 0 < count <= MAX_LAYERS:
+        return None
+    pattern = gguf.of_model("attention.sliding_window_pattern")
+    if isinstance(pattern, int) and 0 < pattern <= MAX_LAYERS:
+        every = pattern
+    marks = list(gguf.numbers(f"{gguf.architecture}.attention.sliding_window_pattern"))
+    if len(marks) != count:
+        marks = [(index + 1) % every != 0 for index in range(count)]
+    return ["sliding_attention" if mark else "full_attention" for mark in marks]
+
+
+def _partial_rotary_factor(gguf: Gguf, known: Mapping[str, Any]) -> float:
+    rotated, size = gguf.of_model("rope.dimension_count"), known.get("head_dim")
+    if not isinstance(rotated, int) or not isinstance(size, int) or not 0 < rotated < size:
+        return 1.0
+    return rotated / size
 
 
 @contextmanager
@@ -166,7 +191,9 @@ def gguf_errors(gguf: Gguf) -> Iterator[None]:
         if "config.json" not in error.message + error.hint:
             raise
         message = error.message.removeprefix("config.json: ")
-        for name, key in _KEYS.items():
+        family = gguf_families().get(gguf.architecture)
+        own = {} if family is None else family.gguf.keys
+        for name, key in {**_KEYS, **own}.items():
             message = re.sub(rf"\b{name}\b", f"{gguf.architecture}.{key}", message)
         raise ModelError(
             f"{gguf.path.name}: {message}",
@@ -182,7 +209,7 @@ def base_model_of(gguf: Gguf) -> str | None:
     return f"{owner.rpartition('/')[2]}/{name}" if owner and name else named or None
 
 
-def _check_sum(gguf: Gguf, raw: Mapping[str, Any]) -> None:
+def _check_sum(gguf: Gguf, of: GgufArchitecture, raw: Mapping[str, Any]) -> None:
     """Refuse what would change every number, and isn't supported."""
     turned, size = gguf.of_model("rope.dimension_count"), raw["head_dim"]
     turns_all = "partial_rotary_factor" not in raw
@@ -197,8 +224,8 @@ def _check_sum(gguf: Gguf, raw: Mapping[str, Any]) -> None:
             "Tokens of this model see those behind them: it can't write text.",
             "Choose a model that writes text, such as a Llama or Qwen3.",
         )
-    head_dim = gguf.of_model("attention.key_length") or width_of_heads(raw)
-    if key := unread_key(gguf, head_dim):
+    head_dim = gguf.of_model("attention.key_length") or hidden_per_head(raw)
+    if key := unread_key(gguf, of, head_dim):
         raise ModelError(
             f"This model has {gguf.architecture}.{key}, which isn't supported.",
             "Choose another model, such as a Llama or Qwen3.",
@@ -251,7 +278,7 @@ def _generation(gguf: Gguf) -> dict[str, Any]:
     return found
 
 
-def _stored_types(gguf: Gguf, of: Architecture) -> dict[str, str]:
+def _stored_types(gguf: Gguf, of: GgufArchitecture) -> dict[str, str]:
     """The type of every matrix in blocks, by Hugging Face's name of it; experts are named once."""
     return {
         half: tensor.kind
@@ -259,12 +286,6 @@ def _stored_types(gguf: Gguf, of: Architecture) -> dict[str, str]:
         if tensor.kind in BLOCK_SIZES
         for half in halves_of_experts(hugging_face_name(name, of))
     }
-
-
-def usual_type(stored_types: Mapping[str, str]) -> str:
-    """The type that most matrices have; empty for plain numbers."""
-    counted = Counter(kind for name, kind in stored_types.items() if ".layers." in name)
-    return counted.most_common(1)[0][0] if counted else ""
 
 
 def _differ(value: object) -> bool:
@@ -275,7 +296,7 @@ def _differ(value: object) -> bool:
 def _plain(value: object) -> object:
     """A number without the digits that float32 doesn't have; of equal ones in a list the one."""
     if isinstance(value, float):
-        return plain_float(value)
+        return round_float32(value)
     if isinstance(value, str | int):
         return value
     # Layers that have nothing of it say 0.

@@ -12,6 +12,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.system.files.gguf import Gguf
 from medusa_core.system.files.gguf_header import Value
 
@@ -61,46 +62,26 @@ _CHANGING: Mapping[str, tuple[float, ...]] = {
     "rope.dimension_count_swa": (),
     "rope.freq_base_swa": (),
 }
-_SOFTCAPPED = frozenset(("gemma2", "gemma3", "gemma4"))
-_SCALED = frozenset(("granite", "granitehybrid"))
-_GEMMA4 = frozenset(("gemma4",))
-# Of these architectures a key is read, or what it says is known without it.
-_READ_BY: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("attn_logit_softcapping", "final_logit_softcapping"), _SOFTCAPPED),
-    **dict.fromkeys(
-        ("embedding_scale", "residual_scale", "logit_scale", "attention.scale"), _SCALED
-    ),
-    **dict.fromkeys(
-        (
-            *("attention.shared_kv_layers", "embedding_length_per_layer_input"),
-            *("attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"),
-        ),
-        _GEMMA4,
-    ),
-    "attention.temperature_scale": frozenset(("mistral3",)),
-    "attention.sliding_window_pattern": _SOFTCAPPED | {"olmo2", "exaone4", "gpt-oss"},
-    "rope.freq_base_swa": frozenset(("gemma3", "gemma4")),
-    "rope.scaling.attn_factor": frozenset(("phi3",)),  # it follows from the lengths
-}
-# Of these alone llama.cpp heeds how experts are scored; here they are scored by sigmoids.
-_SIGMOIDS = frozenset(("glm4moe", "lfm2moe"))
 _BASE = 10000.0  # where a file doesn't say
 
 
-def unread_key(gguf: Gguf, head_dim: object) -> str:
+def unread_key(gguf: Gguf, of: GgufArchitecture, head_dim: object) -> str:
     """Return the first unimplemented key that would change the output; empty if there is none.
 
     Args:
         gguf: The file.
+        of: Its architecture.
         head_dim: Size of an attention head's keys; None if unknown.
     """
-    architecture, repeated = gguf.architecture, _repeated(gguf, head_dim)
+    read, repeated = of.reads.union(of.keys.values()), _repeated(gguf, head_dim)
+    if not of.sigmoid_router:
+        read |= {"expert_gating_func"}
+    if of.full_attention_every:
+        read |= {"attention.sliding_window_pattern"}
     for key, value in gguf.entries.items():
-        name = key.removeprefix(f"{architecture}.")
+        name = key.removeprefix(f"{gguf.architecture}.")
         neutral = _CHANGING.get(name) if name != key else None
-        if neutral is None or architecture in _READ_BY.get(name, ()):
-            continue
-        if name == "expert_gating_func" and architecture not in _SIGMOIDS:
+        if neutral is None or name in read:
             continue
         if any(one not in (0, *neutral, repeated.get(name)) for one in _numbers(value)):
             return name

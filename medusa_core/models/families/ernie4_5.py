@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.models.family import FamilySpec
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Traits
 
 if TYPE_CHECKING:
@@ -32,4 +33,10 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     return replace(parts, qkv=parts.qkv.in_pairs)
 
 
-SPEC = FamilySpec("ernie4_5", _traits, parts=_parts, as_usual=_as_usual)
+SPEC = FamilySpec(
+    "ernie4_5",
+    _traits,
+    parts=_parts,
+    as_usual=_as_usual,
+    gguf=GgufArchitecture("ernie4_5", flags={"use_bias": "attn_q.bias"}),
+)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medusa_core.models.family import FamilySpec, layer_kinds, layer_windows, sliding_window
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import NormPlaces, Traits
 
 
@@ -20,4 +21,4 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
     )
 
 
-SPEC = FamilySpec("exaone4", _traits)
+SPEC = FamilySpec("exaone4", _traits, gguf=GgufArchitecture("exaone4", full_attention_every=4))

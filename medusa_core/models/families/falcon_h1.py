@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 from medusa_core.errors import ModelError
 from medusa_core.models.families.llama import llama_traits
 from medusa_core.models.family import FamilySpec, positive, whole
+from medusa_core.models.gguf_architecture import GgufArchitecture, mlp_tensors
 from medusa_core.models.layer_shapes import HybridShape
-from medusa_core.models.mamba import mamba_trait, row_shape, state_shape
+from medusa_core.models.mamba import (
+    MAMBA_FLAGS,
+    MAMBA_KEYS,
+    mamba_tensors,
+    mamba_trait,
+    row_shape,
+    state_shape,
+)
 from medusa_core.models.traits import Factors, Traits
 
 if TYPE_CHECKING:
@@ -84,4 +92,23 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     return with_mamba(own, config, index)
 
 
-SPEC = FamilySpec("falcon_h1", _traits, parts=_parts)
+SPEC = FamilySpec(
+    "falcon_h1",
+    _traits,
+    parts=_parts,
+    gguf=GgufArchitecture(
+        "falcon-h1",
+        tensors={
+            **mamba_tensors("mamba"),
+            **mlp_tensors("feed_forward"),
+            "ffn_norm": "pre_ff_layernorm.weight",  # a whole name: files give it no ending
+        },
+        keys=MAMBA_KEYS,
+        defaults={"mamba_norm_before_gate": False},
+        flags={
+            **MAMBA_FLAGS,
+            "projectors_bias": "ssm_out.bias",
+            "mamba_rms_norm": "ssm_norm.weight",
+        },
+    ),
+)

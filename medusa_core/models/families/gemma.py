@@ -8,6 +8,7 @@ from typing import Any
 
 from medusa_core.models.families.gemma2 import gemma_traits
 from medusa_core.models.family import FamilySpec
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Activation, NormPlaces, Traits
 
 
@@ -22,4 +23,6 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
     return replace(gemma_traits(raw, 1), norm_places=NormPlaces.BEFORE, windows=())
 
 
-SPEC = FamilySpec("gemma", _traits, as_usual=_as_usual)
+SPEC = FamilySpec(
+    "gemma", _traits, as_usual=_as_usual, gguf=GgufArchitecture("gemma", norm_offset=1.0)
+)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from medusa_core.models.families.gemma2 import gemma_traits
+from medusa_core.models.families.gemma2 import GGUF_SOFTCAPS, gemma_traits, gguf_attention_scalar
 from medusa_core.models.family import FamilySpec, local_theta, positive
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Traits
 
 
@@ -21,4 +22,16 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
     )
 
 
-SPEC = FamilySpec("gemma3_text", _traits)
+SPEC = FamilySpec(
+    "gemma3_text",
+    _traits,
+    gguf=GgufArchitecture(
+        "gemma3",
+        {"ffn_norm": "pre_feedforward_layernorm"},
+        keys={**GGUF_SOFTCAPS, "rope_local_base_freq": "rope.freq_base_swa"},
+        defaults={"rope_theta": 1e6},
+        config=gguf_attention_scalar,
+        full_attention_every=6,
+        norm_offset=1.0,
+    ),
+)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
+from medusa_core.models.families.gemma2 import GGUF_SOFTCAPS
 from medusa_core.models.family import (
     FamilySpec,
     layer_kinds,
@@ -15,8 +16,17 @@ from medusa_core.models.family import (
     positive,
     whole,
 )
+from medusa_core.models.gguf_architecture import GgufArchitecture, per_layer
 from medusa_core.models.layer_shapes import LayerShape, RowShape, SharedRows, rows_read
-from medusa_core.models.traits import Activation, Experts, NormPlaces, PerLayerEmbeddings, Traits
+from medusa_core.models.traits import (
+    EACH_EXPERT,
+    Activation,
+    Experts,
+    NormPlaces,
+    PerLayerEmbeddings,
+    Traits,
+)
+from medusa_core.system.files.gguf import Gguf
 
 if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
@@ -295,9 +305,124 @@ def _with_experts(config: ModelConfig, parts: BlockParts, index: int) -> BlockPa
     )
 
 
+def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return sizes; those of layers with full attention have keys of their own.
+
+    Raises:
+        ModelError: Sizes differ otherwise, or layers with a window have partial RoPE.
+    """
+    kinds = known.get("layer_types") or []
+    local_dim = gguf.of_model("attention.key_length_swa")
+    if gguf.of_model("rope.dimension_count_swa") not in (None, local_dim):
+        raise ModelError(
+            "Of this Gemma 4 layers with a window turn a part of a head, which isn't supported.",
+            "Choose another file of this model.",
+        )
+    heads = _gguf_kv_heads(gguf, kinds)
+    table = gguf.tensors.get("per_layer_token_embd.weight")
+    scaling = known.get("rope_scaling") or {"rope_type": "default"}
+    return {
+        "head_dim": local_dim or known.get("head_dim"),
+        "global_head_dim": known.get("head_dim"),
+        "num_key_value_heads": heads[_LOCAL],
+        "num_global_key_value_heads": heads[_GLOBAL],
+        "attention_k_eq_v": any(
+            f"blk.{index}.attn_k.weight" in gguf.tensors
+            and f"blk.{index}.attn_v.weight" not in gguf.tensors
+            for index, kind in enumerate(kinds)
+            if kind == _GLOBAL
+        ),
+        "vocab_size_per_layer_input": None if table is None else table.shape[0],
+        "rope_scaling": None,
+        "rope_parameters": {
+            _GLOBAL: {**scaling, "rope_theta": known["rope_theta"]},
+            _LOCAL: {"rope_theta": known["rope_local_base_freq"]},
+        },
+        **_gguf_widths(gguf, known),
+    }
+
+
+def _gguf_kv_heads(gguf: Gguf, kinds: list[str]) -> dict[str, object]:
+    """Return the number of KV heads in layers of each kind."""
+    numbers = per_layer(gguf, "attention.head_count_kv")
+    if len(numbers) < 2:
+        return dict.fromkeys((_LOCAL, _GLOBAL), gguf.of_model("attention.head_count_kv"))
+    heads: dict[str, object] = {}
+    for kind in (_LOCAL, _GLOBAL):
+        found = {number for number, its in zip(numbers, kinds, strict=False) if its == kind}
+        if len(numbers) != len(kinds) or len(found) > 1:
+            raise _layers_differ()
+        heads[kind] = next(iter(found), None)
+    return heads
+
+
+def _gguf_widths(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the width of MLPs, which may be doubled in layers that share keys and values."""
+    if "intermediate_size" in known:
+        return {}
+    widths, shared = per_layer(gguf, "feed_forward_length"), known["num_kv_shared_layers"]
+    num_own = len(widths) - shared if isinstance(shared, int) else 0
+    if not widths or widths != [
+        widths[0] * (1 if index < num_own else 2) for index in range(len(widths))
+    ]:
+        raise _layers_differ()
+    return {"intermediate_size": widths[0], "use_double_wide_mlp": True}
+
+
+def _layers_differ() -> ModelError:
+    return ModelError(
+        "The layers of this model differ in their sizes.", "Choose one whose layers are alike."
+    )
+
+
 SPEC = FamilySpec(
     "gemma4_text",
     _traits,
     parts=_parts,
     as_usual=_as_usual,
+    gguf=GgufArchitecture(
+        "gemma4",
+        tensors={
+            "ffn_norm": "pre_feedforward_layernorm",
+            "inp_gate": "per_layer_input_gate",
+            "proj": "per_layer_projection",
+            "post_norm": "post_per_layer_input_norm",
+            "per_layer_token_embd": "model.embed_tokens_per_layer",
+            "per_layer_model_proj": "model.per_layer_model_projection",
+            "per_layer_proj_norm": "model.per_layer_projection_norm",
+            "layer_output_scale.weight": "layer_scalar",
+            "ffn_gate_inp": "router.proj",
+            "ffn_gate_inp.scale": "router.scale",
+            **{
+                f"ffn_{part}_exps": f"experts.{EACH_EXPERT}.{part}_proj"
+                for part in ("gate", "up", "gate_up", "down")
+            },
+            "ffn_down_exps.scale": "router.per_expert_scale",
+            "pre_ffw_norm_2": EXPERT_NORMS[0],
+            "post_ffw_norm_1": EXPERT_NORMS[1],
+            "post_ffw_norm_2": EXPERT_NORMS[2],
+        },
+        keys={
+            **GGUF_SOFTCAPS,
+            "num_kv_shared_layers": "attention.shared_kv_layers",
+            "hidden_size_per_layer_input": "embedding_length_per_layer_input",
+            "rope_local_base_freq": "rope.freq_base_swa",
+            "top_k_experts": "expert_used_count",
+        },
+        defaults={
+            "sliding_window": 512,
+            "rope_theta": 1e6,
+            "rope_local_base_freq": 1e4,
+            "num_kv_shared_layers": 0,
+            "hidden_size_per_layer_input": 0,
+        },
+        flags={"enable_moe_block": "ffn_gate_inp.weight"},
+        full_attention_every=_EVERY,
+        config=_gguf_config,
+        reads=frozenset(
+            ("attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa")
+        ),
+        per_layer_keys=frozenset(("feed_forward_length", "attention.head_count_kv")),
+        has_experts=True,
+    ),
 )

@@ -3,5 +3,6 @@
 from dataclasses import replace
 
 from medusa_core.models.families.gemma4_text import SPEC as GEMMA4
+from medusa_core.models.gguf_architecture import GgufArchitecture
 
-SPEC = replace(GEMMA4, name="gemma4_unified_text")
+SPEC = replace(GEMMA4, name="gemma4_unified_text", gguf=GgufArchitecture())

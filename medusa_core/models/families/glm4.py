@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.models.family import FamilySpec
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import NormPlaces, Traits
 
 if TYPE_CHECKING:
@@ -45,4 +46,13 @@ SPEC = FamilySpec(
         "pre_feedforward_layernorm": "post_attention_layernorm",
         "post_feedforward_layernorm": "post_mlp_layernorm",
     },
+    gguf=GgufArchitecture(
+        "glm4",
+        {
+            "post_attention_norm": "post_self_attn_layernorm",
+            "post_ffw_norm": "post_mlp_layernorm",
+            "ffn_up": "mlp.gate_up_proj",
+        },
+        partial_rotary=True,
+    ),
 )

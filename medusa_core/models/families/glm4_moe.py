@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models.family import FamilySpec, positive, whole
+from medusa_core.models.gguf_architecture import GgufArchitecture, mlp_tensors
 from medusa_core.models.traits import Experts, Traits
 
 if TYPE_CHECKING:
@@ -74,4 +75,27 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     )
 
 
-SPEC = FamilySpec("glm4_moe", _traits, parts=_parts, as_usual=_as_usual)
+SPEC = FamilySpec(
+    "glm4_moe",
+    _traits,
+    parts=_parts,
+    as_usual=_as_usual,
+    gguf=GgufArchitecture(
+        "glm4moe",
+        tensors={
+            **mlp_tensors("mlp.shared_experts", "_shexp"),
+            "exp_probs_b.bias": "mlp.gate.e_score_correction_bias",
+        },
+        keys={
+            "n_shared_experts": "expert_shared_count",
+            "first_k_dense_replace": "leading_dense_block_count",
+            "routed_scaling_factor": "expert_weights_scale",
+            "norm_topk_prob": "expert_weights_norm",
+            "n_group": "expert_group_count",
+        },
+        flags={"use_qk_norm": "attn_q_norm.weight"},
+        partial_rotary=True,
+        has_experts=True,
+        sigmoid_router=True,
+    ),
+)

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from medusa_core.models.family import FamilySpec, layer_kinds, layer_windows, positive, whole
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Activation, Experts, Traits
+from medusa_core.system.files.gguf import Gguf
 
 _MOST = 1 << 12
 
@@ -36,4 +38,23 @@ def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**raw, "hidden_act": Activation.BOUNDED.value}  # they call it silu
 
 
-SPEC = FamilySpec("gpt_oss", _traits, as_usual=_as_usual)
+def _gguf_config(_: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return YaRN without truncation, which files don't say."""
+    scaling = known.get("rope_scaling")
+    return {"rope_scaling": {"truncate": False, **scaling}} if scaling else {}
+
+
+SPEC = FamilySpec(
+    "gpt_oss",
+    _traits,
+    as_usual=_as_usual,
+    gguf=GgufArchitecture(
+        "gpt-oss",
+        tensors={"ffn_gate_inp": "mlp.router", "attn_sinks.weight": "self_attn.sinks"},
+        keys={"intermediate_size": "expert_feed_forward_length"},
+        defaults={"sliding_window": 128, "swiglu_limit": 7.0},
+        config=_gguf_config,
+        full_attention_every=2,
+        has_experts=True,
+    ),
+)

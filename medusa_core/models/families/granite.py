@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from medusa_core.errors import ModelError
 from medusa_core.models.families.llama import llama_traits
 from medusa_core.models.family import FamilySpec, positive
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Traits
+from medusa_core.system.files.gguf import Gguf
 
 
 def granite_traits(raw: Mapping[str, Any]) -> Traits:
@@ -22,4 +25,25 @@ def granite_traits(raw: Mapping[str, Any]) -> Traits:
     )
 
 
-SPEC = FamilySpec("granite", granite_traits)
+GGUF_FACTORS = {
+    "attention_multiplier": "attention.scale",
+    "embedding_multiplier": "embedding_scale",
+    "residual_multiplier": "residual_scale",
+    "logits_scaling": "logit_scale",
+}
+
+
+def _gguf_config(gguf: Gguf, _: Mapping[str, Any]) -> Mapping[str, Any]:
+    if gguf.of_model("rope.scaling.finetuned") is False:  # llama.cpp's switch for RoPE
+        raise ModelError(
+            "This Granite doesn't turn queries and keys by position, which isn't supported.",
+            "Choose Granite 3, or a Granite 4 that does.",
+        )
+    return {}
+
+
+SPEC = FamilySpec(
+    "granite",
+    granite_traits,
+    gguf=GgufArchitecture("granite", keys=GGUF_FACTORS, config=_gguf_config, interleaved_rope=True),
+)

@@ -6,10 +6,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from medusa_core.models.families.granite import granite_traits
+from medusa_core.models.families.granite import GGUF_FACTORS, granite_traits
 from medusa_core.models.family import FamilySpec, whole
-from medusa_core.models.mamba import layer_shapes, mamba_trait, mixer_kinds
+from medusa_core.models.gguf_architecture import (
+    GgufArchitecture,
+    expert_tensors,
+    mixer_types,
+    mlp_tensors,
+)
+from medusa_core.models.mamba import (
+    MAMBA_FLAGS,
+    MAMBA_KEYS,
+    layer_shapes,
+    mamba_tensors,
+    mamba_trait,
+    mixer_kinds,
+)
 from medusa_core.models.traits import Experts, Traits
+from medusa_core.system.files.gguf import Gguf
 
 if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
@@ -88,4 +102,37 @@ def _shared_mlp(config: ModelConfig, name: str, prefix: str) -> MlpParts:
     return MlpParts(replace(parts.gate_up, pieces=gate_up), replace(parts.down, pieces=down))
 
 
-SPEC = FamilySpec("granitemoehybrid", _traits, parts=_parts, as_usual=_as_usual)
+def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+    shared = known.get("intermediate_size")
+    if gguf.of_model("expert_count"):
+        shared = gguf.of_model("expert_shared_feed_forward_length")
+    has_rope = gguf.of_model("rope.scaling.finetuned") is not False  # llama.cpp's switch
+    return {
+        "layer_types": mixer_types(gguf),
+        "shared_intermediate_size": shared,
+        "position_embedding_type": "rope" if has_rope else "nope",
+    }
+
+
+SPEC = FamilySpec(
+    "granitemoehybrid",
+    _traits,
+    parts=_parts,
+    as_usual=_as_usual,
+    gguf=GgufArchitecture(
+        "granitehybrid",
+        tensors={
+            **mamba_tensors("mamba"),
+            **mlp_tensors("shared_mlp"),
+            **mlp_tensors("shared_mlp", "_shexp"),
+            **expert_tensors("block_sparse_moe"),
+            "ffn_gate_inp": "block_sparse_moe.router.layer",
+        },
+        keys={**GGUF_FACTORS, **MAMBA_KEYS},
+        defaults={"fuses_gate": False},
+        flags=MAMBA_FLAGS,
+        config=_gguf_config,
+        interleaved_rope=True,
+        has_experts=True,
+    ),
+)

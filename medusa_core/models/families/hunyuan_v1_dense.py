@@ -8,6 +8,7 @@ from typing import Any
 
 from medusa_core.models.families.llama import llama_traits
 from medusa_core.models.family import FamilySpec, positive, whole
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Traits
 
 _MOST_WIDTH = 1 << 17
@@ -45,4 +46,8 @@ SPEC = FamilySpec(
     _traits,
     as_usual=_as_usual,
     names={"q_norm": "query_layernorm", "k_norm": "key_layernorm"},
+    gguf=GgufArchitecture(
+        "hunyuan-dense",
+        {"attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm"},
+    ),
 )

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models.family import FamilySpec, positive, whole
+from medusa_core.models.gguf_architecture import GgufArchitecture, mixer_types
 from medusa_core.models.layer_shapes import RowShape, StateShape
 from medusa_core.models.traits import Experts, Traits
+from medusa_core.system.files.gguf import Gguf
 
 if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
@@ -209,4 +211,41 @@ LFM2_NAMES = {
     "k_norm": "k_layernorm",
 }
 
-SPEC = FamilySpec("lfm2", lfm2_traits, lfm2_parts, _as_usual, LFM2_NAMES)
+
+def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+    attention = "sliding_attention" if known.get("sliding_window") else "full_attention"
+    kinds = {"attention": attention, "mamba": "conv"}
+    return {"layer_types": [kinds[mixer] for mixer in mixer_types(gguf)] or None}
+
+
+LFM2_GGUF = GgufArchitecture(
+    "lfm2",
+    tensors={
+        "token_embd_norm": "model.norm",
+        "attn_norm": "operator_norm",
+        "attn_output": "self_attn.out_proj",
+        "attn_q_norm": "self_attn.q_layernorm",
+        "attn_k_norm": "self_attn.k_layernorm",
+        "ffn_norm": "ffn_norm",
+        "ffn_gate": "feed_forward.w1",
+        "ffn_up": "feed_forward.w3",
+        "ffn_down": "feed_forward.w2",
+        "shortconv.conv": "conv.conv",
+        "shortconv.in_proj": "conv.in_proj",
+        "shortconv.out_proj": "conv.out_proj",
+    },
+    keys={"norm_eps": "attention.layer_norm_rms_epsilon", "conv_L_cache": "shortconv.l_cache"},
+    defaults={"block_auto_adjust_ff_dim": False},  # files have the adjusted width
+    flags={"conv_bias": "shortconv.in_proj.bias"},
+    config=_gguf_config,
+)
+
+
+SPEC = FamilySpec(
+    "lfm2",
+    lfm2_traits,
+    lfm2_parts,
+    _as_usual,
+    LFM2_NAMES,
+    gguf=LFM2_GGUF,
+)

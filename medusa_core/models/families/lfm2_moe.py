@@ -6,9 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from medusa_core.models.families.lfm2 import LFM2_NAMES, lfm2_names, lfm2_parts, lfm2_traits
+from medusa_core.models.families.lfm2 import (
+    LFM2_GGUF,
+    LFM2_NAMES,
+    lfm2_names,
+    lfm2_parts,
+    lfm2_traits,
+)
 from medusa_core.models.family import FamilySpec, positive, whole
-from medusa_core.models.traits import Experts, Traits
+from medusa_core.models.traits import EACH_EXPERT, Experts, Traits
 
 _MOST = 1 << 12
 _MOST_LAYERS = 1 << 10
@@ -37,4 +43,27 @@ def _num_plain(raw: Mapping[str, Any]) -> int:
     )
 
 
-SPEC = FamilySpec("lfm2_moe", _traits, lfm2_parts, lfm2_names, LFM2_NAMES)
+SPEC = FamilySpec(
+    "lfm2_moe",
+    _traits,
+    lfm2_parts,
+    lfm2_names,
+    LFM2_NAMES,
+    gguf=replace(
+        LFM2_GGUF,
+        name="lfm2moe",
+        tensors={
+            **LFM2_GGUF.tensors,
+            "ffn_gate_inp": "feed_forward.gate",
+            "ffn_gate_exps": f"feed_forward.experts.{EACH_EXPERT}.w1",
+            "ffn_up_exps": f"feed_forward.experts.{EACH_EXPERT}.w3",
+            "ffn_down_exps": f"feed_forward.experts.{EACH_EXPERT}.w2",
+            "exp_probs_b.bias": "feed_forward.expert_bias",
+        },
+        keys={**LFM2_GGUF.keys, "num_dense_layers": "leading_dense_block_count"},
+        defaults={**LFM2_GGUF.defaults, "num_dense_layers": 0, "norm_topk_prob": True},
+        flags={**LFM2_GGUF.flags, "use_expert_bias": "exp_probs_b.bias"},
+        has_experts=True,
+        sigmoid_router=True,
+    ),
+)

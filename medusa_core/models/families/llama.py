@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medusa_core.models.family import FamilySpec
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Traits
 
 
@@ -19,4 +20,8 @@ def llama_traits(raw: Mapping[str, Any]) -> Traits:
     )
 
 
-SPEC = FamilySpec("llama", llama_traits)
+SPEC = FamilySpec(
+    "llama",
+    llama_traits,
+    gguf=GgufArchitecture("llama", windowed_type="mistral", interleaved_rope=True),
+)

@@ -8,9 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models.family import FamilySpec, positive, whole
+from medusa_core.models.gguf_architecture import (
+    GgufArchitecture,
+    expert_tensors,
+    mixer_types,
+    mlp_tensors,
+    per_layer,
+)
 from medusa_core.models.layer_shapes import LayerShape, NoShape
-from medusa_core.models.mamba import mamba_trait, row_shape, state_shape
+from medusa_core.models.mamba import (
+    MAMBA_FLAGS,
+    MAMBA_KEYS,
+    mamba_tensors,
+    mamba_trait,
+    row_shape,
+    state_shape,
+)
 from medusa_core.models.traits import Activation, Experts, Traits
+from medusa_core.system.files.gguf import Gguf
 
 if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
@@ -43,7 +58,7 @@ def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
         named, "mamba_d_head", _MOST_WIDTH, 64
     )
     kinds = _kinds(raw)
-    return {"head_dim": 128, **named, "mamba_d_ssm": inner, "num_hidden_layers": len(kinds)}
+    return {"head_dim": 128, "mamba_d_ssm": inner, **named, "num_hidden_layers": len(kinds)}
 
 
 def _kinds(raw: Mapping[str, Any]) -> list[str]:
@@ -170,4 +185,46 @@ def _mlp(config: ModelConfig, name: str, prefix: str, width: int) -> MlpParts:
     )
 
 
-SPEC = FamilySpec("nemotron_h", _traits, parts=_parts, as_usual=_as_usual)
+def _gguf_config(gguf: Gguf, _: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return kinds of layers: an MLP has a width, attention KV heads, Mamba-2 layers neither."""
+    mlp = "moe" if gguf.of_model("expert_count") else "mlp"
+    widths, kinds = per_layer(gguf, "feed_forward_length"), mixer_types(gguf)
+    if len(widths) >= len(kinds):
+        kinds = [mlp if width else kind for width, kind in zip(widths, kinds, strict=False)]
+    return {"layers_block_type": kinds}
+
+
+SPEC = FamilySpec(
+    "nemotron_h",
+    _traits,
+    parts=_parts,
+    as_usual=_as_usual,
+    gguf=GgufArchitecture(
+        "nemotron_h",
+        aliases=("nemotron_h_moe",),
+        tensors={
+            **mamba_tensors("mixer"),
+            "attn_norm": "norm",
+            **{f"attn_{part}": f"mixer.{part}_proj" for part in ("q", "k", "v")},
+            "attn_output": "mixer.o_proj",
+            **mlp_tensors("mixer", parts=("up", "down")),
+            **mlp_tensors("mixer.shared_experts", "_shexp", ("up", "down")),
+            **expert_tensors("mixer"),
+            "ffn_gate_inp": "mixer.gate",
+            "exp_probs_b.bias": "mixer.gate.e_score_correction_bias",
+        },
+        keys={
+            **MAMBA_KEYS,
+            "layer_norm_epsilon": "attention.layer_norm_epsilon",
+            "moe_shared_expert_intermediate_size": "expert_shared_feed_forward_length",
+            "norm_topk_prob": "expert_weights_norm",
+            "routed_scaling_factor": "expert_weights_scale",
+            "n_group": "expert_group_count",
+            "moe_latent_size": "moe_latent_size",
+        },
+        defaults={"hidden_act": "relu2", "partial_rotary_factor": 1.0},  # no layer has RoPE
+        flags=MAMBA_FLAGS,
+        config=_gguf_config,
+        has_experts=True,
+    ),
+)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medusa_core.models.family import FamilySpec
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import NormPlaces, Traits
 
 
@@ -14,4 +15,8 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
     return Traits(qkv_bias=bias, output_bias=bias, wide_qk_norm=True, norm_places=NormPlaces.BEHIND)
 
 
-SPEC = FamilySpec("olmo2", _traits)
+SPEC = FamilySpec(
+    "olmo2",
+    _traits,
+    gguf=GgufArchitecture("olmo2", full_attention_every=4, windowed_type="olmo3"),
+)

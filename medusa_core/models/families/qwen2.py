@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medusa_core.models.family import FamilySpec, sliding_window
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Traits
 
 
@@ -14,4 +15,4 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
     return Traits(qkv_bias=True, window=window)
 
 
-SPEC = FamilySpec("qwen2", _traits)
+SPEC = FamilySpec("qwen2", _traits, gguf=GgufArchitecture("qwen2", aliases=("qwen2vl",)))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medusa_core.models.family import FamilySpec, sliding_window
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Traits
 
 
@@ -20,4 +21,4 @@ def qwen3_traits(raw: Mapping[str, Any]) -> Traits:
     )
 
 
-SPEC = FamilySpec("qwen3", qwen3_traits)
+SPEC = FamilySpec("qwen3", qwen3_traits, gguf=GgufArchitecture("qwen3", aliases=("qwen3vl",)))

@@ -9,6 +9,7 @@ from typing import Any
 from medusa_core.errors import ModelError
 from medusa_core.models.families.qwen3 import qwen3_traits
 from medusa_core.models.family import FamilySpec, whole
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Experts, Traits
 
 _MOST = 1 << 12
@@ -39,4 +40,8 @@ def _plain_layers(raw: Mapping[str, Any]) -> frozenset[int]:
     return frozenset(index for index in layers if (index + 1) % step or index in listed)
 
 
-SPEC = FamilySpec("qwen3_moe", _traits)
+SPEC = FamilySpec(
+    "qwen3_moe",
+    _traits,
+    gguf=GgufArchitecture("qwen3moe", defaults={"norm_topk_prob": True}, has_experts=True),
+)

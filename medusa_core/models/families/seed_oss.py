@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medusa_core.models.family import FamilySpec
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Traits
 
 
@@ -17,4 +18,8 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
     )
 
 
-SPEC = FamilySpec("seed_oss", _traits)
+SPEC = FamilySpec(
+    "seed_oss",
+    _traits,
+    gguf=GgufArchitecture("seed_oss", flags={"attention_out_bias": "attn_output.bias"}),
+)

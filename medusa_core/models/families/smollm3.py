@@ -9,6 +9,7 @@ from typing import Any
 from medusa_core.errors import ModelError
 from medusa_core.models.families.llama import llama_traits
 from medusa_core.models.family import FamilySpec, sliding_window
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.traits import Traits
 
 _EVERY = 4
@@ -36,4 +37,4 @@ def _unturned(raw: Mapping[str, Any]) -> frozenset[int]:
     return frozenset(index for index, mark in enumerate(flags) if not mark)
 
 
-SPEC = FamilySpec("smollm3", _traits)
+SPEC = FamilySpec("smollm3", _traits, gguf=GgufArchitecture("smollm3", interleaved_rope=True))

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from medusa_core.models.checkpoints import gguf_names
+from medusa_core.models.checkpoints import gguf_config
 from medusa_core.models.compiled import knows_blocks
 from medusa_core.models.config import parse_config
-from medusa_core.models.family import family_registry
+from medusa_core.models.family import family_registry, gguf_families
 from medusa_core.system.resources import resources_dir
 from tests.support.models.peers import CONFIGS, RENAMED
 
@@ -49,16 +49,18 @@ def test_the_table_has_a_row_for_each_family() -> None:
 
 def test_the_table_names_each_architecture_of_gguf_files() -> None:
     named = {name for row in ROWS.values() for name in NAME.findall(row.formats)}
-    assert named == set(gguf_names.ARCHITECTURES)
-    for name, of in gguf_names.ARCHITECTURES.items():
-        assert name in NAME.findall(ROWS[of.model_type].formats)
+    assert named == set(gguf_families())
+    architectures = [spec.gguf for spec in family_registry().specs if spec.gguf.name]
+    assert len(named) == sum(1 + len(one.aliases) for one in architectures)  # none of two families
+    for name, family in gguf_families().items():
+        assert name in NAME.findall(ROWS[family.name].formats)
 
 
 def test_the_table_says_what_each_family_is_refused_for() -> None:
     refused = [cells[0] for cells in lines_below("| what | why |")]
     named = {name for what in refused if what.startswith("GGUF") for name in NAME.findall(what)}
-    assert named == set(gguf_names._INSTEAD)
-    assert not named & set(gguf_names.ARCHITECTURES)
+    assert named == set(gguf_config._INSTEAD)
+    assert not named & set(gguf_families())
 
 
 @pytest.mark.parametrize("family", ROWS)

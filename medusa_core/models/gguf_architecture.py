@@ -1,0 +1,124 @@
+"""How GGUF files store a family: tensor names, metadata keys, and values that llama.cpp hard-codes.
+
+Source: llama.cpp's `llama-arch.cpp`, its conversion scripts and its model loaders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from medusa_core.models.traits import EACH_EXPERT
+from medusa_core.system.files.gguf import Gguf
+
+MAX_LAYERS = 1 << 10
+
+
+def _nothing(_gguf: Gguf, _known: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class GgufArchitecture:
+    """How GGUF files store a family. Defaults are those of most architectures.
+
+    Attributes:
+        name: Value of `general.architecture`; empty if no GGUF files of the family are read.
+        tensors: GGUF's tensor names → Hugging Face's, without `blk.N.` and `model.layers.N.`, where
+            they differ from Llama's. A key with an ending (`ssm_dt.bias`) names a whole tensor;
+            other keys keep their endings.
+        keys: `config.json` keys → metadata keys, beside those of all architectures.
+        flags: `config.json` keys → tensors (`attn_output.bias`). The value is whether any block has
+            such a tensor.
+        defaults: `config.json` values of files without the metadata key.
+        config: Returns more `config.json` values from a file and those known so far. None removes a
+            value. Raises ModelError if something isn't supported.
+        reads: Metadata keys that `config` reads, or whose values follow from others.
+        full_attention_every: Period of layers with full attention where a file doesn't say it; 0 if
+            all layers are alike.
+        windowed_type: `model_type` of files with a sliding window, if that is another family.
+        aliases: More values of `general.architecture`.
+        per_layer_keys: Metadata keys whose values may differ between layers.
+        interleaved_rope: Rows of Q and K are stored as rotated pairs (llama.cpp's NORM RoPE), not
+            as halves (NEOX).
+        partial_rotary: `rope.dimension_count` may be smaller than a head.
+        norm_offset: Number that conversion adds to norm weights.
+        has_experts: Files may have experts.
+        sigmoid_router: `expert_gating_func` counts and must be a sigmoid; llama.cpp ignores this
+            key in other architectures.
+        grouped_value_heads: Value heads of gated delta nets are stored strided by key head: the
+            first of every group, then the second, …
+        mtp_prefix: MTP layers are called `mtp.…` in Hugging Face's files.
+    """
+
+    name: str = ""
+    tensors: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    config: Callable[[Gguf, Mapping[str, Any]], Mapping[str, Any]] = _nothing
+    reads: frozenset[str] = frozenset()
+    full_attention_every: int = 0
+    windowed_type: str = ""
+    aliases: tuple[str, ...] = ()
+    per_layer_keys: frozenset[str] = frozenset()
+    interleaved_rope: bool = False
+    partial_rotary: bool = False
+    norm_offset: float = 0.0
+    has_experts: bool = False
+    sigmoid_router: bool = False
+    grouped_value_heads: bool = False
+    mtp_prefix: bool = False
+
+
+def mlp_tensors(
+    prefix: str, ending: str = "", parts: tuple[str, ...] = ("gate", "up", "down")
+) -> dict[str, str]:
+    """Names of an MLP's matrices, GGUF's → Hugging Face's.
+
+    Args:
+        prefix: Hugging Face's name of the MLP within its block.
+        ending: Of GGUF's names, such as `_shexp` for a shared expert.
+        parts: The matrices that it has.
+    """
+    return {f"ffn_{part}{ending}": f"{prefix}.{part}_proj" for part in parts}
+
+
+def expert_tensors(prefix: str) -> dict[str, str]:
+    """Names of the tensors that hold all experts of a layer, GGUF's → Hugging Face's."""
+    return mlp_tensors(f"{prefix}.experts.{EACH_EXPERT}", "_exps")
+
+
+def num_layers(gguf: Gguf) -> int:
+    """Return the number of layers without MTP layers; 0 if the file doesn't say it."""
+    count, num_mtp = gguf.of_model("block_count"), gguf.of_model("nextn_predict_layers") or 0
+    if not isinstance(count, int) or not isinstance(num_mtp, int) or count > MAX_LAYERS:
+        return 0
+    return max(0, count - num_mtp)
+
+
+def per_layer(gguf: Gguf, key: str) -> list[float]:
+    """Return a number for each layer; a list of one if the file says one for all."""
+    value = gguf.of_model(key)
+    return [value] if isinstance(value, int) else list(gguf.numbers(f"{gguf.architecture}.{key}"))
+
+
+def mixer_types(gguf: Gguf) -> list[str]:
+    """Return what mixes tokens in each layer: `attention` where there are KV heads, or `mamba`."""
+    count, heads = num_layers(gguf), per_layer(gguf, "attention.head_count_kv")
+    heads = heads * count if len(heads) == 1 else heads[:count]
+    return ["attention" if number else "mamba" for number in heads]
+
+
+def hidden_per_head(known: Mapping[str, Any]) -> int | None:
+    """Return `hidden_size` divided by the number of heads, if both are known."""
+    hidden, heads = known.get("hidden_size"), known.get("num_attention_heads")
+    if not isinstance(hidden, int) or not isinstance(heads, int) or heads < 1:
+        return None
+    return hidden // heads
+
+
+def round_float32(number: float) -> float:
+    """Return a number without the digits that float32 doesn't have."""
+    return float(f"{number:.7g}")
