@@ -98,9 +98,7 @@ def test_bytes_are_multiplied_exactly_on_every_cpu(path: Path, outputs: int, inp
         assert torch.equal(layers[0](x[start : start + count]), y[start : start + count]), count
 
 
-@each_library
-@pytest.mark.parametrize("name", sorted(BLOCK_TYPES))
-def test_blocks_are_multiplied_exactly_on_every_cpu(path: Path, name: str) -> None:
+def check_blocks(path: Path, name: str) -> None:
     outputs, inputs = 56, 512  # the last tile isn't full
     generator = torch.Generator().manual_seed(7)
     stored = random_blocks(name, outputs, inputs, seed=8)
@@ -111,15 +109,21 @@ def test_blocks_are_multiplied_exactly_on_every_cpu(path: Path, name: str) -> No
     weights = tile_weights(block_type(name), stored)
     layers = [NativeLinear(open_library(of), [weights], bias[0]) for of in (path, libraries()[0])]
     y = layers[0](x)
-    assert torch.equal(y, layers[1](x)), "sums have one order everywhere"
+    assert torch.equal(y, layers[1](x)), f"{name}: sums have one order everywhere"
     held = block_type(name).dequantize(stored).double()
     exact = rounded_rows(x, 32) @ held.t() + bias.double()
-    assert (y - exact).abs().max() <= 2e-6 * exact.abs().max()
-    assert torch.equal(y[5], bias[0])
-    assert torch.equal(layers[0].plus(x, plus.clone()), y + plus)
+    assert (y - exact).abs().max() <= 2e-6 * exact.abs().max(), name
+    assert torch.equal(y[5], bias[0]), name
+    assert torch.equal(layers[0].plus(x, plus.clone()), y + plus), name
     for count in range(1, 26):
         start = count % 5
         assert torch.equal(layers[0](x[start : start + count]), y[start : start + count]), count
+
+
+@each_library
+def test_blocks_are_multiplied_exactly_on_every_cpu(path: Path) -> None:
+    for name in BLOCK_TYPES:
+        check_blocks(path, name)
 
 
 @each_library
@@ -144,28 +148,32 @@ def test_parts_of_several_kinds_are_one_layer(path: Path) -> None:
     assert layer.nbytes == sum(part.nbytes for part in parts) + bias.nbytes
 
 
-@each_library
-@pytest.mark.parametrize("name", sorted(BLOCK_TYPES))
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_none_of_blocks_either(path: Path, name: str, bad: float) -> None:
-    weights = tile_weights(block_type(name), random_blocks(name, 32, 256, seed=9))
-    x = torch.randn(4, 256)
-    x[2, 70] = bad
-    y = NativeLinear(open_library(path), [weights], None)(x)
-    assert y[2].isnan().all()
-    assert y[[0, 1, 3]].isfinite().all()
+BAD = (math.nan, math.inf, -math.inf)
 
 
 @each_library
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_none_of_bytes_either(path: Path, bad: float) -> None:
+def test_what_is_no_number_is_none_of_blocks_either(path: Path) -> None:
+    x, library = torch.randn(12, 256), open_library(path)
+    x[[1, 5, 9], 70] = torch.tensor(BAD)
+    for name in BLOCK_TYPES:
+        weights = tile_weights(block_type(name), random_blocks(name, 32, 256, seed=9))
+        layer = NativeLinear(library, [weights], None)
+        for start, bad in zip((0, 4, 8), BAD, strict=True):
+            y = layer(x[start : start + 4])
+            assert y[1].isnan().all(), (name, bad)
+            assert y[[0, 2, 3]].isfinite().all(), (name, bad)
+
+
+@each_library
+def test_what_is_no_number_is_none_of_bytes_either(path: Path) -> None:
     weight = torch.randint(-127, 128, (64, 96), dtype=torch.int8)
     layer = NativeLinear(open_library(path), [panel_weights(weight, torch.ones(64))], None)
-    x = torch.randn(4, 96)
-    x[2, 70] = bad
-    y = layer(x)
-    assert y[2].isnan().all()
-    assert y[[0, 1, 3]].isfinite().all()
+    for bad in BAD:
+        x = torch.randn(4, 96)
+        x[2, 70] = bad
+        y = layer(x)
+        assert y[2].isnan().all(), bad
+        assert y[[0, 1, 3]].isfinite().all(), bad
 
 
 @each_library
