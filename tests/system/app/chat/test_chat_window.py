@@ -118,7 +118,7 @@ def test_the_panel_decides_how_the_next_answer_is_decoded(qtbot: QtBot, open_rea
 
 
 def test_the_window_offers_what_the_engine_says_and_takes_its_first(open_ready: Open) -> None:
-    window, _ = open_ready(Script())
+    window, _ = open_ready()
     page = window.page
     loaded = window.keeper.status.loaded
     assert loaded is not None
@@ -139,7 +139,7 @@ def test_the_window_offers_what_the_engine_says_and_takes_its_first(open_ready: 
 
 
 def test_a_choice_with_a_long_name_leaves_header_and_panel_as_they_are(open_ready: Open) -> None:
-    window, _ = open_ready(Script())
+    window, _ = open_ready()
     window.page.show_panel(True)
     rule_box = window.page.settings_panel.rule_box
     width = rule_box.width()

@@ -51,7 +51,7 @@ THOUGHT = "Let me see.\n</think>\n\nFour."
 
 @pytest.fixture
 def ready(open_ready: Open) -> tuple[MainWindow, FakeEngine]:
-    window, engine = open_ready(Script())
+    window, engine = open_ready()
     return window, engine
 
 
@@ -263,7 +263,7 @@ def test_damaged_presets_are_told_when_the_window_opens(
     qtbot: QtBot, open_fake: Open, tmp_path: Path
 ) -> None:
     (tmp_path / "presets.json").write_text("{")
-    window, _ = open_fake(Script())
+    window, _ = open_fake()
     assert errors(window)[0].message == "Your presets can't be read."
     wait_ready(qtbot, window)
     assert window.page.settings_panel.presets.box.currentText() == "Exact"

@@ -1,7 +1,5 @@
 """The race of a model's drafters, drawn: how fast each was, in what shape, and who is chosen."""
 
-from collections.abc import Callable
-
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface, QColor
@@ -12,11 +10,11 @@ from app.chat_settings.panel import ChatSettingsPanel
 from app.chat_settings.race_bars import race_bars
 from app.chat_settings.race_list import RaceList
 from app.theme.appearance import Appearance, ThemeChoice
-from app.window.main_window import MainWindow
 from medusa_core.chats.presets import Presets
 from medusa_core.messages import Calibrate, DrafterSpeed, ModelLoaded
 from tests.support.window.engine_events import ALL_DRAFTERS, RULES, SOURCES
-from tests.support.window.fakes import PLAN, FakeEngine, Script
+from tests.support.window.fakes import PLAN
+from tests.support.window.fixtures import Open
 
 WHY = (
     "Mostly trees of 5.4 guesses, 3.4 deep: a step takes 1.5 times as long as without, and brings "
@@ -148,11 +146,9 @@ def test_a_button_measures_again_and_a_line_says_where_that_is_lacking(
 
 
 def test_the_palette_and_the_button_measure_the_loaded_model_again(
-    open_window: Callable[..., MainWindow], qtbot: QtBot
+    open_ready: Open, qtbot: QtBot
 ) -> None:
-    engine = FakeEngine(Script())
-    window = open_window(engine.start)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window, engine = open_ready()
     window.commands.action("measure-again").trigger()
     qtbot.waitUntil(lambda: len(engine.of_kind(Calibrate)) == 2)
     window.page.settings_panel.measure.button.click()

@@ -15,13 +15,13 @@ from app.help.about import (
 from app.theme.appearance import Appearance
 from app.window.main_window import MainWindow
 from medusa_core.api import licences_file, resources_dir
-from tests.support.window.fakes import FakeEngine, Script
+from tests.support.window.fakes import FakeEngine
 
 
 def test_the_header_opens_a_dialog_with_the_notice_of_the_demo_model(
     qtbot: QtBot, open_fake: Callable[..., tuple[MainWindow, FakeEngine]]
 ) -> None:
-    window, _ = open_fake(Script())
+    window, _ = open_fake()
     window.commands.action("about").trigger()
     (dialog,) = window.findChildren(AboutDialog)
     assert dialog.isVisible()

@@ -1,6 +1,5 @@
 """What models run on: offered with the reason where it can't be, kept, and used at once."""
 
-from collections.abc import Callable
 from unittest.mock import patch
 
 import pytest
@@ -12,7 +11,6 @@ from app.models.library_dialog import LibraryDialog
 from app.models.subject import Subject
 from app.settings.device_box import DeviceBox
 from app.settings.preferences import load_preferences
-from app.window.main_window import MainWindow
 from medusa_core.api import DeviceOffer, Library
 from medusa_core.cli.plan import shape_config
 from medusa_core.memory import budget
@@ -20,7 +18,7 @@ from medusa_core.memory.probe import offered_devices
 from medusa_core.messages import Fit, HeadsShape, LoadModel
 from medusa_core.system import cuda as card
 from tests.support.card.card import imagined_card
-from tests.support.window.fakes import FakeEngine, Script
+from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import settle, until
 
@@ -55,7 +53,7 @@ def test_a_card_that_cannot_compute_says_why() -> None:
 def test_another_device_is_kept_and_the_model_comes_to_it(
     row: int,
     run: Run,
-    open_window: Callable[..., MainWindow],
+    open_ready: Open,
     qtbot: QtBot,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -65,9 +63,7 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
         DeviceOffer("cpu", "Processor"),
     )
     monkeypatch.setattr("medusa_core.memory.probe.offered_devices", lambda: offers)
-    engine = FakeEngine(Script())
-    window = open_window(engine.start)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window, engine = open_ready()
     window.settings.remember(device="cuda:7")
 
     async def work() -> None:
@@ -93,10 +89,9 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
 
 
 def test_the_manager_says_what_is_wrong_with_a_device_that_is_gone(
-    run: Run, open_window: Callable[..., MainWindow], library: Library, qtbot: QtBot
+    run: Run, open_ready: Open, library: Library
 ) -> None:
-    window = open_window(FakeEngine(Script()).start, open_library=lambda: library)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window, _ = open_ready(open_library=lambda: library)
     window.settings.remember(device="cuda:3")
 
     async def work() -> None:
@@ -112,7 +107,7 @@ def test_the_manager_says_what_is_wrong_with_a_device_that_is_gone(
 
 def test_a_cluster_is_one_more_device(
     run: Run,
-    open_window: Callable[..., MainWindow],
+    open_ready: Open,
     qtbot: QtBot,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -124,9 +119,7 @@ def test_a_cluster_is_one_more_device(
         return next(typed)
 
     monkeypatch.setattr("app.settings.device_box.QInputDialog.getText", answer)
-    engine = FakeEngine(Script())
-    window = open_window(engine.start)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window, engine = open_ready()
 
     async def work() -> None:
         window.dialogs.show_settings("Models")

@@ -1,6 +1,5 @@
 """A smaller model that drafts: offered with reasons, in the plan, and remembered for its model."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from pytestqt.qtbot import QtBot
 from app.models.draft_box import DraftBox
 from app.models.library_dialog import LibraryDialog
 from app.settings.preferences import load_preferences
-from app.window.main_window import MainWindow
 from medusa_core.api import Library
 from medusa_core.loading.choice import (
     ModelChoice,
@@ -18,7 +16,7 @@ from medusa_core.loading.choice import (
 )
 from medusa_core.messages import LoadModel, LoadOptions
 from tests.support.models.tiny import TinySpec, make_tokenizer, write_tiny
-from tests.support.window.fakes import FakeEngine, Script
+from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import card, settle, until
 
@@ -149,15 +147,13 @@ def test_a_remembered_draft_model_is_loaded_though_candidates_are_still_compared
 
 def test_what_drafts_is_remembered_for_each_model(
     run: Run,
-    open_window: Callable[..., MainWindow],
+    open_ready: Open,
     dialog: LibraryDialog,
     models: dict[str, Path],
     qtbot: QtBot,
     tmp_path: Path,
 ) -> None:
-    engine = FakeEngine(Script())
-    window = open_window(engine.start)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window, engine = open_ready()
     large, small = models["large"], models["small"]
     window.keeper.load(ModelChoice("large", large, options=LoadOptions(assistant_dir=small)))
     key = str(large)

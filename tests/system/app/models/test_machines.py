@@ -1,6 +1,6 @@
 """Other machines' models in the window: connected, chosen, talked with, and out of reach."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ from medusa_core.remote.router import EngineRouter
 from tests.support.remote.fake_endpoint import ANSWER, FakeEndpoint, Reply, as_reply, delta, finish
 from tests.support.window.driving import ask, errors, figure_texts
 from tests.support.window.fakes import FakeEngine
+from tests.support.window.fixtures import Open, OpenWindow
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import settle, until
 
-Open = Callable[..., MainWindow]
 KEY = "sk-of-the-lab-0123456789"
 
 
@@ -60,7 +60,7 @@ def remote_menu(window: MainWindow) -> QMenu:
     return menu
 
 
-def open_remote(open_window: Open, qtbot: QtBot, **more: Any) -> MainWindow:
+def open_remote(open_window: OpenWindow, qtbot: QtBot, **more: Any) -> MainWindow:
     """A window in which the lab's first model was chosen in the header."""
     window = open_window(start_routed, **more)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
@@ -77,7 +77,7 @@ def test_a_choice_of_another_machine_is_remembered(tmp_path: Path) -> None:
 
 
 def test_a_machine_is_connected_and_its_model_answers(
-    run: Run, open_window: Open, library: Library, endpoint: FakeEndpoint, tmp_path: Path
+    run: Run, open_window: OpenWindow, library: Library, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     endpoint.key = KEY
     window = open_window(start_routed, open_library=lambda: library)
@@ -128,7 +128,7 @@ def test_a_machine_is_connected_and_its_model_answers(
 
 
 def test_of_another_machines_answer_nothing_is_shown_that_isnt_known(
-    open_window: Open, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
+    open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     connected(tmp_path, endpoint)
     window = open_remote(open_window, qtbot)
@@ -155,7 +155,7 @@ def test_of_another_machines_answer_nothing_is_shown_that_isnt_known(
 
 
 def test_without_figures_of_the_server_none_are_made_up(
-    open_window: Open, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
+    open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     endpoint.answer = Reply((delta(reasoning="Hm."), delta(content="Two."), finish()))
     connected(tmp_path, endpoint)
@@ -166,7 +166,7 @@ def test_without_figures_of_the_server_none_are_made_up(
 
 
 def test_an_answer_that_breaks_off_keeps_its_text_and_says_why(
-    open_window: Open, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
+    open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     connected(tmp_path, endpoint)
     window = open_remote(open_window, qtbot)
@@ -183,7 +183,7 @@ def test_an_answer_that_breaks_off_keeps_its_text_and_says_why(
 
 
 def test_stopping_ends_the_request(
-    open_window: Open, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
+    open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     endpoint.answer = Reply((delta(content="One"), *(0.05, delta(content=" more")) * 200))
     connected(tmp_path, endpoint)
@@ -197,7 +197,7 @@ def test_stopping_ends_the_request(
 
 
 def test_out_of_reach_the_model_before_answers_and_the_card_says_why(
-    open_window: Open, qtbot: QtBot, tmp_path: Path
+    open_window: OpenWindow, qtbot: QtBot, tmp_path: Path
 ) -> None:
     with FakeEndpoint() as gone:
         pass
@@ -213,7 +213,7 @@ def test_out_of_reach_the_model_before_answers_and_the_card_says_why(
 
 
 def test_offline_mode_lets_the_model_sleep_and_sends_nothing(
-    open_window: Open, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
+    open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     connected(tmp_path, endpoint)
     window = open_remote(open_window, qtbot)
@@ -231,7 +231,7 @@ def test_offline_mode_lets_the_model_sleep_and_sends_nothing(
 
 
 def test_a_machine_that_is_removed_answers_no_more(
-    open_window: Open, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
+    open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     lab = connected(tmp_path, endpoint)
     window = open_remote(open_window, qtbot)
@@ -243,12 +243,10 @@ def test_a_machine_that_is_removed_answers_no_more(
 
 
 def test_nothing_is_sent_before_a_model_there_is_chosen(
-    open_window: Open, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
+    open_ready: Open, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     connected(tmp_path, endpoint)
-    engine = FakeEngine()
-    window = open_window(engine.start)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window, engine = open_ready()
     window.page.header.model_menu.aboutToShow.emit()
     assert endpoint.asked == []
     assert not engine.of_kind(LoadRemote)
@@ -309,7 +307,7 @@ def test_a_machine_can_be_removed_with_its_key(
 
 
 def test_comparing_and_the_equilibrium_say_that_they_need_a_model_of_this_computer(
-    open_window: Open, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
+    open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     connected(tmp_path, endpoint)
     window = open_remote(open_window, qtbot)

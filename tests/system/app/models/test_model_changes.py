@@ -19,7 +19,7 @@ from medusa_core.loading.choice import (
 from medusa_core.loading.state import Phase
 from medusa_core.messages import Cancel, LoadModel, LoadOptions, WeightFormats
 from tests.support.hub.fixtures import LoopbackHub
-from tests.support.window.fakes import FakeEngine, Script
+from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import settle, until
 
@@ -48,14 +48,12 @@ def test_choices_are_remembered_and_gone_folders_are_not(tmp_path: Path) -> None
 
 def test_the_header_lists_what_is_here_and_changes_the_model(
     run: Run,
-    open_window: Callable[..., MainWindow],
+    open_ready: Open,
     library: Library,
     published: LoopbackHub,
     qtbot: QtBot,
 ) -> None:
-    engine = FakeEngine(Script())
-    window = open_window(engine.start, open_library=lambda: library)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window, engine = open_ready(open_library=lambda: library)
 
     async def work() -> None:
         for repo in ("org/tiny-chat", "org/tiny-chat-medusa"):
@@ -76,11 +74,9 @@ def test_the_header_lists_what_is_here_and_changes_the_model(
 
 
 def test_a_model_that_rests_gives_its_memory_back_and_wakes_with_the_next_message(
-    open_window: Callable[..., MainWindow], qtbot: QtBot, tmp_path: Path
+    open_ready: Open, qtbot: QtBot, tmp_path: Path
 ) -> None:
-    engine = FakeEngine(Script())
-    window = open_window(engine.start)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window, engine = open_ready()
     window.keeper.unload_after(0.0005)
     assert not window.keeper._idle.isActive(), "the built-in model is too small to bother"
     window.keeper.load(ModelChoice("m", tmp_path))
@@ -93,11 +89,8 @@ def test_a_model_that_rests_gives_its_memory_back_and_wakes_with_the_next_messag
     assert window.chat.answers[-1].has_text
 
 
-def test_the_last_model_is_remembered(
-    open_window: Callable[..., MainWindow], qtbot: QtBot, tmp_path: Path
-) -> None:
-    window = open_window(FakeEngine(Script()).start)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+def test_the_last_model_is_remembered(open_ready: Open, qtbot: QtBot, tmp_path: Path) -> None:
+    window, _ = open_ready()
     folder = tmp_path / "other"
     folder.mkdir()
     window.keeper.load(
@@ -112,12 +105,8 @@ def test_the_last_model_is_remembered(
     assert load_preferences(tmp_path).model.options.formats.linears == "q4"
 
 
-def test_escape_stops_a_model_that_is_being_loaded(
-    open_window: Callable[..., MainWindow], qtbot: QtBot, tmp_path: Path
-) -> None:
-    engine = FakeEngine(Script())
-    window = open_window(engine.start)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+def test_escape_stops_a_model_that_is_being_loaded(open_ready: Open, tmp_path: Path) -> None:
+    window, engine = open_ready()
     window.keeper.load(ModelChoice("m", tmp_path))
     window.commands.action("stop").trigger()
     assert engine.of_kind(Cancel), "the load is cancelled"

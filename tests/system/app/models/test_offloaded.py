@@ -1,7 +1,6 @@
 """A model that has no room is offered offloaded, and loaded so if the user wants that."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from app.models.details import Details
 from app.models.library_dialog import LibraryDialog
 from app.models.subject import Subject
 from app.widgets.offload_words import offload_plan_words
-from app.window.main_window import MainWindow
 from medusa_core.api import AdapterShape, Budget, Library, OffloadPlan, Recommendation, places
 from medusa_core.cli.plan import shape_config
 from medusa_core.loading.choice import ModelChoice
@@ -39,7 +37,7 @@ from medusa_core.messages import (
 from medusa_core.models.quant.format import Hardware
 from tests.support.messages import EXAMPLES
 from tests.support.models.tiny import write_tiny
-from tests.support.window.fakes import FakeEngine, Script
+from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import SPEC, Run
 from tests.support.window.managing import settle, until
 
@@ -160,7 +158,7 @@ def test_it_is_loaded_offloaded_or_after_a_question_or_not(
 
 def test_the_card_of_a_load_that_failed_offers_to_offload_it(
     run: Run,
-    open_window: Callable[..., MainWindow],
+    open_ready: Open,
     qtbot: QtBot,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -168,9 +166,7 @@ def test_the_card_of_a_load_that_failed_offers_to_offload_it(
     monkeypatch.setattr(
         "medusa_core.loading.offload_forecast.offloaded_load", lambda *_: offloaded()
     )
-    engine = FakeEngine(Script())
-    window = open_window(engine.start)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window, engine = open_ready()
     failed = Failed("model", "r", "PlanError", "Too large.", "Take less.")
     shown: list[ErrorCard] = []
     window.chat.errors.failure_shown.connect(lambda card, _: shown.append(card))
@@ -193,7 +189,7 @@ def test_the_card_of_a_load_that_failed_offers_to_offload_it(
 
 
 def test_an_offer_that_fails_unexpectedly_is_not_lost(
-    open_window: Callable[..., MainWindow], qtbot: QtBot, run: Run, monkeypatch: pytest.MonkeyPatch
+    open_ready: Open, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise KeyError("odd")
@@ -201,8 +197,7 @@ def test_an_offer_that_fails_unexpectedly_is_not_lost(
     monkeypatch.setattr("medusa_core.loading.offers.smaller_loads", fail)
     uncaught: list[type[BaseException]] = []
     monkeypatch.setattr(sys, "excepthook", lambda kind, _error, _trace: uncaught.append(kind))
-    window = open_window(FakeEngine(Script()).start)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window, _ = open_ready()
 
     async def work() -> None:
         failed = Failed("model", "r", "PlanError", "Too large.", "Take less.")
