@@ -13,7 +13,6 @@ from medusa_core.chats.presets import (
     Presets,
 )
 from medusa_core.chats.setting import (
-    Setting,
     When,
 )
 from medusa_core.chats.settings import (
@@ -40,11 +39,11 @@ OTHER = ChatSettings(
 )
 
 
-@pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.label)
-def test_every_setting_explains_itself_in_sentences(setting: Setting) -> None:
-    assert setting.meaning.endswith(".")
-    assert setting.drafting.endswith(".")
-    assert setting.off is None or setting.low <= setting.off <= setting.high
+def test_every_setting_explains_itself_in_sentences() -> None:
+    for setting in SETTINGS.values():
+        assert setting.meaning.endswith("."), setting.label
+        assert setting.drafting.endswith("."), setting.label
+        assert setting.off is None or setting.low <= setting.off <= setting.high, setting.label
 
 
 def test_the_command_line_is_made_of_the_declarations() -> None:
@@ -60,9 +59,10 @@ def test_the_command_line_is_made_of_the_declarations() -> None:
     assert "draws only from this many of the likeliest tokens; 0: off" in text
 
 
-@pytest.mark.parametrize(
-    ("given", "rule", "temperature"),
-    [
+def test_who_names_a_temperature_samples() -> None:
+    parser = argparse.ArgumentParser()
+    add_rule_arguments(parser)
+    for given, rule, temperature in (
         ("", "greedy", 0.7),
         ("--temperature 0.7", "sample", 0.7),
         ("--temp 1.1", "sample", 1.1),
@@ -74,14 +74,10 @@ def test_the_command_line_is_made_of_the_declarations() -> None:
         ("--rule typical --temp 0.5", "typical", 0.5),
         ("--rule sample", "sample", 0.7),
         ("--rule greedy --temp 0", "greedy", 0.0),
-    ],
-)
-def test_who_names_a_temperature_samples(given: str, rule: str, temperature: float) -> None:
-    parser = argparse.ArgumentParser()
-    add_rule_arguments(parser)
-    args = parser.parse_args(given.split(), argparse.Namespace(max_new_tokens=9))
-    settings = settings_of(args, "none", 0)
-    assert (settings.rule, settings.temperature) == (rule, temperature)
+    ):
+        args = parser.parse_args(given.split(), argparse.Namespace(max_new_tokens=9))
+        settings = settings_of(args, "none", 0)
+        assert (given, settings.rule, settings.temperature) == (given, rule, temperature)
 
 
 def test_greedy_refuses_what_it_would_not_read() -> None:

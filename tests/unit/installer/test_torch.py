@@ -18,9 +18,8 @@ MAXWELL = "5.2, 580.95.05, NVIDIA GeForce GTX 970"
 ANCIENT_DRIVER = "6.1, 470.256.02, NVIDIA GeForce GTX 1080"
 
 
-@pytest.mark.parametrize(
-    ("rows", "build", "because"),
-    [
+def test_build_suits_the_gpus() -> None:
+    cases: list[tuple[list[str], str, str]] = [
         ([], "cpu", "no NVIDIA GPU"),
         ([PASCAL], "cu126", "6.1"),
         ([VOLTA], "cu126", "7.0"),
@@ -33,12 +32,11 @@ ANCIENT_DRIVER = "6.1, 470.256.02, NVIDIA GeForce GTX 1080"
         ([MAXWELL], "cpu", "older than every CUDA build"),
         ([ADA_OLD_DRIVER], "cu126", "driver 550"),
         ([ANCIENT_DRIVER], "cpu", "Update the driver"),
-    ],
-)
-def test_build_suits_the_gpus(rows: list[str], build: str, because: str) -> None:
-    choice = choose_torch("linux", GpuReport(parse_gpus("\n".join(rows))))
-    assert choice.build == build
-    assert because in choice.reason
+    ]
+    for rows, build, because in cases:
+        choice = choose_torch("linux", GpuReport(parse_gpus("\n".join(rows))))
+        assert (rows, choice.build) == (rows, build)
+        assert because in choice.reason, rows
 
 
 def test_macos_has_one_build() -> None:

@@ -35,15 +35,15 @@ def test_the_first_page_fits_a_screen_and_names_every_command(
     )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_a_command_opens_with_one_line_of_usage(
-    command: str, capsys: pytest.CaptureFixture[str]
+def test_help_of_each_command_opens_with_one_line_of_usage(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    lines = printed(capsys, command)
-    assert lines[0].startswith(f"usage: medusa {command}")
-    assert lines[1] == ""
-    assert lines[2].endswith((".", "?"))  # what it does
-    assert max(map(len, lines)) < SCREEN[1]
+    for command in COMMANDS:
+        lines = printed(capsys, command)
+        assert lines[0].startswith(f"usage: medusa {command}")
+        assert lines[1] == "", command
+        assert lines[2].endswith((".", "?")), command  # what it does
+        assert max(map(len, lines)) < SCREEN[1], command
 
 
 @pytest.mark.parametrize("command", ["generate", "serve", "bench", "batch", "run"])
