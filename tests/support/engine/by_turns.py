@@ -1,14 +1,18 @@
 """Combinations for tests over everything registered: a part of them, and the others as slow."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import product
 from typing import Any
 
 import pytest
 
 
-def by_turns(*axes: Sequence[Any]) -> list[Any]:
+def by_turns(*axes: Sequence[Any], daily: Container[Any] | None = None) -> list[Any]:
     """Every combination; of the last axis one value by turns, the other ones as slow tests.
+
+    Args:
+        axes: Values of each argument.
+        daily: Values of the first axis that aren't slow; None for all.
 
     Neighbours on any other axis get different values. A tuple on an axis stands for several
     arguments.
@@ -19,7 +23,10 @@ def by_turns(*axes: Sequence[Any]) -> list[Any]:
         values = [axis[place] for axis, place in zip(first, places, strict=True)]
         for number, value in enumerate(last):
             arguments = [one for part in (*values, value) for one in _arguments(part)]
-            marks = () if number == sum(places) % len(last) else (pytest.mark.slow,)
+            is_daily = number == sum(places) % len(last) and (
+                daily is None or arguments[0] in daily
+            )
+            marks = () if is_daily else (pytest.mark.slow,)
             names = "-".join(_name_of(each) for each in arguments)
             found.append(pytest.param(*arguments, id=names, marks=marks))
     return found

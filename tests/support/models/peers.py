@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -589,3 +590,9 @@ def make_peer(name: str, config: Any) -> PreTrainedModel:
 def peer_of(name: str) -> PreTrainedModel:
     """The model of one of `CONFIGS`."""
     return make_peer(name, CONFIGS[name]())
+
+
+@cache
+def first_of_family() -> dict[str, str]:
+    """One of `CONFIGS` for every family, by `model_type`."""
+    return {CONFIGS[name]().model_type: name for name in reversed(CONFIGS)}

@@ -117,7 +117,13 @@ def tensors_in(out: Path) -> dict[str, torch.Tensor]:
     }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind in ("medusa-shared", "eagle") else pytest.param(kind, marks=pytest.mark.slow)
+        for kind in KINDS
+    ],
+)
 def test_a_run_cut_again_and_again_equals_an_uncut_one_bit_for_bit(
     kind: str, model: Path, tmp_path: Path
 ) -> None:

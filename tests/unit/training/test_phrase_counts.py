@@ -176,8 +176,8 @@ def test_the_command_puts_a_table_beside_a_model_that_then_drafts_with_it(
 
 def test_too_few_answers_are_refused(tmp_path: Path, prompts_file: Path) -> None:
     model = write_tiny(tmp_path / "model")
-    options = ("--model", str(model), "--prompts", str(prompts_file), "--answers", "9")
-    with pytest.raises(TrainingError, match="in 9 answers") as refused:
+    options = ("--model", str(model), "--prompts", str(prompts_file), "--answers", "2")
+    with pytest.raises(TrainingError, match="in 2 answers") as refused:
         train("phrases", *options, "--out", str(tmp_path))
     assert "more prompts" in refused.value.hint
     assert not (tmp_path / FILE).exists()

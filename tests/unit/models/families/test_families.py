@@ -28,7 +28,7 @@ from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import random_shape
 from tests.support.engine.tree_paths import path_to
 from tests.support.models.peer_files import peer_folder
-from tests.support.models.peers import CONFIGS, RENAMED, peer_of
+from tests.support.models.peers import CONFIGS, RENAMED, first_of_family, peer_of
 from tests.unit.models.test_model_against_transformers import (
     TOKEN_IDS,
     our_logits,
@@ -72,7 +72,10 @@ def test_logits_are_those_of_transformers(name: str, max_shard_size: str, tmp_pa
     )
 
 
-@pytest.mark.parametrize(("name", "kind"), by_turns(list(CONFIGS), [ResidentRunner, StaticRunner]))
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    by_turns(list(CONFIGS), [ResidentRunner, StaticRunner], daily=first_of_family().values()),
+)
 def test_trees_and_chunks_are_paths_run_alone_at_the_edges_of_windows(
     name: str, kind: type[ResidentRunner]
 ) -> None:

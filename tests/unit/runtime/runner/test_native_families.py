@@ -37,7 +37,7 @@ from tests.support.engine.tight import with_layers_below
 from tests.support.engine.tree_paths import path_to
 from tests.support.models import peers
 from tests.support.models.natives import libraries
-from tests.support.models.peers import CONFIGS, make_peer
+from tests.support.models.peers import CONFIGS, first_of_family, make_peer
 from tests.support.models.tiny import write_text_files
 from tests.unit.models.test_model_against_transformers import TOKEN_IDS, peer_logits
 from tests.unit.models.test_model_against_transformers import runner_of as resident_of
@@ -122,9 +122,12 @@ def test_all_families_but_these_are_compiled() -> None:
     assert missing == {*NOT_COMPILED, "gemma4_text", "nemotron_h"}
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize(
+    ("name", "num_prefix"),
+    by_turns(COMPILED, [1, 14, 23, 31, 40], daily=first_of_family().values()),
+)
 def test_scores_are_those_of_transformers_and_chunks_and_trees_change_no_bit(
-    name: str, tmp_path: Path
+    name: str, num_prefix: int, tmp_path: Path
 ) -> None:
     runner, resident = runners_of(name, tmp_path)
     ids = list(TOKEN_IDS)
@@ -134,20 +137,19 @@ def test_scores_are_those_of_transformers_and_chunks_and_trees_change_no_bit(
     assert torch.equal(scores(runner, ids, 7), whole)
     assert torch.equal(scores(runner, ids, 1), whole)
     rng = random.Random(4)
-    for num_prefix in (1, 14, 23, 31, 40):
-        shape = random_shape(rng, 24)
-        tree = TokenTree(shape, tuple(rng.choices(range(320), k=24)))
-        kv = runner.new_cache(96)
-        runner.extend(ids[:num_prefix], kv)
-        rows = runner.logits(runner.verify(PlacedTree(tree, kv)))
-        for node in (5, 11, 17, 23):
-            path = [tree.token_ids[step] for step in path_to(shape, node)]
-            assert torch.equal(rows[node], scores(runner, [*ids[:num_prefix], *path], 1000)[-1])
-        kept = path_to(shape, 23)
-        kv.commit(kept)
-        path = [tree.token_ids[node] for node in kept]
-        behind = runner.logits(runner.extend(ids[:3], kv))
-        assert torch.equal(behind, scores(runner, [*ids[:num_prefix], *path, *ids[:3]], 1000)[-3:])
+    shape = random_shape(rng, 24)
+    tree = TokenTree(shape, tuple(rng.choices(range(320), k=24)))
+    kv = runner.new_cache(96)
+    runner.extend(ids[:num_prefix], kv)
+    rows = runner.logits(runner.verify(PlacedTree(tree, kv)))
+    for node in (5, 11, 17, 23):
+        path = [tree.token_ids[step] for step in path_to(shape, node)]
+        assert torch.equal(rows[node], scores(runner, [*ids[:num_prefix], *path], 1000)[-1])
+    kept = path_to(shape, 23)
+    kv.commit(kept)
+    path = [tree.token_ids[node] for node in kept]
+    behind = runner.logits(runner.extend(ids[:3], kv))
+    assert torch.equal(behind, scores(runner, [*ids[:num_prefix], *path, *ids[:3]], 1000)[-3:])
 
 
 @pytest.mark.parametrize("name", FULLEST)

@@ -26,6 +26,7 @@ from medusa_core.speculation.drafters.lineup import (
 )
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import source_registry
+from tests.support.engine.by_turns import by_turns
 from tests.support.engine.drafts import received
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
@@ -101,10 +102,9 @@ def test_a_new_answer_starts_without_memory_of_the_last(
     assert mine.odds() == other.odds()
 
 
-@DRAFTERS
-@pytest.mark.parametrize("tree_rows", [1, 2, 7, 40])
+@pytest.mark.parametrize(("spec", "tree_rows"), by_turns(drafter_registry().specs, [1, 2, 7, 40]))
 def test_trees_of_any_size_leave_text_and_cache_alone(
-    tree_rows: int, spec: DrafterSpec, target_of: Callable[[str], Target]
+    spec: DrafterSpec, tree_rows: int, target_of: Callable[[str], Target]
 ) -> None:
     target = target_of(spec.name)
     settings = replace(SETTINGS, drafter=spec.name, tree_rows=tree_rows)
