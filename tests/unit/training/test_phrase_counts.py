@@ -149,6 +149,12 @@ def train(*options: str) -> int:
     return code
 
 
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers share the cores: a second thread of a tiny model waits longer than it computes."""
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+
+
 @pytest.fixture
 def prompts_file(tmp_path: Path) -> Path:
     path = tmp_path / "asked.jsonl"
