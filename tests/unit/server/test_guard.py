@@ -37,62 +37,26 @@ def refused(guard: Guard, **headers: str) -> int:
     return 0
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost:8642", "LOCALHOST:8642", "127.0.0.1:8642", "[::1]:8642", "localhost.:8642"]
-)
-def test_names_of_this_computer_are_heard(host: str) -> None:
-    assert refused(GUARD, host=host) == 0
+def test_names_of_this_computer_are_heard_and_others_refused() -> None:
+    own = ("localhost:8642", "LOCALHOST:8642", "127.0.0.1:8642", "[::1]:8642", "localhost.:8642")
+    others = (
+        *("", "localhost", "localhost:80", "evil.example:8642", "localhost.evil.example:8642"),
+        *("127.0.0.1.evil.example:8642", "user@localhost:8642", "localhost:8642/path", "[::1"),
+        *("localhost:86x2", "localhost:8642:8642", "0.0.0.0:8642", "local\thost:8642"),
+        *("localhost:8642#", "localhost:8642?", "localhost..:8642", "localhost:+8642"),
+    )
+    assert [host for host in own if refused(GUARD, host=host)] == []
+    assert [host for host in others if refused(GUARD, host=host) != 403] == []
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "",
-        "localhost",
-        "localhost:80",
-        "evil.example:8642",
-        "localhost.evil.example:8642",
-        "127.0.0.1.evil.example:8642",
-        "user@localhost:8642",
-        "localhost:8642/path",
-        "localhost:86x2",
-        "localhost:8642:8642",
-        "[::1",
-        "0.0.0.0:8642",
-        "local\thost:8642",
-        "localhost:8642#",
-        "localhost:8642?",
-        "localhost..:8642",
-        "localhost:+8642",
-    ],
-)
-def test_other_names_are_refused(host: str) -> None:
-    assert refused(GUARD, host=host) == 403
-
-
-@pytest.mark.parametrize(
-    "origin", ["http://localhost:8642", "http://127.0.0.1:8642", "http://[::1]:8642", PAGES]
-)
-def test_own_and_named_pages_may_use_the_server(origin: str) -> None:
-    assert refused(GUARD, origin=origin) == 0
-
-
-@pytest.mark.parametrize(
-    "origin",
-    [
-        "",
-        "null",
-        "https://evil.example",
-        "http://localhost:3000",
-        "https://localhost:8642",
-        PAGES + ".evil.example",
-        PAGES + ":444",
-        "http://localhost:8642@evil.example",
-        "file://",
-    ],
-)
-def test_other_pages_are_refused(origin: str) -> None:
-    assert refused(GUARD, origin=origin) == 403
+def test_own_and_named_pages_may_use_the_server_and_others_not() -> None:
+    own = ("http://localhost:8642", "http://127.0.0.1:8642", "http://[::1]:8642", PAGES)
+    others = (
+        *("", "null", "https://evil.example", "http://localhost:3000", "https://localhost:8642"),
+        *(PAGES + ".evil.example", PAGES + ":444", "http://localhost:8642@evil.example", "file://"),
+    )
+    assert [page for page in own if refused(GUARD, origin=page)] == []
+    assert [page for page in others if refused(GUARD, origin=page) != 403] == []
 
 
 def test_the_key_may_stand_in_either_header() -> None:
