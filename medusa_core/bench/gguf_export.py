@@ -15,7 +15,6 @@ from torch import Tensor
 
 from medusa_core.errors import RequestError
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
-from medusa_core.models.checkpoints.gguf_names import hugging_face_name
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import gguf_families
 from medusa_core.models.layer_shapes import SharedRows, StateShape, rows_read
@@ -251,7 +250,7 @@ def tensors_of(model_dir: Path, config: ModelConfig) -> Iterator[tuple[str, Tens
     blocks = [f"blk.{layer}.{part}" for layer in range(config.num_layers) for part in _PARTS]
     stems = ("token_embd", "output_norm", "output", *blocks)
     for theirs in (f"{stem}.{ending}" for stem in stems for ending in ("weight", "bias")):
-        ours = hugging_face_name(theirs, of)
+        ours = of.hugging_face_name(theirs)
         if ours in checkpoint.names:
             tensor = checkpoint.floats(ours, torch.float32)
             is_turned = of.interleaved_rope and theirs.split(".")[-2] in ("attn_q", "attn_k")

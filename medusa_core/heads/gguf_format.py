@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 from medusa_core.heads import gguf_formats
-from medusa_core.models.checkpoints.gguf_names import hugging_face_name
 from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.system.files.gguf import Gguf
 from medusa_core.system.registry import Registry
@@ -41,7 +40,7 @@ class GgufHeadsFormat:
 
     def published(self, name: str) -> str:
         """The published name of a tensor; its own where none is known."""
-        return self.outside.get(name) or hugging_face_name(name, self.blocks)
+        return self.outside.get(name) or self.blocks.hugging_face_name(name)
 
 
 @cache

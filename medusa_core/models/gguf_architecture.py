@@ -15,6 +15,54 @@ from medusa_core.system.files.gguf import Gguf
 MAX_LAYERS = 1 << 10
 
 
+def mlp_tensors(
+    prefix: str, ending: str = "", parts: tuple[str, ...] = ("gate", "up", "down")
+) -> dict[str, str]:
+    """Names of an MLP's matrices, GGUF's → Hugging Face's.
+
+    Args:
+        prefix: Hugging Face's name of the MLP within its block.
+        ending: Of GGUF's names, such as `_shexp` for a shared expert.
+        parts: The matrices that it has.
+    """
+    return {f"ffn_{part}{ending}": f"{prefix}.{part}_proj" for part in parts}
+
+
+def expert_tensors(prefix: str, parts: tuple[str, ...] = ("gate", "up", "down")) -> dict[str, str]:
+    """Names of the tensors that hold all experts of a layer, as `mlp_tensors`."""
+    return mlp_tensors(f"{prefix}experts.{EACH_EXPERT}", "_exps", parts)
+
+
+# Names of nearly all architectures: outside of blocks, and within.
+_TOP = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+}
+_BLOCK = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "post_attention_norm": "post_attention_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+    "post_ffw_norm": "post_feedforward_layernorm",
+    **mlp_tensors("mlp"),
+    **expert_tensors("mlp."),
+    "ffn_gate_inp": "mlp.gate",
+    # MTP layers, after the last of the model itself.
+    "nextn.eh_proj": "eh_proj",
+    "nextn.enorm": "enorm",
+    "nextn.hnorm": "hnorm",
+    "nextn.embed_tokens": "embed_tokens",
+    "nextn.shared_head_head": "shared_head.head",
+    "nextn.shared_head_norm": "shared_head.norm",
+}
+
+
 def _nothing(_gguf: Gguf, _known: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
@@ -71,23 +119,25 @@ class GgufArchitecture:
     grouped_value_heads: bool = False
     mtp_prefix: bool = False
 
+    def hugging_face_name(self, name: str) -> str:
+        """Return the name of a tensor in Hugging Face's layout; its own if it is unknown.
 
-def mlp_tensors(
-    prefix: str, ending: str = "", parts: tuple[str, ...] = ("gate", "up", "down")
-) -> dict[str, str]:
-    """Names of an MLP's matrices, GGUF's → Hugging Face's.
+        Args:
+            name: Such as `blk.3.attn_q.weight`.
 
-    Args:
-        prefix: Hugging Face's name of the MLP within its block.
-        ending: Of GGUF's names, such as `_shexp` for a shared expert.
-        parts: The matrices that it has.
-    """
-    return {f"ffn_{part}{ending}": f"{prefix}.{part}_proj" for part in parts}
-
-
-def expert_tensors(prefix: str) -> dict[str, str]:
-    """Names of the tensors that hold all experts of a layer, GGUF's → Hugging Face's."""
-    return mlp_tensors(f"{prefix}.experts.{EACH_EXPERT}", "_exps")
+        Returns:
+            For a tensor with all experts of a layer a name that contains `EACH_EXPERT`.
+        """
+        stem, _, ending = name.rpartition(".")
+        lead, _, rest = stem.partition(".")
+        number, _, part = rest.partition(".")
+        if lead != "blk" or not number.isdigit():
+            found = self.tensors.get(stem) or _TOP.get(stem)
+            return name if found is None else f"{found}.{ending}"
+        if (own := self.tensors.get(f"{part}.{ending}".lstrip("."))) is not None:
+            return f"model.layers.{number}.{own}"
+        found = self.tensors.get(part) or _BLOCK.get(part)
+        return name if found is None else f"model.layers.{number}.{found}.{ending}"
 
 
 def num_layers(gguf: Gguf) -> int:

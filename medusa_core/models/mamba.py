@@ -41,11 +41,7 @@ MAMBA_FLAGS = {"mamba_conv_bias": "ssm_conv1d.bias", "mamba_proj_bias": "ssm_in.
 
 
 def mamba_tensors(prefix: str) -> dict[str, str]:
-    """Tensor names of a Mamba-2 layer, GGUF's → Hugging Face's.
-
-    Args:
-        prefix: Hugging Face's name of the layer within its block.
-    """
+    """Tensor names of a Mamba-2 layer, GGUF's → Hugging Face's, which begin with the prefix."""
     modules = {
         "ssm_in": "in_proj",
         "ssm_conv1d": "conv1d",

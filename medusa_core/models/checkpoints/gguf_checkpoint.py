@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
@@ -19,12 +20,7 @@ from medusa_core.models.checkpoints.checkpoint import (
     missing_tensor,
     read_bytes,
 )
-from medusa_core.models.checkpoints.gguf_config import find_gguf_family
-from medusa_core.models.checkpoints.gguf_names import (
-    halves_of_experts,
-    hugging_face_name,
-    mtp_name,
-)
+from medusa_core.models.checkpoints.gguf_config import find_gguf_family, halves_of_experts
 from medusa_core.models.checkpoints.tiles import Tiles
 from medusa_core.models.gguf_architecture import GgufArchitecture, num_layers
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
@@ -47,6 +43,7 @@ _DTYPES = {
 _TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
 _SENSES = ("v.", "a.", "mm.")  # in front of the names of what sees and hears
 _CONVOLUTIONS = (".conv.weight", ".conv1d.weight")  # here a matrix, there one of each channel
+_LAYER = re.compile(r"model\.layers\.(\d{1,4})\.(.+)")
 _MOST_EXPERTS = 1 << 10
 # Vectors of Mamba-2 layers, which are stored as matrices.
 _FLAT = (".A_log", ".D", ".dt_bias", ".mamba.norm.weight", ".mixer.norm.weight")
@@ -161,11 +158,25 @@ def _named(gguf: Gguf, of: GgufArchitecture) -> Iterator[tuple[str, GgufTensor]]
     for theirs, tensor in gguf.tensors.items():
         if theirs in _READ_ELSEWHERE or theirs.startswith(_SENSES):
             continue
-        name = mtp_name(hugging_face_name(theirs, of), own_layers)
+        name = _mtp_name(of.hugging_face_name(theirs), own_layers)
         if EACH_EXPERT in name:
             yield from _of_experts(name, tensor)
         else:
             yield name, replace(tensor, shape=_shape(name, tensor.shape))
+
+
+def _mtp_name(name: str, num_layers: int) -> str:
+    """Return the name that an MTP layer's tensor has in Hugging Face's files: `mtp.…`.
+
+    Args:
+        name: Hugging Face's name.
+        num_layers: Layers of the model itself, after which MTP layers follow; 0 without such.
+    """
+    found = _LAYER.fullmatch(name)
+    if found is None or not num_layers or int(found[1]) < num_layers:
+        return name
+    rest = found[2]
+    return rest if rest.startswith("mtp.") else f"mtp.layers.{int(found[1]) - num_layers}.{rest}"
 
 
 def _of_experts(name: str, tensor: GgufTensor) -> Iterator[tuple[str, GgufTensor]]:

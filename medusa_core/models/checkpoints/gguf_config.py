@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.models.checkpoints.gguf_names import halves_of_experts, hugging_face_name
 from medusa_core.models.checkpoints.gguf_naming import file_type
 from medusa_core.models.checkpoints.gguf_unread import unread_key
 from medusa_core.models.family import FamilySpec, gguf_families
@@ -21,6 +20,7 @@ from medusa_core.models.gguf_architecture import (
     round_float32,
 )
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
+from medusa_core.models.traits import EACH_EXPERT
 from medusa_core.system.files.gguf import (
     Gguf,
 )
@@ -284,8 +284,16 @@ def _stored_types(gguf: Gguf, of: GgufArchitecture) -> dict[str, str]:
         half: tensor.kind
         for name, tensor in gguf.tensors.items()
         if tensor.kind in BLOCK_SIZES
-        for half in halves_of_experts(hugging_face_name(name, of))
+        for half in halves_of_experts(of.hugging_face_name(name))
     }
+
+
+def halves_of_experts(name: str) -> tuple[str, ...]:
+    """Return the names of gate and up if a tensor holds both, else its name alone."""
+    both = ".gate_up_proj."
+    if EACH_EXPERT not in name or both not in name:
+        return (name,)
+    return name.replace(both, ".gate_proj."), name.replace(both, ".up_proj.")
 
 
 def _differ(value: object) -> bool:

@@ -16,16 +16,9 @@ from medusa_core.models.family import (
     positive,
     whole,
 )
-from medusa_core.models.gguf_architecture import GgufArchitecture, per_layer
+from medusa_core.models.gguf_architecture import GgufArchitecture, expert_tensors, per_layer
 from medusa_core.models.layer_shapes import LayerShape, RowShape, SharedRows, rows_read
-from medusa_core.models.traits import (
-    EACH_EXPERT,
-    Activation,
-    Experts,
-    NormPlaces,
-    PerLayerEmbeddings,
-    Traits,
-)
+from medusa_core.models.traits import Activation, Experts, NormPlaces, PerLayerEmbeddings, Traits
 from medusa_core.system.files.gguf import Gguf
 
 if TYPE_CHECKING:
@@ -393,10 +386,7 @@ SPEC = FamilySpec(
             "layer_output_scale.weight": "layer_scalar",
             "ffn_gate_inp": "router.proj",
             "ffn_gate_inp.scale": "router.scale",
-            **{
-                f"ffn_{part}_exps": f"experts.{EACH_EXPERT}.{part}_proj"
-                for part in ("gate", "up", "gate_up", "down")
-            },
+            **expert_tensors("", ("gate", "up", "gate_up", "down")),
             "ffn_down_exps.scale": "router.per_expert_scale",
             "pre_ffw_norm_2": EXPERT_NORMS[0],
             "post_ffw_norm_1": EXPERT_NORMS[1],

@@ -125,7 +125,7 @@ SPEC = FamilySpec(
             **mamba_tensors("mamba"),
             **mlp_tensors("shared_mlp"),
             **mlp_tensors("shared_mlp", "_shexp"),
-            **expert_tensors("block_sparse_moe"),
+            **expert_tensors("block_sparse_moe."),
             "ffn_gate_inp": "block_sparse_moe.router.layer",
         },
         keys={**GGUF_FACTORS, **MAMBA_KEYS},

@@ -209,7 +209,7 @@ SPEC = FamilySpec(
             "attn_output": "mixer.o_proj",
             **mlp_tensors("mixer", parts=("up", "down")),
             **mlp_tensors("mixer.shared_experts", "_shexp", ("up", "down")),
-            **expert_tensors("mixer"),
+            **expert_tensors("mixer."),
             "ffn_gate_inp": "mixer.gate",
             "exp_probs_b.bias": "mixer.gate.e_score_correction_bias",
         },

@@ -21,7 +21,6 @@ from medusa_core.hub.library.library_folder import look_into
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
-from medusa_core.models.checkpoints.gguf_names import hugging_face_name
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.model_files import ModelFiles
@@ -212,4 +211,4 @@ def test_a_file_that_shrinks_while_it_is_read_is_no_read_past_its_end(
     last = max(tensors, key=lambda name: tensors[name].start)
     path.write_bytes(whole[:-1000])
     with pytest.raises(CheckpointError):
-        checkpoint.floats(hugging_face_name(last, GgufArchitecture()), None)
+        checkpoint.floats(GgufArchitecture().hugging_face_name(last), None)
