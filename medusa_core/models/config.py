@@ -199,7 +199,7 @@ class ModelConfig:
         inner |= set() if of_tokens is None else {of_tokens.width}
         experts = self.traits.experts
         if experts is not None:
-            inner = inner | {experts.width} if experts.plain_layers else {experts.width}
+            inner |= {experts.width, experts.shared_width or experts.width}
         return self.hidden_size, *sorted(inner | heads)
 
 

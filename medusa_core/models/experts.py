@@ -19,7 +19,7 @@ from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.traits import Experts
 from medusa_core.models.weights import Weights
 
-_LEAST = 1e-6  # is added to a sum of shares by a sigmoid, which may all be near zero
+SUM_EPS = 1e-6  # is added to a sum of shares by a sigmoid, which may all be near zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class ExpertMlps:
         else:
             shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(experts.chosen, dim=-1)
         if experts.normalises:
-            least = _LEAST if experts.is_sigmoid else 0.0
+            least = SUM_EPS if experts.is_sigmoid else 0.0
             shares = shares / (shares.sum(dim=-1, keepdim=True) + least)
         if self.scales is not None:
             shares = shares * self.scales[chosen]

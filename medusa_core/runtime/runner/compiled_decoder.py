@@ -15,12 +15,13 @@ from medusa_core.models.blocks.block import (
     Block,
     Branch,
     DeltaNet,
+    ExpertsBeside,
     Mamba2,
     ShortConvolution,
 )
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.decoder import Decoder
-from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.models.experts import SUM_EPS, ExpertMlps, Mlp, PlainMlp
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
@@ -28,7 +29,7 @@ from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,
 )
-from medusa_core.models.traits import Activation, Factors
+from medusa_core.models.traits import Activation, Experts, Factors
 from medusa_core.runtime.kv.panel_cache import shape_struct
 from medusa_core.runtime.offload.linear import (
     OffloadedLinear,
@@ -40,9 +41,11 @@ from medusa_core.system.native.structs import (
     BlockStruct,
     ConvolutionStruct,
     DecoderStruct,
+    ExpertsBesideStruct,
     ExpertsStruct,
     GateStruct,
     LinearStruct,
+    MlpShapeStruct,
     NormsStruct,
     PartNormStruct,
     PositionsStruct,
@@ -56,6 +59,9 @@ _GATES = {
     Activation.BOUNDED: 2,
     Activation.RELU2: 3,
 }
+# Of experts.h.
+_SOFTMAX, _TOPK_SOFTMAX, _SIGMOIDS = range(3)
+_SHARED = ("shared_gate_up", "shared_down")
 # Where a linear layer's structure lies: of an array or a structure, the place or the field.
 _Place = tuple[ctypes.Array[LinearStruct], int] | tuple[ctypes.Structure, str]
 
@@ -81,6 +87,7 @@ class NativeDecoder:
         self._places: dict[int, _Place] = {}  # of stand-ins, by their ids
         self._beside: list[BlockStruct] = []
         self._experts: list[ExpertsStruct] = []
+        self._experts_beside: list[ExpertsBesideStruct] = []
         self._arrays: list[ctypes.Array[LinearStruct]] = []
         self._blocks = (BlockStruct * config.num_layers)()
         for index, struct in enumerate(self._blocks):
@@ -251,9 +258,10 @@ class NativeDecoder:
         mlp = block.mlp
         if isinstance(mlp, ExpertMlps):
             struct.experts = addressof(self._experts_of(mlp))
-            mlp = mlp.shared
-        if mlp is not None:
+        elif mlp is not None:
             self._mlp(struct, mlp)
+        if block.experts_beside is not None:
+            struct.experts_beside = addressof(self._experts_beside_of(block.experts_beside))
         struct.token_width = self._token_width
         if block.per_layer is not None:
             self._set((struct, "token_gate"), block.per_layer.gate)
@@ -269,20 +277,40 @@ class NativeDecoder:
         struct.factor_at = mlp.width * has_gate
 
     def _experts_of(self, experts: ExpertMlps) -> ExpertsStruct:
+        """Describe experts, their router and their shared expert."""
         traits, array_of = experts.traits, LinearStruct * experts.traits.count
         struct, gate_ups, downs = ExpertsStruct(), array_of(), array_of()
         self._set((struct, "router"), experts.router)
         for number, mlp in enumerate(experts.mlps):
             for array, linear in zip((gate_ups, downs), mlp.linears, strict=True):
                 self._set((array, number), linear)
+        if experts.shared is not None:
+            for name, linear in zip(_SHARED, experts.shared.linears, strict=True):
+                self._set((struct, name), linear)
+            struct.shared = _shape_of(experts.shared)
+        if experts.shared_gate is not None:
+            self._set((struct, "shared_gate"), experts.shared_gate)
         struct.gate_ups, struct.downs = addressof(gate_ups), addressof(downs)
-        struct.count, struct.chosen, struct.inner = traits.count, traits.chosen, traits.width
-        struct.normalises, struct.chooses_first = traits.normalises, traits.chooses_first
-        linears = (experts.router, *(linear for mlp in experts.mlps for linear in mlp.linears))
-        widths = (one.packed_width for one in linears if isinstance(one, NativeLinear))
+        struct.bias, struct.scales = self._maybe(experts.bias), self._maybe(experts.scales)
+        struct.shape, struct.routing = _shape_of(experts.mlps[0]), _routing_of(traits)
+        struct.count, struct.chosen = traits.count, traits.chosen
+        struct.normalises, struct.sum_eps, struct.scale = traits.normalises, SUM_EPS, traits.scale
+        widths = (one.packed_width for one in experts.linears if isinstance(one, NativeLinear))
         struct.packed_width = max(widths, default=0)  # from disk they come without adapters
         self._arrays += (gate_ups, downs)
         self._experts.append(struct)
+        return struct
+
+    def _experts_beside_of(self, beside: ExpertsBeside) -> ExpertsBesideStruct:
+        """Describe experts in parallel to an MLP."""
+        struct = ExpertsBesideStruct(
+            experts=addressof(self._experts_of(beside.experts)),
+            pre_norm=self._norm(beside.pre_norm),
+            router_norm=self._norm(beside.router_norm),
+            post_norm=self._norm(beside.post_norm),
+            post_mlp_norm=self._norm(beside.post_mlp_norm),
+        )
+        self._experts_beside.append(struct)
         return struct
 
     def _set(self, place: _Place, linear: QuantLinear) -> None:
@@ -389,6 +417,16 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
         and (offloaded is None or offloaded.types == {NativeLinear})
     )
     return NativeDecoder(library, model) if library is not None and fits else None
+
+
+def _shape_of(mlp: Mlp | PlainMlp) -> MlpShapeStruct:
+    return MlpShapeStruct(mlp.width, mlp.width if isinstance(mlp, Mlp) else 0)
+
+
+def _routing_of(experts: Experts) -> int:
+    if experts.chooses_first:
+        return _TOPK_SOFTMAX
+    return _SIGMOIDS if experts.is_sigmoid else _SOFTMAX
 
 
 def _put(place: _Place, linear: QuantLinear) -> None:

@@ -8,8 +8,21 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from ctypes import addressof, c_float, c_int32, c_int64, c_void_p
+from collections.abc import Iterator, Mapping, Sequence
+from ctypes import (
+    POINTER,
+    Structure,
+    addressof,
+    byref,
+    c_char,
+    c_double,
+    c_float,
+    c_int32,
+    c_int64,
+    c_uint64,
+    c_void_p,
+    sizeof,
+)
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +51,16 @@ _INSTRUCTIONS = {
 _CPU_FILE, _DOT_PRODUCTS = Path("/proc/cpuinfo"), "asimddp"
 # A second library is taken where it needs less than this part of the first one's time.
 _CLEARLY, _TURNS = 0.8, 100
+# Of abi.c: what numbers are called; pointers and structures aren't told apart.
+_CODES: dict[type, bytes] = {
+    c_int32: b"i",
+    c_int64: b"q",
+    c_uint64: b"Q",
+    c_float: b"f",
+    c_double: b"d",
+}
+_FEW = 5
+_Layout = tuple[bytes, int, int]  # a field's kind, offset and size
 
 
 _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
@@ -75,6 +98,18 @@ _SHORT = (
     *("pass_scratch", "walk_best", "keep_rows", "probabilities", "read_choices"),
     *("grow_begin", "grow_level", "grow_end", "follow"),
 )
+
+
+class _Field(Structure):
+    """`Field` of abi.c."""
+
+    _fields_ = (
+        ("structure", c_char * 16),
+        ("name", c_char * 20),
+        ("kind", c_char),
+        ("offset", c_int32),
+        ("size", c_int32),
+    )
 
 
 @cache
@@ -197,15 +232,39 @@ def open_library(path: Path) -> ctypes.CDLL:
 
 
 def _check_abi(library: ctypes.CDLL, path: Path) -> None:
-    """See that C and Python mean the same structures.
+    """Check that C and Python describe the same structures, field by field.
 
     Raises:
         OSError: They don't.
     """
-    sizes = (c_int32 * len(STRUCTS))()
-    version = library.abi(sizes, len(STRUCTS)) if hasattr(library, "abi") else 0
-    if version != ABI_VERSION or list(sizes) != [ctypes.sizeof(struct) for struct in STRUCTS]:
+    version = library.abi() if hasattr(library, "abi") else 0
+    differing = "" if version != ABI_VERSION else _differing_fields(library)
+    if version != ABI_VERSION or differing:
         raise OSError(
-            f"{path.name} was built of other sources (version {version}, wanted {ABI_VERSION}): "
-            "python -m medusa_core.system.native.build builds it anew"
+            f"{path.name} was built of other sources (version {version}, wanted {ABI_VERSION}"
+            f"{differing}): python -m medusa_core.system.native.build builds it anew"
         )
+
+
+def _differing_fields(library: ctypes.CDLL) -> str:
+    """The first few fields that aren't alike in C and Python, after a comma; empty for none."""
+    library.abi_fields.restype = POINTER(_Field)
+    count = c_int32()
+    fields = library.abi_fields(byref(count))
+    in_c = {
+        (one.structure.decode(), one.name.decode()): (one.kind, one.offset, one.size)
+        for one in fields[: count.value]
+    }
+    here = dict(_fields_of(STRUCTS))
+    differing = [key for key in (in_c | here) if in_c.get(key) != here.get(key)]
+    return "".join(f", {'.'.join(key).rstrip('.')}" for key in differing[:_FEW])
+
+
+def _fields_of(structs: Sequence[type[Structure]]) -> Iterator[tuple[tuple[str, str], _Layout]]:
+    """Structures and their fields by the names that C has for them."""
+    for struct in structs:
+        of = struct.__name__.removesuffix("Struct")
+        yield (of, ""), (b"\0", 0, sizeof(struct))
+        for name, kind, *_ in struct._fields_:
+            field = getattr(struct, name)
+            yield (of, name), (_CODES.get(kind, b"\0"), field.offset, field.size)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    c_double,
+    c_float,
+    c_int32,
+    c_int64,
+    c_uint64,
+    c_void_p,
+)
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 15
+ABI_VERSION = 16
 
 
 class PoolStruct(Structure):
@@ -101,19 +110,48 @@ class AttentionStruct(Structure):
     )
 
 
+class MlpShapeStruct(Structure):
+    """`MlpShape` of experts.h."""
+
+    _fields_ = (
+        ("inner", c_int32),
+        ("up_at", c_int32),
+    )
+
+
 class ExpertsStruct(Structure):
     """`Experts` of experts.h."""
 
     _fields_ = (
         ("router", LinearStruct),
+        ("shared_gate_up", LinearStruct),
+        ("shared_down", LinearStruct),
+        ("shared_gate", LinearStruct),
         ("gate_ups", c_void_p),
         ("downs", c_void_p),
+        ("bias", c_void_p),
+        ("scales", c_void_p),
+        ("shape", MlpShapeStruct),
+        ("shared", MlpShapeStruct),
         ("count", c_int32),
         ("chosen", c_int32),
-        ("inner", c_int32),
+        ("routing", c_int32),
         ("normalises", c_int32),
-        ("chooses_first", c_int32),
         ("packed_width", c_int32),
+        ("sum_eps", c_float),
+        ("scale", c_float),
+    )
+
+
+class ExpertsBesideStruct(Structure):
+    """`ExpertsBeside` of decoder.h."""
+
+    _fields_ = (
+        ("experts", c_void_p),
+        ("pre_norm", c_void_p),
+        ("router_norm", c_void_p),
+        ("post_norm", c_void_p),
+        ("post_mlp_norm", c_void_p),
     )
 
 
@@ -217,6 +255,7 @@ class BlockStruct(Structure):
         ("positions", c_void_p),
         ("token_norm", c_void_p),
         ("experts", c_void_p),
+        ("experts_beside", c_void_p),
         ("attention", AttentionStruct),
         ("convolution", ConvolutionStruct),
         ("query_scale", c_float),
@@ -411,15 +450,23 @@ class GrowthStruct(Structure):
     )
 
 
-# In the order of abi.c.
+# What abi.c describes.
 STRUCTS: tuple[type[Structure], ...] = (
     PoolStruct,
     LinearStruct,
     UpStruct,
     AdapterStruct,
     PositionsStruct,
+    NormsStruct,
+    PartNormStruct,
+    AttentionStruct,
+    MlpShapeStruct,
     ExpertsStruct,
+    ExpertsBesideStruct,
+    GateStruct,
+    StateShapeStruct,
     StatesStruct,
+    ConvolutionStruct,
     RecurrenceStruct,
     BlockStruct,
     DecoderStruct,

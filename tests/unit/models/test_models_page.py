@@ -8,7 +8,6 @@ from typing import NamedTuple
 import pytest
 
 from medusa_core.models.checkpoints import gguf_config
-from medusa_core.models.compiled import knows_blocks
 from medusa_core.models.config import parse_config
 from medusa_core.models.family import family_registry, gguf_families
 from medusa_core.system.resources import resources_dir
@@ -69,8 +68,8 @@ def test_a_row_says_what_computes_the_family_and_where_it_is_tested(family: str)
     of_family = [make() for make in CONFIGS.values() if make().model_type == family]
     configs = of_family or [CONFIGS[RENAMED[family]]()]
     sizes = [parse_config(json.loads(config.to_json_string()), {}) for config in configs]
-    runners = {"compiled" if knows_blocks(one) else "torch" for one in sizes}
-    assert row.runner == " or ".join(sorted(runners))
+    assert all(one.is_ours for one in sizes)
+    assert row.runner == "compiled"
     assert row.trees == "yes"
     tests = NAME.findall(row.test)
     assert tests

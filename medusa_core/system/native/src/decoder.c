@@ -33,9 +33,10 @@ static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *
             inner = larger_of(inner, larger_of(b->inner, b->token_width));
             if (b->recurrence != NULL && b->recurrence->steps_apart)
                 gates = larger_of(gates, b->recurrence->steps_width);
-            if (b->beside != NULL) beside = d->hidden;
-            if (b->experts != NULL)
-                experts = larger_of(experts, experts_scratch(b->experts, d->hidden, (int32_t)rows));
+            if (b->beside != NULL || b->experts_beside != NULL) beside = d->hidden;
+            const Experts *routed = b->experts_beside != NULL ? b->experts_beside->experts : b->experts;
+            if (routed != NULL)
+                experts = larger_of(experts, experts_scratch(routed, d->hidden, (int32_t)rows));
         }
     widest = larger_of(widest, larger_of(larger_of(d->hidden, inner), mixed));
     int64_t brought = 0;
@@ -127,11 +128,17 @@ static void add_some(void *context, int32_t index, int32_t worker) {
     }
 }
 
+/* x += scale · half, or of its norm where there is a weight. */
+static void add_rows(Pool *pool, const Decoder *d, const float *weight, float scale, const float *half,
+                     int32_t rows, float *x) {
+    RowNorms job = {half, weight, d->hidden, rows, d->eps, scale, x, d->hidden};
+    share(pool, add_some, &job, (rows + ROWS_EACH - 1) / ROWS_EACH);
+}
+
 /* Add so much of what half a block has made, or of its norm. */
 static void add_made(Pool *pool, const Decoder *d, const Norms *norms, float scale, const float *half,
                      int32_t rows, float *x) {
-    RowNorms job = {half, norms->behind, d->hidden, rows, d->eps, scale * d->residual_scale, x, d->hidden};
-    share(pool, add_some, &job, (rows + ROWS_EACH - 1) / ROWS_EACH);
+    add_rows(pool, d, norms->behind, scale * d->residual_scale, half, rows, x);
 }
 
 /* Project what half a block has made of its rows, and add so much of it to them. */
@@ -362,25 +369,46 @@ static void take(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, 
         add_made(pool, d, &other->attention_norms, other->mixer_scale, buffers->beside, wanted, x);
 }
 
+/* The first layer of a block's MLP and its activation, into `active`. */
+static void activate_mlp(const Decoder *d, Pool *pool, const Block *b, const float *from, int32_t rows,
+                         const Buffers *buffers) {
+    int64_t stride = b->factor_at + b->inner;
+    linear(pool, &b->gate_up, from, buffers->packed, rows, NULL, buffers->gate_up);
+    Activation job = {buffers->gate_up, buffers->gate_up + b->factor_at, stride, stride,
+                      buffers->active,  b->inner,                        rows,   d->gate};
+    activate(pool, &job);
+}
+
+/* Experts beside the MLP, each with a norm of its own before and after: made = the sum of both. */
+static void run_beside(const Decoder *d, Pool *pool, const Block *b, int32_t rows, const Buffers *buffers,
+                       const float *x, float *made) {
+    const ExpertsBeside *of = b->experts_beside;
+    float *from = buffers->normed, *routed = buffers->beside;
+    norm_rows(pool, x, of->pre_norm, d, rows, from, d->hidden);
+    norm_rows(pool, x, of->router_norm, d, rows, routed, d->hidden);
+    run_experts(pool, of->experts, &d->gate, d->hidden, from, routed, rows, buffers->experts, made);
+    norm_rows(pool, made, of->post_norm, d, rows, made, d->hidden);
+    activate_mlp(d, pool, b, entering(pool, d, &b->mlp_norms, x, rows, buffers), rows, buffers);
+    float *half = buffers->normed; /* which has been read */
+    linear(pool, &b->down, buffers->active, buffers->packed, rows, NULL, half);
+    add_rows(pool, d, of->post_mlp_norm, 1.0f, half, rows, made);
+}
+
 /* What an MLP or experts make of rows, added to them. */
 static void pass_mlp(const Decoder *d, Pool *pool, const Block *b, int32_t rows, const Buffers *buffers,
                      float *x) {
-    const float *from = entering(pool, d, &b->mlp_norms, x, rows, buffers);
-    float *made = buffers->made;
-    if (b->experts != NULL)
-        run_experts(pool, b->experts, &d->gate, d->hidden, from, rows, buffers->experts, made);
-    if (b->inner > 0) {
-        int64_t stride = b->factor_at + b->inner;
-        linear(pool, &b->gate_up, from, buffers->packed, rows, NULL, buffers->gate_up);
-        Activation job = {buffers->gate_up, buffers->gate_up + b->factor_at, stride, stride,
-                          buffers->active,  b->inner,                        rows,   d->gate};
-        activate(pool, &job);
-    }
-    if (b->experts == NULL) {
+    if (b->experts == NULL && b->experts_beside == NULL) {
+        activate_mlp(d, pool, b, entering(pool, d, &b->mlp_norms, x, rows, buffers), rows, buffers);
         add_half(pool, d, &b->down, &b->mlp_norms, b->mlp_scale, buffers->active, rows, buffers, x);
         return;
     }
-    if (b->inner > 0) linear(pool, &b->down, buffers->active, buffers->packed, rows, made, made);
+    float *made = buffers->made;
+    if (b->experts_beside != NULL) {
+        run_beside(d, pool, b, rows, buffers, x, made);
+    } else {
+        const float *from = entering(pool, d, &b->mlp_norms, x, rows, buffers);
+        run_experts(pool, b->experts, &d->gate, d->hidden, from, from, rows, buffers->experts, made);
+    }
     add_made(pool, d, &b->mlp_norms, b->mlp_scale, made, rows, x);
 }
 

@@ -32,8 +32,18 @@ typedef struct {
     int32_t is_behind; /* of what has been turned by its position */
 } PartNorm;
 
-/* Attention, then an MLP, or experts and maybe an MLP beside them, then maybe what the token brings to
-   this layer, through a gate. A row behind `qkv` holds queries, keys and values, head by head; where the
+/* Experts beside a block's MLP, with norms of their own (Gemma 4): both read the block's rows, each behind
+   its norm, and the norms of what they make are added. [hidden] */
+typedef struct {
+    const Experts *experts;
+    const float *pre_norm;      /* of what enters the experts */
+    const float *router_norm;   /* of what enters their router */
+    const float *post_norm;     /* of what the experts make */
+    const float *post_mlp_norm; /* of what the MLP makes */
+} ExpertsBeside;
+
+/* Attention, then an MLP, or experts, or both side by side, then maybe what the token brings to this
+   layer, through a gate. A row behind `qkv` holds queries, keys and values, head by head; where the
    layer attends to the rows of an earlier one, queries alone. A block may convolve in the place of
    attention: there `qkv` makes what `convolve_gated` reads. */
 typedef struct Block Block;
@@ -43,7 +53,8 @@ struct Block {
     PartNorm q_norm, k_norm, v_norm;
     const Positions *positions; /* or NULL: queries and keys aren't turned */
     const float *token_norm;    /* of what `token_projection` makes */
-    const Experts *experts;     /* or NULL */
+    const Experts *experts;     /* in the place of the MLP, or NULL */
+    const ExpertsBeside *experts_beside; /* beside the MLP, or NULL */
     Attention attention;
     Convolution convolution;
     float query_scale;

@@ -1,5 +1,6 @@
 """The compiled step over every family that it knows: right, and the same to the bit however cut."""
 
+import itertools
 import json
 import random
 from collections.abc import Sequence
@@ -42,10 +43,32 @@ from tests.support.models.tiny import write_text_files
 from tests.unit.models.test_model_against_transformers import TOKEN_IDS, peer_logits
 from tests.unit.models.test_model_against_transformers import runner_of as resident_of
 
-# Families that run through torch's operations: with other experts.
-NOT_COMPILED = {"qwen3_next", "qwen3_5_moe_text", "lfm2_moe", "glm4_moe"}
-
 MAMBAS = (peers.MAMBA, peers.GRANITE4_HYBRID, peers.FALCON_H1)  # sizes of models with such layers
+
+
+# Sizes of narrow models, and what they become in wide ones.
+WIDER: tuple[tuple[tuple[dict[str, Any], ...], dict[str, Any]], ...] = (
+    # Scores are to stay as large as those of narrow models.
+    (
+        (peers.SIZES, *MAMBAS, peers.NEMOTRON_H, peers.GLM4_MOE),
+        {"hidden_size": 64, "initializer_range": 0.2},
+    ),
+    ((peers.GEMMA4,), {"head_dim": 16, "global_head_dim": 32}),
+    ((peers.GRANITE4, *MAMBAS), {"mamba_d_head": 16}),
+    ((peers.FALCON_H1,), {"mamba_d_ssm": 128, "num_hidden_layers": 4}),
+    ((peers.NEMOTRON_H,), {"mamba_head_dim": 16}),
+    ((peers.SHARED_EXPERT,), {"hidden_size": 64, "shared_expert_intermediate_size": 48}),
+    (
+        (peers.DELTA_NET, peers.SHARED_EXPERT),
+        {"linear_key_head_dim": 16, "linear_value_head_dim": 32},
+    ),
+)
+# Sizes that are given where a model is made.
+WIDER_HERE = {
+    "head_dim": (8, 16),
+    "hidden_size_per_layer_input": (8, 16),
+    "moe_intermediate_size": (24, 32),
+}
 
 
 def wide_config(name: str) -> Any:
@@ -54,24 +77,13 @@ def wide_config(name: str) -> Any:
     if is_known(config):
         return config
     with pytest.MonkeyPatch.context() as patch:
-        # Scores are to stay as large as those of narrow models.
-        for key, value in {"hidden_size": 64, "initializer_range": 0.2}.items():
-            for sizes in (peers.SIZES, *MAMBAS, peers.NEMOTRON_H):
-                patch.setitem(sizes, key, value)
-        for key, value in {"head_dim": 16, "global_head_dim": 32}.items():
-            patch.setitem(peers.GEMMA4, key, value)
-        for sizes in (peers.GRANITE4, *MAMBAS):
-            patch.setitem(sizes, "mamba_d_head", 16)
-        for key, value in {"mamba_d_ssm": 128, "num_hidden_layers": 4}.items():
-            patch.setitem(peers.FALCON_H1, key, value)
-        patch.setitem(peers.NEMOTRON_H, "mamba_head_dim", 16)
-        patch.setitem(peers.EXPERTS, "moe_intermediate_size", 32)
-        for key, value in {"linear_key_head_dim": 16, "linear_value_head_dim": 32}.items():
-            patch.setitem(peers.DELTA_NET, key, value)
+        for several, values in WIDER:
+            for sizes, key in itertools.product(several, values):
+                patch.setitem(sizes, key, values[key])
         config = CONFIGS[name]()
-    for key in ("head_dim", "hidden_size_per_layer_input"):
-        if vars(config).get(key) == 8:
-            setattr(config, key, 16)
+    for key, (narrow, wide) in WIDER_HERE.items():
+        if vars(config).get(key) == narrow:
+            setattr(config, key, wide)
     return config
 
 
@@ -90,6 +102,8 @@ FULLEST = (
     *("granite 4 with factors", "ministral 3", "qwen 3.5", "lfm 2 with biases, untied"),
     *("gpt-oss", "qwen 3 with experts, some layers without"),
     *("granite 4 hybrid with turns and biases", "nemotron h with biases", "falcon h1 with norms"),
+    *("qwen 3.5 with experts", "lfm 2 with experts", "glm 4 with experts", "gemma 4 26B"),
+    "nemotron h with experts",
 )
 
 
@@ -115,11 +129,8 @@ def scores(runner: NativeRunner | ResidentRunner, token_ids: list[int], chunk: i
     return torch.cat([runner.logits(runner.extend(part, kv)) for part in parts])
 
 
-def test_all_families_but_these_are_compiled() -> None:
-    others = [wide_config(name) for name in CONFIGS if name not in COMPILED]
-    missing = {config.model_type for config in others}
-    # Of two more a member has other experts.
-    assert missing == {*NOT_COMPILED, "gemma4_text", "nemotron_h"}
+def test_all_families_are_compiled() -> None:
+    assert set(COMPILED) == set(CONFIGS)
 
 
 @pytest.mark.parametrize(
@@ -253,6 +264,7 @@ def loaded(peer: PreTrainedModel, folder: Path, num_here: int = 0) -> Target:
     [
         *("gemma 3", "gemma 4 E2B", "qwen 3 with experts"),
         *("qwen 3.5", "lfm 2", "falcon h1 with norms"),
+        "qwen 3.5 with experts",
     ],
 )
 def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: Path) -> None:

@@ -207,6 +207,34 @@ def test_a_library_of_other_sources_is_done_without(
     assert native_library.__wrapped__() is None
 
 
+@pytest.mark.parametrize("struct", structs.STRUCTS, ids=lambda struct: struct.__name__)
+def test_swapped_fields_of_a_structure_are_noticed(
+    struct: type[ctypes.Structure], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sizes stay the same, so that offsets alone tell."""
+    path, fields = libraries()[0], list(struct._fields_)
+    for first in range(len(fields) - 1):
+        swapped = [*fields[:first], fields[first + 1], fields[first], *fields[first + 2 :]]
+        other = type(struct.__name__, (ctypes.Structure,), {"_fields_": swapped})
+        others = tuple(other if one is struct else one for one in structs.STRUCTS)
+        monkeypatch.setattr(native, "STRUCTS", others)
+        with pytest.raises(OSError, match=struct.__name__.removesuffix("Struct")):
+            open_library(path)
+
+
+def test_a_field_of_another_type_or_name_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for renamed, kind in (("cap", ctypes.c_int32), ("softcap", ctypes.c_float)):
+        fields = [
+            (renamed, kind) if name == "cap" else (name, *rest)
+            for name, *rest in structs.AttentionStruct._fields_
+        ]
+        other = type("AttentionStruct", (ctypes.Structure,), {"_fields_": fields})
+        others = tuple(other if one is structs.AttentionStruct else one for one in structs.STRUCTS)
+        monkeypatch.setattr(native, "STRUCTS", others)
+        with pytest.raises(OSError, match=r"Attention\.cap"):
+            open_library(libraries()[0])
+
+
 def test_a_path_names_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     path = libraries()[-1]
     monkeypatch.setenv("MEDUSA_NATIVE", str(path))
@@ -274,7 +302,7 @@ def is_pointer(kind: type) -> bool:
 
 @pytest.mark.parametrize("name", STRUCT_OF)
 def test_a_structure_has_the_fields_of_its_header(name: str) -> None:
-    """Libraries are asked for sizes only, which stay the same where two fields change places."""
+    """Compares the sources; a library tells its own fields when it is opened."""
     declared = declared_in_c()
     reported = [(n, "pointer" if is_pointer(k) else k) for n, k in STRUCT_OF[name]._fields_]
     assert reported == fields_in_c(declared[name], declared)

@@ -1,0 +1,189 @@
+"""Experts in the compiled step against those in torch's operations, for every kind of router."""
+
+import ctypes
+from collections.abc import Callable
+from ctypes import addressof
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions
+from medusa_core.models.activation import active_of
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.linear import make_linear
+from medusa_core.models.quant.native_linear import NativeLinear, panel_weights
+from medusa_core.models.traits import Activation, Experts, Traits
+from medusa_core.runtime.runner.compiled_decoder import NativeDecoder
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.system.native.binding import open_library
+from medusa_core.system.native.structs import ExpertsStruct, GateStruct
+from tests.support.models.natives import each_library
+from tests.support.models.targets import folder_of
+
+HIDDEN, NUM_ROWS = 48, 16
+TOLERANCE = 3e-6  # of the largest number
+MakeLinear = Callable[[Tensor], QuantLinear]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of experts.
+
+    Attributes:
+        traits: How they are chosen.
+        shared: Width of the shared expert; 0 for none.
+        shared_gate: Whether a gate multiplies its output.
+        bias: Whether a bias takes part in the choice.
+        scales: Whether each expert has a scale.
+        activation: Of all MLPs; those of ReLU² have no gate.
+        routed: Whether the router reads other rows than the experts.
+    """
+
+    traits: Experts
+    shared: int = 0
+    shared_gate: bool = False
+    bias: bool = False
+    scales: bool = False
+    activation: Activation = Activation.SILU
+    routed: bool = False
+
+
+CASES = {
+    "softmax (Qwen 3)": Case(Experts(6, 2, 32)),
+    "softmax, not normalised": Case(Experts(5, 3, 80, normalises=False), shared=16),
+    "softmax of the chosen ones (gpt-oss)": Case(
+        Experts(7, 3, 32, chooses_first=True), activation=Activation.BOUNDED
+    ),
+    "gated shared expert (Qwen 3.5)": Case(Experts(33, 5, 16), shared=48, shared_gate=True),
+    "sigmoid with a bias (LFM2)": Case(Experts(17, 4, 32, is_sigmoid=True, bias="b"), bias=True),
+    "sigmoid, not normalised": Case(
+        Experts(5, 5, 16, normalises=False, is_sigmoid=True, scale=2.5), shared=80
+    ),
+    "scaled, with a shared expert (GLM)": Case(
+        Experts(16, 3, 32, is_sigmoid=True, bias="b", scale=1.5), shared=64, bias=True
+    ),
+    "no gate (Nemotron)": Case(
+        Experts(9, 2, 48, is_sigmoid=True, bias="b", scale=2.5),
+        shared=96,
+        bias=True,
+        activation=Activation.RELU2,
+    ),
+    "scales and rows of the router's own (Gemma 4)": Case(
+        Experts(5, 2, 32), scales=True, activation=Activation.GELU_TANH, routed=True
+    ),
+}
+KINDS = {
+    Activation.SILU: 0,
+    Activation.GELU_TANH: 1,
+    Activation.BOUNDED: 2,
+    Activation.RELU2: 3,
+}
+
+
+def experts_of(case: Case, make: MakeLinear) -> ExpertMlps:
+    """Random experts, the same ones for every `make`."""
+    generator = torch.Generator().manual_seed(17)
+    has_gate = case.activation is not Activation.RELU2
+
+    def linear(outputs: int, inputs: int) -> QuantLinear:
+        return make(torch.randn(outputs, inputs, generator=generator) * 2 / inputs**0.5)
+
+    def mlp(width: int) -> Mlp | PlainMlp:
+        up, down = linear((1 + has_gate) * width, HIDDEN), linear(HIDDEN, width)
+        return Mlp(up, down, width) if has_gate else PlainMlp(up, down, width)
+
+    traits = case.traits
+    router = linear(traits.count, HIDDEN)
+    mlps = [mlp(traits.width) for _ in range(traits.count)]
+    bias, scales = (torch.rand(traits.count, generator=generator) for _ in range(2))
+    return ExpertMlps(
+        traits,
+        router,
+        mlps,
+        mlp(case.shared) if case.shared else None,
+        bias if case.bias else None,
+        scales + 0.5 if case.scales else None,
+        linear(1, HIDDEN) if case.shared_gate else None,
+    )
+
+
+@cache
+def describing() -> NativeDecoder:
+    """What describes experts to the compiled step."""
+    target = load_target(folder_of("mistral").model, None, LoadOptions("float32", "cpu"))
+    assert isinstance(target.runner, NativeRunner)
+    return target.runner._native
+
+
+def run(
+    library: ctypes.CDLL, struct: ExpertsStruct, case: Case, x: Tensor, routed: Tensor
+) -> Tensor:
+    gate = GateStruct(KINDS[case.activation], Traits().activation_bound, 1.0)
+    library.experts_scratch.restype = ctypes.c_int64
+    floats = library.experts_scratch(ctypes.c_void_p(addressof(struct)), HIDDEN, len(x))
+    scratch, y = torch.full((floats,), torch.nan), torch.full_like(x, torch.nan)
+    library.run_experts.argtypes = (
+        *(ctypes.c_void_p,) * 3,
+        ctypes.c_int32,
+        *(ctypes.c_void_p,) * 2,
+        ctypes.c_int32,
+        *(ctypes.c_void_p,) * 2,
+    )
+    library.run_experts(
+        None,
+        addressof(struct),
+        addressof(gate),
+        HIDDEN,
+        x.data_ptr(),
+        routed.data_ptr(),
+        len(x),
+        scratch.data_ptr(),
+        y.data_ptr(),
+    )
+    return y
+
+
+@each_library
+@pytest.mark.parametrize("name", CASES)
+def test_experts_are_those_of_torch_and_rows_are_independent(path: Path, name: str) -> None:
+    case, library = CASES[name], open_library(path)
+    native = experts_of(
+        case, lambda weight: NativeLinear(library, [panel_weights(weight)], bias=None)
+    )
+    struct = describing()._experts_of(native)
+    generator = torch.Generator().manual_seed(3)
+    x, other = (torch.randn(NUM_ROWS, HIDDEN, generator=generator) for _ in range(2))
+    routed = other if case.routed else x
+    y = run(library, struct, case, x, routed)
+    exact = experts_of(case, lambda weight: make_linear(weight.double()))
+    active = active_of(Traits(activation=case.activation))
+    wanted = exact(x.double(), active, routed.double())
+    assert (y - wanted).abs().max() <= TOLERANCE * wanted.abs().max()
+    rows_of = partial(run, library, struct, case)
+    for count in range(1, NUM_ROWS + 1):
+        start = (NUM_ROWS - count) // 2
+        some = slice(start, start + count)
+        found = rows_of(x[some].contiguous(), routed[some].contiguous())
+        assert torch.equal(found, y[some]), count
+
+
+@each_library
+@pytest.mark.parametrize("is_sigmoid", [False, True])
+def test_of_equal_scores_the_first_experts_are_chosen(path: Path, is_sigmoid: bool) -> None:
+    library = open_library(path)
+    case = Case(Experts(20, 3, 16, is_sigmoid=is_sigmoid))
+    native = experts_of(
+        case, lambda weight: NativeLinear(library, [panel_weights(weight)], bias=None)
+    )
+    few = ExpertMlps(Experts(3, 3, 16, is_sigmoid=is_sigmoid), native.router, native.mlps[:3])
+    x, nothing = torch.randn(2, HIDDEN), torch.zeros(2, HIDDEN)
+    structs = [describing()._experts_of(experts) for experts in (native, few)]
+    structs[1].router.outputs = 3
+    found = [run(library, struct, case, x, nothing) for struct in structs]
+    assert torch.equal(*found)
