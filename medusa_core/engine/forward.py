@@ -19,7 +19,6 @@ from torch import Tensor
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
-    PrunesTrees,
     Runner,
     Waited,
 )
@@ -45,12 +44,6 @@ class Draft(NamedTuple):
     def placed(self) -> PlacedTree:
         """For the runner."""
         return PlacedTree(self.proposal.rows, self.kv)
-
-    @property
-    def num_left(self) -> int:
-        """Rows that came through the pass; pruners drop some."""
-        pruner = self.proposal.pruner
-        return self.proposal.num_rows if pruner is None or pruner.kept is None else len(pruner.kept)
 
 
 class Chunk(NamedTuple):
@@ -118,7 +111,7 @@ def forward(
         return [], []
     started, waited = time.perf_counter(), runner.waited
     states = _states(runner, drafts, chunks)
-    left = [draft.num_left for draft in drafts]
+    left = [draft.proposal.num_rows for draft in drafts]
     parts = torch.split(states, [*left, *(chunk.num_wanted for chunk in chunks)])
     scored = [*left, *(int(chunk.is_last) for chunk in chunks)]
     logits = _scores(runner, states, parts, scored) if chunks else runner.logits(states)
@@ -141,11 +134,7 @@ def _states(runner: Runner, drafts: Sequence[Draft], chunks: Sequence[Chunk]) ->
         ((token_ids, kv, _, needs_states),) = chunks
         return runner.extend(token_ids, kv, only_last=not needs_states)
     placed = [*(draft.placed for draft in drafts), *(chunk.placed for chunk in chunks)]
-    pruners = [*(draft.proposal.pruner for draft in drafts), *[None] * len(chunks)]
-    if any(pruners) and isinstance(runner, PrunesTrees):
-        states = runner.verify_pruned(placed, pruners)
-    else:
-        states = runner.verify(*placed)
+    states = runner.verify(*placed)
     for chunk in chunks:
         chunk.kv.commit(range(len(chunk.token_ids)))
     return states

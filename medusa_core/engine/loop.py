@@ -87,7 +87,7 @@ def accept(sequence: DecodingSequence, draft: Draft, output: Output) -> Step:
     The rule sees the tree alone: riders beside it can't be accepted, whatever they hold.
     """
     started = time.perf_counter()
-    proposal = draft.proposal.pruned
+    proposal = draft.proposal
     num_nodes = proposal.tree.shape.num_nodes
     logits, riders = output.logits[:num_nodes], output.logits[num_nodes:]
     acceptance = sequence.rule.walk(proposal.tree, logits, sequence.context)

@@ -12,9 +12,6 @@ tunes the target for a task at once.
 The target's keys and values of these layers are computed a second time from what enters them, and
 kept in a cache of the streams' own. So any runner serves, whatever form its cache has.
 
-An early exit says from what enters the first of the layers what the target will choose:
-e = norm(h + U' V' h), before the target's projection.
-
 Source: Speculative Streaming (Bhendawade et al. 2024), sections 3.1 and 3.2.
 """
 
@@ -109,7 +106,7 @@ class StreamSizes:
             for layer in layers
             for part, sizes in self.widths.items()
         }
-        return {"stream_init": square, "early_exit": square, **of_layers}
+        return {"stream_init": square, **of_layers}
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
@@ -250,18 +247,6 @@ class StreamHeads(CachedHeads):
         places = shifted.topk(num_ranks, dim=-1).indices
         columns = token_ids.gather(1, places).tolist()
         return Ranked(columns, columns, scores, drawn=Drawn(shifted, places.tolist()))
-
-    def early_exit(self, entering: Tensor) -> Tensor:
-        """Scores of what follows tokens, before the last layers have seen them.
-
-        Args:
-            entering: What enters the first of `taps`. [n, hidden]
-
-        Returns:
-            [n, vocabulary], float32 or better
-        """
-        x = self._placed(entering)
-        return self.scores(self._decoder.final_norm(x + self._adapters["early_exit"](x)))
 
     def scores(self, states: Tensor) -> Tensor:
         """The projection's scores. [n, hidden] → [n, vocabulary], float32 or better"""

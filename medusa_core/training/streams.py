@@ -182,12 +182,6 @@ class StreamsModule(nn.Module):
             x = self._layer(index, x, turns, texts)
         return self._last(x)
 
-    def exits(self, texts: Sequence[TappedText]) -> Tensor:
-        """What the early exit projects. [places, hidden]"""
-        width = self.sizes.hidden
-        entering = torch.cat([text.deep[text.places, :width] for text in texts])
-        return self._last(entering + self._adapter("early_exit")(entering))
-
     def tensors(self) -> dict[str, Tensor]:
         """What was learned, by the names of `StreamSizes.tensors`; rows in the order of here."""
         tensors: dict[str, Tensor] = {EMBEDDINGS: self._size * self.vectors.detach()}

@@ -101,8 +101,8 @@ class StreamsTrainee:
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
         some = self._some(shard, places)
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
-            exits, states = self.module.exits(some.texts), self.module.states(some.texts)
-        total = self._cross_entropy(exits, some.roots)
+            states = self.module.states(some.texts)
+        total = torch.zeros((), device=self._device)
         for stream in range(states.shape[1]):
             loss = self._cross_entropy(states[:, stream], some.later[:, stream])
             total = total + LOSS_DECAY ** (stream + 1) * loss

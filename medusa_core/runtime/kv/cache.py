@@ -308,16 +308,6 @@ class KvCache(ABC):
             self.offloaded.commit(self.length, len(slots))
         self.length += len(slots)
 
-    def gather(self, slots: Sequence[int]) -> None:
-        """Bring some of the reserved rows to the front, uncommitted; the others are lost.
-
-        Args:
-            slots: As in `commit`.
-        """
-        self._gather_rows(slots)
-        if self.states is not None:
-            self.states.gather(slots)
-
     def _gather_rows(self, slots: Sequence[int]) -> None:
         if slots and slots[-1] != len(slots) - 1:  # else they lie there already
             self._move(slots)

@@ -32,12 +32,9 @@ from medusa_core.runtime.runner.runner import (
     Runner,
     RunnerSpec,
     Waited,
-    keep_some,
-    layer_of,
     reads_prompts,
     wanted_rows,
 )
-from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system.native.pool import (
     Pool,
     Workers,
@@ -135,26 +132,6 @@ class NativeRunner(Runner):
     def verify(self, *placed: PlacedTree) -> Tensor:
         pool = self.workers.prefill if reads_prompts(placed) else self.workers.decoding
         return self._forward(_rows_of(placed), wanted_rows(placed), pool)
-
-    def verify_pruned(
-        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
-    ) -> Tensor:
-        layer, size = layer_of(pruners), self._model.config.hidden_size
-        pool = self.workers.decoding
-        lower = _Layers(self._native.below(layer), (layer,))
-        brought = self._brought_of([node for tree, *_ in placed for node in tree.token_ids])
-        states = self._forward(_rows_of(placed), None, pool, lower, brought)
-        left, kept = keep_some(placed, pruners, states[:, size:])
-        entering = states[kept, size:]
-        taps = tuple(tap - layer for tap in self.taps)
-        upper = _Layers(self._native.from_layer(layer, entering), taps, layer)
-        places = iter(range(len(kept)))
-        rows = [
-            part._replace(token_ids=[next(places) for _ in part.token_ids])
-            for part in _rows_of(left)
-        ]
-        left_of = None if brought is None else brought[kept].contiguous()
-        return self._forward(rows, wanted_rows(left), pool, upper, left_of)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)

@@ -34,12 +34,9 @@ from medusa_core.runtime.runner.runner import (
     Runner,
     RunnerSpec,
     Waited,
-    keep_some,
-    layer_of,
     only_wanted,
     reads_prompts,
 )
-from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.pool import Workers
 
@@ -99,22 +96,6 @@ class ResidentRunner(Runner):
         with self._threads_for(reads_prompts(placed)):
             states = self._forward(rows_of(placed), [each.kv for each in placed])
             return only_wanted(states, placed)
-
-    def verify_pruned(
-        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
-    ) -> Tensor:
-        layer, count = layer_of(pruners), self._model.config.num_layers
-        some = self._begin(rows_of(placed), [each.kv for each in placed])
-        x = self._through(range(layer), self._entering(some), some, None, [])
-        left, kept = keep_some(placed, pruners, x)
-        places = torch.tensor(kept).to(x.device)
-        x = x.index_select(0, places)
-        vectors = some.context.only(places).per_layer
-        some = self._begin(rows_of(left), [each.kv for each in left], enters=False)
-        some.context.per_layer = vectors
-        tapped: list[Tensor] = []
-        x = self._through(range(layer, count), x, some, None, tapped)
-        return only_wanted(self._end(x, tapped), left)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -19,7 +19,6 @@ from medusa_core.runtime.kv.offloaded.store import RowStore
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.runner.traffic import Traffic
 from medusa_core.runtime.tree.shape import TokenTree
-from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system.native.pool import Workers
 
 _USUAL_TREE_ROWS = 64  # that no tree goes beyond unless somebody wants it to
@@ -190,49 +189,6 @@ class Runner(Protocol):
         return  # there are none
 
 
-@runtime_checkable
-class PrunesTrees(Protocol):
-    """A runner that can drop nodes of trees while it verifies them."""
-
-    def verify_pruned(
-        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
-    ) -> Tensor:
-        """As `verify`, of the nodes that pruners keep alone; rows of others go no further.
-
-        Args:
-            placed: As in `verify`; what is kept lies in the caches as if nothing else had been.
-            pruners: Of each tree the one that decides in it, one at least; all at the same layer,
-                which is none behind a tapped one.
-        """
-
-
-def keep_some(
-    placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None], entering: Tensor
-) -> tuple[list[PlacedTree], list[int]]:
-    """Let pruners decide; what they keep moves to the front of the caches.
-
-    Args:
-        placed: Trees, whose rows the caches have taken.
-        pruners: Of each tree the one that decides in it, if any.
-        entering: What enters their layer at all nodes. [n, hidden]
-
-    Returns:
-        What is left of the trees, and which of all rows that is.
-    """
-    left, rows, start = [], [], 0
-    for (tree, kv, *rest), pruner in zip(placed, pruners, strict=True):
-        count = tree.shape.num_nodes
-        nodes: Sequence[int] = range(count)
-        if pruner is not None:
-            nodes = pruner.keep(entering[start : start + count])
-            kv.gather(nodes)
-            tree = tree if len(nodes) == count else tree.only(nodes)
-        left.append(PlacedTree(tree, kv, *rest))
-        rows += [start + node for node in nodes]
-        start += count
-    return left, rows
-
-
 def wanted_rows(placed: Sequence[PlacedTree]) -> list[int]:
     """Of all nodes those whose states are wanted."""
     wanted, start = list[int](), 0
@@ -253,11 +209,6 @@ def only_wanted(states: Tensor, placed: Sequence[PlacedTree]) -> Tensor:
 def reads_prompts(placed: Sequence[PlacedTree]) -> bool:
     """Whether a pass has so many rows that prompts are among them: more threads serve it."""
     return sum(each.tree.shape.num_nodes for each in placed) > _USUAL_TREE_ROWS
-
-
-def layer_of(pruners: Sequence[Pruner | None]) -> int:
-    """The layer at which they decide."""
-    return next(pruner.layer for pruner in pruners if pruner is not None)
 
 
 @dataclass(frozen=True, slots=True)

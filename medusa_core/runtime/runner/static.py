@@ -34,7 +34,6 @@ from medusa_core.runtime.runner.runner import (
     PlacedTree,
     only_wanted,
 )
-from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system import cuda
 
 log = logging.getLogger(__name__)
@@ -118,12 +117,6 @@ class StaticRunner(ResidentRunner):
             step.graph.replay()
         # The buffer is the next step's, too, maybe another session's.
         return only_wanted(step.states[:count].clone(), placed)
-
-    def verify_pruned(
-        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
-    ) -> Tensor:
-        """Verify all nodes: shapes that only the device knows can't be prepared."""
-        return self.verify(*placed)
 
     def _compute(self, step: _Step, rows: int, width: int, kv: TensorCache) -> None:
         """The step itself: shapes are fixed, and all that varies comes from `inputs`."""

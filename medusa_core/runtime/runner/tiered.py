@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from torch import Tensor
-
-from medusa_core.runtime.runner.runner import PlacedTree, Runner, Waited
+from medusa_core.runtime.runner.runner import Runner, Waited
 from medusa_core.runtime.runner.tier_visits import TierVisits
 from medusa_core.runtime.runner.traffic import Traffic
-from medusa_core.runtime.tree.step import Pruner
 
 
 class TieredRunner(Runner):
@@ -32,9 +27,3 @@ class TieredRunner(Runner):
     @property
     def buffer_bytes(self) -> int:
         return self.tiers.nbytes
-
-    def verify_pruned(
-        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
-    ) -> Tensor:
-        """Verify all nodes: while layers come, rows are free."""
-        return self.verify(*placed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from medusa_core.messages import AUTO_GROWTH, NO_ODDS, Lookahead, Odds, TokenSource
@@ -72,27 +71,6 @@ class Form(NamedTuple):
     sources: tuple[TokenSource, ...]
 
 
-class Pruner(Protocol):
-    """Drops unlikely nodes of one tree while it is verified; a runner may leave it unasked.
-
-    Attributes:
-        kept: The nodes that went on, ascending; None until that is decided.
-    """
-
-    kept: tuple[int, ...] | None
-
-    @property
-    def layer(self) -> int:
-        """What enters this layer of the target decides."""
-
-    def keep(self, entering: Tensor) -> tuple[int, ...]:
-        """Decide which nodes go on: the root, and of every other one its parent, too.
-
-        Args:
-            entering: What enters the layer at every node. [n, hidden]
-        """
-
-
 class ForbiddenGuess(NamedTuple):
     """A guess that the answer's grammar kept out of a tree.
 
@@ -119,7 +97,6 @@ class Proposal(NamedTuple):
         promised: How many drafts are likely to be accepted; 0 where that isn't known.
         riders: Rows under the same root that are computed in the same pass and are never
             candidates, as a tree of their own: the drafter reads what the target says there.
-        pruner: Drops nodes while they are verified; where there is one, nobody rides.
         forbidden: Guesses that the answer's grammar kept out of the tree.
         offers: As `StepTrace.offers` has it; empty where the drafter doesn't tell.
     """
@@ -130,20 +107,8 @@ class Proposal(NamedTuple):
     guesses: Sequence[Sequence[int]] = ()
     promised: float = 0.0
     riders: TokenTree | None = None
-    pruner: Pruner | None = None
     forbidden: Sequence[ForbiddenGuess] = ()
     offers: bytes = b""
-
-    @property
-    def pruned(self) -> Proposal:
-        """What is left of it once its rows are verified."""
-        kept = None if self.pruner is None else self.pruner.kept
-        if kept is None or len(kept) == self.tree.shape.num_nodes:
-            return self
-        sources = tuple(map(self.sources.__getitem__, kept))
-        return self._replace(
-            tree=self.tree.only(kept), sources=sources, odds=partial(_odds_of, self.odds, kept)
-        )
 
     @property
     def rows(self) -> TokenTree:
@@ -155,14 +120,6 @@ class Proposal(NamedTuple):
         """How many these are."""
         riders = 0 if self.riders is None else self.riders.shape.num_nodes - 1
         return self.tree.shape.num_nodes + riders
-
-
-def _odds_of(odds: Callable[[], Odds], nodes: Sequence[int]) -> Odds:
-    """Of some nodes, the root among them."""
-    whole = odds()
-    if not whole.places:
-        return whole
-    return whole._replace(places=tuple(whole.places[node - 1] for node in nodes[1:]))
 
 
 @dataclass(frozen=True, slots=True)

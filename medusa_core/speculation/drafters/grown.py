@@ -34,7 +34,6 @@ from medusa_core.speculation.drafters.forced_text import GRAMMAR, ForcedText
 from medusa_core.speculation.drafters.growth import make_growth
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
-    Prunes,
     ReadsCache,
     ReadsStates,
     Rides,
@@ -64,9 +63,6 @@ class GrownDrafter:
         if self._rider is not None:
             budget = budget.behind(self._rider.most_riders)
         self._most_nodes = budget.most
-        self._prunes = next(
-            (source for source in self._sources if isinstance(source, Prunes)), None
-        )
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
         self._looking = [source for source in self._sources if isinstance(source, ReadsCache)]
         self._growth = make_growth(budget, [*(spec.weight for spec in specs), 0.0])
@@ -117,7 +113,6 @@ class GrownDrafter:
         tree = TokenTree(shape, (root_id, *grown.token_ids))
         guesses = next((source.guesses for source in self._sources if source.guesses), ())
         odds = partial(_odds, grown.chances)
-        pruner = None if self._prunes is None or riders is not None else self._prunes.pruner(tree)
         forbidden = () if allowed is None else allowed.forbidden
         return Proposal(
             tree,
@@ -126,7 +121,6 @@ class GrownDrafter:
             guesses,
             grown.promised,
             riders,
-            pruner,
             forbidden,
             grown.offers,
         )

@@ -17,7 +17,6 @@ from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import (
-    Pruner,
     RowBudget,
 )
 from medusa_core.speculation.drafters import sources
@@ -163,14 +162,6 @@ class Rides(Protocol):
         Returns:
             The root and at most `num_rows − 1` rows below it; None for nobody.
         """
-
-
-@runtime_checkable
-class Prunes(Protocol):
-    """A source that drops unlikely nodes of every tree while it is verified."""
-
-    def pruner(self, tree: TokenTree) -> Pruner | None:
-        """Who drops nodes of the tree of the step that begins; None for nobody."""
 
 
 @dataclass(frozen=True, slots=True)

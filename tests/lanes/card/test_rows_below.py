@@ -49,7 +49,7 @@ from tests.support.engine.rows_on_card import (
 )
 from tests.support.models.peer_files import write_peer
 
-STEPS = {"prompt", "tree", "prune", "cut", "fail", "renew"}
+STEPS = {"prompt", "tree", "cut", "fail", "renew"}
 
 
 @torch.inference_mode()

@@ -226,9 +226,7 @@ class Driver:
     def step(self) -> str:
         """Do something; returns what."""
         chance, place = self._chance, self._chance.randrange(len(self.pairs))
-        what = chance.choice(
-            ["prompt", "prompt", "tree", "tree", "tree", "prune", "cut", "fail", "renew"]
-        )
+        what = chance.choice(["prompt", "prompt", "tree", "tree", "tree", "cut", "fail", "renew"])
         length = self.pairs[place][1].length
         most = CONTEXT - 16 - max(pair[1].length for pair in self.pairs)
         if most < max(_PROMPTS):
@@ -246,19 +244,16 @@ class Driver:
         elif what == "renew":
             self.renew(place)
         else:
-            self._tree(what == "prune")
+            self._tree()
         return what
 
-    def _tree(self, is_pruned: bool) -> None:
+    def _tree(self) -> None:
         """A step of all sessions, of whose rows some are committed."""
         chance = self._chance
         rows = {place: chance.randrange(1, TREE_ROWS + 1) for place in range(len(self.pairs))}
         self.run(rows)
         for place, count in rows.items():
             kept = sorted(chance.sample(range(count), chance.randrange(count + 1)))
-            if is_pruned and kept:
-                self.each(place, "gather", kept)
-                kept = sorted(chance.sample(range(len(kept)), chance.randrange(len(kept) + 1)))
             self.each(place, "commit", kept)
 
 

@@ -59,7 +59,7 @@ def random_streams(spec: StreamsSpec) -> dict[str, Tensor]:
         "gate_up": (2 * inner, hidden),
         "down": (hidden, inner),
     }
-    adapters = {"stream_init": (hidden, hidden), "early_exit": (hidden, hidden)}
+    adapters = {"stream_init": (hidden, hidden)}
     for layer in spec.layers:
         adapters |= {f"layers.{layer}.{part}": sizes for part, sizes in widths.items()}
     tensors = {"stream_embeddings": normal(spec.num_streams, hidden)}
@@ -95,17 +95,16 @@ class Slowly:
         self._own = {name: tensor.double() for name, tensor in random_streams(spec).items()}
         self._target = {name: t.double() for name, t in random_weights(spec.model).items()}
 
-    def scores(self, token_ids: list[int]) -> tuple[Tensor, Tensor]:
-        """Scores of all streams beside the last token, and of the early exit there.
+    def scores(self, token_ids: list[int]) -> Tensor:
+        """Scores of all streams beside the last token.
 
         Args:
             token_ids: Of the main stream.
 
         Returns:
-            [streams, vocabulary], [vocabulary]
+            [streams, vocabulary]
         """
         rows = [self._target["model.embed_tokens.weight"][token] for token in token_ids]
-        early = rows[-1]
         streams: list[Tensor] = []
         for layer in range(self._model.num_layers):
             if layer == self._spec.layers[0]:
@@ -125,9 +124,8 @@ class Slowly:
             ]
             rows, streams = main, ends
         head = self._target.get("lm_head.weight", self._target["model.embed_tokens.weight"])
-        exits = early + self._adapter("early_exit", early)
         reported = torch.stack([self._norm(row, "model.norm") for row in streams])
-        return reported @ head.T, head @ self._norm(exits, "model.norm")
+        return reported @ head.T
 
     def _adapter(self, name: str, x: Tensor) -> Tensor:
         return self._own[f"{name}.lora_B"] @ (self._own[f"{name}.lora_A"] @ x)

@@ -5,10 +5,6 @@ of them will be accepted last. Here they run behind acceptance, beside the one r
 draft the same, as streams of a node read nothing of other nodes. The rows of all others are saved,
 and the weights of the last layers are read once more.
 
-Trees are pruned as in the paper: what enters the first of the last layers says, by an early exit,
-how likely every node is behind its parent. Rows of unlikely ones, and of what follows them, go no
-further (`EarlyExit`).
-
 Source: Speculative Streaming (Bhendawade et al. 2024), section 3.2.
 """
 
@@ -23,12 +19,9 @@ from torch import Tensor
 from medusa_core.heads.streams import StreamHeads
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
-from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import (
-    Pruner,
     RowBudget,
 )
-from medusa_core.speculation.drafters.early_exit import EarlyExit
 from medusa_core.speculation.drafters.head_memory import HeadMemory
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.resumed import Resumed
@@ -41,8 +34,6 @@ from medusa_core.speculation.drafters.source import (
 from medusa_core.speculation.drafters.sources.heads_source import ranks_within
 
 NAME = "streams"
-_LEAST_ROWS = 6  # of trees that are pruned
-_LEAST_CHANCE = 0.005  # of a node behind its parent, by the early exit
 
 
 class StreamsMemory(HeadMemory):
@@ -122,17 +113,6 @@ class StreamsSource:
 
     def candidates(self, paths: Paths) -> Candidates | None:
         return self._candidates[paths.level] if paths.level < len(self._candidates) else None
-
-    def pruner(self, tree: TokenTree) -> Pruner | None:
-        """Who drops nodes that the early exit finds unlikely.
-
-        Nobody in small trees, which cost little, and where chance chooses: then what is unlikely
-        is chosen, too.
-        """
-        is_worth = tree.shape.num_nodes >= _LEAST_ROWS and self._candidates
-        if not is_worth or self._seen is None or self._seen.chance is not None:
-            return None
-        return EarlyExit(self._heads, tree, _LEAST_CHANCE)
 
     def truncate(self, length: int) -> None:
         self._entering, self._seen, self._candidates = None, None, []

@@ -36,8 +36,6 @@ from medusa_core.models.token_table import FileTable, HeldTable
 from medusa_core.runtime.kv.size import row_bytes
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.offload import OffloadRunner
-from medusa_core.runtime.runner.runner import PlacedTree
-from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import shapes_dir
 from medusa_core.training.adapted import load_adapted
@@ -51,7 +49,6 @@ from tests.support.models.tiny import write_text_files
 from tests.unit.models.checkpoints.test_hostile_gguf import patched
 from tests.unit.models.families.test_gguf_families import peer_of as stored_peer
 from tests.unit.models.test_model_against_transformers import TOKEN_IDS, our_logits, runner_of
-from tests.unit.runtime.tree.test_pruning import HasHint
 
 IDS = list(TOKEN_IDS[:40])
 MESSAGES = user_says("tea for two, and two for tea")
@@ -305,25 +302,6 @@ def test_so_does_the_compiled_step_and_its_bits_are_equal(
         assert caches[0].length == caches[1].length
         assert caches[0].committed().equal(caches[1].committed())
         assert runner.extend([5], caches[0]).equal(runner.extend([5], caches[1]))
-
-
-@pytest.mark.parametrize("layer", [1, 3, 5])
-def test_pruned_rows_keep_their_own_embeddings(layer: int, folder: Path) -> None:
-    """Before layers that hold rows, and among those that read them."""
-    runner = runner_of(folder, "float64")
-    shape = TreeShape.from_paths([(0,), (1,), (0, 0), (1, 0), (1, 1)])
-    tree = TokenTree(shape, (7, 40, 41, 42, 43, 44))
-    kept = (0, 2, 4, 5)
-    with torch.inference_mode():
-        caches = [runner.new_cache(64) for _ in range(3)]
-        for length, kv in zip((30, 30, 9), caches, strict=True):
-            runner.extend(IDS[:length], kv)
-        hint = HasHint(layer, kept)
-        trees = [PlacedTree(tree, kv) for kv in caches[1:]]
-        pruned = runner.verify_pruned(trees, [hint, HasHint(layer, (0, 1))])
-        whole = runner.verify(PlacedTree(tree, caches[0]))
-    assert hint.kept == kept
-    torch.testing.assert_close(pruned[:4], whole[list(kept)], atol=1e-12, rtol=0)
 
 
 def test_its_layers_cannot_be_with_other_machines(folder: Path) -> None:

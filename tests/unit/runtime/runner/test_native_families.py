@@ -4,7 +4,7 @@ import itertools
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -203,36 +203,6 @@ def test_half_precision_is_as_right_as_torch_operations(name: str, tmp_path: Pat
     assert ours <= 1.5 * torchs
     ids = list(TOKEN_IDS)
     assert torch.equal(scores(runner, ids, 9), scores(runner, ids, 1000))
-
-
-@pytest.mark.parametrize("name", FULLEST)
-@torch.inference_mode()
-def test_pruned_trees_are_those_of_the_kept_nodes_alone(name: str, tmp_path: Path) -> None:
-    runner, _ = runners_of(name, tmp_path)
-    shape = random_shape(random.Random(6), 12)
-    tree = TokenTree(shape, tuple(range(40, 52)))
-    nodes = path_to(shape, 11)
-    caches = [runner.new_cache(96) for _ in range(2)]
-    for kv in caches:
-        runner.extend(TOKEN_IDS[:29], kv)
-    states = runner.verify_pruned([PlacedTree(tree, caches[0])], [KeepsSome(1, nodes)])
-    assert torch.equal(states, runner.verify(PlacedTree(tree.only(nodes), caches[1])))
-    for kv in caches:
-        kv.commit(range(len(nodes)))
-    assert torch.equal(caches[0].committed(), caches[1].committed())
-
-
-@dataclass
-class KeepsSome:
-    """Keeps what it is told to; see `Pruner`."""
-
-    layer: int
-    nodes: tuple[int, ...]
-    kept: tuple[int, ...] | None = None
-
-    def keep(self, entering: Tensor) -> tuple[int, ...]:
-        self.kept = self.nodes
-        return self.nodes
 
 
 @cache

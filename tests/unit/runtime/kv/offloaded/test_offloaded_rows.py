@@ -50,7 +50,7 @@ from tests.support.engine.cached_rows import (
 
 BELOW = (1, 2, 4)  # layers whose rows lie there
 ALL = tuple(range(len(LAYERS)))
-STEPS = {"prompt", "tree", "prune", "cut", "fail", "renew"}
+STEPS = {"prompt", "tree", "cut", "fail", "renew"}
 
 
 @torch.inference_mode()
@@ -372,7 +372,7 @@ def test_what_cant_be_kept_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="has not come to all layers"):
         below.commit(range(40))
     with pytest.raises(EngineError, match="can't be chosen from"):
-        below.gather([1])
+        below._gather_rows([1])
     with pytest.raises(EngineError, match="hadn't told of"):
         driver.visits.enter(driver._unit(1, [0]))
 
