@@ -33,6 +33,9 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["MEDUSA_TEST_SHARED"] = tempfile.mkdtemp(prefix="medusa-shared-")
     atexit.register(shutil.rmtree, os.environ["MEDUSA_TEST_SHARED"], ignore_errors=True)
 
+# Asserts of helpers say what they compared, as those of test modules do.
+pytest.register_assert_rewrite("tests.support")
+
 # First of all: from here on HOME is a temporary folder.
 pytest_plugins = ["tests.support.isolated_home", "tests.support.engine.fixtures"]
 

@@ -16,12 +16,12 @@ from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import serving_drafters
 from medusa_core.speculation.rules.rule import RuleSpec, rule_registry
 from medusa_core.speculation.tuning.tuner import Tuner
-from tests.laws.test_laws import EXACT, RULES, VARIANTS
 from tests.support.engine import faults
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import WalkWitness, oracle_spec
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.grammars import ABC_GRAMMAR, PERSON_GRAMMAR, check_person
+from tests.support.engine.law_settings import EXACT, RULES, VARIANTS
 from tests.support.engine.laws import (
     Run,
     check_same_tokens,

@@ -1,6 +1,5 @@
 """Laws 1 to 3 over every registered drafter and rule, on random targets and on Llama-Pebble."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -8,16 +7,24 @@ from itertools import cycle, product
 
 import pytest
 
-from medusa_core.messages import ChatMessage, GenerateSettings
+from medusa_core.messages import GenerateSettings
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import (
     RuleSpec,
     rule_registry,
 )
-from medusa_core.system.resources import prompts_dir
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fixtures import LoadTarget
+from tests.support.engine.law_settings import (
+    EXACT,
+    RULES,
+    TINY_PROMPTS,
+    TOLERANCE,
+    VARIANTS,
+    prompts_of,
+    settings_for,
+)
 from tests.support.engine.laws import (
     Run,
     Tie,
@@ -27,42 +34,12 @@ from tests.support.engine.laws import (
     check_sources,
     decode,
     plainly,
-    user_says,
 )
 from tests.support.engine.pairs import serving_pairs
 
-RULES = rule_registry().specs
-EXACT = [rule for rule in RULES if rule.choice.is_exact]
-TINY_PROMPTS = (
-    "the rest is silence",
-    "one",
-    "é as in café",
-    "1 2 3 4 5 6 7 8 9 10",
-    "tea and toast",
-)
-# Under a rule without these settings they change nothing: then the variants agree.
-VARIANTS = (
-    GenerateSettings(temperature=1.0, seed=1),
-    GenerateSettings(temperature=0.6, top_k=7, seed=2),
-    GenerateSettings(temperature=1.3, top_p=0.8, seed=3),
-    GenerateSettings(temperature=0.9, top_k=40, top_p=0.9, seed=2**64 - 1),
-    GenerateSettings(temperature=0.8, min_p=0.1, repetition_penalty=1.2, seed=4),
-)
 assert len(VARIANTS) <= len(TINY_PROMPTS)  # else some would never be tried
-TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
 
-Prompts = tuple[tuple[ChatMessage, ...], ...]
 PlainRun = Callable[[str, str, int, GenerateSettings], Run]
-
-
-def prompts_of(name: str) -> Prompts:
-    """Conversations to answer."""
-    if name != "pebble":
-        return tuple(map(user_says, TINY_PROMPTS))
-    lines = (prompts_dir() / "in_domain.jsonl").read_text(encoding="utf-8").splitlines()
-    texts = [json.loads(line)["turns"][0] for line in lines]
-    # Short ones from all over the file, so that many categories take part.
-    return tuple(map(user_says, [text for text in texts if len(text) < 300][::4]))
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +51,6 @@ def plain_run(load: LoadTarget) -> PlainRun:
         return decode(load(name, dtype), plainly(settings), prompts_of(name)[prompt])
 
     return run
-
-
-def settings_for(rule: RuleSpec, num_tokens: int) -> tuple[GenerateSettings, ...]:
-    """Settings to decode with under a rule."""
-    variants = VARIANTS[:1] if rule.name == "greedy" else VARIANTS
-    return tuple(replace(v, rule=rule.name, max_new_tokens=num_tokens) for v in variants)
 
 
 def cases(

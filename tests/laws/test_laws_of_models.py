@@ -11,7 +11,7 @@ import pytest
 from medusa_core.bench.random_target import make_random
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
+from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
 from medusa_core.models.quant.block_types import BLOCK_TYPES
 from medusa_core.models.quant.in_blocks import weight_formats
@@ -20,18 +20,16 @@ from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import (
     RuleSpec,
-    rule_registry,
 )
 from tests.support.engine.by_turns import by_turns
-from tests.support.engine.fakes import oracle_spec
+from tests.support.engine.law_models import MESSAGES, oracle_of, settings_of
+from tests.support.engine.law_settings import EXACT
 from tests.support.engine.laws import (
-    Run,
     check_cache,
     check_same_tokens,
     check_sources,
     decode,
     plainly,
-    user_says,
 )
 from tests.support.engine.pairs import serving_pairs
 from tests.support.models.peer_files import peer_folder
@@ -45,8 +43,6 @@ from tests.support.models.tiny import (
     write_text_files,
 )
 
-MESSAGES = user_says("as far as windows let it see")
-EXACT = [rule for rule in rule_registry().specs if rule.choice.is_exact]
 DRAFTERS = [spec for spec in drafter_registry().specs if spec.name != "none"]
 # One of every family; windows of theirs end within these texts.
 FIRST_OF_FAMILY = first_of_family()
@@ -103,18 +99,6 @@ def load_blocks() -> LoadBlocks:
         return make_random(of, IN_BLOCKS, options, num_heads=3)
 
     return load
-
-
-def settings_of(rule: RuleSpec, drafter: str = "none") -> GenerateSettings:
-    """Under the rule that draws, a setting that draws often."""
-    return GenerateSettings(
-        rule=rule.name, drafter=drafter, temperature=0.8, top_k=40, seed=3, max_new_tokens=32
-    )
-
-
-def oracle_of(plain: Run) -> DrafterSpec:
-    """An oracle that knows this answer."""
-    return oracle_spec([*plain.prompt_ids, *plain.token_ids])
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ from medusa_core.speculation.tuning.tuner import Tuner
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.laws import user_says
+from tests.support.models.sentencepiece_files import train
 from tests.support.models.tiny import TinySpec, make_tokenizer, write_tiny
 from tests.support.window.markdown_samples import (
     SPELLED_OUT,
@@ -57,7 +58,6 @@ from tests.support.window.rendered import (
     underlined_chars,
     utf16_units,
 )
-from tests.unit.models.text.test_sentencepiece import train
 
 SETTINGS = GenerateSettings(drafter="medusa", max_new_tokens=4000, tree_rows=24)
 STOP = "@@stop@@"

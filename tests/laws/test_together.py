@@ -1,7 +1,7 @@
 """Law 7: answers that share a pass don't change each other's tokens."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import cycle, product
 
@@ -11,10 +11,7 @@ from torch import Tensor
 from medusa_core.engine import loop
 from medusa_core.engine.executor import Executor
 from medusa_core.engine.forward import Draft
-from medusa_core.engine.generation import Generation
-from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.sequence import DecodingSequence
-from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import transcribe
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
@@ -34,35 +31,21 @@ from medusa_core.speculation.drafters.lineup import (
     drafter_registry,
     serving_drafters,
 )
-from medusa_core.speculation.rules.rule import RuleSpec, rule_registry
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.rules.rule import RuleSpec
 from medusa_core.system.resources import (
     demo_heads_dir,
     demo_model_dir,
 )
-from tests.laws.test_laws import TOLERANCE, prompts_of, settings_for
 from tests.support.engine import faults
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.fixtures import LoadTarget
-from tests.support.engine.laws import check_cache, decode, plainly, user_says
+from tests.support.engine.law_settings import EXACT, prompts_of
+from tests.support.engine.laws import decode, plainly, user_says
+from tests.support.engine.together import decode_together, requests_of
 from tests.support.models.targets import TARGET_NAMES
 
 _AT_ONCE = 4  # for more the caches of tiny targets have no room
-EXACT = [rule for rule in rule_registry().specs if rule.choice.is_exact]
-
-
-def requests_of(
-    name: str, methods: Iterable[tuple[DrafterSpec, RuleSpec]], num_tokens: int
-) -> list[Generate]:
-    """One request for every drafter and rule, each with a prompt and settings of its own."""
-    prompts = prompts_of(name)
-    found = []
-    for number, (drafter, rule) in enumerate(methods):
-        settings = settings_for(rule, num_tokens)
-        its = replace(settings[number % len(settings)], drafter=drafter.name, tree_rows=12)
-        found.append(Generate(str(number), "", prompts[number % len(prompts)], its))
-    return found
 
 
 def methods_on(name: str, target: Target) -> list[tuple[DrafterSpec, RuleSpec]]:
@@ -76,43 +59,6 @@ def batched(requests: Sequence[Generate], size: int) -> Iterator[Sequence[Genera
     for start in range(0, len(requests) - size + 1, size):
         yield requests[start : start + size]
     yield requests[-size:]
-
-
-def decode_together(
-    target: Target,
-    requests: Sequence[Generate],
-    honest: Target | None = None,
-    drafters: Mapping[str, DrafterSpec] | None = None,
-) -> tuple[list[GenerationDone], int]:
-    """All answers, decoded together, and how many there were in the largest pass.
-
-    Args:
-        target: Decodes.
-        requests: For what.
-        honest: Where given, the caches are compared with its own after every step.
-        drafters: By session, where they are others than the settings name.
-    """
-    tuner, scheduler = Tuner(target), Scheduler()
-    sessions = {request.session_id: Session(target) for request in requests}
-    running = [
-        Generation(r, target, sessions[r.session_id], tuner, (drafters or {}).get(r.session_id))
-        for r in requests
-    ]
-    done: dict[str, GenerationDone] = {}
-    largest = 0
-    while running:
-        turns = scheduler.step(running)
-        largest = max(largest, len(turns))
-        for generation, events, error in turns:
-            if error is not None:
-                raise error
-            done.update({e.session_id: e for e in events if isinstance(e, GenerationDone)})
-            if honest is not None and any(isinstance(event, StepDone) for event in events):
-                tolerance = 0.0 if isinstance(honest.runner, NativeRunner) else TOLERANCE["float64"]
-                check_cache(sessions[generation.request.session_id], honest, tolerance)
-    for session in sessions.values():
-        session.close()
-    return [done[request.session_id] for request in requests], largest
 
 
 @pytest.mark.parametrize(("name", "dtype"), by_turns(TARGET_NAMES, ["float64", "float32"]))

@@ -29,8 +29,8 @@ from tests.support.models.tiny import trusted_template
 def describe_variants() -> Iterator[Variant]:
     """A model of every configuration that is compared with transformers."""
     from tests.support.models import peers
-    from tests.unit.models.families import test_gguf_families
-    from tests.unit.runtime.runner.test_native_families import wide_config
+    from tests.support.models.gguf_peers import peer_of
+    from tests.support.models.wide_peers import wide_config
 
     for name in peers.CONFIGS:
         yield _described(name, peers.make_peer(name, wide_config(name)))
@@ -39,7 +39,7 @@ def describe_variants() -> Iterator[Variant]:
         yield _described(name, peer, model_type=model_type)
     # A GGUF file can't say everything of the others.
     for name in ("gemma2", "gemma3", "gemma3, longer"):
-        yield _described(f"{name}, as in GGUF files", test_gguf_families.peer_of(name))
+        yield _described(f"{name}, as in GGUF files", peer_of(name))
 
 
 def _described(name: str, peer: PreTrainedModel, **changes: str) -> Variant:

@@ -27,9 +27,9 @@ from tests.support.engine.laws import (
     plainly,
     user_says,
 )
+from tests.support.models.mamba_files import wide
+from tests.support.models.quantized_checkpoint import quantized_checkpoint
 from tests.support.models.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
-from tests.unit.loading.test_loading import quantized_checkpoint
-from tests.unit.models.families.test_mamba import wide
 
 WIDE = TinySpec(hidden_size=128, intermediate_size=256, num_layers=2, seed=51)
 BIASED = replace(WIDE, has_bias=True, seed=52)

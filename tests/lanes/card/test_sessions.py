@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 
 from medusa_core.engine import cache_room
-from medusa_core.engine.executor import Executor
 from medusa_core.messages import (
     AnswerStarted,
     Calibrate,
     Calibrated,
     ChatMessage,
     CloseSession,
-    Command,
     Event,
     Failed,
     Generate,
@@ -31,28 +29,12 @@ from medusa_core.messages import (
 from medusa_core.speculation.tuning.calibration import BUDGET_S
 from tests.lanes.card.conftest import Folders
 from tests.support.card.card import CARDS, imagined_card
+from tests.support.card.sessions import EngineOnCard
 from tests.support.engine.laws import user_says
 from tests.support.models.tiny import TinySpec, write_tiny
 
 SETTINGS = GenerateSettings(max_new_tokens=16)
 PLAIN = replace(SETTINGS, drafter="none")
-
-
-class EngineOnCard:
-    """An engine without a thread: a card is imagined by the thread that asks for it."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.executor = Executor(self.events.append, lambda _: False)
-
-    def ask(self, *commands: Command) -> list[Event]:
-        """What commands bring, when all of them are done."""
-        first = len(self.events)
-        for command in commands:
-            self.executor.handle(command)
-        while self.executor.has_work:
-            self.executor.work()
-        return self.events[first:]
 
 
 def load(

@@ -15,8 +15,8 @@ from medusa_core.messages import LoadModel, ModelLoaded
 from medusa_core.models.precision import settle_device
 from medusa_core.system import cuda as card
 from tests.lanes.card.conftest import Folders
-from tests.lanes.card.test_sessions import EngineOnCard
 from tests.support.card.card import imagined_card
+from tests.support.card.sessions import EngineOnCard
 
 
 def no_kernel(device: torch.device) -> None:

@@ -14,9 +14,9 @@ from medusa_core.messages import Policy, Shares
 from medusa_core.runtime.kv.offloaded.disk import RowFile
 from medusa_core.runtime.offload.states import BatchStates
 from medusa_core.system.jobs.batch.row import read_rows
-from tests.lanes.placement.test_batch_policy import ON_DISK, batch, known_rates, policy_file, texts  # noqa: F401
+from tests.support.engine.batch_files import LINES, WORDS, rows_of, write
+from tests.support.engine.batch_policies import ON_DISK, batch, policy_file, texts
 from tests.support.models.targets import Folders
-from tests.unit.engine.batch.test_batch import LINES, WORDS, rows_of, write
 
 ALL_BELOW = Policy(ON_DISK, ON_DISK, ON_DISK, batch=2, num_batches=2, prompt_rows=32)
 HALF_BELOW = Policy(Shares(), Shares(0.5, 0.0, 0.5), batch=2, num_batches=2, prompt_rows=32)

@@ -1,6 +1,5 @@
 """`medusa batch` carries a policy out: a file's, or the best one that has room."""
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,16 +9,13 @@ from typing import Any
 import pytest
 
 from medusa_core.__main__ import main
+from medusa_core.cli.plan import shape_config
 from medusa_core.errors import PlanError, RequestError, TierError
 from medusa_core.loading.load import load_target
 from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.policy import question
 from medusa_core.memory.policy.found import BatchForecast
-from medusa_core.memory.policy.here import PolicyRequest
-from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.planned import plan_policy, tiers_of
 from medusa_core.memory.policy.reached import corrections, off_by_much, part_rates
-from medusa_core.memory.tiers import Below
 from medusa_core.messages import (
     BlockBytes,
     Fit,
@@ -36,48 +32,13 @@ from medusa_core.models.quant.format import Hardware
 from medusa_core.runtime.kv.offloaded.row_file import RowFile
 from medusa_core.runtime.kv.size import ring_bytes, tail_bytes, whole_rows
 from medusa_core.runtime.runner.traffic import Traffic
-from medusa_core.system.files import record_json
 from medusa_core.system.jobs.batch.progress import read_progress
-from tests.lanes.placement.test_policy import MACHINE, shape_config
+from tests.support.engine.batch_files import LINES, rows_of, write
+from tests.support.engine.batch_policies import ON_DISK, batch, policy_file, texts
 from tests.support.models.targets import Folders
-from tests.unit.engine.batch.test_batch import LINES, rows_of, write
 
 HARDWARE = Hardware("cpu", packs=("float32", "bfloat16"), compiles=True)
-ON_DISK = Shares(0.0, 0.0, 1.0)
 HALF_ON_DISK = Shares(0.5, 0.0, 0.5)
-
-
-@pytest.fixture
-def known_rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rates of this machine that nobody has to measure."""
-
-    def machine_for(
-        request: PolicyRequest, budget: Budget, below: Below, _: object
-    ) -> MachineRates:
-        device = budget.total_bytes - budget.other_bytes - budget.runtime_bytes
-        return replace(
-            MACHINE, device_bytes=device, memory_bytes=0, disk_bytes=GIB * below.has_disk
-        )
-
-    monkeypatch.setattr(question, "machine_for", machine_for)
-
-
-def batch(folders: Folders, prompts: Path, out: Path, *more: str) -> list[str]:
-    """Of a model whose layers gain by coming from below: there are more than buffers."""
-    model, _ = folders["streamed"]
-    how = ["--model", str(model), "--heads", "none", "--threads", "1"]
-    files = ["--prompts", str(prompts), "--out", str(out)]
-    dtype = [] if "--dtype" in more else ["--dtype", "float64"]
-    return ["batch", *files, *how, *dtype, "--max-new-tokens", "24", *more]
-
-
-def texts(path: Path) -> dict[Any, str]:
-    return {name: row["text"] for name, row in rows_of(path).items()}
-
-
-def policy_file(path: Path, policy: Policy) -> str:
-    path.write_text(json.dumps(record_json.as_json(policy)), encoding="utf-8")
-    return str(path)
 
 
 @pytest.mark.usefixtures("known_rates")

@@ -53,10 +53,10 @@ from medusa_core.speculation.drafters.lineup import (
     serving_drafters,
 )
 from medusa_core.speculation.tuning.tuner import Tuner
-from tests.laws.test_together import EXACT, decode_together, requests_of
 from tests.support.engine.clusters import FragileCluster, a_stage, cluster_of
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.fixtures import LoadTarget
+from tests.support.engine.law_settings import EXACT
 from tests.support.engine.laws import (
     check_cache,
     check_same_tokens,
@@ -65,6 +65,7 @@ from tests.support.engine.laws import (
     plainly,
     user_says,
 )
+from tests.support.engine.together import decode_together, requests_of
 from tests.support.models.adapter_files import lora_for
 from tests.support.models.peers import CONFIGS, peer_of
 from tests.support.models.targets import PEERS, TARGET_NAMES, Folders, options_of

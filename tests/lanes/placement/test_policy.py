@@ -17,7 +17,7 @@ from medusa_core.__main__ import main
 from medusa_core.cli.plan import shape_config
 from medusa_core.errors import RequestError
 from medusa_core.memory import bandwidth
-from medusa_core.memory.budget import Budget
+from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.policy import here, measure
 from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.here import (
@@ -53,9 +53,9 @@ from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.runtime.kv.size import row_bytes, staging_bytes
 from medusa_core.system.files.measurement_files import MeasurementFiles
+from tests.support.engine.policies import MACHINE
 from tests.support.models.peer_files import write_peer
 
-GIB = 1 << 30
 SMALL = {
     "num_layers": 2,
     "hidden_size": 64,
@@ -81,24 +81,6 @@ WORK = BatchWork(
     prompt_tokens=128,
     new_tokens=64,
     rows_at_once=(256, 64),
-)
-MACHINE = MachineRates(
-    device_bytes=8 * GIB,
-    memory_bytes=32 * GIB,
-    disk_bytes=400 * GIB,
-    to_device=12e9,
-    from_device=12e9,
-    from_disk=2e9,
-    read_s=1e-4,
-    to_disk=1e9,
-    copied=6e9,
-    num_cores=8,
-    cache_on_device=3e11,
-    cache_of_prompts=3e12,
-    cache_in_memory=2e10,
-    visit_s=1e-4,
-    layer_s=((1, 5e-4), (64, 9e-4), (512, 4e-3)),
-    head_s=((1, 1e-3), (512, 3e-3)),
 )
 
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from medusa_core.bench.contestant import OwnMode
-from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
@@ -17,23 +15,14 @@ from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import prompts_dir
 from tests.lanes.real_models.divergence import TEXT, mean_divergence, reference_logits
-from tests.tools.real_models import MODELS
+from tests.support.models.real import EVERY_MODEL, loaded
 
 Find = Callable[[str], Path]
 
-EVERY_MODEL = [
-    pytest.param(name, marks=() if name == "smollm2" else pytest.mark.slow) for name in MODELS
-]
 GREEDY = GenerateSettings(max_new_tokens=12, tree_rows=8)
 SAMPLED = replace(GREEDY, rule="sample", temperature=0.8, seed=7)
 # Of llama.cpp on the same text, as `tests.lanes.real_models.divergence` prints it.
 LLAMA_CPP = {"smollm2": 0.0032446}
-
-
-@cache
-def loaded(path: Path) -> Target:
-    """A model with the heads that ship for it, if any do."""
-    return load_target(path, heads_made_for(path), LoadOptions(context_tokens=512))
 
 
 @pytest.mark.parametrize("settings", [GREEDY, SAMPLED], ids=["greedy", "sampled"])

@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import MISSING
 from tests.support.server.served import Served
+from tests.support.server.tool_requests import PERSON, QUESTION, asked, check_arguments
 from tests.tools import real_models
-from tests.unit.server.test_served_tools import PERSON, QUESTION, asked, check_arguments
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -20,8 +20,8 @@ from medusa_core.models.text.tool_calls.parser import ToolCallParser
 from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.chat import TextDelta
 from tests.conftest import MISSING
+from tests.support.server.answer_steps import done, step
 from tests.tools import llama_cpp_files
-from tests.unit.server.test_answer_parts import done, step
 
 pytestmark = pytest.mark.slow
 

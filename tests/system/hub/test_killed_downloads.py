@@ -12,20 +12,9 @@ import pytest
 from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.settings import HubSettings
+from tests.support.hub.child import CHILD
 from tests.support.hub.fixtures import REPOSITORY, LoopbackHub, in_library
 from tests.support.hub.pairs import HEADS, MIB, MODEL, check_whole, fill, sent
-
-CHILD = """
-import asyncio, sys, threading
-from pathlib import Path
-from medusa_core.hub.job import Pair
-from medusa_core.hub.pair_download import Tally, download_pair
-from medusa_core.hub.settings import HubSettings
-settings = HubSettings(endpoint=sys.argv[1], cache_dir=Path(sys.argv[2]), floor_bytes=0)
-tally = Tally()
-asyncio.run(download_pair(settings, Pair("org/model", "org/heads"), tally, threading.Event()))
-print(tally.fetched_bytes)
-"""
 
 
 def kill_and_resume(hub: LoopbackHub, settings: HubSettings, nbytes: int, num_kills: int) -> None:

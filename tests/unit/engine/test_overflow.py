@@ -30,10 +30,10 @@ from medusa_core.messages import (
 )
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.speculation.tuning.tuner import Tuner
+from tests.support.engine.counting import counted
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import decode, take_step, user_says
-from tests.unit.engine.test_session import counted
 
 SYSTEM = ChatMessage(Role.SYSTEM, "You are a fox who answers in one sentence.")
 QUESTION = "Tell me about a fox that walks through the forest and meets a bear. " * 4

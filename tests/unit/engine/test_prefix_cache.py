@@ -35,7 +35,7 @@ from tests.support.engine.laws import Run, decode
 from tests.support.models.targets import FAMILIES, TARGET_NAMES, Folders, folder_of, options_of
 from tests.support.models.tiny import write_text_files
 from tests.support.models.transformers_files import write_model
-from tests.unit.runtime.runner.test_native_families import FULLEST, wide_peer
+from tests.support.models.wide_peers import FULLEST, wide_peer
 
 GREEDY = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=12, banned=(1,))
 SAMPLED = replace(GREEDY, rule="sample", temperature=1.1, seed=4)

@@ -1,13 +1,11 @@
 """A conversation's cache: what is reused, what is computed, and what a seed repeats."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
@@ -20,39 +18,14 @@ from medusa_core.messages import (
     GenerationDone,
     Role,
 )
-from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.runner.resident import ResidentRunner
-from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.speculation.tuning.tuner import Tuner
+from tests.support.engine.counting import counted
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import check_cache, decode, plain_states, take_step, user_says
 
 SAMPLED = GenerateSettings(
     drafter="medusa", rule="sample", temperature=1.2, seed=3, max_new_tokens=24
 )
-
-
-class CountingRunner(ResidentRunner):
-    """Counts the rows of prefill and of verification."""
-
-    def __init__(self, target: Target) -> None:
-        super().__init__(target.runner._model, target.precision)
-        self.num_prefilled = 0
-        self.num_verified = 0
-
-    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
-        self.num_prefilled += len(token_ids)
-        return super().extend(token_ids, kv, only_last)
-
-    def verify(self, *placed: PlacedTree) -> Tensor:
-        self.num_verified += sum(each.tree.shape.num_nodes for each in placed)
-        return super().verify(*placed)
-
-
-def counted(target: Target) -> tuple[Target, CountingRunner]:
-    """The target with a runner that counts."""
-    runner = CountingRunner(target)
-    return replace(target, runner=runner), runner
 
 
 def test_the_second_turn_computes_only_what_is_new(tiny: Target) -> None:

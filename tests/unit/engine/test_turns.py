@@ -23,9 +23,9 @@ from medusa_core.messages import (
 )
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.speculation.tuning.tuner import Tuner
+from tests.support.engine.counting import counted
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import Run, check_cache, check_sources, decode, take_step, user_says
-from tests.unit.engine.test_session import counted
 
 GREEDY = GenerateSettings(drafter="medusa", max_new_tokens=24)
 SAMPLED = GenerateSettings(

@@ -42,13 +42,13 @@ from tests.support.models.assistant_files import (
     tensors_of,
     write_assistant,
 )
+from tests.support.models.gemma4_configs import E2B, WIDE
 from tests.support.models.gguf_heads_files import write_assistant_gguf
 from tests.support.models.peer_files import write_peer
+from tests.support.models.peer_runs import TOKEN_IDS
 from tests.support.models.peers import peer_of
 from tests.support.models.targets import folder_of, load
 from tests.support.models.tiny import write_text_files
-from tests.unit.models.families.test_gemma4 import E2B, WIDE
-from tests.unit.models.test_model_against_transformers import TOKEN_IDS
 
 TEXT = list(TOKEN_IDS[:60])  # longer than any window
 # By the names of `peers.CONFIGS`, with what each size has.

@@ -32,13 +32,13 @@ from tests.support.models.gguf_heads_files import (
     write_mtp_gguf,
 )
 from tests.support.models.mtp_peers import write_mtp_peer
+from tests.support.models.qwen3_5_files import dense
 from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import write_tiny
 from tests.unit.heads.test_block_drafters import behind, source_of
 from tests.unit.heads.test_block_drafters import hear as hear_block
 from tests.unit.heads.test_eagle import TEXT, hear, requested
 from tests.unit.heads.test_mtp import hear as hear_mtp
-from tests.unit.models.families.test_qwen3_5 import dense
 
 # Of "speculators" alone a missing `norm_before_residual` means true; a file always says it.
 EAGLES = {

@@ -76,6 +76,7 @@ from medusa_core.system.native.binding import native_library
 from tests.support.engine.drafts import Scripted
 from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
+from tests.support.models.held_bytes import held_bytes
 from tests.support.models.hydra_files import (
     FILE,
     drafted_scores,
@@ -91,7 +92,6 @@ from tests.support.models.tiny import (
     write_heads,
     write_tiny,
 )
-from tests.unit.models.quant.test_quantization import held_bytes
 
 PICKLE = "hydra_lm_head.pt"
 HIDDEN, VOCABULARY = HYDRA.hidden_size, HYDRA.vocab_size

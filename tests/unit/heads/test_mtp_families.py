@@ -32,12 +32,12 @@ from medusa_core.speculation.drafters.chained_source import ChainedMemory
 from medusa_core.speculation.drafters.lineup import drafters_for
 from tests.support.engine.laws import decode, user_says
 from tests.support.models.gguf_converter import convert
+from tests.support.models.hostile_gguf import check_mutations, patched
 from tests.support.models.mtp_peers import MTP_PEERS, their_drafts, their_generator, write_mtp_peer
 from tests.support.models.packed_files import gptq, pack_checkpoint
+from tests.support.models.qwen3_5_files import dense
 from tests.unit.heads.test_eagle import TEXT, requested
 from tests.unit.heads.test_mtp import hear, loaded
-from tests.unit.models.checkpoints.test_hostile_gguf import check_mutations, patched
-from tests.unit.models.families.test_qwen3_5 import dense
 
 FILED = ("qwen 3.5", "qwen 3.5 with experts", "glm 4 with experts")  # which GGUF files hold, too
 ARCHITECTURES = {"qwen 3.5": "qwen35", "glm 4 with experts": "glm4moe"}

@@ -24,9 +24,9 @@ from tests.support.models.gguf_converter import convert
 from tests.support.models.gguf_files import write_as_gguf
 from tests.support.models.gguf_heads_files import write_eagle_gguf, write_mtp_gguf
 from tests.support.models.mtp_peers import write_mtp_peer
+from tests.support.models.qwen3_5_files import dense
 from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import TinySpec, write_tiny
-from tests.unit.models.families.test_qwen3_5 import dense
 
 MODEL = "org/Tiny-3.1-8B-Instruct"
 EAGLE = EagleSpec("eagle3")

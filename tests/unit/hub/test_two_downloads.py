@@ -21,9 +21,9 @@ from medusa_core.hub.pair_download import Tally, download_pair, forget_pair
 from medusa_core.hub.part import PartialFile
 from medusa_core.hub.settings import HubSettings
 from medusa_core.hub.watch import Stopped
+from tests.support.hub.child import CHILD
 from tests.support.hub.fixtures import REPOSITORY, LoopbackHub, random_file
 from tests.support.hub.pairs import HEADS, MIB, MODEL, check_whole, fetch, fill, run, sent
-from tests.system.hub.test_killed_downloads import CHILD
 
 NUM_DOWNLOADS = 3
 

@@ -1,6 +1,5 @@
 """Loading: what is kept for the next time, what stops it, and what is there afterwards."""
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from medusa_core.api import demo_model
 from medusa_core.errors import CheckpointError, HeadsFileError, ModelError, PlanError
@@ -42,10 +40,10 @@ from medusa_core.models.quant.format import (
 from medusa_core.models.quant.nf4_tensors import quantize
 from medusa_core.models.quantized_cache.folder import QuantizedModels
 from medusa_core.runtime.runner.native import NativeRunner
-from medusa_core.system.files.json_file import read_json
 from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import decode, plain_scores, user_says
 from tests.support.models.checkpoints import write_checkpoint
+from tests.support.models.quantized_checkpoint import quantized_checkpoint
 from tests.support.models.targets import Folders
 from tests.support.models.tiny import TinySpec, config_of, write_tiny
 
@@ -155,29 +153,6 @@ def test_a_full_disk_costs_the_kept_model_and_not_the_load(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 1))  # type: ignore[attr-defined]
     assert load(model, kept).num_parameters > 0
     assert QuantizedModels(kept).entries() == ()
-
-
-def quantized_checkpoint(source: Path, folder: Path, is_nested: bool, skips: str = "") -> Path:
-    """What bitsandbytes' users publish: linear weights in 4 bits, the rest as it was."""
-    shutil.copytree(source, folder)
-    tensors: dict[str, Tensor] = {}
-    for name, tensor in load_file(source / "model.safetensors").items():
-        if not name.endswith("proj.weight") or (skips and skips in name):
-            tensors[name] = tensor
-            continue
-        for key, part in quantize(tensor, is_nested).items():
-            tensors[name if key == "weight" else f"{name}.{key}"] = part
-    save_file(tensors, folder / "model.safetensors")
-    raw = read_json(folder / "config.json")
-    raw["quantization_config"] = {
-        "quant_method": "bitsandbytes",
-        "load_in_4bit": True,
-        "bnb_4bit_quant_type": "nf4",
-        "bnb_4bit_use_double_quant": is_nested,
-        "llm_int8_skip_modules": [skips] if skips else None,
-    }
-    (folder / "config.json").write_text(json.dumps(raw), encoding="utf-8")
-    return folder
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "nested"])

@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,26 +9,18 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from medusa_core.messages import WeightFormats
 from medusa_core.models.attention import attend_by_products, attend_fused
-from medusa_core.models.build import build_decoder
-from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.precision import hardware_of, precision_of
-from medusa_core.models.quant.choice import settle_formats
-from medusa_core.models.weights import CheckpointWeights
-from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree
 from tests.support.engine.fakes import random_shape
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.tree_paths import path_to
+from tests.support.models.peer_runs import TOKEN_IDS, our_logits, peer_logits, runner_of
 from tests.support.models.tiny import LLAMA3_ROPE, TinySpec, random_weights
 
-TOKEN_IDS = tuple(random.Random(5).choices(range(320), k=70))
 LINEAR_ROPE = {"rope_type": "linear", "factor": 4.0}
 
 
@@ -78,35 +69,6 @@ def peer_of(spec: TinySpec) -> LlamaForCausalLM:
             if name.endswith("bias") or "norm" in name:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
     return model
-
-
-def runner_of(
-    model_dir: Path, dtype: str = "float32", config: ModelConfig | None = None
-) -> ResidentRunner:
-    """Our runner on a folder's weights; sizes as its files say, or as they are given."""
-    precision = precision_of(dtype, torch.device("cpu"))
-    config, checkpoint = (
-        config or ModelFiles.open(model_dir).config,
-        ModelFiles.open(model_dir).checkpoint(),
-    )
-    formats = settle_formats(WeightFormats(), dtype, hardware_of(precision.device))
-    weights = CheckpointWeights(checkpoint, config, precision, formats)
-    model = build_decoder(config, precision, checkpoint, weights)
-    return ResidentRunner(model, precision)
-
-
-@torch.inference_mode()
-def peer_logits(peer: LlamaForCausalLM, token_ids: Sequence[int]) -> Tensor:
-    logits: Tensor = peer(torch.tensor([token_ids])).logits[0]
-    return logits
-
-
-@torch.inference_mode()
-def our_logits(runner: ResidentRunner, token_ids: Sequence[int], chunk: int = 1000) -> Tensor:
-    """Scores after every token, computed in chunks. [n, vocabulary]"""
-    kv = runner.new_cache(len(token_ids))
-    chunks = [token_ids[start : start + chunk] for start in range(0, len(token_ids), chunk)]
-    return torch.cat([runner.logits(runner.extend(part, kv)) for part in chunks])
 
 
 @pytest.mark.parametrize("max_shard_size", ["1GB", "30KB"], ids=["single", "sharded"])

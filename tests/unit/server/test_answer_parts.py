@@ -12,43 +12,25 @@ from medusa_core.messages import (
     THINK_TAGS,
     Advice,
     GenerateSettings,
-    GenerationDone,
     ModelLoaded,
     ReasoningFormat,
     RuleChoice,
-    StepDone,
     StepLogprobs,
-    StepTimes,
     StopReason,
     TokenLogprob,
-    TokenSource,
 )
 from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.answering import decoding_settings
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import AnswerEnd, ChatRequest, Finish, TextDelta
 from tests.support.messages import EXAMPLES
+from tests.support.server.answer_steps import DONE, END_ID, done, step
 
-END_ID = 0
-DONE = next(one for one in EXAMPLES if isinstance(one, GenerationDone))
 RULES = tuple(
     RuleChoice(name, name, "", is_exact=True, draws=name == "sample")
     for name in ("greedy", "sample")
 )
 LOADED = replace(next(one for one in EXAMPLES if isinstance(one, ModelLoaded)), rules=RULES)
-
-
-def step(
-    number: int, pieces: tuple[bytes, ...], num_visible: int, source: TokenSource = TARGET
-) -> StepDone:
-    ids = tuple(range(1, len(pieces) + 1))
-    sources = (source,) * len(pieces)
-    times = StepTimes(0, 0, 0, 0)
-    return StepDone("s", "r", number, ids, pieces, sources, num_visible, 1, (TARGET,), times, 0, 1)
-
-
-def done(text: str, reason: StopReason = StopReason.EOS, num_given: int = 0) -> GenerationDone:
-    return replace(DONE, text=text, stop_reason=reason, num_given_tokens=num_given)
 
 
 def reader(

@@ -12,7 +12,7 @@ import pytest
 from medusa_core.system.resources import demo_model_dir
 from tests.support.models.tool_call_templates import TEMPLATES
 from tests.support.server.served import Served, events_of
-from tests.unit.server.test_served_tools import CLOCK, QUESTION, TOOL, check_arguments
+from tests.support.server.tool_requests import CLOCK, QUESTION, TOOL, check_arguments
 
 FORMATS = ("bare_keys", "python", "typed", "xml")
 

@@ -40,8 +40,8 @@ from medusa_core.server.dialects.openai_messages import read_tool_choice
 from medusa_core.server.fields import Fields
 from medusa_core.server.session_pool import SessionPool
 from tests.support.models.tool_call_templates import TEMPLATES, format_of, written
+from tests.support.server.answer_steps import END_ID, done, step
 from tests.support.server.grammar_checks import MARK_IDS, matches, token_ids_of
-from tests.unit.server.test_answer_parts import END_ID, done, step
 
 FORMATS = {name: format_of(name) for name in TEMPLATES}
 CITY = {

@@ -13,7 +13,7 @@ from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.stage import answering_share, training_share
 from tests.support.models.tiny import TinySpec, write_tiny
-from tests.unit.training.test_heads_run import config_for, run, tensors_in
+from tests.support.training.runs import config_for, run, tensors_in
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=4, seed=21)
 

@@ -4,9 +4,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -16,7 +14,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from medusa_core.__main__ import main
 from medusa_core.engine.likelihood import bits_per_byte
@@ -27,14 +24,13 @@ from medusa_core.messages import LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.system.files.record_json import as_json
 from medusa_core.training import heads_command
-from medusa_core.training.heads_command import load_for_training, trainee_of
+from medusa_core.training.heads_command import load_for_training
 from medusa_core.training.heads_config import (
     HeadsConfig,
     config_from,
     learning_rate_of,
     read_config,
 )
-from medusa_core.training.heads_run import HeadsRun, RunParts
 from medusa_core.training.order import ShardOrder
 from medusa_core.training.prompts import bundled_training_prompts, read_training_prompts
 from medusa_core.training.run_folder import RunFolder
@@ -42,6 +38,7 @@ from tests.support.engine.clusters import cluster_of
 from tests.support.engine.tight import with_layers_below
 from tests.support.models.adapter_files import lora_for
 from tests.support.models.tiny import TinySpec, write_tiny
+from tests.support.training.runs import after, command, config_for, prompts_file, run, tensors_in
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=4, seed=21)
 KINDS = ("hydra", "medusa", "medusa-shared", "rooted", "eagle", "dspark", "streams")
@@ -55,66 +52,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
-
-
-def prompts_file(folder: Path, number: int = 24) -> Path:
-    path = folder / "asked.jsonl"
-    rows = [{"prompt": f"number {n} of them"} for n in range(number)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def config_for(model: Path, folder: Path, kind: str, **more: Any) -> HeadsConfig:
-    usual: dict[str, Any] = {
-        "answers": 24,
-        "max_new_tokens": 24,
-        "steps": 30,
-        "batch": 64,
-        "num_heads": 2,
-        "context": 128,
-        "device": "cpu",
-    }
-    data = (str(prompts_file(folder)),)
-    return HeadsConfig(model=str(model), kind=kind, data=data, **{**usual, **more})
-
-
-def run(
-    out: Path,
-    config: HeadsConfig,
-    stop: Callable[[], bool] | None = None,
-    load: Callable[[HeadsConfig], Target] = load_for_training,
-) -> bool:
-    folder = RunFolder(out)
-    if not folder.exists:
-        folder.begin(config)
-    parts = RunParts(
-        load=lambda: load(config),
-        trainee=lambda target, answers: trainee_of(config, target, answers),
-        prompts=lambda *_: read_training_prompts([Path(name) for name in config.data]),
-        judge=lambda _: None,
-        stop=stop or (lambda: False),
-    )
-    return HeadsRun(folder, parts).run()
-
-
-def after(number: int) -> Callable[[], bool]:
-    """Says stop when it was asked so often."""
-    prompts = 0
-
-    def stop() -> bool:
-        nonlocal prompts
-        prompts += 1
-        return prompts > number
-
-    return stop
-
-
-def tensors_in(out: Path) -> dict[str, torch.Tensor]:
-    return {
-        name: tensor
-        for path in sorted(out.glob("*.safetensors"))
-        for name, tensor in load_file(path).items()
-    }
 
 
 @pytest.mark.parametrize(
@@ -232,11 +169,6 @@ def test_a_reduced_vocabulary_is_what_the_answers_use_most(model: Path, tmp_path
         assert run(out, config_for(model, tmp_path, kind, vocabulary=40))
         assert len(tensors_in(out)[name]) == 40
         load_target(model, out, LoadOptions("float32", "cpu"))
-
-
-def command(out: Path, model: Path, data: Path, *more: str) -> list[str]:
-    names = ("--out", str(out), "--model", str(model), "--data", str(data), "--device", "cpu")
-    return [sys.executable, "-m", "medusa_core", "train", "heads", *names, *more]
 
 
 @pytest.mark.slow

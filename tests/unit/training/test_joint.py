@@ -41,7 +41,7 @@ from tests.support.engine.laws import plain_states
 from tests.support.models.adapter_files import lora_for
 from tests.support.models.peers import CONFIGS, peer_of
 from tests.support.models.tiny import TinySpec, write_text_files, write_tiny
-from tests.unit.training.test_heads_run import after, command, prompts_file, tensors_in
+from tests.support.training.runs import after, command, prompts_file, tensors_in
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=3, seed=21)
 GROUPED = TinySpec(num_layers=2, seed=5)

@@ -46,25 +46,11 @@ from medusa_core.system.jobs.batch.row import (
     read_rows,
     row_of,
 )
+from tests.support.engine.batch_files import LINES, WORDS, rows_of, write
 from tests.support.models.targets import Folders
 
-WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-LINES = [{"id": word, "prompt": f"say {word}"} for word in WORDS]
 GREEDY = GenerateSettings(drafter="none", rule="greedy", max_new_tokens=24)
 SAMPLED = GenerateSettings(drafter="none", rule="sample", max_new_tokens=24, seed=5)
-
-
-def write(path: Path, lines: list[Any]) -> Path:
-    rows = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def rows_of(path: Path) -> dict[str | int, dict[str, Any]]:
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    by_id = {row["id"]: row for row in rows}
-    assert len(by_id) == len(rows)  # nothing is done twice
-    return by_id
 
 
 def arguments(folders: Folders, prompts: Path, out: Path, *more: str) -> list[str]:

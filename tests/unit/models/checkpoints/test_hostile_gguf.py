@@ -1,16 +1,12 @@
 """Damaged and hostile GGUF files: an error of ours, soon, and without memory beyond the file's."""
 
-import random
 import struct
-import time
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import gguf
 import numpy as np
 import pytest
-import torch
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, MedusaError
@@ -21,20 +17,17 @@ from medusa_core.hub.library.library_folder import look_into
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
-from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import read_gguf
 from tests.support.models.gguf_files import write_as_gguf
 from tests.support.models.gguf_heads_files import GGUF_HEADS
+from tests.support.models.hostile_gguf import _MOST_BYTES, check_mutations, load, patched
 from tests.support.models.targets import GROUPED
 from tests.support.models.targets import load as load_written
 from tests.support.models.tiny import TinySpec, write_tiny
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=1, seed=3)
-EXTREMES = (0, 1, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1, 2**64 - 1)
-_MOST_BYTES = 16 << 20
-_MOST_S = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -42,57 +35,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     root = tmp_path_factory.mktemp("hostile")
     folder = write_tiny(root / "tiny", SPEC)
     return write_as_gguf(folder, root / "tiny.gguf", "q8_0", pre="gpt-2").read_bytes()
-
-
-def load(path: Path) -> None:
-    """Everything that a load reads of a file."""
-    files = ModelFiles.open(path)
-    config, _ = files.config, files.tokenizer
-    checkpoint = files.checkpoint()
-    check_header(checkpoint, config)
-    for name in sorted(checkpoint.names):
-        checkpoint.floats(name, torch.float32)
-
-
-def mutated(data: bytes, dice: random.Random, header: int) -> bytes:
-    """The file with one thing wrong: bytes, numbers, a cut, something put in or left out."""
-    at = dice.randrange(4, header)
-    kind = dice.randrange(6)
-    if kind == 0:
-        return data[:at] + bytes([dice.randrange(256)]) + data[at + 1 :]
-    if kind == 1:
-        return data[:at] + struct.pack("<Q", dice.choice(EXTREMES)) + data[at + 8 :]
-    if kind == 2:
-        return data[:at] + struct.pack("<I", dice.choice(EXTREMES) % 2**32) + data[at + 4 :]
-    if kind == 3:
-        return data[: dice.randrange(len(data))]
-    if kind == 4:
-        return data[:at] + dice.randbytes(dice.randrange(1, 64)) + data[at:]
-    return data[:at] + data[at + dice.randrange(1, 64) :]
-
-
-def check_mutations(
-    whole: bytes, folder: Path, seeds: range, load: Callable[[Path], None] = load
-) -> int:
-    """How many of them were refused; the others load, as what is wrong in them is a name or so."""
-    path, refused = folder / "x.gguf", 0
-    path.write_bytes(whole)
-    header = min(tensor.start for tensor in read_gguf(path, is_model=False).tensors.values())
-    for seed in seeds:
-        path.write_bytes(mutated(whole, random.Random(seed), header))
-        tracemalloc.start()
-        started = time.process_time()
-        try:
-            load(path)
-        except MedusaError:
-            refused += 1
-        finally:
-            took = time.process_time() - started
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-        assert peak <= _MOST_BYTES, seed
-        assert took <= _MOST_S, seed
-    return refused
 
 
 def test_a_hundred_mutations_are_refused_or_load(whole: bytes, tmp_path: Path) -> None:
@@ -141,12 +83,6 @@ def test_many_mutations_of_heads_are_refused_or_load(
 
 def test_every_architecture_of_heads_is_tried() -> None:
     assert set(gguf_format_registry().names) == set(GGUF_HEADS)
-
-
-def patched(whole: bytes, find: bytes, put: bytes, behind: int = 0) -> bytes:
-    """The file with some bytes behind a text replaced."""
-    at = whole.index(find) + len(find) + behind
-    return whole[:at] + put + whole[at + len(put) :]
 
 
 HOSTILE = {

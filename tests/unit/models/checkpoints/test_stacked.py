@@ -16,9 +16,9 @@ from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.block_types import block_type
 from tests.support.engine.laws import plain_scores
+from tests.support.models.peer_runs import TOKEN_IDS, peer_logits, runner_of
 from tests.support.models.peers import GPT_OSS, SIZES, make_peer
 from tests.support.models.tiny import write_text_files
-from tests.unit.models.test_model_against_transformers import TOKEN_IDS, peer_logits, runner_of
 
 WIDE = {**SIZES, "hidden_size": 64, "intermediate_size": 96}
 # By OCP's Microscaling Formats (2023), table 5; the upper one of the four bits is the sign.

@@ -28,13 +28,8 @@ from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import random_shape
 from tests.support.engine.tree_paths import path_to
 from tests.support.models.peer_files import peer_folder
+from tests.support.models.peer_runs import TOKEN_IDS, our_logits, peer_logits, runner_of
 from tests.support.models.peers import CONFIGS, RENAMED, first_of_family, peer_of
-from tests.unit.models.test_model_against_transformers import (
-    TOKEN_IDS,
-    our_logits,
-    peer_logits,
-    runner_of,
-)
 
 
 def test_every_family_is_compared() -> None:

@@ -43,33 +43,16 @@ from medusa_core.training.lora import LoraForm
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
 from tests.support.engine.tight import with_layers_below
+from tests.support.models.gemma4_configs import E2B, WIDE
 from tests.support.models.gguf_converter import convert
+from tests.support.models.gguf_peers import peer_of as stored_peer
+from tests.support.models.hostile_gguf import patched
+from tests.support.models.peer_runs import TOKEN_IDS, our_logits, runner_of
 from tests.support.models.peers import peer_of
 from tests.support.models.tiny import write_text_files
-from tests.unit.models.checkpoints.test_hostile_gguf import patched
-from tests.unit.models.families.test_gguf_families import peer_of as stored_peer
-from tests.unit.models.test_model_against_transformers import TOKEN_IDS, our_logits, runner_of
 
 IDS = list(TOKEN_IDS[:40])
 MESSAGES = user_says("tea for two, and two for tea")
-# Wide enough for the compiled step.
-WIDE: dict[str, Any] = {
-    "model_type": "gemma4_text",
-    "vocab_size": 4096,
-    "hidden_size": 256,
-    "intermediate_size": 256,
-    "num_hidden_layers": 6,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 32,
-    "global_head_dim": 64,
-    "sliding_window": 24,
-    "max_position_embeddings": 512,
-    "use_double_wide_mlp": True,
-    "hidden_size_per_layer_input": 32,
-    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
-}
-E2B = read_json(shapes_dir() / "gemma-4-e2b.json")
 
 
 @pytest.fixture(scope="module")

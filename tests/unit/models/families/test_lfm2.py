@@ -25,9 +25,9 @@ from medusa_core.models.traits import Experts, Traits
 from medusa_core.runtime.runner.offload import OffloadRunner
 from tests.support.engine.laws import check_same_tokens, decode, plainly, user_says
 from tests.support.engine.tight import with_layers_below
+from tests.support.models.peer_runs import TOKEN_IDS, our_logits
 from tests.support.models.peers import LFM2, SIZES, make_peer
 from tests.support.models.tiny import write_text_files
-from tests.unit.models.test_model_against_transformers import TOKEN_IDS, our_logits
 
 NEW: dict[str, Any] = {
     "model_type": "lfm2",

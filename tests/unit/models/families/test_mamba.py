@@ -35,9 +35,10 @@ from medusa_core.runtime.tree.shape import TokenTree
 from tests.support.engine.fakes import random_shape
 from tests.support.engine.tight import with_layers_below
 from tests.support.engine.tree_paths import path_to
+from tests.support.models.mamba_files import wide
+from tests.support.models.peer_runs import TOKEN_IDS, our_logits, peer_logits
 from tests.support.models.peers import CONFIGS, make_peer, peer_of
 from tests.support.models.tiny import write_text_files
-from tests.unit.models.test_model_against_transformers import TOKEN_IDS, our_logits, peer_logits
 
 SHAPE = StateShape(
     num_heads=6, key_dim=5, value_dim=4, num_key_heads=2, channels=24 + 2 * 10, conv_width=4
@@ -158,26 +159,6 @@ def test_every_row_of_a_tree_is_the_recurrence_along_its_path(
     for node, path in enumerate(paths):
         alone = row_by_row(mixer, rows[list(path)], cache.now, grouped)[-1]
         torch.testing.assert_close(found[node], alone, atol=1e-10, rtol=0)
-
-
-def wide(name: str, folder: Path) -> Path:
-    """One of `CONFIGS` with more layers and wider rows, beside a tokenizer."""
-    config = CONFIGS[name]()
-    config.hidden_size, config.intermediate_size = 64, 96
-    if config.model_type == "granitemoehybrid":
-        config.layer_types = ["linear_attention", "linear_attention", "full_attention"] * 2
-        config.shared_intermediate_size = 64
-    if config.model_type == "falcon_h1":
-        config.head_dim = 16
-    if config.model_type == "bamba":
-        config.attn_layer_indices = [1, 4]
-    if config.model_type in ("granitemoehybrid", "bamba"):
-        config.mamba_n_heads = 16
-    if config.model_type != "nemotron_h":
-        config.num_hidden_layers = 6
-    make_peer(name, config).save_pretrained(folder)
-    write_text_files(folder)
-    return folder
 
 
 @pytest.mark.parametrize("name", EACH)

@@ -24,9 +24,10 @@ from tests.support.engine.laws import plain_scores
 from tests.support.engine.tight import with_layers_below
 from tests.support.models.adapter_files import LoraSpec, lora_for, merge_slowly
 from tests.support.models.gguf_converter import convert
-from tests.support.models.peers import CONFIGS, DELTA_NET, SHARED_EXPERT, SIZES, make_peer
+from tests.support.models.peer_runs import TOKEN_IDS, our_logits, runner_of
+from tests.support.models.peers import CONFIGS, SHARED_EXPERT, SIZES, make_peer
+from tests.support.models.qwen3_5_files import dense
 from tests.support.models.tiny import write_text_files
-from tests.unit.models.test_model_against_transformers import TOKEN_IDS, our_logits, runner_of
 
 TEXT: dict[str, Any] = {
     "model_type": "qwen3_5_text",
@@ -64,7 +65,6 @@ MOE = {
     "moe_intermediate_size": 512,
     "shared_expert_intermediate_size": 512,
 }
-WIDE = {**SIZES, **DELTA_NET, "linear_key_head_dim": 32, "linear_value_head_dim": 32}
 
 
 def test_sizes_are_those_of_the_published_model() -> None:
@@ -139,10 +139,6 @@ def saved(folder: Path, config: Any) -> Path:
     make_peer("qwen 3.5", config).save_pretrained(folder)
     write_text_files(folder)
     return folder
-
-
-def dense(**more: Any) -> Any:
-    return type(CONFIGS["qwen 3.5"]())(**{**WIDE, **more})
 
 
 def guessing(folder: Path) -> dict[str, Tensor]:

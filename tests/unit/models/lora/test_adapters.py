@@ -65,6 +65,7 @@ from tests.support.models.adapter_files import (
 from tests.support.models.gguf_files import write_as_gguf
 from tests.support.models.packed_files import gptq, pack_checkpoint
 from tests.support.models.peers import CONFIGS, peer_of
+from tests.support.models.quantized_checkpoint import quantized_checkpoint
 from tests.support.models.tiny import (
     ACCURACIES,
     TinySpec,
@@ -73,7 +74,6 @@ from tests.support.models.tiny import (
     write_text_files,
     write_tiny,
 )
-from tests.unit.loading.test_loading import quantized_checkpoint
 
 SPEC = TinySpec(hidden_size=128, intermediate_size=256, num_heads=2, num_kv_heads=1, seed=8)
 IDS = [5, 80, 200, 31, 7, 150, 42]

@@ -29,7 +29,7 @@ from tests.support.engine.tree_paths import path_to
 from tests.support.models.adapter_files import LoraSpec, config_of, random_lora, write_lora
 from tests.support.models.natives import each_library, libraries
 from tests.support.models.tiny import write_text_files
-from tests.unit.runtime.runner.test_native_families import scores, wide_peer
+from tests.support.models.wide_peers import scores, wide_peer
 
 OUTPUTS, INPUTS = 151, 96  # the last tiles aren't full
 IDS = random.Random(8).choices(range(320), k=40)

@@ -51,6 +51,7 @@ from tests.support.engine.laws import (
     user_says,
 )
 from tests.support.engine.pairs import serving_pairs
+from tests.support.models.held_bytes import held_bytes
 from tests.support.models.targets import add_phrases
 from tests.support.models.tiny import (
     ACCURACIES,
@@ -248,39 +249,6 @@ def test_law_3_the_cache_is_one_that_never_drafted(
         after_step=lambda session: check_cache(session, target, 0.05),
     )
     assert run.done.num_steps < plain.done.num_steps
-
-
-def held_bytes(roots: list[object]) -> int:
-    """Bytes of all tensors that layers hold, each memory once."""
-    seen: set[int] = set()
-    sizes: dict[int, int] = {}
-    waiting = list(roots)
-    while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one, Tensor):
-            place = id(one) if one.is_mkldnn else one.untyped_storage().data_ptr()
-            is_whole = one.is_mkldnn or not one.untyped_storage().nbytes()
-            nbytes = one.numel() * one.itemsize if is_whole else one.untyped_storage().nbytes()
-            sizes[place] = nbytes
-        waiting += parts_of(one)
-    return sum(sizes.values())
-
-
-def parts_of(one: object) -> list[object]:
-    """What an object of a layer is made of."""
-    if isinstance(one, dict):
-        return list(one.values())
-    if isinstance(one, list | tuple):
-        return list(one)
-    if not isinstance(one, Tensor) and not type(one).__module__.startswith(
-        ("medusa_core", "bitsandbytes")
-    ):
-        return []
-    slots = [getattr(one, name, None) for name in getattr(type(one), "__slots__", ())]
-    return [*getattr(one, "__dict__", {}).values(), *slots]
 
 
 def weight_roots(target: Target) -> list[object]:

@@ -19,7 +19,7 @@ from medusa_core.messages import ChatMessage, Role
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.detokenizer import Detokenizer
 from tests.support.models.gguf_files import add_byte_level
-from tests.unit.models.text.test_sentencepiece import train as train_pieces
+from tests.support.models.sentencepiece_files import train as train_pieces
 
 # As the families' own tokenizer.json have them.
 LLAMA3 = (

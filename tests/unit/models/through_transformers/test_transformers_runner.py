@@ -35,10 +35,9 @@ from medusa_core.runtime.runner.transformers import TransformersRunner
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.speculation.drafters.lineup import drafters_for, serving_drafters
 from medusa_core.speculation.rules.rule import RuleSpec, rule_registry
-from tests.laws.test_laws_of_models import settings_of
-from tests.laws.test_together import decode_together
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import oracle_spec
+from tests.support.engine.law_models import settings_of
 from tests.support.engine.laws import (
     check_cache,
     check_same_tokens,
@@ -47,6 +46,7 @@ from tests.support.engine.laws import (
     plainly,
     user_says,
 )
+from tests.support.engine.together import decode_together
 from tests.support.models.targets import add_phrases
 from tests.support.models.tiny import (
     ACCURACIES,

@@ -1,13 +1,10 @@
 """The compiled step over every family that it knows: right, and the same to the bit however cut."""
 
-import itertools
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -19,7 +16,6 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
 from medusa_core.models.compiled import is_compiled
-from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, native_decoder
 from medusa_core.runtime.runner.native import NativeRunner
@@ -30,86 +26,29 @@ from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.speculation.rules.rule import RuleSpec
 from medusa_core.system.native.binding import open_library
 from medusa_core.system.native.lanes import MOST_TAPS
-from tests.laws.test_laws_of_models import EXACT, MESSAGES, oracle_of, settings_of
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import random_shape
+from tests.support.engine.law_models import MESSAGES, oracle_of, settings_of
+from tests.support.engine.law_settings import EXACT
 from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly
 from tests.support.engine.tight import with_layers_below
 from tests.support.engine.tree_paths import path_to
 from tests.support.models import peers
 from tests.support.models.natives import libraries
+from tests.support.models.peer_runs import TOKEN_IDS, peer_logits
+from tests.support.models.peer_runs import runner_of as resident_of
 from tests.support.models.peers import CONFIGS, first_of_family, make_peer
 from tests.support.models.tiny import write_text_files
-from tests.unit.models.test_model_against_transformers import TOKEN_IDS, peer_logits
-from tests.unit.models.test_model_against_transformers import runner_of as resident_of
-
-MAMBAS = (peers.MAMBA, peers.GRANITE4_HYBRID, peers.FALCON_H1)  # sizes of models with such layers
-
-
-# Sizes of narrow models, and what they become in wide ones.
-WIDER: tuple[tuple[tuple[dict[str, Any], ...], dict[str, Any]], ...] = (
-    # Scores are to stay as large as those of narrow models.
-    (
-        (peers.SIZES, *MAMBAS, peers.NEMOTRON_H, peers.GLM4_MOE),
-        {"hidden_size": 64, "initializer_range": 0.2},
-    ),
-    ((peers.GEMMA4,), {"head_dim": 16, "global_head_dim": 32}),
-    ((peers.GRANITE4, *MAMBAS), {"mamba_d_head": 16}),
-    ((peers.FALCON_H1,), {"mamba_d_ssm": 128, "num_hidden_layers": 4}),
-    ((peers.NEMOTRON_H,), {"mamba_head_dim": 16}),
-    ((peers.SHARED_EXPERT,), {"hidden_size": 64, "shared_expert_intermediate_size": 48}),
-    (
-        (peers.DELTA_NET, peers.SHARED_EXPERT),
-        {"linear_key_head_dim": 16, "linear_value_head_dim": 32},
-    ),
+from tests.support.models.wide_peers import (
+    FULLEST,
+    is_known,
+    scores,
+    sizes_of,
+    wide_config,
+    wide_peer,
 )
-# Sizes that are given where a model is made.
-WIDER_HERE = {
-    "head_dim": (8, 16),
-    "hidden_size_per_layer_input": (8, 16),
-    "moe_intermediate_size": (24, 32),
-}
-
-
-def wide_config(name: str) -> Any:
-    """One of `CONFIGS`, with rows as wide as the compiled step's vectors."""
-    config = CONFIGS[name]()
-    if is_known(config):
-        return config
-    with pytest.MonkeyPatch.context() as patch:
-        for several, values in WIDER:
-            for sizes, key in itertools.product(several, values):
-                patch.setitem(sizes, key, values[key])
-        config = CONFIGS[name]()
-    for key, (narrow, wide) in WIDER_HERE.items():
-        if vars(config).get(key) == narrow:
-            setattr(config, key, wide)
-    return config
-
-
-def is_known(config: Any) -> bool:
-    return is_compiled(sizes_of(config))
-
-
-def sizes_of(config: Any) -> ModelConfig:
-    return parse_config(json.loads(config.to_json_string()), {})
-
 
 COMPILED = [name for name in CONFIGS if is_known(wide_config(name))]
-# One of each family, by all that its members have.
-FULLEST = (
-    *("gemma 2", "gemma 3, longer", "gemma 4 E2B", "gemma 4 12B", "olmo 3, longer"),
-    *("granite 4 with factors", "ministral 3", "qwen 3.5", "lfm 2 with biases, untied"),
-    *("gpt-oss", "qwen 3 with experts, some layers without"),
-    *("granite 4 hybrid with turns and biases", "nemotron h with biases", "falcon h1 with norms"),
-    *("qwen 3.5 with experts", "lfm 2 with experts", "glm 4 with experts", "gemma 4 26B"),
-    "nemotron h with experts",
-)
-
-
-@cache
-def wide_peer(name: str) -> PreTrainedModel:
-    return make_peer(name, wide_config(name))
 
 
 def runners_of(
@@ -121,12 +60,6 @@ def runners_of(
     native = native_decoder(resident._model, resident._precision)
     assert native is not None
     return NativeRunner(resident._model, resident._precision, native), resident
-
-
-def scores(runner: NativeRunner | ResidentRunner, token_ids: list[int], chunk: int) -> Tensor:
-    kv = runner.new_cache(128)
-    parts = [token_ids[at : at + chunk] for at in range(0, len(token_ids), chunk)]
-    return torch.cat([runner.logits(runner.extend(part, kv)) for part in parts])
 
 
 def test_all_families_are_compiled() -> None:

@@ -34,9 +34,9 @@ from medusa_core.speculation.drafters.growth import (
 from medusa_core.speculation.drafters.source import Source
 from medusa_core.system.native.binding import native_library
 from tests.support.engine.drafts import Path_, Scripted, heads_of, suffixes_of
+from tests.support.engine.grown_paths import NAMES, paths_of
 
 SIZES = [(heads, ranks) for heads in (1, 2, 5) for ranks in (1, 3, 8)]
-NAMES = ("first", "second", "third")
 
 
 def by_all(
@@ -59,20 +59,6 @@ def grown(
     prices: Sequence[float] = (),
 ) -> Grown:
     return by_all(sources, weights, num_rows, RowBudget(num_rows, array("f", prices)))
-
-
-def paths_of(tree: Grown) -> dict[Path_, tuple[str, ...]]:
-    """Every draft by the tokens down to it, with those who proposed it."""
-    form = form_of(tree.form, NAMES)
-    paths: list[Path_] = [()]
-    nodes = {}
-    drafts = zip(form.shape.parents[1:], tree.token_ids, form.sources[1:], strict=True)
-    for parent, token_id, source in drafts:
-        paths.append((*paths[parent], token_id))
-        nodes[paths[-1]] = source.proposers
-        assert source.head == len(paths[-1])
-    assert len(nodes) == len(tree.token_ids), "no two nodes are alike"
-    return nodes
 
 
 def chances_of(rng: random.Random, num_heads: int, num_ranks: int) -> list[list[float]]:

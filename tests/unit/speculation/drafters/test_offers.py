@@ -20,8 +20,8 @@ from medusa_core.speculation.drafters.growth import (
 from medusa_core.speculation.drafters.source import Source
 from medusa_core.system.native.binding import native_library
 from tests.support.engine.drafts import Path_, Scripted
+from tests.support.engine.grown_paths import paths_of
 from tests.support.engine.laws import user_says
-from tests.unit.speculation.drafters.test_growth import paths_of
 
 WEIGHTS = (1.0, 0.5, 0.0)
 
