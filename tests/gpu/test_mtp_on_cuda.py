@@ -9,9 +9,8 @@ from medusa_core.heads.mtp import MtpHead
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from tests.support.engine.laws import check_same_tokens, decode, plainly, user_says
-from tests.support.models.mtp_peers import MTP_PEERS, write_mtp_peer
+from tests.support.models.mtp_peers import MTP_PEERS, drafts_of, write_mtp_peer
 from tests.support.models.qwen3_5_files import dense
-from tests.unit.heads.test_mtp_families import drafts_of
 
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 

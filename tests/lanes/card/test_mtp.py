@@ -7,8 +7,7 @@ import pytest
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
 from tests.support.card.card import imagined_card
-from tests.support.models.mtp_peers import write_mtp_peer
-from tests.unit.heads.test_mtp_families import drafts_of
+from tests.support.models.mtp_peers import drafts_of, write_mtp_peer
 
 
 @pytest.mark.parametrize("name", ["qwen 3.5", "glm 4 with experts"])

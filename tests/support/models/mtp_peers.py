@@ -1,6 +1,7 @@
 """Random models with layers for multi-token prediction, and what transformers drafts with them."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -13,8 +14,14 @@ from transformers.cache_utils import MtpCache
 from transformers.generation.candidate_generator import MTPCandidateGenerator
 from transformers.modeling_layers import MtpModel
 
+from medusa_core.heads.mtp import MtpHead
+from medusa_core.loading.target import Target
+from medusa_core.speculation.drafters.chained_source import ChainedSource
+from tests.support.engine.heard_text import TEXT, best_path, hear
 from tests.support.models.peers import CONFIGS, make_peer
 from tests.support.models.tiny import write_text_files
+
+DEPTH = 4
 
 
 class Names(NamedTuple):
@@ -138,3 +145,17 @@ def their_generator(folder: Path, token_ids: list[int], count: int) -> list[tupl
         ids = torch.tensor([token_ids])
         model.generate(ids, use_mtp=True, do_sample=False, max_new_tokens=count, eos_token_id=None)
     return drafts
+
+
+def heard(target: Target, text: Sequence[int] = TEXT) -> ChainedSource:
+    """A source by a target's layer that has heard a text, before a step."""
+    assert isinstance(target.heads, MtpHead)
+    source = ChainedSource(target.heads)
+    hear(target, source, text, [6, 1, 3])
+    source.start(text[-1], 24)
+    return source
+
+
+def drafts_of(target: Target) -> list[int]:
+    """What our engine drafts with its layer behind a text, the best token each time."""
+    return best_path(heard(target), DEPTH)

@@ -2,13 +2,11 @@
 
 from array import array
 from dataclasses import replace
-from itertools import accumulate, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import Tensor
 from transformers import GenerationConfig
 from transformers.generation import DFlashTokenCandidateGenerator
 from transformers.models.muse_glimmer_assistant import MuseGlimmerAssistantModel
@@ -35,8 +33,8 @@ from medusa_core.messages import (
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.speculation.drafters.block_source import BlockMemory, BlockSource
-from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
+from tests.support.engine.heard_text import TEXT, candidates_behind, candidates_of, hear
 from tests.support.engine.laws import check_cache, decode, user_says
 from tests.support.models.block_files import (
     DFLASH,
@@ -52,7 +50,6 @@ from tests.support.models.block_files import (
 )
 from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import write_tiny
-from tests.unit.heads.test_eagle import TEXT
 
 SCORED = {"input_embedding_scale": 2.5, "output_multiplier": 0.5, "final_logit_softcapping": 3.0}
 SPECS = {
@@ -87,46 +84,6 @@ def source_of(target: Target) -> BlockSource:
     return BlockSource(target.heads)
 
 
-@torch.inference_mode()
-def hear(target: Target, source: BlockSource, text: list[int], pieces: list[int]) -> Tensor:
-    """Let a source hear a text as prefill and steps tell it; returns what enters the taps."""
-    size = target.config.hidden_size
-    reported = target.runner.extend(text, target.runner.new_cache(len(text) + 8))
-    final, deep = reported[:, :size], reported[:, size:]
-    source.begin(text[: pieces[0]])
-    source.resume(text[: pieces[0]], {})
-    half = pieces[0] // 2
-    for start, end in ((0, half), (half, pieces[0])):
-        source.read(start, final[start:end], deep[start:end])
-    at = pieces[0]
-    for piece in (*pieces[1:], len(text) - sum(pieces)):
-        if piece:
-            rows = range(at - 1, at - 1 + piece)
-            source.observe(Observation(text[at : at + piece], final, rows, None, deep))
-        at += piece
-    return deep
-
-
-def behind(source: BlockSource, path: tuple[int, ...]) -> dict[int, float]:
-    return behind_each(source, [path])[0]
-
-
-@torch.inference_mode()
-def behind_each(source: BlockSource, paths: list[tuple[int, ...]]) -> list[dict[int, float]]:
-    """What follows paths of one length that are asked for at once."""
-    asked = Paths(
-        len(paths), len(paths[0]), array("i", [token for path in paths for token in path])
-    )
-    found = source.candidates(asked)
-    assert found is not None
-    every = list(zip(found.token_ids, found.chances, strict=True))
-    if found.counts is None:
-        return [dict(every)] * len(paths)
-    ends = list(accumulate(found.counts))
-    assert len(ends) == len(paths)
-    return [dict(every[start:end]) for start, end in pairwise([0, *ends])]
-
-
 def slowly(model: Path, spec: str) -> Slowly:
     checkpoint = ModelFiles.open(model).checkpoint()
     names = ("model.embed_tokens.weight", "lm_head.weight")
@@ -143,7 +100,7 @@ def test_drafts_are_those_of_the_equations(name: str, model: Path, tmp_path: Pat
     paths: list[tuple[int, ...]] = [()]
     for level in range(len(states)):
         wider = []
-        for path, found in zip(paths, behind_each(source, paths), strict=True):
+        for path, found in zip(paths, candidates_of(source, *paths), strict=True):
             expected = reference.chances(states, level, (TEXT[-1], *path)[-1])
             best = sorted(expected, key=lambda token: -expected[token])[:10]
             assert list(found) == best
@@ -189,7 +146,7 @@ def test_drafts_are_those_of_transformers_own_generator(model: Path, tmp_path: P
         )
     path: tuple[int, ...] = ()
     for level in range(spec.num_places - 1):
-        found = behind(source, path)
+        found = candidates_behind(source, path)
         best = torch.softmax(logits[0, level], 0).topk(10)
         assert list(found) == best.indices.tolist()
         assert list(found.values()) == pytest.approx(best.values.tolist(), rel=1e-3)
@@ -262,7 +219,7 @@ def test_a_tree_of_dspark_depends_on_its_paths(change: str, model: Path, tmp_pat
     source = source_of(target)
     hear(target, source, TEXT, [6, 2])
     source.start(TEXT[-1], 24)
-    first, second, *_ = behind(source, ())
+    first, second, *_ = candidates_behind(source, ())
     found = source.candidates(Paths(2, 1, array("i", [first, second])))
     assert found is not None
     if change == "states":

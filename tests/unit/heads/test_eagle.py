@@ -1,7 +1,6 @@
 """EAGLE heads: drafts equal the papers' equations in every spelling; hostile heads are refused."""
 
 import json
-from array import array
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,12 +25,12 @@ from medusa_core.speculation.drafters.chained_source import (
     ChainedSource,
 )
 from medusa_core.speculation.drafters.observation import Observation
-from medusa_core.speculation.drafters.source import Paths
 from medusa_core.speculation.drafters.sources.eagle_source import SPEC
 from medusa_core.speculation.rules.sampling import (
     Sampler,
     gumbel_noise,
 )
+from tests.support.engine.heard_text import TEXT, candidates_behind, hear
 from tests.support.engine.laws import check_cache, decode, user_says
 from tests.support.models.eagle_files import EagleSpec, Slowly, config_of, parts_of, write_eagle
 from tests.support.models.targets import GROUPED
@@ -56,7 +55,6 @@ SPECS = {
     "speculators, two layers": EagleSpec("speculators", depth=2, norms_heads=True, seed=9),
     "P-EAGLE": EagleSpec("speculators", depth=2, mask=319, more={"fc_norm": True}, seed=10),
 }
-TEXT = [5, 40, 60, 61, 200, 7, 7, 33, 90, 12, 300]
 
 
 @pytest.fixture(scope="module")
@@ -75,37 +73,10 @@ def source_for(target: Target) -> ChainedSource:
     return source
 
 
-def requested(source: ChainedSource, path: tuple[int, ...]) -> dict[int, float]:
-    found = source.candidates(Paths(1, len(path), array("i", path)))
-    assert found is not None
-    return dict(zip(found.token_ids, found.chances, strict=True))
-
-
 def slowly(target: Target, model: Path, spec: EagleSpec) -> Slowly:
     checkpoint = ModelFiles.open(model).checkpoint()
     names = ("model.embed_tokens.weight", "lm_head.weight")
     return Slowly(spec, *(checkpoint.floats(name, torch.float64) for name in names))
-
-
-@torch.inference_mode()
-def hear(target: Target, source: ChainedSource, text: list[int], pieces: list[int]) -> torch.Tensor:
-    """Let a source hear a text as prefill and steps tell it; returns the features of all tokens."""
-    kv, size = target.runner.new_cache(len(text) + 8), target.config.hidden_size
-    states = target.runner.extend(text, kv)
-    final, deep = states[:, :size], states[:, size:] if states.shape[1] > size else None
-    prompt = text[: pieces[0]]
-    source.begin(prompt)
-    assert source.resume(prompt, {}) == 0
-    source.read(0, final[: pieces[0]], None if deep is None else deep[: pieces[0]])
-    at = pieces[0]
-    for piece in (*pieces[1:], len(text) - sum(pieces)):
-        if piece:
-            rows = range(at - 1, at - 1 + piece)
-            source.observe(Observation(text[at : at + piece], final, rows, None, deep))
-        at += piece
-    head = target.heads
-    assert isinstance(head, EagleHead)
-    return final if head.reads_final else final if deep is None else deep
 
 
 @pytest.mark.parametrize("pieces", [[10], [4, 1, 3, 2, 1], [1, 10]])
@@ -125,7 +96,7 @@ def test_drafts_are_those_of_the_equations(
     for _ in range(4):
         wider = []
         for path in paths:
-            found = requested(source, path)
+            found = candidates_behind(source, path)
             expected = reference.chances(features[: len(TEXT) - 1], TEXT[1:], list(path))
             best = sorted(expected, key=lambda token: -expected[token])[:10]
             assert list(found) == best
@@ -163,7 +134,10 @@ def test_with_chance_the_best_are_those_that_are_best_with_the_noise_of_their_pl
         noise = gumbel_noise(3, 40 + len(path), target.config.vocab_size)[tokens]
         best = (sampler.filtered(scores) + noise).topk(10)
         num_kept = int(best.values.isfinite().sum())
-        assert list(requested(source, path))[:num_kept] == tokens[best.indices].tolist()[:num_kept]
+        assert (
+            list(candidates_behind(source, path))[:num_kept]
+            == tokens[best.indices].tolist()[:num_kept]
+        )
 
 
 def test_what_is_heard_in_the_middle_of_a_step_leaves_no_trace_of_its_guesses(
@@ -179,12 +153,12 @@ def test_what_is_heard_in_the_middle_of_a_step_leaves_no_trace_of_its_guesses(
         if guesses:
             source.start(TEXT[-3], 16)
             for path in ((), (3,), (3, 4)):
-                requested(source, path)
+                candidates_behind(source, path)
         states = torch.zeros(1, target.config.hidden_size, dtype=torch.float64)
         deep = torch.ones(1, 3 * target.config.hidden_size, dtype=torch.float64)
         source.observe(Observation([TEXT[-2]], states, (0,), None, deep))
         source.start(TEXT[-2], 16)
-        found.append(requested(source, ()))
+        found.append(candidates_behind(source, ()))
     assert found[0] == found[1]
 
 

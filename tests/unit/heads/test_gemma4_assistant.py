@@ -35,6 +35,7 @@ from medusa_core.speculation.drafters.source import Paths
 from medusa_core.speculation.drafters.sources.gemma4_assistant_source import (
     AssistantSource,
 )
+from tests.support.engine.heard_text import candidates_of
 from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
 from tests.support.models.assistant_files import (
     AssistantSpec,
@@ -146,17 +147,6 @@ def heard(target: Target, text: list[int], root_id: int) -> AssistantSource:
     return source
 
 
-@torch.inference_mode()
-def offered(source: AssistantSource, *paths: tuple[int, ...]) -> list[dict[int, float]]:
-    """What may follow each of some paths, with its chance, the likeliest first."""
-    joined = [token for path in paths for token in path]
-    found = source.candidates(Paths(len(paths), len(paths[0]), array("i", joined)))
-    assert found is not None
-    assert found.counts is not None
-    pairs = iter(zip(found.token_ids, found.chances, strict=True))
-    return [dict(next(pairs) for _ in range(count)) for count in found.counts]
-
-
 def expected(scores: Tensor, spec: AssistantSpec, count: int) -> dict[int, float]:
     """The best tokens of a row of theirs; where tokens are in clusters, of those that are read."""
     if spec.clusters:  # the others have the least score, less one
@@ -182,7 +172,7 @@ def test_drafts_are_those_of_transformers(name: str, tmp_path: Path) -> None:
     source = heard(target, TEXT, 77)
     path: tuple[int, ...] = ()
     for row in theirs:
-        (found,) = offered(source, path)
+        (found,) = candidates_of(source, path)
         assert found == pytest.approx(expected(row, spec, len(found)), rel=1e-3)
         path = (*path, int(row.argmax()))
 
@@ -190,11 +180,11 @@ def test_drafts_are_those_of_transformers(name: str, tmp_path: Path) -> None:
 def test_paths_of_a_level_are_asked_at_once_and_know_nothing_of_each_other() -> None:
     target = load("gemma4", "float64")
     source, alone = heard(target, TEXT, 77), heard(target, TEXT, 77)
-    (best,), (again,) = offered(source, ()), offered(alone, ())
+    (best,), (again,) = candidates_of(source, ()), candidates_of(alone, ())
     assert best == again
     first, second = list(best)[:2]
-    both = offered(source, (first,), (second,))
-    (one,), (other,) = offered(alone, (second,)), offered(alone, (first,))
+    both = candidates_of(source, (first,), (second,))
+    (one,), (other,) = candidates_of(alone, (second,)), candidates_of(alone, (first,))
     assert both[0] == pytest.approx(other)
     assert both[1] == pytest.approx(one)
     assert list(one) != list(other)  # what follows depends on the path
@@ -227,7 +217,7 @@ def test_behind_a_step_it_drafts_as_if_all_had_been_read_at_once() -> None:
     source.look_into(kv)
     source.start(77, 16)
     (found,), (wanted,) = (
-        offered(one, ()) for one in (source, heard(target, [*TEXT[:40], *tokens], 77))
+        candidates_of(one, ()) for one in (source, heard(target, [*TEXT[:40], *tokens], 77))
     )
     assert found == pytest.approx(wanted, rel=1e-6)
 
@@ -381,8 +371,8 @@ def test_from_a_gguf_file_it_drafts_the_same(name: str, tmp_path: Path) -> None:
     for heads in (folder, file):
         target = load_target(tmp_path / "model", heads, LoadOptions("float64", "cpu"))
         source = heard(target, TEXT, 77)
-        (first,) = offered(source, ())
-        found.append([first, *offered(source, *((token,) for token in list(first)[:3]))])
+        (first,) = candidates_of(source, ())
+        found.append([first, *candidates_of(source, *((token,) for token in list(first)[:3]))])
     assert found[0] == found[1]
 
 

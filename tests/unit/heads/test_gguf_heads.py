@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from medusa_core.errors import CheckpointError, HeadsError
+from medusa_core.heads.block import BlockHead
 from medusa_core.heads.block_parts import drafter_parts
 from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import eagle_parts
@@ -20,7 +21,9 @@ from medusa_core.hub.library.pairing import HeadsFit, TargetFacts, match
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.speculation.drafters.block_source import BlockSource
 from medusa_core.speculation.drafters.chained_source import ChainedSource
+from tests.support.engine.heard_text import TEXT, candidates_behind, hear
 from tests.support.engine.laws import decode, user_says
 from tests.support.models.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, write_block
 from tests.support.models.eagle_files import EagleSpec, write_eagle
@@ -31,14 +34,10 @@ from tests.support.models.gguf_heads_files import (
     write_eagle_gguf,
     write_mtp_gguf,
 )
-from tests.support.models.mtp_peers import write_mtp_peer
+from tests.support.models.mtp_peers import drafts_of, write_mtp_peer
 from tests.support.models.qwen3_5_files import dense
 from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import write_tiny
-from tests.unit.heads.test_block_drafters import behind, source_of
-from tests.unit.heads.test_block_drafters import hear as hear_block
-from tests.unit.heads.test_eagle import TEXT, hear, requested
-from tests.unit.heads.test_mtp import hear as hear_mtp
 
 # Of "speculators" alone a missing `norm_before_residual` means true; a file always says it.
 EAGLES = {
@@ -102,8 +101,8 @@ def test_an_eagle_head_drafts_the_same_from_either_file(model: Path, tmp_path: P
         source = ChainedSource(head)
         hear(target, source, TEXT, [4, 1, 3])
         source.start(TEXT[-1], 24)
-        first = requested(source, ())
-        drafted.append([first, *(requested(source, (token,)) for token in list(first)[:2])])
+        first = candidates_behind(source, ())
+        drafted.append([first, *(candidates_behind(source, (token,)) for token in list(first)[:2])])
     assert drafted[0] == drafted[1]
     assert len(drafted[0][1]) > 1
 
@@ -152,11 +151,12 @@ def test_a_drafter_of_gemmas_blocks_drafts_the_same_from_either_file(
     drafted = []
     for path in (folder, file):
         target = load_target(model, path, LoadOptions("float64", "cpu"))
-        source = source_of(target)
-        hear_block(target, source, TEXT, [4, 1, 3])
+        assert isinstance(target.heads, BlockHead)
+        source = BlockSource(target.heads)
+        hear(target, source, TEXT, [4, 1, 3])
         source.start(TEXT[-1], 24)
-        first = behind(source, ())
-        drafted.append([first, *(behind(source, (token,)) for token in list(first)[:2])])
+        first = candidates_behind(source, ())
+        drafted.append([first, *(candidates_behind(source, (token,)) for token in list(first)[:2])])
     assert drafted[0] == drafted[1]
 
 
@@ -166,12 +166,8 @@ def test_an_mtp_layer_in_a_file_of_its_own_drafts_as_in_its_models(tmp_path: Pat
     num_layers = ModelFiles.open(folder).config.num_layers
     alone = write_mtp_gguf(tmp_path / "mtp-model.gguf", file, num_layers)
     assert look_into(alone).kind is ContentsKind.HEADS
-    drafted = []
     options = LoadOptions("float32", "cpu", takes_own_heads=False)
-    for path in (folder, file, alone):
-        source, _ = hear_mtp(load_target(folder, path, options), TEXT, [6, 1, 3])
-        source.start(TEXT[-1], 24)
-        drafted.append(list(requested(source, ())))
+    drafted = [drafts_of(load_target(folder, path, options)) for path in (folder, file, alone)]
     assert drafted[0] == drafted[1] == drafted[2]
 
 

@@ -22,38 +22,12 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, HeadsShape, LoadOptions
 from medusa_core.system.resources import demo_heads_dir
 from tests.support.engine.laws import check_same_tokens, decode, plainly, user_says
+from tests.support.models.medusa_files import REDUCED, Tensors, reduced, save, vllm_names
 from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import random_heads, random_rooted_heads, write_tiny
 from tests.support.models.tiny import write_heads as write_tiny_heads
 
-Tensors = dict[str, Tensor]
 HIDDEN = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
-REDUCED = torch.randperm(GROUPED.vocab_size, generator=torch.Generator().manual_seed(1))[:100]
-
-
-def save(folder: Path, name: str, tensors: Tensors, config: dict[str, object]) -> Path:
-    folder.mkdir(exist_ok=True)
-    save_file({key: value.contiguous() for key, value in tensors.items()}, folder / name)
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
-
-
-def split(name: str) -> tuple[str, str, str]:
-    """`1.0.linear.weight` → head, layer, rest."""
-    head, layer, rest = name.split(".", 2)
-    return head, layer, rest
-
-
-def vllm_names(tensors: Tensors, prefix: str = "") -> Tensors:
-    renamed = {}
-    for name, tensor in tensors.items():
-        head, layer, rest = split(name)
-        if rest == "weight":
-            renamed[f"{prefix}lm_heads.{head}.weight"] = tensor
-        else:
-            last = rest.removeprefix("linear.")
-            renamed[f"{prefix}blocks.{head}.layers.{layer}.{last}"] = tensor
-    return renamed
 
 
 Put = Callable[[Path, Path, Tensors], tuple[Path, Path | None]]
@@ -153,13 +127,6 @@ def test_the_law_holds_with_heads_of_every_format(name: str, tmp_path: Path) -> 
 
 
 # A reduced vocabulary -----------------------------------------------------------------------------
-
-
-def reduced(ids: Tensor) -> Tensors:
-    """vLLM heads that draft from these tokens alone."""
-    full = random_heads(GROUPED)
-    kept = {k: v[ids] if split(k)[2] == "weight" else v for k, v in full.items()}
-    return vllm_names(kept)
 
 
 def test_a_token_map_names_the_tokens_of_a_reduced_vocabulary(tmp_path: Path) -> None:

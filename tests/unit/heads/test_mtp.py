@@ -27,18 +27,22 @@ from medusa_core.speculation.drafters.chained_source import (
     ChainedSource,
 )
 from medusa_core.speculation.drafters.lineup import drafters_for
-from medusa_core.speculation.drafters.observation import Observation
+from tests.support.engine.heard_text import TEXT, candidates_behind, hear
 from tests.support.engine.laws import check_cache, decode, user_says
 from tests.support.models.gguf_converter import convert
 from tests.support.models.mtp_files import MIMO, MtpSpec, Slowly, layer_of, named, write_mimo
 from tests.support.models.tiny import random_heads, write_heads, write_tiny
-from tests.unit.heads.test_eagle import TEXT, requested
 
 SPECS = {
     "MiMo's names": MtpSpec(),
     "vLLM's names": MtpSpec(is_vllms=True),
     "three layers": MtpSpec(count=3),
 }
+
+
+def chained_source_of(target: Target) -> ChainedSource:
+    assert isinstance(target.heads, MtpHead)
+    return ChainedSource(target.heads)
 
 
 @pytest.fixture(scope="module")
@@ -50,32 +54,13 @@ def loaded(folder: Path, dtype: str = "float64", **more: Any) -> Target:
     return load_target(folder, options=LoadOptions(dtype, "cpu", **more))
 
 
-@torch.inference_mode()
-def hear(target: Target, text: list[int], pieces: list[int]) -> tuple[ChainedSource, torch.Tensor]:
-    """A source that heard a text as prefill and steps tell it, and what the layer reads of it."""
-    head = target.heads
-    assert isinstance(head, MtpHead)
-    source, size = ChainedSource(head), target.config.hidden_size
-    reported = target.runner.extend(text, target.runner.new_cache(len(text) + 8))
-    final, deep = reported[:, :size], reported[:, size:]
-    source.begin(text[: pieces[0]])
-    source.resume(text[: pieces[0]], {})
-    source.read(0, final[: pieces[0]], deep[: pieces[0]])
-    at = pieces[0]
-    for piece in (*pieces[1:], len(text) - sum(pieces)):
-        if piece:
-            rows = range(at - 1, at - 1 + piece)
-            source.observe(Observation(text[at : at + piece], final, rows, None, deep))
-        at += piece
-    return source, deep
-
-
 @pytest.mark.parametrize("pieces", [[10], [4, 1, 3, 2, 1]])
 @pytest.mark.parametrize("name", SPECS)
 def test_drafts_are_those_of_the_equations(name: str, pieces: list[int], tmp_path: Path) -> None:
     folder = write_mimo(tmp_path, SPECS[name])
     target = loaded(folder)
-    source, deep = hear(target, TEXT, pieces)
+    source = chained_source_of(target)
+    deep = hear(target, source, TEXT, pieces)
     checkpoint = ModelFiles.open(folder).checkpoint()
     names = ("model.embed_tokens.weight", "lm_head.weight")
     slowly = Slowly(SPECS[name], *(checkpoint.floats(name, torch.float64) for name in names))
@@ -84,7 +69,7 @@ def test_drafts_are_those_of_the_equations(name: str, pieces: list[int], tmp_pat
     for _ in range(4):
         wider = []
         for path in paths:
-            found = requested(source, path)
+            found = candidates_behind(source, path)
             expected = slowly.chances(deep[: len(TEXT) - 1], TEXT[1:], list(path))
             best = expected.topk(10)
             assert list(found) == best.indices.tolist()
@@ -95,7 +80,7 @@ def test_drafts_are_those_of_the_equations(name: str, pieces: list[int], tmp_pat
 
 def test_what_it_reads_leaves_the_last_layer_before_the_norm(model: Path, tmp_path: Path) -> None:
     target = loaded(model, "float32")
-    _, deep = hear(target, TEXT, [10])
+    deep = hear(target, chained_source_of(target), TEXT, [10])
     peer = qwen2_of(model, tmp_path)
     got: list[torch.Tensor] = []
     peer.model.norm.register_forward_pre_hook(lambda _, inputs: got.append(inputs[0]))

@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
 import torch
@@ -30,32 +31,32 @@ from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import ChainedMemory
 from medusa_core.speculation.drafters.lineup import drafters_for
+from tests.support.engine.heard_text import TEXT, candidates_behind
 from tests.support.engine.laws import decode, user_says
 from tests.support.models.gguf_converter import convert
 from tests.support.models.hostile_gguf import check_mutations, patched
-from tests.support.models.mtp_peers import MTP_PEERS, their_drafts, their_generator, write_mtp_peer
+from tests.support.models.mtp_peers import (
+    DEPTH,
+    MTP_PEERS,
+    drafts_of,
+    heard,
+    their_drafts,
+    their_generator,
+    write_mtp_peer,
+)
 from tests.support.models.packed_files import gptq, pack_checkpoint
 from tests.support.models.qwen3_5_files import dense
-from tests.unit.heads.test_eagle import TEXT, requested
-from tests.unit.heads.test_mtp import hear, loaded
 
 FILED = ("qwen 3.5", "qwen 3.5 with experts", "glm 4 with experts")  # which GGUF files hold, too
 ARCHITECTURES = {"qwen 3.5": "qwen35", "glm 4 with experts": "glm4moe"}
-DEPTH = 4
+
+
+def loaded(folder: Path, dtype: str = "float64", **more: Any) -> Target:
+    return load_target(folder, options=LoadOptions(dtype, "cpu", **more))
 
 
 def our_drafts(folder: Path) -> list[int]:
     return drafts_of(loaded(folder, "float32"))
-
-
-def drafts_of(target: Target) -> list[int]:
-    """What its layer drafts behind a text, the best token each time."""
-    source, _ = hear(target, TEXT, [6, 1, 3])
-    source.start(TEXT[-1], 24)
-    path: list[int] = []
-    while len(path) < DEPTH:
-        path.append(next(iter(requested(source, tuple(path)))))
-    return path
 
 
 @pytest.mark.parametrize("name", MTP_PEERS)
@@ -76,9 +77,8 @@ def test_drafts_are_those_of_transformers_generator_while_it_writes(tmp_path: Pa
     assert len(drafts) > 6
     target = loaded(folder, "float32")
     for token_ids, wanted in drafts:
-        source, _ = hear(target, token_ids, [6, 1, 3])
-        source.start(token_ids[-1], 24)
-        assert next(iter(requested(source, ()))) == wanted
+        source = heard(target, token_ids)
+        assert next(iter(candidates_behind(source))) == wanted
 
 
 def check_plan(target: Target, alone: Target) -> None:
@@ -210,9 +210,8 @@ def test_a_file_of_the_layer_alone_is_heads_of_its_model(name: str, tmp_path: Pa
     assert look_into(file).kind is ContentsKind.HEADS
     options = LoadOptions("float32", "cpu")
     target = load_target(convert(folder, tmp_path / "model.gguf"), file, options)
-    source, _ = hear(target, TEXT, [6, 1, 3])
-    source.start(TEXT[-1], 24)
-    assert next(iter(requested(source, ()))) == their_drafts(folder, TEXT, 1)[0]
+    source = heard(target)
+    assert next(iter(candidates_behind(source))) == their_drafts(folder, TEXT, 1)[0]
 
 
 @pytest.fixture(scope="module")

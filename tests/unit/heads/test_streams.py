@@ -20,15 +20,16 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import Runner
 from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.lineup import drafters_for
-from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
 from medusa_core.speculation.drafters.sources.streams_source import (
     StreamsMemory,
     StreamsSource,
 )
+from tests.support.engine.heard_text import TEXT, candidates_behind, hear
 from tests.support.engine.laws import check_cache, decode, user_says
 from tests.support.models.streams_files import (
     STREAMS,
@@ -40,7 +41,6 @@ from tests.support.models.streams_files import (
 )
 from tests.support.models.tiny import TinySpec, write_tiny
 
-TEXT = [5, 40, 60, 61, 200, 7, 7, 33, 90, 12, 300]
 SPECS = {
     "two layers of three": StreamsSpec(),
     "the last layer alone": StreamsSpec(num_layers=1, num_streams=1),
@@ -59,29 +59,16 @@ def loaded(folder: Path, spec: StreamsSpec, dtype: str = "float64", **more: Any)
     )
 
 
-@torch.inference_mode()
-def hear(target: Target, runner: Any, text: list[int], pieces: list[int]) -> StreamsSource:
-    """A source that heard a text as prefill and steps tell it."""
-    heads = target.heads
-    assert isinstance(heads, StreamHeads)
-    source, size = StreamsSource(heads, RowBudget(64)), target.config.hidden_size
-    reported = runner.extend(text, runner.new_cache(len(text) + 8))
-    final, deep = reported[:, :size], reported[:, size:]
-    source.begin(text[: pieces[0]])
-    source.resume(text[: pieces[0]], {})
-    source.read(0, final[: pieces[0]], deep[: pieces[0]])
-    at = pieces[0]
-    for piece in (*pieces[1:], len(text) - sum(pieces)):
-        rows = range(at - 1, at - 1 + piece)
-        source.observe(Observation(text[at : at + piece], final, rows, None, deep))
-        at += piece
+def heard(target: Target, pieces: list[int], runner: Runner | None = None) -> StreamsSource:
+    """A source that heard the text."""
+    assert isinstance(target.heads, StreamHeads)
+    source = StreamsSource(target.heads, RowBudget(64))
+    hear(target, source, TEXT, pieces, runner)
     return source
 
 
 def behind(source: StreamsSource, level: int) -> dict[int, float]:
-    found = source.candidates(Paths(1, level, array("i", [0] * level)))
-    assert found is not None
-    return dict(zip(found.token_ids, found.chances, strict=True))
+    return candidates_behind(source, (0,) * level)
 
 
 @pytest.mark.parametrize("pieces", [[10], [4, 1, 3, 2]])
@@ -89,7 +76,7 @@ def behind(source: StreamsSource, level: int) -> dict[int, float]:
 def test_drafts_are_those_of_the_equations(name: str, pieces: list[int], tmp_path: Path) -> None:
     spec = SPECS[name]
     target = loaded(tmp_path, spec)
-    source = hear(target, target.runner, TEXT, pieces)
+    source = heard(target, pieces)
     source.start(TEXT[-1], 24)
     expected = Slowly(spec).scores(TEXT[:-1])
     assert len(expected) == spec.num_streams
@@ -106,7 +93,7 @@ def test_every_runner_tells_what_streams_need(runner: type[ResidentRunner], tmp_
     target = loaded(tmp_path, StreamsSpec(), "float32")
     other = runner(target.shared_weights.decoder, target.precision)
     other.tap(target.runner.taps)
-    sources = [hear(target, one, TEXT, [4, 1, 3, 2]) for one in (target.runner, other)]
+    sources = [heard(target, [4, 1, 3, 2], one) for one in (target.runner, other)]
     for source in sources:
         source.start(TEXT[-1], 24)
     for level in range(3):
@@ -128,7 +115,7 @@ def test_an_early_exit_of_older_files_is_left_unread(tmp_path: Path) -> None:
 
 def test_streams_leave_no_keys_and_values_behind(tmp_path: Path) -> None:
     target = loaded(tmp_path, StreamsSpec())
-    source = hear(target, target.runner, TEXT, [10])
+    source = heard(target, [10])
     source.start(TEXT[-1], 24)
     memory = source._memory.get()
     assert memory is not None
@@ -139,9 +126,7 @@ def test_streams_leave_no_keys_and_values_behind(tmp_path: Path) -> None:
 
 
 def test_few_rows_take_few_streams(tmp_path: Path) -> None:
-    source = hear(
-        loaded(tmp_path, StreamsSpec()), loaded(tmp_path, StreamsSpec()).runner, TEXT, [10]
-    )
+    source = heard(loaded(tmp_path, StreamsSpec()), [10])
     source.start(TEXT[-1], 64)
     first = behind(source, 0)
     source.start(TEXT[-1], 2)

@@ -15,9 +15,9 @@ from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
 from tests.support.engine.laws import check_same_tokens, decode, plainly, user_says
+from tests.support.models.medusa_files import REDUCED, reduced, save, vllm_names
 from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import random_heads, write_tiny
-from tests.unit.heads.test_head_formats import REDUCED, reduced, save, vllm_names
 
 WHOLE = torch.arange(GROUPED.vocab_size)
 
