@@ -1,7 +1,9 @@
-"""Who may import whom, seen in fresh processes."""
+"""Who may import whom: the packages in fresh processes, test modules by their source."""
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +63,15 @@ def run(code: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+def names_imported_by(path: Path) -> Iterator[str]:
+    """Dotted names of all that a file imports, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+
+
 def test_the_public_door_loads_neither_torch_nor_qt() -> None:
     assert run(LIGHT) == ["[]"]
 
@@ -75,3 +86,13 @@ def test_no_module_of_the_engine_imports_the_window_or_qt() -> None:
 
 def test_a_command_line_imports_its_own_command_alone() -> None:
     assert run(ONE_COMMAND)[-1] == "[]"
+
+
+def test_no_module_imports_a_test_module() -> None:
+    found = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for name in names_imported_by(path)
+        if name.startswith("tests.") and ".test_" in name
+    ]
+    assert found == [], "what several test modules need belongs in tests/support"
