@@ -1,21 +1,26 @@
-"""Random tiny targets on disk in the layout of Hugging Face, with heads of either format."""
+"""Random tiny targets on disk in the layout of Hugging Face, with heads of either format.
+
+Torch is imported where weights are made: rooms that need the sizes alone collect without it.
+"""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
-from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-from torch import Tensor
 
-from medusa_core.heads.weights import HeadSet, HeadWeights
-from medusa_core.heads.writer import write_heads as write_head_set
 from medusa_core.models.text import template
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from medusa_core.heads.weights import HeadSet
 
 SPECIALS = ("<|bos|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>")
 EOS_ID = 1
@@ -109,6 +114,8 @@ def config_of(spec: TinySpec) -> dict[str, Any]:
 
 def random_weights(spec: TinySpec) -> dict[str, Tensor]:
     """Weights by name, bfloat16, so that every compute dtype starts from the same numbers."""
+    import torch
+
     generator = torch.Generator().manual_seed(spec.seed)
 
     def normal(*shape: int, scale: float = 1.0) -> Tensor:
@@ -151,6 +158,8 @@ def random_weights(spec: TinySpec) -> dict[str, Tensor]:
 
 def write_tiny(folder: Path, spec: TinySpec | None = None) -> Path:
     """Write a random target with tokenizer and chat template; returns its folder."""
+    from safetensors.torch import save_file
+
     spec = spec or TinySpec()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config_of(spec)), encoding="utf-8")
@@ -171,6 +180,8 @@ def random_heads(
     spec: TinySpec, num_heads: int = 3, num_layers: int = 1, is_shared: bool = False
 ) -> dict[str, Tensor]:
     """Medusa heads by tensor name, in the v0.1 format or with the target's projection shared."""
+    import torch
+
     generator = torch.Generator().manual_seed(spec.seed + 100)
     hidden = spec.hidden_size
     tensors = {}
@@ -191,6 +202,10 @@ def random_rooted_heads(
     spec: TinySpec, num_heads: int = 3, num_layers: int = 2, has_one_projection: bool = True
 ) -> HeadSet:
     """Heads that read the root, with half the vocabulary or with the target's projection."""
+    import torch
+
+    from medusa_core.heads.weights import HeadSet, HeadWeights
+
     generator = torch.Generator().manual_seed(spec.seed + 200)
     hidden = spec.hidden_size
 
@@ -210,6 +225,8 @@ def random_rooted_heads(
 
 def write_rooted_heads(folder: Path, heads: HeadSet) -> Path:
     """Write such heads; returns the folder."""
+    from medusa_core.heads.writer import write_heads as write_head_set
+
     write_head_set(heads, "rooted", folder, "tiny")
     return folder
 
@@ -218,6 +235,8 @@ def write_heads(
     folder: Path, tensors: dict[str, Tensor], accuracies: list[list[float]] | None = None
 ) -> Path:
     """Write heads, with a table of trees where accuracies are given; returns the folder."""
+    from safetensors.torch import save_file
+
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / "medusa_lm_head.safetensors")
     if accuracies is not None:

@@ -7,6 +7,7 @@ import pytest
 from medusa_core.api import EventSink
 from medusa_core.messages import (
     Cancel,
+    ChatMessage,
     CloseSession,
     Command,
     Count,
@@ -15,12 +16,13 @@ from medusa_core.messages import (
     Generate,
     ModelLoaded,
     Progress,
+    Role,
     Unloaded,
 )
 from medusa_core.server.shared_engine import SharedEngine
-from tests.support.engine.laws import user_says
 from tests.support.messages import EXAMPLES
 
+HELLO = (ChatMessage(Role.USER, "hello"),)
 LOADED = next(example for example in EXAMPLES if isinstance(example, ModelLoaded))
 
 
@@ -56,7 +58,7 @@ class Stage:
 
 
 def asks(session: str) -> Generate:
-    return Generate(session, "r", user_says("hello"))
+    return Generate(session, "r", HELLO)
 
 
 def test_everybody_gets_the_events_of_their_own_sessions() -> None:
@@ -98,7 +100,7 @@ def test_who_leaves_takes_their_own_answers_along_and_nothing_else() -> None:
     stage = Stage()
     stage.owned.submit(asks("window"))
     stage.guest.submit(asks("program"))
-    stage.guest.submit(Count("program", "ended", user_says("x")))
+    stage.guest.submit(Count("program", "ended", HELLO))
     stage.engines[0].send(Failed("program", "ended", "EngineError", "what", "do"))
     stage.guest.close()
     assert stage.engines[0].commands[3:] == [
