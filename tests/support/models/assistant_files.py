@@ -44,6 +44,16 @@ class AssistantSpec:
     seed: int = 17
 
 
+# By the names of `peers.CONFIGS`, with what each size has.
+ASSISTANTS = {
+    "gemma 4 E2B": AssistantSpec(clusters=32),
+    "gemma 4 E4B": AssistantSpec(kv_heads=2, clusters=16, read=16, seed=2),
+    "gemma 4 31B": AssistantSpec(kv_heads=2, global_kv_heads=1, has_bias=True, seed=3),
+    "gemma 4 26B": AssistantSpec(kv_heads=2, global_kv_heads=1, hidden=32, seed=4),
+    "gemma 4 12B": AssistantSpec(kv_heads=2, global_kv_heads=4, unified=True, seed=5),
+}
+
+
 def tensors_of(spec: AssistantSpec, are_empty: bool = False) -> dict[str, Tensor]:
     """The tensors by their published names; where they are empty, their shapes alone."""
     generator = torch.Generator().manual_seed(spec.seed)

@@ -74,6 +74,25 @@ DSPARK = BlockSpec("deepseek", num_places=4, rank=6, confidence=True, seed=6)
 DFLASH2 = replace(DFLASH, selected=12, seed=9)
 JETSPEC = BlockSpec("jetspec", seed=7)
 REDUCED = replace(DSPARK, layout="speculators", columns=96, seed=8)
+# What a drafter may say of how tokens are embedded and scored.
+SCORED = {"input_embedding_scale": 2.5, "output_multiplier": 0.5, "final_logit_softcapping": 3.0}
+# In every published layout.
+BLOCK_DRAFTERS = {
+    "DFlash, z-lab": DFLASH,
+    "DFlash with windows and scaled scores": replace(
+        DFLASH, windows=(4, None), has_bias=True, own=SCORED
+    ),
+    "DFlash, transformers' Muse": replace(DFLASH, layout="muse", windows=(3, None)),
+    "DFlash, speculators": replace(DFLASH, layout="speculators", columns=80),
+    "DFlash2": DFLASH2,
+    "DFlash2 behind windows": replace(DFLASH2, windows=(None, 3)),
+    "DSpark, DeepSeek": DSPARK,
+    "DSpark, Gemma 4": replace(DSPARK, layout="gemma4", own={"final_logit_softcapping": 4.0}),
+    "DSpark, LFM2.5": replace(DSPARK, layout="liquid"),
+    "DSpark, SpecForge": replace(DSPARK, layout="specforge", confidence=False),
+    "DSpark, speculators, some tokens": REDUCED,
+    "JetSpec": JETSPEC,
+}
 
 
 def parts_of(spec: BlockSpec) -> dict[str, Tensor]:

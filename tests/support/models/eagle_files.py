@@ -51,6 +51,27 @@ class EagleSpec:
         return self.spelling != "eagle1"
 
 
+# In every published spelling.
+EAGLE_HEADS = {
+    "EAGLE-1": EagleSpec("eagle1"),
+    "EAGLE-3": EagleSpec("eagle3"),
+    "EAGLE-3, SGLang": EagleSpec("sglang", taps=(1, 2), seed=6),
+    "speculators": EagleSpec("speculators", seed=7),
+    "speculators, residual as it is": EagleSpec(
+        "speculators", more={"norm_before_residual": False, "norm_before_fc": True}
+    ),
+    "EAGLE-3.1, of a Qwen3 layer": EagleSpec(
+        "speculators",
+        taps=(0, 2),
+        norms_heads=True,
+        more={"fc_norm": True, "norm_output": True},
+        seed=8,
+    ),
+    "speculators, two layers": EagleSpec("speculators", depth=2, norms_heads=True, seed=9),
+    "P-EAGLE": EagleSpec("speculators", depth=2, mask=319, more={"fc_norm": True}, seed=10),
+}
+
+
 def parts_of(spec: EagleSpec) -> dict[str, Tensor]:
     """The weights by what they are."""
     generator = torch.Generator().manual_seed(spec.seed)

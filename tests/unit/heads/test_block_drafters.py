@@ -12,7 +12,6 @@ from transformers.generation import DFlashTokenCandidateGenerator
 from transformers.models.muse_glimmer_assistant import MuseGlimmerAssistantModel
 
 from medusa_core.cli.plan import shape_config
-from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError
 from medusa_core.heads import usual_tokens
 from medusa_core.heads.block import BlockHead, DraftedBlock
@@ -23,22 +22,19 @@ from medusa_core.loading.target import Target
 from medusa_core.memory.budget import GIB, imagined_card
 from medusa_core.memory.recommend import recommend
 from medusa_core.messages import (
-    ChatMessage,
     Fit,
     GenerateSettings,
     LoadOptions,
-    Role,
-    WeightFormats,
 )
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.speculation.drafters.block_source import BlockMemory, BlockSource
+from medusa_core.speculation.drafters.block_source import BlockSource
 from medusa_core.speculation.drafters.source import Paths
 from tests.support.engine.heard_text import TEXT, candidates_behind, candidates_of, hear
-from tests.support.engine.laws import check_cache, decode, user_says
+from tests.support.engine.laws import decode, user_says
 from tests.support.models.block_files import (
+    BLOCK_DRAFTERS,
     DFLASH,
-    DFLASH2,
     DSPARK,
     JETSPEC,
     REDUCED,
@@ -50,24 +46,6 @@ from tests.support.models.block_files import (
 )
 from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import write_tiny
-
-SCORED = {"input_embedding_scale": 2.5, "output_multiplier": 0.5, "final_logit_softcapping": 3.0}
-SPECS = {
-    "DFlash, z-lab": DFLASH,
-    "DFlash with windows and scaled scores": replace(
-        DFLASH, windows=(4, None), has_bias=True, own=SCORED
-    ),
-    "DFlash, transformers' Muse": replace(DFLASH, layout="muse", windows=(3, None)),
-    "DFlash, speculators": replace(DFLASH, layout="speculators", columns=80),
-    "DFlash2": DFLASH2,
-    "DFlash2 behind windows": replace(DFLASH2, windows=(None, 3)),
-    "DSpark, DeepSeek": DSPARK,
-    "DSpark, Gemma 4": replace(DSPARK, layout="gemma4", own={"final_logit_softcapping": 4.0}),
-    "DSpark, LFM2.5": replace(DSPARK, layout="liquid"),
-    "DSpark, SpecForge": replace(DSPARK, layout="specforge", confidence=False),
-    "DSpark, speculators, some tokens": REDUCED,
-    "JetSpec": JETSPEC,
-}
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +65,12 @@ def source_of(target: Target) -> BlockSource:
 def slowly(model: Path, spec: str) -> Slowly:
     checkpoint = ModelFiles.open(model).checkpoint()
     names = ("model.embed_tokens.weight", "lm_head.weight")
-    return Slowly(SPECS[spec], *(checkpoint.floats(name, torch.float64) for name in names))
+    return Slowly(BLOCK_DRAFTERS[spec], *(checkpoint.floats(name, torch.float64) for name in names))
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", BLOCK_DRAFTERS)
 def test_drafts_are_those_of_the_equations(name: str, model: Path, tmp_path: Path) -> None:
-    target = loaded(model, write_block(tmp_path, SPECS[name]))
+    target = loaded(model, write_block(tmp_path, BLOCK_DRAFTERS[name]))
     source, reference = source_of(target), slowly(model, name)
     deep = hear(target, source, TEXT, [4, 1, 3, 2, 1])
     source.start(TEXT[-1], 24)
@@ -114,7 +92,7 @@ def test_drafts_are_those_of_the_equations(name: str, model: Path, tmp_path: Pat
 def test_drafts_are_those_of_transformers_own_generator(model: Path, tmp_path: Path) -> None:
     """Of the one drafter that transformers runs: a Muse Glimmer assistant."""
     name = "DFlash, transformers' Muse"
-    spec = SPECS[name]
+    spec = BLOCK_DRAFTERS[name]
     folder = write_block(tmp_path, spec)
     target = loaded(model, folder, "float32")
     source = source_of(target)
@@ -153,53 +131,6 @@ def test_drafts_are_those_of_transformers_own_generator(model: Path, tmp_path: P
         path = (*path, next(iter(found)))
 
 
-@pytest.mark.parametrize("quant", ["", "q4_0"])
-@pytest.mark.parametrize("heads", ["", "int8", "q4"])
-@pytest.mark.parametrize(
-    "name",
-    ["DFlash with windows and scaled scores", "DFlash2", "DSpark, DeepSeek", "DSpark, Gemma 4"],
-)
-def test_plan_and_memory_are_the_same_to_the_byte(
-    name: str, heads: str, quant: str, tmp_path: Path
-) -> None:
-    spec = replace(SPECS[name], hidden=64, head_dim=32, inner=96, rank=SPECS[name].rank and 32)
-    wide = replace(GROUPED, hidden_size=64, intermediate_size=96)
-    options = LoadOptions("", "cpu", WeightFormats(quant, heads=heads))
-    folder = write_tiny(tmp_path / "model", wide)
-    target = load_target(folder, write_block(tmp_path / "heads", spec), options)
-    alone = load_target(folder, None, options)
-    head = target.heads
-    assert isinstance(head, BlockHead)
-    assert head.nbytes == target.plan.heads_bytes
-    assert head.caches is not None
-    assert target.plan.kv_bytes - alone.plan.kv_bytes == head.caches.nbytes
-
-
-def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(model: Path, tmp_path: Path) -> None:
-    target = loaded(model, write_block(tmp_path, DSPARK))
-    settings = GenerateSettings(drafter="dspark", max_new_tokens=12, tree_rows=12)
-    session, fresh = Session(target), Session(target)
-    first = decode(target, settings, user_says("one two"), session=session)
-    output = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
-    messages = (*user_says("one two"), output, *user_says("and three"))
-    second = decode(
-        target,
-        settings,
-        messages,
-        session=session,
-        after_step=lambda after: check_cache(after, target, 1e-9),
-    )
-    assert second.token_ids == decode(target, settings, messages, session=fresh).token_ids
-    kept, new = session.memory["block"], fresh.memory["block"]
-    assert isinstance(kept, BlockMemory)
-    assert isinstance(new, BlockMemory)
-    assert kept.token_ids == new.token_ids
-    rows = min(kept.kv.length, new.kv.length)
-    assert rows > len(first.token_ids)
-    pair = [memory.kv.committed()[:, :, :, :rows] for memory in (kept, new)]
-    assert torch.allclose(*pair, rtol=1e-9, atol=1e-9)
-
-
 def test_states_of_many_tokens_do_not_wait_where_nobody_drafts(model: Path, tmp_path: Path) -> None:
     target = loaded(model, write_block(tmp_path, DFLASH))
     source = source_of(target)
@@ -234,7 +165,7 @@ def test_a_tree_of_dspark_depends_on_its_paths(change: str, model: Path, tmp_pat
 def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
     name: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = loaded(model, write_block(tmp_path, SPECS[name]), "float32")
+    target = loaded(model, write_block(tmp_path, BLOCK_DRAFTERS[name]), "float32")
     assert isinstance(target.heads, BlockHead)
     settings = GenerateSettings(drafter=target.heads.kind, max_new_tokens=12, tree_rows=12)
     plain = decode(target, replace(settings, drafter="none"), user_says("one two"))

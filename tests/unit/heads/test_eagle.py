@@ -11,17 +11,15 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError, MedusaError
 from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import EagleParts, eagle_parts
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
+from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.chained_source import (
-    ChainedMemory,
     ChainedSource,
 )
 from medusa_core.speculation.drafters.observation import Observation
@@ -31,30 +29,18 @@ from medusa_core.speculation.rules.sampling import (
     gumbel_noise,
 )
 from tests.support.engine.heard_text import TEXT, candidates_behind, hear
-from tests.support.engine.laws import check_cache, decode, user_says
-from tests.support.models.eagle_files import EagleSpec, Slowly, config_of, parts_of, write_eagle
+from tests.support.models.eagle_files import (
+    EAGLE_HEADS,
+    EagleSpec,
+    Slowly,
+    config_of,
+    parts_of,
+    write_eagle,
+)
 from tests.support.models.targets import GROUPED
-from tests.support.models.tiny import TinySpec, write_tiny
+from tests.support.models.tiny import write_tiny
 
 WIDE = replace(GROUPED, hidden_size=64, num_layers=4)
-SPECS = {
-    "EAGLE-1": EagleSpec("eagle1"),
-    "EAGLE-3": EagleSpec("eagle3"),
-    "EAGLE-3, SGLang": EagleSpec("sglang", taps=(1, 2), seed=6),
-    "speculators": EagleSpec("speculators", seed=7),
-    "speculators, residual as it is": EagleSpec(
-        "speculators", more={"norm_before_residual": False, "norm_before_fc": True}
-    ),
-    "EAGLE-3.1, of a Qwen3 layer": EagleSpec(
-        "speculators",
-        taps=(0, 2),
-        norms_heads=True,
-        more={"fc_norm": True, "norm_output": True},
-        seed=8,
-    ),
-    "speculators, two layers": EagleSpec("speculators", depth=2, norms_heads=True, seed=9),
-    "P-EAGLE": EagleSpec("speculators", depth=2, mask=319, more={"fc_norm": True}, seed=10),
-}
 
 
 @pytest.fixture(scope="module")
@@ -80,11 +66,11 @@ def slowly(target: Target, model: Path, spec: EagleSpec) -> Slowly:
 
 
 @pytest.mark.parametrize("pieces", [[10], [4, 1, 3, 2, 1], [1, 10]])
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", EAGLE_HEADS)
 def test_drafts_are_those_of_the_equations(
     name: str, pieces: list[int], model: Path, tmp_path: Path
 ) -> None:
-    spec = SPECS[name]
+    spec = EAGLE_HEADS[name]
     target = loaded(model, tmp_path, spec)
     head = target.heads
     assert isinstance(head, EagleHead)
@@ -111,7 +97,7 @@ def test_drafts_are_those_of_the_equations(
 def test_with_chance_the_best_are_those_that_are_best_with_the_noise_of_their_place(
     name: str, more: dict[str, Any], model: Path, tmp_path: Path
 ) -> None:
-    spec = SPECS[name]
+    spec = EAGLE_HEADS[name]
     target = loaded(model, tmp_path, spec)
     head = target.heads
     assert isinstance(head, EagleHead)
@@ -143,7 +129,7 @@ def test_with_chance_the_best_are_those_that_are_best_with_the_noise_of_their_pl
 def test_what_is_heard_in_the_middle_of_a_step_leaves_no_trace_of_its_guesses(
     model: Path, tmp_path: Path
 ) -> None:
-    target = loaded(model, tmp_path, SPECS["EAGLE-3"])
+    target = loaded(model, tmp_path, EAGLE_HEADS["EAGLE-3"])
     head = target.heads
     assert isinstance(head, EagleHead)
     found = []
@@ -160,52 +146,6 @@ def test_what_is_heard_in_the_middle_of_a_step_leaves_no_trace_of_its_guesses(
         source.start(TEXT[-2], 16)
         found.append(candidates_behind(source, ()))
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", SPECS)
-def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(
-    name: str, dtype: str, model: Path, tmp_path: Path
-) -> None:
-    target = loaded(model, tmp_path, SPECS[name], dtype)
-    settings = GenerateSettings(drafter="eagle", max_new_tokens=12, tree_rows=12)
-    session = Session(target)
-    first = decode(target, settings, user_says("one two"), session=session)
-    output = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
-    messages = (*user_says("one two"), output, *user_says("and three"))
-    second = decode(
-        target,
-        settings,
-        messages,
-        session=session,
-        after_step=lambda after: check_cache(after, target, 1e-5),
-    )
-    assert second.done.num_cached_tokens > len(first.prompt_ids)
-    memory = session.memory["chained"]
-    assert isinstance(memory, ChainedMemory)
-    again = Session(target)
-    fresh = decode(target, settings, messages, session=again)
-    assert second.token_ids == fresh.token_ids
-    other = again.memory["chained"]
-    assert isinstance(other, ChainedMemory)
-    assert memory.token_ids == other.token_ids
-    rows = min(memory.kv.length, other.kv.length)
-    pair = [m.kv.committed()[:, :, :, :rows] for m in (memory, other)]
-    assert torch.allclose(*pair, rtol=1e-4, atol=1e-4)
-
-
-def test_what_was_edited_away_is_forgotten(model: Path, tmp_path: Path) -> None:
-    target = loaded(model, tmp_path, SPECS["EAGLE-3"])
-    settings = GenerateSettings(drafter="eagle", max_new_tokens=8, tree_rows=12)
-    session, fresh = Session(target), Session(target)
-    decode(target, settings, user_says("one two three four"), session=session)
-    for each in (session, fresh):
-        decode(target, settings, user_says("one two and then"), session=each)
-    kept, new = session.memory["chained"], fresh.memory["chained"]
-    assert isinstance(kept, ChainedMemory)
-    assert isinstance(new, ChainedMemory)
-    assert kept.token_ids == new.token_ids
-    assert kept.kv.length == new.kv.length
 
 
 @pytest.mark.parametrize("runner", ["native", "resident", "static"])
@@ -240,22 +180,6 @@ def test_every_runner_tells_what_enters_a_layer(
     wanted = [expected[-1][0], expected[0][0], expected[2][0], got[0][0]]
     for index, tensor in enumerate(wanted):
         assert torch.allclose(parts[:, index], tensor, rtol=1e-3, atol=1e-3), index
-
-
-@pytest.mark.parametrize("name", SPECS)
-@pytest.mark.parametrize("formats", ["", "int8"])
-def test_plan_and_memory_are_the_same_to_the_byte(name: str, formats: str, tmp_path: Path) -> None:
-    wide = TinySpec(hidden_size=64, intermediate_size=96, num_layers=4)
-    model = write_tiny(tmp_path / "model", wide)
-    spec = replace(SPECS[name], hidden=64, inner=96)
-    heads = write_eagle(tmp_path / "heads", spec)
-    options = LoadOptions("" if formats else "float32", "cpu", WeightFormats(heads=formats))
-    target, alone = load_target(model, heads, options), load_target(model, options=options)
-    head = target.heads
-    assert isinstance(head, EagleHead)
-    assert head.nbytes == target.plan.heads_bytes
-    assert head.caches is not None
-    assert target.plan.kv_bytes - alone.plan.kv_bytes == head.caches.nbytes
 
 
 Damage = Callable[[dict[str, torch.Tensor], dict[str, Any]], None]
@@ -310,7 +234,7 @@ HOSTILE: dict[str, Damage] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_head_is_refused_in_words(name: str, model: Path, tmp_path: Path) -> None:
-    folder = write_eagle(tmp_path, SPECS["EAGLE-3"])
+    folder = write_eagle(tmp_path, EAGLE_HEADS["EAGLE-3"])
     tensors = load_file(folder / "model.safetensors")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     HOSTILE[name](tensors, config)
@@ -321,23 +245,15 @@ def test_a_hostile_head_is_refused_in_words(name: str, model: Path, tmp_path: Pa
     assert caught.value.hint
 
 
-def test_a_head_for_a_wider_model_is_refused(tmp_path: Path) -> None:
-    model = write_tiny(tmp_path / "wide", WIDE)
-    with pytest.raises(HeadsError, match="64"):
-        load_target(
-            model, write_eagle(tmp_path / "heads", SPECS["EAGLE-3"]), LoadOptions("float32")
-        )
-
-
 def test_a_head_without_a_configuration_is_refused(model: Path, tmp_path: Path) -> None:
-    folder = write_eagle(tmp_path, SPECS["EAGLE-1"])
+    folder = write_eagle(tmp_path, EAGLE_HEADS["EAGLE-1"])
     (folder / "config.json").unlink()
     with pytest.raises(MedusaError, match=r"config\.json"):
         load_target(model, folder, LoadOptions("float32"))
 
 
 def test_parts_differ_between_spellings_in_names_alone() -> None:
-    same = [set(parts_of(SPECS[name])) for name in ("EAGLE-3", "EAGLE-3, SGLang")]
+    same = [set(parts_of(EAGLE_HEADS[name])) for name in ("EAGLE-3", "EAGLE-3, SGLang")]
     assert same[0] == same[1]
 
 
@@ -380,8 +296,8 @@ def test_norms_that_differ_from_the_configuration_are_refused(
 def test_a_p_eagle_head_that_makes_no_sense_is_refused(
     said: dict[str, Any], model: Path, tmp_path: Path
 ) -> None:
-    folder = write_eagle(tmp_path, SPECS["P-EAGLE"])
-    config = config_of(SPECS["P-EAGLE"]) | said
+    folder = write_eagle(tmp_path, EAGLE_HEADS["P-EAGLE"])
+    config = config_of(EAGLE_HEADS["P-EAGLE"]) | said
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(HeadsError) as caught:
         load_target(model, folder, LoadOptions("float32", "cpu"))

@@ -8,9 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from medusa_core.errors import CheckpointError, HeadsError
-from medusa_core.heads.block import BlockHead
 from medusa_core.heads.block_parts import drafter_parts
-from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import eagle_parts
 from medusa_core.heads.head_files import open_head_files
 from medusa_core.heads.kind import read_shape
@@ -21,15 +19,19 @@ from medusa_core.hub.library.pairing import HeadsFit, TargetFacts, match
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.speculation.drafters.block_source import BlockSource
-from medusa_core.speculation.drafters.chained_source import ChainedSource
-from tests.support.engine.heard_text import TEXT, candidates_behind, hear
 from tests.support.engine.laws import decode, user_says
-from tests.support.models.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, write_block
+from tests.support.models.block_files import (
+    DFLASH,
+    DFLASH2,
+    DSPARK,
+    JETSPEC,
+    REDUCED,
+    SCORED,
+    write_block,
+)
 from tests.support.models.eagle_files import EagleSpec, write_eagle
 from tests.support.models.gguf_converter import convert
 from tests.support.models.gguf_heads_files import (
-    GEMMA_DSPARK,
     write_block_gguf,
     write_eagle_gguf,
     write_mtp_gguf,
@@ -48,7 +50,6 @@ EAGLES = {
 }
 
 
-SCORED = {"input_embedding_scale": 2.5, "output_multiplier": 0.5, "final_logit_softcapping": 3.0}
 BLOCKS = {
     "DFlash": DFLASH,
     "DFlash with windows, biases and scaled scores": replace(
@@ -90,23 +91,6 @@ def test_an_eagle_head_is_the_same_from_either_file(name: str, tmp_path: Path) -
     assert stored.settings["base_model_name_or_path"] == "them/target"
 
 
-def test_an_eagle_head_drafts_the_same_from_either_file(model: Path, tmp_path: Path) -> None:
-    spec = EAGLES["usual"]
-    folder, file = write_eagle(tmp_path, spec), write_eagle_gguf(tmp_path / "x.gguf", spec)
-    drafted = []
-    for path in (folder, file):
-        target = load_target(model, path, LoadOptions("float64", "cpu"))
-        head = target.heads
-        assert isinstance(head, EagleHead)
-        source = ChainedSource(head)
-        hear(target, source, TEXT, [4, 1, 3])
-        source.start(TEXT[-1], 24)
-        first = candidates_behind(source, ())
-        drafted.append([first, *(candidates_behind(source, (token,)) for token in list(first)[:2])])
-    assert drafted[0] == drafted[1]
-    assert len(drafted[0][1]) > 1
-
-
 def test_a_head_in_blocks_is_read_as_the_numbers_that_they_are(model: Path, tmp_path: Path) -> None:
     spec = EAGLES["usual"]
     file = write_eagle_gguf(tmp_path / "x.gguf", spec, "q8_0")
@@ -140,24 +124,6 @@ def test_a_block_drafter_is_the_same_from_either_file(name: str, tmp_path: Path)
                 published.checkpoint.floats(ours, torch.float32),
             )
         assert torch.equal(*pair)
-
-
-def test_a_drafter_of_gemmas_blocks_drafts_the_same_from_either_file(
-    model: Path, tmp_path: Path
-) -> None:
-    folder = write_block(tmp_path / "heads", GEMMA_DSPARK)
-    file = write_block_gguf(tmp_path / "x.gguf", GEMMA_DSPARK)
-    assert read_shape(file) == read_shape(folder)
-    drafted = []
-    for path in (folder, file):
-        target = load_target(model, path, LoadOptions("float64", "cpu"))
-        assert isinstance(target.heads, BlockHead)
-        source = BlockSource(target.heads)
-        hear(target, source, TEXT, [4, 1, 3])
-        source.start(TEXT[-1], 24)
-        first = candidates_behind(source, ())
-        drafted.append([first, *(candidates_behind(source, (token,)) for token in list(first)[:2])])
-    assert drafted[0] == drafted[1]
 
 
 def test_an_mtp_layer_in_a_file_of_its_own_drafts_as_in_its_models(tmp_path: Path) -> None:

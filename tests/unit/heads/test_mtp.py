@@ -12,26 +12,24 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads.kind import read_shape, shape_among
 from medusa_core.heads.mtp import MtpHead
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
+from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.speculation.drafters.chained_source import (
-    ChainedMemory,
     ChainedSource,
 )
 from medusa_core.speculation.drafters.lineup import drafters_for
 from tests.support.engine.heard_text import TEXT, candidates_behind, hear
-from tests.support.engine.laws import check_cache, decode, user_says
+from tests.support.engine.laws import decode, user_says
 from tests.support.models.gguf_converter import convert
 from tests.support.models.mtp_files import MIMO, MtpSpec, Slowly, layer_of, named, write_mimo
-from tests.support.models.tiny import random_heads, write_heads, write_tiny
+from tests.support.models.tiny import random_heads, write_heads
 
 SPECS = {
     "MiMo's names": MtpSpec(),
@@ -128,25 +126,6 @@ def test_it_is_offered_without_being_asked_for_and_gives_way(model: Path, tmp_pa
     assert "mtp" not in [spec.name for spec in drafters_for(other)]
 
 
-@pytest.mark.parametrize("quant", ["", "q4_0", "int8"])
-@pytest.mark.parametrize("heads", ["", "int8", "q4"])
-def test_plan_and_memory_are_the_same_to_the_byte(
-    quant: str, heads: str, model: Path, tmp_path: Path
-) -> None:
-    formats = WeightFormats(quant, heads=heads)
-    target = loaded(model, "", formats=formats)
-    alone = loaded(write_tiny(tmp_path, MIMO), "", formats=formats)
-    head = target.heads
-    assert isinstance(head, MtpHead)
-    assert head.nbytes == target.plan.heads_bytes
-    assert head.caches is not None
-    assert target.plan.kv_bytes - alone.plan.kv_bytes == head.caches.nbytes
-    settings = GenerateSettings(drafter="mtp", max_new_tokens=6, tree_rows=12)
-    drafted = decode(target, settings, user_says("one two"))
-    plain = decode(target, replace(settings, drafter="none"), user_says("one two"))
-    assert drafted.token_ids == plain.token_ids
-
-
 def test_a_gguf_file_leaves_it_out_and_takes_it_from_the_models_folder(
     model: Path, tmp_path: Path
 ) -> None:
@@ -159,30 +138,6 @@ def test_a_gguf_file_leaves_it_out_and_takes_it_from_the_models_folder(
     drafted = decode(target, settings, user_says("one two"))
     plain = decode(target, replace(settings, drafter="none"), user_says("one two"))
     assert drafted.token_ids == plain.token_ids
-
-
-def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(model: Path) -> None:
-    target = loaded(model)
-    settings = GenerateSettings(drafter="mtp", max_new_tokens=12, tree_rows=12)
-    session, fresh = Session(target), Session(target)
-    first = decode(target, settings, user_says("one two"), session=session)
-    output = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
-    messages = (*user_says("one two"), output, *user_says("and three"))
-    second = decode(
-        target,
-        settings,
-        messages,
-        session=session,
-        after_step=lambda after: check_cache(after, target, 1e-9),
-    )
-    assert second.token_ids == decode(target, settings, messages, session=fresh).token_ids
-    kept, new = session.memory["chained"], fresh.memory["chained"]
-    assert isinstance(kept, ChainedMemory)
-    assert isinstance(new, ChainedMemory)
-    assert kept.token_ids == new.token_ids
-    rows = min(kept.kv.length, new.kv.length)
-    pair = [memory.kv.committed()[:, :, :, :rows] for memory in (kept, new)]
-    assert torch.allclose(*pair, rtol=1e-9, atol=1e-9)
 
 
 def test_headers_alone_tell_its_sizes(model: Path) -> None:
@@ -244,12 +199,6 @@ def test_a_hostile_layer_is_refused_in_words(name: str, tmp_path: Path) -> None:
     with pytest.raises((HeadsError, CheckpointError)) as caught:
         loaded(folder, "float32")
     assert caught.value.hint
-
-
-def test_a_layer_of_a_wider_model_is_refused(model: Path, tmp_path: Path) -> None:
-    narrow = write_tiny(tmp_path, replace(MIMO, hidden_size=32))
-    with pytest.raises(HeadsError, match="64"):
-        load_target(narrow, model, LoadOptions("float32", "cpu"))
 
 
 def test_a_layer_alone_has_names_of_one_layer_alone() -> None:

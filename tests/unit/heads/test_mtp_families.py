@@ -11,7 +11,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError, MedusaError
 from medusa_core.heads.kind import chosen_shape
 from medusa_core.heads.mtp import MtpHead
@@ -20,16 +19,12 @@ from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
-    ChatMessage,
     GenerateSettings,
     HeadsShape,
     LoadOptions,
-    Role,
-    WeightFormats,
 )
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.speculation.drafters.chained_source import ChainedMemory
 from medusa_core.speculation.drafters.lineup import drafters_for
 from tests.support.engine.heard_text import TEXT, candidates_behind
 from tests.support.engine.laws import decode, user_says
@@ -95,18 +90,6 @@ def check_plan(target: Target, alone: Target) -> None:
     assert drafted.token_ids == plain.token_ids
 
 
-@pytest.mark.parametrize(("quant", "heads"), [("", ""), ("int8", "int8"), ("", "q4")])
-@pytest.mark.parametrize("name", MTP_PEERS)
-def test_plan_and_memory_are_the_same_to_the_byte(
-    name: str, quant: str, heads: str, tmp_path: Path
-) -> None:
-    folder = write_mtp_peer(name, tmp_path / "model")
-    formats = WeightFormats(quant, heads=heads)
-    alone = loaded(folder, "", formats=formats, takes_own_heads=False)
-    assert alone.heads is None
-    check_plan(loaded(folder, "", formats=formats), alone)
-
-
 def test_a_file_in_blocks_offers_its_layer_as_planned(tmp_path: Path) -> None:
     folder = write_mtp_peer("qwen 3.5", tmp_path / "model", config=dense())
     file = convert(folder, tmp_path / "model.gguf", "q8_0")
@@ -135,25 +118,6 @@ def test_a_layer_beside_what_sees_is_found(tmp_path: Path) -> None:
     }
     save_file(seen | {"model.visual.x": torch.zeros(1)}, folder / "model.safetensors")
     assert {name for name in tensors if name.startswith("mtp.")} <= open_folder(folder).names
-
-
-def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(tmp_path: Path) -> None:
-    """States of recurrent layers return to an earlier place than the layer's own cache."""
-    target = loaded(write_mtp_peer("qwen 3.5", tmp_path))
-    settings = GenerateSettings(drafter="mtp", max_new_tokens=12, tree_rows=12)
-    session, fresh = Session(target), Session(target)
-    first = decode(target, settings, user_says("one two"), session=session)
-    cut = ChatMessage(Role.ASSISTANT, first.done.text[: len(first.done.text) // 2])
-    messages = (*user_says("one two"), cut, *user_says("and three"))
-    second = decode(target, settings, messages, session=session)
-    assert second.token_ids == decode(target, settings, messages, session=fresh).token_ids
-    kept, new = session.memory["chained"], fresh.memory["chained"]
-    assert isinstance(kept, ChainedMemory)
-    assert isinstance(new, ChainedMemory)
-    assert kept.token_ids == new.token_ids
-    rows = min(kept.kv.length, new.kv.length)
-    pair = [memory.kv.committed()[:, :, :, :rows] for memory in (kept, new)]
-    torch.testing.assert_close(*pair, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(

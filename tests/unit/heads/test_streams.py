@@ -17,7 +17,7 @@ from medusa_core.heads.kind import read_shape, shape_among
 from medusa_core.heads.streams import StreamHeads
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
+from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import Runner
@@ -30,7 +30,7 @@ from medusa_core.speculation.drafters.sources.streams_source import (
     StreamsSource,
 )
 from tests.support.engine.heard_text import TEXT, candidates_behind, hear
-from tests.support.engine.laws import check_cache, decode, user_says
+from tests.support.engine.laws import decode, user_says
 from tests.support.models.streams_files import (
     STREAMS,
     Slowly,
@@ -134,47 +134,6 @@ def test_few_rows_take_few_streams(tmp_path: Path) -> None:
     assert source.candidates(Paths(1, 1, array("i", [0]))) is None
 
 
-@pytest.mark.parametrize("quant", ["", "q4_0", "int8"])
-@pytest.mark.parametrize("heads", ["", "int8", "q4"])
-def test_plan_and_memory_are_the_same_to_the_byte(quant: str, heads: str, tmp_path: Path) -> None:
-    formats = WeightFormats(quant, heads=heads)
-    target = loaded(tmp_path, StreamsSpec(), "", formats=formats)
-    alone = load_target(tmp_path / "target", options=LoadOptions("", "cpu", formats))
-    streams = target.heads
-    assert isinstance(streams, StreamHeads)
-    assert streams.nbytes == target.plan.heads_bytes
-    assert streams.caches is not None
-    assert target.plan.kv_bytes - alone.plan.kv_bytes == streams.caches.nbytes
-    settings = GenerateSettings(drafter="streams", max_new_tokens=6, tree_rows=12)
-    drafted = decode(target, settings, user_says("one two"))
-    plain = decode(target, replace(settings, drafter="none"), user_says("one two"))
-    assert drafted.token_ids == plain.token_ids
-
-
-def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(tmp_path: Path) -> None:
-    target = loaded(tmp_path, StreamsSpec())
-    settings = GenerateSettings(drafter="streams", max_new_tokens=12, tree_rows=12)
-    session, fresh = Session(target), Session(target)
-    first = decode(target, settings, user_says("one two"), session=session)
-    output = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
-    messages = (*user_says("one two"), output, *user_says("and three"))
-    second = decode(
-        target,
-        settings,
-        messages,
-        session=session,
-        after_step=lambda after: check_cache(after, target, 1e-9),
-    )
-    assert second.token_ids == decode(target, settings, messages, session=fresh).token_ids
-    kept, new = session.memory["streams"], fresh.memory["streams"]
-    assert isinstance(kept, StreamsMemory)
-    assert isinstance(new, StreamsMemory)
-    assert kept.token_ids == new.token_ids == session.token_ids[: kept.num_places]
-    rows = min(kept.kv.length, new.kv.length)
-    pair = [memory.kv.committed()[:, :, :, :rows] for memory in (kept, new)]
-    assert torch.allclose(*pair, rtol=1e-9, atol=1e-9)
-
-
 def test_what_streams_keep_is_what_the_target_keeps(tmp_path: Path) -> None:
     target = loaded(tmp_path, StreamsSpec())
     session = Session(target)
@@ -270,7 +229,6 @@ def test_a_damaged_configuration_is_refused(text: str, tmp_path: Path) -> None:
 
 
 OTHERS = {
-    "wider": replace(STREAMS, hidden_size=128),
     "of more layers": replace(STREAMS, num_layers=4),
     "with other keys": replace(STREAMS, num_kv_heads=1),
     "with another MLP": replace(STREAMS, intermediate_size=128),
