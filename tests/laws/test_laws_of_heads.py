@@ -10,7 +10,7 @@ import torch
 
 from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError
-from medusa_core.heads.kind import read_shape
+from medusa_core.heads.kind import kind_registry, read_shape
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
@@ -44,6 +44,14 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A target that none of the heads are made for."""
     return write_tiny(tmp_path_factory.mktemp("other") / "model", replace(WIDE, hidden_size=48))
+
+
+def test_every_kind_of_heads_is_here(written: Written) -> None:
+    folders = [written(name) for name in HEADS_OF_KIND]
+    places = [each / ("heads" if (each / "heads").exists() else "model") for each in folders]
+    assert {read_shape(place).kind for place in places} >= {
+        one.name for one in kind_registry().specs
+    }
 
 
 def differences(folder: Path, formats: Formats, drafter: str) -> list[str]:
