@@ -90,10 +90,10 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         0 on success, 1 if it failed with a message, 2 if the arguments are wrong, 130 if stopped.
     """
     args = parser.parse_args(words)
-    logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING)
-    if not args.verbose:
-        for handler in logging.getLogger().handlers:
-            handler.addFilter(_without_traceback)
+    if not logging.getLogger().handlers:  # else another program has set its logs up
+        logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING)
+        if not args.verbose:
+            logging.getLogger().handlers[0].addFilter(_without_traceback)
     try:
         prepare_home()
         close_folders()
