@@ -22,6 +22,7 @@ from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.mtp_layouts import STATE_NORM, TOKEN_NORM
 from medusa_core.heads.mtp_parts import MtpParts, joining_part
 from medusa_core.models.blocks.caches import SequenceRows
+from medusa_core.models.blocks.reading import BlockReader
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
@@ -59,10 +60,10 @@ class MtpHead(ChainedHead):
         tensors = NamedTensors(checkpoint, parts.stored)
         weights = LayerWeights(tensors, layer, precision, formats, shared_weights)
         self._model = Decoder(layer, precision, weights)
+        reader = BlockReader(layer, precision, weights)
         self._joining = weights.linear(joining_part(layer))
         self._token_norm, self._state_norm = (
-            self._model.read_norm(weights, name, layer.hidden_size)
-            for name in (TOKEN_NORM, STATE_NORM)
+            reader.norm(name, layer.hidden_size) for name in (TOKEN_NORM, STATE_NORM)
         )
         self._has_state_first = layout.has_state_first
         self._nbytes = weights.nbytes

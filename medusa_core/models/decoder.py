@@ -105,11 +105,6 @@ class Decoder:
         self._scores_dtype = precision.scores
         self._active = _activation(config)
 
-    def read_norm(self, weights: Weights, name: str, size: int) -> RmsNorm:
-        """Read a norm as this family stores it."""
-        vector = weights.vector(name, size) + self.config.traits.norm_offset
-        return RmsNorm(vector, self.config.rms_norm_eps)
-
     def logits(self, hidden: Tensor) -> Tensor:
         """Project states to logits. [n, hidden] → [n, vocabulary]"""
         divisor, cap = self.config.traits.score_divisor, self.config.traits.score_cap

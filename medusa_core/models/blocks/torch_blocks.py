@@ -128,10 +128,10 @@ class PassContext:
             return sequence.mask
         key = (attention.window, group, sequence.rows.start)
         if key not in self._masks:
-            self._masks[key] = self._masked(attention.window, group, sequence, width)
+            self._masks[key] = self._build_mask(attention.window, group, sequence, width)
         return self._masks[key]
 
-    def _masked(
+    def _build_mask(
         self, window: int | None, group: int, sequence: SequenceRows, width: int
     ) -> Tensor | None:
         positions = self.positions[sequence.rows]
