@@ -206,7 +206,6 @@ class LlamaHead(ChainedHead):
             positions=torch.tensor(positions, device=device),
             num_positions=kv.capacity + 1,
             ropes=[self._rope],
-            query_factors=None,
             group=self._group,
             scores_dtype=scores,
             attend=self._attend,

@@ -219,7 +219,6 @@ class AssistantHead:
             positions=torch.zeros(len(x), dtype=torch.int64, device=x.device),
             num_positions=1,
             ropes=[_OnePosition(turn) for turn in seen.turns],
-            query_factors=None,
             group=0,  # there are no masks
             scores_dtype=precision.scores,
             attend=self._attend,

@@ -156,17 +156,6 @@ class BlockReader:
         heads = torch.cat([q.expand(config.num_heads, -1), k.expand(config.num_kv_heads, -1)])
         return HeadNorm(heads, config.rms_norm_eps)
 
-    def _named_head_norm(self, parts: BlockParts, names: Sequence[str], offset: float) -> HeadNorm:
-        config = self.config
-        q, k = (
-            interleave_rows(
-                self.weights.vector(f"{parts.prefix}.self_attn.{name}", config.head_dim) + offset,
-                *config.head_rows,
-            )
-            for name in names
-        )
-        return self._head_norm(q, k)
-
     def _sinks(self, parts: BlockParts) -> Tensor | None:
         if not self.config.traits.has_sinks:
             return None
@@ -181,8 +170,7 @@ class BlockReader:
         if isinstance(shape, StateShape):
             mixer = self._delta_net(index, parts, shape)
         else:
-            offset = self.config.traits.norm_offset
-            norm = self._named_head_norm(parts, ("q_norm", "k_norm"), offset)
+            norm, _ = self._qk_norm(parts)
             mixer = self._attention(index, parts, norm, is_gated=True)
         pre_mlp_norm = self.norm(f"{parts.prefix}.post_attention_layernorm", hidden)
         assert parts.mlp is not None

@@ -56,24 +56,24 @@ class PassContext:
         positions: Positions of its rows. [n]
         num_positions: One more than the highest position that may occur.
         ropes: Rotary embeddings of the model, by index.
-        query_factors: Position-dependent factors of queries that rotate, or None. [n]
         group: Query heads per key head that the sequences' masks are repeated for.
         scores_dtype: Dtype of attention scores.
         attend: Attention on the model's device.
         attend_on_cpu: Attention where keys and values are in the computer's memory.
         active: Activation of MLPs.
+        query_factors: Position-dependent factors of queries that rotate, or None. [n]
         per_layer: Per-layer embeddings of the rows. [n, layers, width], or None.
     """
 
     positions: Tensor
     num_positions: int
     ropes: Sequence[RopeTable]
-    query_factors: Tensor | None
     group: int
     scores_dtype: torch.dtype
     attend: Attend
     attend_on_cpu: Attend
     active: Active
+    query_factors: Tensor | None = None
     per_layer: Tensor | None = None
     _factors: dict[tuple[int | None, float, int, int], Tensor] = field(default_factory=dict)
     _masks: dict[tuple[int | None, int, int | None], Tensor | None] = field(default_factory=dict)

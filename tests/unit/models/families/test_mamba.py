@@ -136,7 +136,6 @@ def test_every_row_of_a_tree_is_the_recurrence_along_its_path(
         positions=torch.arange(12),
         num_positions=12,
         ropes=[],
-        query_factors=None,
         group=1,
         scores_dtype=torch.float64,
         attend=attend_by_products,
