@@ -19,7 +19,7 @@ from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.here import PolicyRequest, Rates
 from medusa_core.memory.policy.policy_file import read_policy
 from medusa_core.memory.policy.question import PolicyQuestion
-from medusa_core.memory.policy.reached import corrections, off_by_much, part_rates
+from medusa_core.memory.policy.reached import part_rates
 from medusa_core.memory.policy.rules import MOST_TOGETHER, check_policy, rules_of
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.tiers import limited
@@ -117,26 +117,12 @@ def rates_now(chosen: ChosenPolicy, traffic: Traffic) -> tuple[PartRate, ...]:
 
 
 def closing_text(chosen: ChosenPolicy, traffic: Traffic, tokens_per_s: float) -> str:
-    """The table at the end; of what is off by more than a quarter the new rate is kept."""
+    """Format the table of forecast and measured rates that ends a batch."""
     forecast = chosen.found.forecast
     whole = PartRate("answers", forecast.tokens_per_s, tokens_per_s or None, "tokens/s")
-    parts = rates_now(chosen, traffic)
     lines = [f"{'':<21}{'forecast':>12}{'reached':>12}"]
-    lines += map(_part_line, (whole, *parts))
-    off = off_by_much(parts, traffic)
-    if off:
-        lines.append(_kept(chosen, parts, off))
+    lines += map(_part_line, (whole, *rates_now(chosen, traffic)))
     return "\n".join(lines)
-
-
-def _kept(chosen: ChosenPolicy, parts: Sequence[PartRate], off: Sequence[str]) -> str:
-    """Keep what parts have reached that were off, and say what is expected now."""
-    policy = chosen.found.policy
-    again = chosen.question.corrected(corrections(parts, off, policy))
-    return (
-        f"Off by more than a quarter: {', '.join(off)}. What this batch has measured is kept for "
-        f"the next plan; by it {again.of(policy).forecast.tokens_per_s:.2f} tokens/s are expected."
-    )
 
 
 def _part_line(part: PartRate) -> str:

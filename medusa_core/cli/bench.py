@@ -98,11 +98,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy", type=Path, metavar="FILE", help="with --throughput: this one; see batch"
     )
-    parser.add_argument(
-        "--brute-force",
-        action="store_true",
-        help="with --throughput: measure every policy of a small grid, too",
-    )
     parser.add_argument("--num-heads", type=int, default=3, help="random Medusa heads of --shape")
     parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
     parser.add_argument("--max-new-tokens", type=int, default=128, help="of each answer")

@@ -7,7 +7,7 @@ import gc
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -40,20 +40,6 @@ _FEW_STEPS = 4
 _OVERLAP_ROWS = (1, 4, 8, 16, 32)
 
 
-class TriedPolicy(NamedTuple):
-    """A policy of a grid.
-
-    Attributes:
-        policy: It, and what was expected, as JSON.
-        forecast_tokens_per_s: What was expected.
-        tokens_per_s: By prompts that were read and a few steps; 0 where it couldn't be loaded.
-    """
-
-    policy: dict[str, Any]
-    forecast_tokens_per_s: float
-    tokens_per_s: float
-
-
 @dataclass(frozen=True, slots=True)
 class ThroughputReport:
     """What a block brings.
@@ -76,8 +62,6 @@ class ThroughputReport:
         weights_first_tokens_per_s: With cache and activations on the device; None where the policy
             has them there, too, or they have no room.
         over_weights_first: The policy's ÷ that.
-        tried: Other policies, measured shortly; empty unless they are asked for.
-        over_best_tried: The policy's, measured likewise, ÷ the best of them.
         accelerate: Accelerate's disk offload in 16 bits, one prompt; None unless it is asked for.
     """
 
@@ -97,8 +81,6 @@ class ThroughputReport:
     policy: dict[str, Any]
     weights_first_tokens_per_s: float | None = None
     over_weights_first: float | None = None
-    tried: tuple[TriedPolicy, ...] = ()
-    over_best_tried: float | None = None
     accelerate: OffloadRow | None = None
 
 
@@ -156,8 +138,6 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
     )
     if found.policy.cache.below:
         report = _beside_weights_first(case, question, report, report_line)
-    if args.brute_force:
-        report = _beside_others(case, question, found, report, report_line)
     if disk is not None and "accelerate" in args.peers:
         memory = round(args.memory_gib * (1 << 30))
         row = accelerate_row(args.shape, disk, memory, _PEER_TOKENS, report_line)
@@ -182,45 +162,6 @@ def _beside_weights_first(
     _free()
     over = report.tokens_per_s / rate
     return replace(report, weights_first_tokens_per_s=rate, over_weights_first=over)
-
-
-def _beside_others(
-    case: ThroughputCase,
-    question: PolicyQuestion,
-    found: FoundPolicy,
-    report: ThroughputReport,
-    report_line: OnTimed,
-) -> ThroughputReport:
-    """The report with every policy of a small grid, measured shortly, and the choice likewise."""
-    others = [one for one in question.every() if one.policy != found.policy]
-    rates = []
-    for number, one in enumerate((found, *others)):
-        rates.append(_tried(case, one))
-        name = "the choice" if not number else f"{number} of {len(others)}"
-        rate, policy = rates[-1], one.policy
-        report_line(
-            f"{name}: {policy.num_batches} × {policy.batch}, weights {policy.weights.device:.2f} "
-            f"and cache {policy.cache.device:.2f} here: {rate:.2f} tokens/s, "
-            f"{one.forecast.tokens_per_s:.2f} expected"
-        )
-    tried = tuple(
-        TriedPolicy(found_as_json(one), one.forecast.tokens_per_s, rate)
-        for one, rate in zip(others, rates[1:], strict=True)
-    )
-    return replace(report, tried=tried, over_best_tried=rates[0] / max(rates))
-
-
-def _tried(case: ThroughputCase, found: FoundPolicy) -> float:
-    """Tokens a second of a policy; 0 where it has no room after all."""
-    try:
-        target = case.load(found.policy)
-    except MedusaError:
-        return 0.0
-    try:
-        return _rate_shortly(target, case, found.policy.num_sequences)
-    finally:
-        del target
-        _free()
 
 
 def _free() -> None:
@@ -334,8 +275,6 @@ def _text(report: ThroughputReport) -> str:
     if report.weights_first_tokens_per_s is not None:
         rate, over = report.weights_first_tokens_per_s, report.over_weights_first
         lines.append(f"cache on the device: {rate:.2f} tokens/s; {over:.2f} × as many")
-    if report.over_best_tried is not None:
-        lines.append(f"of the best of {len(report.tried)} others: {report.over_best_tried:.2f}")
     if report.overlap_gain:
         lines.append(f"{'rows':>6}{'overlap':>12}{'without':>12}{'gain':>8}")
     for rows, gain in report.overlap_gain.items():

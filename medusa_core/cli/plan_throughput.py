@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.cli.load_arguments import placing_of
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.policy.found import FoundPolicy
-from medusa_core.memory.policy.machine import MachineRates, checked_machine
+from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.policy_file import found_as_json
 from medusa_core.memory.policy.reached import UNITS, shown
 from medusa_core.memory.policy.rules import Rules, rules_of
@@ -40,9 +38,6 @@ def add_throughput_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--length", type=int, default=512, help="tokens of a prompt and its answer")
     parser.add_argument(
         "--new-tokens", type=int, default=0, help="those of the answer (default: half of them)"
-    )
-    parser.add_argument(
-        "--machine", type=Path, help="JSON file of a machine's rates that isn't here"
     )
     parser.add_argument(
         "--measure", action="store_true", help="measure rates anew, which are kept otherwise"
@@ -80,19 +75,12 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     request = PolicyRequest(config, formats, precision, args.prompts, prompt_tokens, new_tokens)
     budget = limited(live_budget(options.device), options.memory_gib)
     work = work_of(request)
-    if args.machine is not None:
-        machine = read_machine(args.machine)
-    else:
-        rates = Rates(
-            MeasurementFiles(calibrations_dir()), _report, MEASURED if args.measure else ()
-        )
-        machine = machine_for(request, budget, below_device(options), rates)
-    rules = rules_of(config, device.type)
-    if args.machine is not None:
-        rules = replace(rules, attended_below=machine.memory_bytes > 0)
-    found = policies(work, machine, rules)
+    anew = MEASURED if args.measure else ()
+    rates = Rates(MeasurementFiles(calibrations_dir()), _report, anew)
+    machine = machine_for(request, budget, below_device(options), rates)
+    found = policies(work, machine, rules_of(config, device.type))
     found = {name: _as_asked(each, options.formats) for name, each in found.items()}
-    print(_text(args, name, budget, work, machine, found), file=sys.stdout)
+    print(_text(name, budget, work, machine, found), file=sys.stdout)
     return as_json(work, machine, found)
 
 
@@ -122,28 +110,6 @@ def _as_asked(found: FoundPolicy, formats: WeightFormats) -> FoundPolicy:
     """With the formats that aren't searched, as exact text is the default."""
     policy = replace(found.policy, cache_format=formats.cache, attended=formats.attended)
     return found._replace(policy=policy)
-
-
-def read_machine(path: Path) -> MachineRates:
-    """A machine from a file, under the names of `MachineRates`.
-
-    Raises:
-        RequestError: It isn't one.
-    """
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        curves = {
-            name: tuple((int(rows), float(seconds)) for rows, seconds in raw.pop(name))
-            for name in ("layer_s", "head_s")
-        }
-        numbers = {name: float(value) for name, value in raw.items()}
-        numbers["num_cores"] = int(numbers["num_cores"])
-        return checked_machine(MachineRates(**numbers, **curves))  # type: ignore[arg-type]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise RequestError(
-            f"{path} describes no machine: {error!r}.",
-            "The JSON of plan --throughput has one as an example.",
-        ) from error
 
 
 def as_json(
@@ -180,19 +146,17 @@ def _checked(args: argparse.Namespace, config: ModelConfig) -> int:
 
 
 def _text(
-    args: argparse.Namespace,
     name: str,
     budget: Budget,
     work: BatchWork,
     machine: MachineRates,
     found: dict[str, FoundPolicy],
 ) -> str:
-    where = budget.name if args.machine is None else str(args.machine)
     tokens = f"{work.prompt_tokens} tokens, answers of {work.new_tokens}"
     sizes = (machine.device_bytes, machine.memory_bytes, machine.disk_bytes)
     device, memory, disk = (f"{size / GIB:.2f} GiB" for size in sizes)
     lines = [
-        f"{name}, {work.num_prompts} prompts of {tokens}, on {where}",
+        f"{name}, {work.num_prompts} prompts of {tokens}, on {budget.name}",
         f"device {device}, memory {memory}, disk {disk} at {machine.from_disk / 1e9:.2f} GB/s",
     ]
     titles = {

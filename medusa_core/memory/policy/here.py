@@ -67,8 +67,6 @@ _NUMBERS = {
     BESIDE: ("computing", "reading"),
 }
 _CURVES = {MODEL: ("layer_s", "head_s")}
-# Of each what a batch can correct.
-CORRECTED = {MODEL: ("layer_s",), DISK: ("read", "each", "write"), CARD: ("to", "from")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +143,6 @@ class Rates:
             self.kept.save(key, "rates", found)
         return found
 
-    def correct(self, what: Sequence[object], factors: Mapping[str, float]) -> None:
-        """Multiply what was kept of a measurement, where it was."""
-        key = _key_of(what)
-        found = self.kept.load(key, "rates", dict)
-        if found is not None:
-            corrected = {name: _multiplied(found[name], factor) for name, factor in factors.items()}
-            self.kept.save(key, "rates", found | corrected)
-
 
 def _key_of(what: Sequence[object]) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
@@ -171,13 +161,6 @@ def _checked_rates(kind: str, raw: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("a rate is none")
     curves = {name: _curve(raw[name]) for name in _CURVES.get(kind, ())}
     return found | {name: [list(point) for point in curve] for name, curve in curves.items()}
-
-
-def _multiplied(rate: Any, factor: float) -> Any:
-    """A rate, or the seconds of a curve."""
-    if isinstance(rate, list):
-        return [[rows, factor * seconds] for rows, seconds in rate]
-    return factor * rate
 
 
 def work_of(request: PolicyRequest) -> BatchWork:
@@ -264,24 +247,6 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         computing_beside=beside["computing"],
         reading_beside=beside["reading"],
     )
-
-
-def keep_reached(
-    request: PolicyRequest, below: Below, rates: Rates, factors: Mapping[str, float]
-) -> None:
-    """Correct kept rates by what a batch has reached.
-
-    Args:
-        request: What was planned.
-        below: What lay below the device.
-        rates: What was measured before.
-        factors: By which rates are multiplied, by names of `CORRECTED`.
-    """
-    keys = _Keys.of(request, below)
-    for kind, names in CORRECTED.items():
-        wanted = {name: factors[name] for name in names if name in factors}
-        if wanted:
-            rates.correct(getattr(keys, kind), wanted)
 
 
 class _Keys(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from medusa_core.messages import Tier
@@ -72,27 +72,6 @@ class MachineRates:
         if tier is Tier.MEMORY:
             return replace(self, memory_bytes=num_bytes)
         return replace(self, disk_bytes=num_bytes)
-
-
-def checked_machine(machine: MachineRates) -> MachineRates:
-    """A machine that can be.
-
-    Raises:
-        ValueError: A rate or a size is none; the text says which.
-    """
-    may_be_nothing = ("memory_bytes", "disk_bytes", "read_s", "visit_s")
-    for field in fields(machine):
-        value = getattr(machine, field.name)
-        if isinstance(value, tuple):
-            rows = [point[0] for point in value]
-            is_curve = bool(value) and rows == sorted(set(rows)) and rows[0] > 0
-            if not is_curve or not all(0 < point[1] < math.inf for point in value):
-                raise ValueError(f"{field.name} are no times by rising rows")
-        elif not (value > 0 or (value == 0 and field.name in may_be_nothing)):
-            raise ValueError(f"{field.name} is {value}")
-    if max(machine.computing_beside, machine.reading_beside) > 1:
-        raise ValueError("nothing becomes faster while something else runs beside it")
-    return machine
 
 
 def seconds_at(curve: RateCurve, rows: float) -> float:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from medusa_core.errors import PlanError
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.policy.found import FoundPolicy
-from medusa_core.memory.policy.here import PolicyRequest, Rates, keep_reached, machine_for, work_of
+from medusa_core.memory.policy.here import PolicyRequest, Rates, machine_for, work_of
 from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.rules import Rules
-from medusa_core.memory.policy.search import every, expected, search
+from medusa_core.memory.policy.search import expected, search
 from medusa_core.memory.policy.work import BatchWork
 from medusa_core.memory.tiers import Below
 from medusa_core.messages import Policy, Tier
@@ -75,15 +74,6 @@ class PolicyQuestion:
         policy = replace(found.policy, cache_format=kinds.cache_format, attended=kinds.attended)
         return found._replace(policy=policy)
 
-    def every(self) -> list[FoundPolicy]:
-        """Policies of a small grid, with all, half and nothing of the cache below.
-
-        Those of which most is expected come first.
-        """
-        count = self.work.num_layers
-        below = (0, count // 2, count) if self.rules.cache_below else (0,)
-        return [self._as_asked(one) for one in every(self.work, self.machine, self.rules, below)]
-
     def weights_first(self) -> PolicyQuestion:
         """The same where cache and activations stay on the device."""
         return replace(self._measured(), rules=replace(self.rules, cache_below=False))
@@ -100,8 +90,3 @@ class PolicyQuestion:
     def of(self, policy: Policy) -> FoundPolicy:
         """Somebody's policy, and what is expected of it."""
         return FoundPolicy(policy, expected(self.work, self.machine, policy))
-
-    def corrected(self, factors: Mapping[str, float]) -> PolicyQuestion:
-        """The same with rates that a batch has reached, which are kept; see `keep_reached`."""
-        keep_reached(self.request, self.below, self.rates, factors)
-        return replace(self)

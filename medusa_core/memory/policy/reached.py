@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from medusa_core.memory.policy.found import BatchForecast
-from medusa_core.messages import PARTS, PartRate, Policy
+from medusa_core.messages import PARTS, PartRate
 from medusa_core.runtime.runner.traffic import Traffic
 
 WEIGHTS, ROWS_READ, ROWS_WRITTEN, COMPUTED, WAITED = PARTS
@@ -17,10 +15,6 @@ UNITS = {
     WAITED: "s a pass",
 }
 _FACTORS = {"GB/s": 1e-9, "ms a layer": 1e3, "s a pass": 1.0}
-_MOST_OFF = 1 / 4
-_FEW_PASSES = 8  # say nothing about rates
-_SHORT_S = 1.0  # of moving or computing, likewise
-_WEIGHS = 1 / 4  # of the passes' time: what took less decides nothing
 # Whose seconds count, and what streams of a search are meant.
 _BINDING = {
     WEIGHTS: ("reading from disk", "link to the device"),
@@ -55,58 +49,6 @@ def part_rates(forecast: BatchForecast, traffic: Traffic) -> tuple[PartRate, ...
         )
         for name in names
     )
-
-
-def off_by_much(parts: Sequence[PartRate], traffic: Traffic) -> tuple[str, ...]:
-    """Names of parts whose rates aren't what was expected, where there was enough to judge by.
-
-    Waiting follows from the others; what took little of the time may be off by any factor.
-    """
-    if traffic.num_passes < _FEW_PASSES:
-        return ()
-    least_s = max(_SHORT_S, _WEIGHS * (traffic.computed_s + traffic.waited_s))
-    took = {
-        WEIGHTS: traffic.weights_s,
-        ROWS_READ: traffic.rows_read_s,
-        ROWS_WRITTEN: traffic.rows_written_s,
-        COMPUTED: traffic.computed_s,
-    }
-    return tuple(
-        part.name
-        for part in parts
-        if part.forecast
-        and part.reached is not None
-        and took.get(part.name, 0.0) >= least_s
-        and abs(part.reached / part.forecast - 1) > _MOST_OFF
-    )
-
-
-def corrections(parts: Sequence[PartRate], off: Sequence[str], policy: Policy) -> dict[str, float]:
-    """By what factors rates differ from those that were expected, as `keep_reached` takes them.
-
-    Args:
-        parts: Expected and reached.
-        off: Names of those that count.
-        policy: What was carried out.
-    """
-    found: dict[str, float] = {}
-    for part in parts:
-        if part.name not in off or not part.forecast or not part.reached:
-            continue
-        factor = part.reached / part.forecast
-        if part.name == COMPUTED:
-            found["layer_s"] = factor
-        elif part.name == WEIGHTS:
-            found["read" if policy.weights.disk else "to"] = factor
-        elif part.name == ROWS_WRITTEN:
-            found["write" if policy.cache.disk else "from"] = factor
-        elif not policy.cache.disk:
-            found.setdefault("to", factor)
-        elif policy.weights.disk:  # whose long reads tell the disk's rate: these are short
-            found["each"] = 1 / factor
-        else:
-            found["read"] = factor
-    return found
 
 
 def _reached(traffic: Traffic) -> dict[str, float]:

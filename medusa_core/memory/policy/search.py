@@ -8,7 +8,7 @@ Source: Sheng et al., "FlexGen" (2023), section 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -92,37 +92,6 @@ def solve(
     return _best(work, machine, rules, [block])
 
 
-def every(
-    work: BatchWork, machine: MachineRates, rules: Rules, cache_below: Collection[int]
-) -> list[FoundPolicy]:
-    """Find the best policy for each block size and number of layers with offloaded KV rows.
-
-    Args:
-        work: Workload of the batch.
-        machine: Memory and rates of the machine.
-        rules: Restrictions of the search.
-        cache_below: Numbers of layers with offloaded KV rows to try.
-
-    Returns:
-        One policy for each combination that fits the memory, by descending expected tokens/s.
-    """
-    found: dict[tuple[int, int, int], _Choice] = {}
-    most = min(work.num_prompts, rules.most_together)
-    for block in blocks(work, rules):
-        if block.num_batches > 1 and block.num_sequences < most:
-            continue
-        for count in cache_below:
-            for choice in _choices(work, block, machine, rules, count):
-                key = (block.batch, block.num_batches, count)
-                if key not in found or choice.block_s < found[key].block_s:
-                    found[key] = choice
-    policies = [
-        FoundPolicy(_policy(work, choice), _forecast(work, machine, choice, rules.overlaps, ()))
-        for choice in found.values()
-    ]
-    return sorted(policies, key=lambda one: -one.forecast.tokens_per_s)
-
-
 def expected(
     work: BatchWork, machine: MachineRates, policy: Policy, overlaps: bool = True
 ) -> BatchForecast:
@@ -200,13 +169,10 @@ def _choices(
     block: BatchBlock,
     machine: MachineRates,
     rules: Rules,
-    cache_below: int | None = None,
 ) -> Iterator[_Choice]:
-    """Of every choice beside a layout the best layout; of some with a cache that lies so."""
+    """Of every choice beside a layout the best layout."""
     for sides in _sides(machine, rules):
         where = layouts(work, block, machine, sides.states, rules)
-        if cache_below is not None:
-            where = where.only(where.cache_below == cache_below)
         if not len(where):
             continue
         seconds = _block_s(work, block, machine, where, sides, rules.overlaps)

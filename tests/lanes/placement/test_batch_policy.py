@@ -15,7 +15,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.policy.found import BatchForecast
 from medusa_core.memory.policy.planned import plan_policy, tiers_of
-from medusa_core.memory.policy.reached import corrections, off_by_much, part_rates
+from medusa_core.memory.policy.reached import part_rates
 from medusa_core.messages import (
     BlockBytes,
     Fit,
@@ -222,7 +222,7 @@ FORECAST = BatchForecast(
 )
 
 
-def test_parts_that_are_off_by_more_than_a_quarter_are_corrected() -> None:
+def test_each_part_has_its_forecast_and_its_measured_rate() -> None:
     traffic = Traffic(
         weights_bytes=10_000_000_000,
         weights_s=9.0,
@@ -242,15 +242,3 @@ def test_parts_that_are_off_by_more_than_a_quarter_are_corrected() -> None:
         "weights read",
         "cached rows read",
     ]
-    off = off_by_much(tuple(parts.values()), traffic)
-    assert off == ("cached rows read", "computed")
-    found = corrections(tuple(parts.values()), off, Policy(ON_DISK, ON_DISK))
-    assert found == pytest.approx({"layer_s": 2.0, "each": 2.0})
-    alone = corrections(tuple(parts.values()), off, Policy(cache=ON_DISK))
-    assert alone == pytest.approx({"layer_s": 2.0, "read": 0.5})
-    # What took little of the time decides nothing.
-    little = replace(traffic, rows_read_s=4.0)
-    assert off_by_much(part_rates(FORECAST, little), little) == ("computed",)
-    # Too little was done to judge by.
-    few = replace(traffic, num_passes=2)
-    assert off_by_much(part_rates(FORECAST, few), few) == ()

@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import random
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from medusa_core.memory.policy.here import (
     MEASURED,
     PolicyRequest,
     Rates,
-    keep_reached,
     machine_for,
     work_of,
 )
@@ -349,20 +348,15 @@ def test_a_curve_is_straight_between_its_points_and_goes_on_behind_them() -> Non
     assert [seconds_at(curve, rows) for rows in (0, 1, 2, 4, 5, 6)] == [2, 2, 3, 6, 8, 10]
 
 
-def write_machine(path: Path, machine: MachineRates) -> Path:
-    path.write_text(json.dumps(asdict(machine)), encoding="utf-8")
-    return path
-
-
 def test_the_command_prints_the_policy_and_writes_what_it_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=1e9)
     reported = tmp_path / "told.json"
     sizes = ["--prompts", "32", "--length", "128", "--new-tokens", "64"]
-    how = ["--machine", str(write_machine(tmp_path / "machine.json", machine))]
+    monkeypatch.setattr(here, "machine_for", lambda *_: machine)
     shape = ["--shape", "vicuna-7b", "--quant", "q4_0", "--cache-quant", "q4"]
-    assert main(["plan", "--throughput", *shape, *sizes, *how, "--json", str(reported)]) == 0
+    assert main(["plan", "--throughput", *shape, *sizes, "--json", str(reported)]) == 0
     printed = capsys.readouterr().out
     assert "reading from disk" in printed
     assert "tokens/s expected" in printed
@@ -374,10 +368,6 @@ def test_the_command_prints_the_policy_and_writes_what_it_found(
     assert sum(found["best"]["policy"]["weights"].values()) == pytest.approx(1)
     assert found["best"]["policy"]["cache_format"] == "q4"
     assert read_policy(reported).weights.disk == found["best"]["policy"]["weights"]["disk"]
-    # What was found describes the machine well enough to be asked about it again.
-    again = tmp_path / "again.json"
-    again.write_text(json.dumps(found["machine"]), encoding="utf-8")
-    assert main(["plan", "--throughput", *shape, *sizes, "--machine", str(again)]) == 0
 
 
 @pytest.mark.parametrize("name", ["qwen 3.5", "gemma 4 E2B", "lfm 2"])
@@ -408,38 +398,12 @@ def test_states_are_no_cache_of_a_token() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"from_disk": 0},
-        {"device_bytes": -1},
-        {"copied": float("nan")},
-        {"layer_s": []},
-        {"layer_s": [[1, 1e-3], [1, 2e-3]]},
-        {"layer_s": [[1, 0.0]]},
-        {"head_s": "fast"},
-        {"num_cores": 0},
-        {"computing_beside": 0.0},
-        {"reading_beside": 1.5},
-    ],
-)
-def test_a_machine_that_cannot_be_is_refused(
-    changes: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "machine.json"
-    path.write_text(json.dumps(asdict(MACHINE) | changes), encoding="utf-8")
-    wanted = ["plan", "--throughput", "--shape", "vicuna-7b", "--machine", str(path)]
-    assert main(wanted) == 1
-    assert "describes no machine" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     "more",
     [
         ["--prompts", "0"],
         ["--length", "1"],
         ["--length", "100000"],
         ["--new-tokens", "512"],
-        ["--machine", "missing.json"],
     ],
 )
 def test_numbers_that_make_no_sense_are_told(
@@ -483,15 +447,6 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     found(DISK)
     assert len(reported) == 4
     found(*MEASURED)
-    assert len(reported) == 7
-    # A batch that was slower corrects them.
-    now = found()
-    disk = Below(0, tmp_path / "tiers")
-    factors = {"layer_s": 3.0, "read": 0.5}
-    keep_reached(requested, disk, Rates(kept, reported.append), factors)
-    assert found().from_disk == pytest.approx(now.from_disk / 2)
-    assert found().layer_s[0][1] == pytest.approx(3 * now.layer_s[0][1])
-    assert found().read_s == now.read_s
     assert len(reported) == 7
     assert (first.device_bytes, first.memory_bytes) == (64 << 20, 0)
     assert 0 < first.from_disk < 1e12
