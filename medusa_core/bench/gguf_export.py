@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import RequestError
+from medusa_core.models.architecture import gguf_archs
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import gguf_families
 from medusa_core.models.layer_shapes import SharedRows, StateShape, rows_read
 from medusa_core.models.parts import (
     EMBEDDING,
@@ -246,7 +246,7 @@ def finish(writer: Any) -> None:
 def tensors_of(model_dir: Path, config: ModelConfig) -> Iterator[tuple[str, Tensor]]:
     """A folder's tensors under GGUF's names and in its order, float32."""
     checkpoint = open_folder(model_dir)
-    of = gguf_families()[_ARCHITECTURES[config.model_type]].gguf
+    of = gguf_archs()[_ARCHITECTURES[config.model_type]].gguf
     blocks = [f"blk.{layer}.{part}" for layer in range(config.num_layers) for part in _PARTS]
     stems = ("token_embd", "output_norm", "output", *blocks)
     for theirs in (f"{stem}.{ending}" for stem in stems for ending in ("weight", "bias")):

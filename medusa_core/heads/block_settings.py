@@ -11,8 +11,8 @@ from typing import Any
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.checks import bad_setting, flag
+from medusa_core.models.architecture import layer_kinds, positive, whole
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.family import layer_kinds, positive, whole
 from medusa_core.models.traits import Activation
 
 _OF_LAYERS = (

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from medusa_core.errors import ModelError
 from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
-from medusa_core.models.checkpoints.packing import Packing
-from medusa_core.models.family import (
+from medusa_core.models.architecture import (
     LEAST,
     MOST,
-    family_registry,
-    find_family,
+    arch_registry,
+    find_arch,
     unknown_family,
 )
+from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.models.layer_shapes import (
     LayerShape,
     RowShape,
@@ -221,9 +221,9 @@ def parse_config(
     sees = isinstance(raw.get("vision_config"), Mapping)
     whole, raw = raw, text_part(raw)
     model_type = _text(raw.get("model_type", ""))
-    if model_type not in family_registry().names:
+    if model_type not in arch_registry().names:
         return _through_transformers(model_type, whole, generation)
-    family = find_family(model_type)
+    family = find_arch(model_type)
     raw = raw if family.as_usual is None else family.as_usual(raw)
     traits = family.traits(raw)
     context = _size(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)

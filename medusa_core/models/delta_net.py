@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.family import whole
+from medusa_core.models.architecture import whole
 from medusa_core.models.layer_shapes import RowShape, StateShape
 from medusa_core.models.traits import DeltaNet, Experts, Traits
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.family import whole
+from medusa_core.models.architecture import whole
 from medusa_core.models.layer_shapes import LayerShape, RowShape, StateShape, recurrent_part
 from medusa_core.models.traits import Mamba
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Required, TypedDict
 
+from medusa_core.models.architecture import find_arch
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import find_family
 from medusa_core.models.traits import NormPlaces
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class BlockParts:
 
 def block_parts(config: ModelConfig, index: int) -> BlockParts:
     """The parts of a block, as its family has them."""
-    own = find_family(config.model_type).parts
+    own = find_arch(config.model_type).parts
     return shared_parts(config, index) if own is None else own(config, index)
 
 
@@ -269,7 +269,7 @@ def qk_norm_names(config: ModelConfig) -> tuple[str, ...]:
 
 def _in_family(config: ModelConfig, names: tuple[str, ...]) -> tuple[str, ...]:
     """What a family calls its norms, by their usual names."""
-    own = find_family(config.model_type).names
+    own = find_arch(config.model_type).names
     return tuple(own.get(name, name) for name in names)
 
 

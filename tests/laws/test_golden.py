@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-from medusa_core.models.family import family_registry, gguf_families
+from medusa_core.models.architecture import arch_registry, gguf_archs
 from medusa_core.system.native.binding import library_suffix, system_name
 from medusa_core.system.resources import native_dir
 from tests.reference import golden
@@ -36,15 +36,15 @@ def compiled_cases() -> Iterator[object]:
 
 
 def test_every_family_has_golden_logits() -> None:
-    missing = set(family_registry().names) - set(golden.families())
+    missing = set(arch_registry().names) - set(golden.families())
     assert not missing, f"Run `{RECORD}`, which records {', '.join(sorted(missing))}."
-    gone = set(golden.families()) - set(family_registry().names)
+    gone = set(golden.families()) - set(arch_registry().names)
     assert not gone, f"Delete the files of {', '.join(sorted(gone))} from {golden.FOLDER}."
 
 
 def test_every_architecture_of_gguf_files_is_among_them() -> None:
     compared = {variant.family for variant in VARIANTS if variant.gguf is not None}
-    assert {family.name for family in gguf_families().values()} <= compared
+    assert {family.name for family in gguf_archs().values()} <= compared
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)

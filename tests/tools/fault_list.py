@@ -174,7 +174,7 @@ FAULTS = (
     ),
     Fault(
         "residual-scale",
-        "medusa_core/models/families/granite.py",
+        "medusa_core/models/arch/granite.py",
         '        residual_scale=positive(raw, "residual_multiplier", 1.0) or 1.0,\n',
         "",
         "Granite's answers are wrong: the residual multiplier is missing",

@@ -20,7 +20,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
-from medusa_core.models.family import family_registry
+from medusa_core.models.architecture import arch_registry
 from tests.reference import golden
 from tests.reference.golden import TensorSpec, Variant
 from tests.support.models.tiny import trusted_template
@@ -120,7 +120,7 @@ def record(overwritten: Sequence[str], report: Callable[[str], object]) -> None:
     found: dict[str, list[Variant]] = {}
     for variant in describe_variants():
         found.setdefault(variant.family, []).append(variant)
-    if without := sorted(set(family_registry().names) - found.keys()):
+    if without := sorted(set(arch_registry().names) - found.keys()):
         raise SystemExit(
             f"Add a model of {', '.join(without)} to CONFIGS of tests/support/models/peers.py."
         )
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     wanted: list[str] = parser.parse_args(arguments).overwrite
     wanted = golden.families() if wanted == ["all"] else wanted
-    if unknown := set(wanted) - set(family_registry().names):
+    if unknown := set(wanted) - set(arch_registry().names):
         parser.error(f"no family: {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)  # small matrices
     lines: list[str] = []

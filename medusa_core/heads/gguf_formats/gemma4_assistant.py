@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from medusa_core.heads.gguf_format import GgufHeadsFormat
+from medusa_core.models.arch.gemma4_text import SPEC as GEMMA4
 from medusa_core.models.checkpoints.gguf_config import block_sizes_of
-from medusa_core.models.families.gemma4_text import SPEC as GEMMA4
 from medusa_core.system.files.gguf import Gguf
 
 _BLOCKS = GEMMA4.gguf

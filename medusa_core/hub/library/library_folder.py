@@ -33,9 +33,9 @@ from medusa_core.hub.library.pairing import (
     heads_facts,
     target_facts,
 )
+from medusa_core.models.architecture import arch_registry
 from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.checkpoints.gguf_naming import file_type, model_name
-from medusa_core.models.family import family_registry
 from medusa_core.models.lora.adapter_shape import (
     adapter_problems,
     is_adapter,
@@ -212,7 +212,7 @@ def _weights(
 def _is_of_another_family(config: Mapping[str, Any]) -> bool:
     """Whether a `config.json` is of a family whose tensors have other names."""
     model_type = config.get("model_type")
-    return isinstance(model_type, str) and model_type not in family_registry().names
+    return isinstance(model_type, str) and model_type not in arch_registry().names
 
 
 def _heads_file(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from medusa_core.models.arch.gemma4_text import EXPERT_NORMS
 from medusa_core.models.blocks.block import (
     Attention,
     Block,
@@ -20,7 +21,6 @@ from medusa_core.models.blocks.block import (
 )
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.experts import ExpertMlps, read_mlp, read_mlps
-from medusa_core.models.families.gemma4_text import EXPERT_NORMS
 from medusa_core.models.layer_shapes import StateShape, recurrent_part, rows_read
 from medusa_core.models.mamba import MambaParts, mamba_parts
 from medusa_core.models.norm import GatedNorm, HeadNorm, QkNorm, RmsNorm, SplitQkNorm

@@ -20,7 +20,7 @@ from medusa_core.models.checkpoints.checkpoint import (
     missing_tensor,
     read_bytes,
 )
-from medusa_core.models.checkpoints.gguf_config import find_gguf_family, halves_of_experts
+from medusa_core.models.checkpoints.gguf_config import find_gguf_arch, halves_of_experts
 from medusa_core.models.checkpoints.tiles import Tiles
 from medusa_core.models.gguf_architecture import GgufArchitecture, num_layers
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
@@ -74,7 +74,7 @@ class GgufCheckpoint(Checkpoint):
             ModelError: Its architecture isn't supported.
         """
         self._gguf = gguf
-        self._architecture = architecture or find_gguf_family(gguf).gguf
+        self._architecture = architecture or find_gguf_arch(gguf).gguf
         self._tensors = dict(_named(gguf, self._architecture) if tensors is None else tensors)
         self._tiles = Tiles.of(gguf) if self._architecture.grouped_value_heads else None
         super().__init__({name: tensor.path for name, tensor in self._tensors.items()})

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from medusa_core.errors import CheckpointError, ModelError
+from medusa_core.models.architecture import Arch, gguf_archs
 from medusa_core.models.checkpoints.gguf_naming import file_type
 from medusa_core.models.checkpoints.gguf_unread import unread_key
-from medusa_core.models.family import FamilySpec, gguf_families
 from medusa_core.models.gguf_architecture import (
     MAX_LAYERS,
     GgufArchitecture,
@@ -83,15 +83,15 @@ _INSTEAD = {
 }
 
 
-def find_gguf_family(gguf: Gguf) -> FamilySpec:
+def find_gguf_arch(gguf: Gguf) -> Arch:
     """Return the family of a file.
 
     Raises:
         ModelError: Its architecture isn't supported.
     """
-    found = gguf_families().get(gguf.architecture)
+    found = gguf_archs().get(gguf.architecture)
     if found is None:
-        supported = f"Supported are {', '.join(sorted(gguf_families()))}."
+        supported = f"Supported are {', '.join(sorted(gguf_archs()))}."
         unknown = ("it isn't known here", supported)
         reason, instead = _INSTEAD.get(gguf.architecture, unknown)
         raise ModelError(
@@ -116,7 +116,7 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
         CheckpointError: The file is damaged.
         ModelError: Its architecture isn't supported.
     """
-    family = find_gguf_family(gguf)
+    family = find_gguf_arch(gguf)
     of = family.gguf
     raw = {"model_type": family.name} | block_sizes_of(gguf, of)
     if gguf.of_model("nextn_predict_layers"):
@@ -191,7 +191,7 @@ def gguf_errors(gguf: Gguf) -> Iterator[None]:
         if "config.json" not in error.message + error.hint:
             raise
         message = error.message.removeprefix("config.json: ")
-        family = gguf_families().get(gguf.architecture)
+        family = gguf_archs().get(gguf.architecture)
         own = {} if family is None else family.gguf.keys
         for name, key in {**_KEYS, **own}.items():
             message = re.sub(rf"\b{name}\b", f"{gguf.architecture}.{key}", message)

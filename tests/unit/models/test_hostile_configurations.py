@@ -15,8 +15,8 @@ from transformers import Cohere2Config, MixtralConfig, PreTrainedConfig, StableL
 from medusa_core.errors import ModelError
 from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import WeightFormats
+from medusa_core.models.architecture import arch_registry
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.family import family_registry
 from medusa_core.models.precision import hardware_of
 from medusa_core.models.quant.choice import PartFormats, settle_formats
 from medusa_core.models.rope import inverse_frequencies
@@ -124,7 +124,7 @@ def formats() -> PartFormats:
     return settle_formats(WeightFormats(), "float32", hardware_of(torch.device("cpu")))
 
 
-@pytest.mark.parametrize("family", [*family_registry().names, *OTHERS])
+@pytest.mark.parametrize("family", [*arch_registry().names, *OTHERS])
 def test_a_broken_configuration_is_a_model_or_a_typed_error_at_once(
     family: str, formats: PartFormats
 ) -> None:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
+from medusa_core.models.architecture import arch_registry, gguf_archs
 from medusa_core.models.checkpoints import gguf_config
 from medusa_core.models.config import parse_config
-from medusa_core.models.family import family_registry, gguf_families
 from medusa_core.system.resources import resources_dir
 from tests.support.models.peers import CONFIGS, RENAMED
 
@@ -43,15 +43,15 @@ ROWS = {NAME.findall(cells[0])[0]: Row(*cells) for cells in lines_below(HEADER)}
 
 def test_the_table_has_a_row_for_each_family() -> None:
     assert len(ROWS) == len(list(lines_below(HEADER)))
-    assert set(ROWS) == set(family_registry().names)
+    assert set(ROWS) == set(arch_registry().names)
 
 
 def test_the_table_names_each_architecture_of_gguf_files() -> None:
     named = {name for row in ROWS.values() for name in NAME.findall(row.formats)}
-    assert named == set(gguf_families())
-    architectures = [spec.gguf for spec in family_registry().specs if spec.gguf.name]
+    assert named == set(gguf_archs())
+    architectures = [spec.gguf for spec in arch_registry().specs if spec.gguf.name]
     assert len(named) == sum(1 + len(one.aliases) for one in architectures)  # none of two families
-    for name, family in gguf_families().items():
+    for name, family in gguf_archs().items():
         assert name in NAME.findall(ROWS[family.name].formats)
 
 
@@ -59,7 +59,7 @@ def test_the_table_says_what_each_family_is_refused_for() -> None:
     refused = [cells[0] for cells in lines_below("| what | why |")]
     named = {name for what in refused if what.startswith("GGUF") for name in NAME.findall(what)}
     assert named == set(gguf_config._INSTEAD)
-    assert not named & set(gguf_families())
+    assert not named & set(gguf_archs())
 
 
 @pytest.mark.parametrize("family", ROWS)
