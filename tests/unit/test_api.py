@@ -1,0 +1,13 @@
+"""Every name that `medusa_core.api` lists can be imported from it."""
+
+import pytest
+
+from medusa_core import api
+
+
+def test_every_listed_name_is_there_and_no_other() -> None:
+    names = api._origins()
+    assert len(names) > 80
+    assert [name for name in names if getattr(api, name, None) is None] == []
+    with pytest.raises(AttributeError, match="no attribute 'Tensor'"):
+        _ = api.Tensor  # type: ignore[attr-defined]
