@@ -117,8 +117,8 @@ if TYPE_CHECKING:
     from medusa_core.runtime.cluster.layer_range import client_config
     from medusa_core.system.components import component_licences, component_versions, licences_file
     from medusa_core.system.extras import SERVER_EXTRA
+    from medusa_core.system.files.atomic_file import replace_text
     from medusa_core.system.files.json_file import read_json
-    from medusa_core.system.files.whole_file import replace_text
     from medusa_core.system.installation import command_to_mend
     from medusa_core.system.jobs.batch.job import BatchJob, BatchState, BatchWish, OwnBatches
     from medusa_core.system.jobs.batch.progress import BatchProgress

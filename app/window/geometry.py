@@ -15,7 +15,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMainWindow, QSplitter, QWidget
 
 from app.widgets.file_dialogs import files_folder, use_files_folder
-from medusa_core.api import read_json
+from medusa_core.api import read_json, replace_text
 from medusa_core.errors import CheckpointError
 
 log = logging.getLogger(__name__)
@@ -51,11 +51,8 @@ class WindowState:
             },
             "files": str(files_folder()),
         }
-        part = self._path.with_suffix(".part")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-            part.replace(self._path)
+            replace_text(self._path, json.dumps(saved, indent=1) + "\n", durable=False)
         except OSError as error:
             log.warning("%s can't be written: %s", self._path, error)
 

@@ -14,8 +14,8 @@ from medusa_core.chats.setting import SettingGroup
 from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.errors import MedusaError, PresetError
 from medusa_core.messages import Advice
+from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.files.whole_file import replace_text
 
 log = logging.getLogger(__name__)
 

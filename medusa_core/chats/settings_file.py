@@ -18,8 +18,8 @@ from medusa_core import __version__
 from medusa_core.chats.presets import Preset, checked_name
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import CheckpointError, PresetError, SettingsFileError
+from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.files.whole_file import replace_text
 from medusa_core.system.local_folder import is_local_folder
 from medusa_core.system.resources import resources_dir
 

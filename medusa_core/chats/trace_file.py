@@ -32,7 +32,7 @@ from medusa_core.messages import (
     Verdict,
     offers_with,
 )
-from medusa_core.system.files.whole_file import replace_file
+from medusa_core.system.files.atomic_file import replace_file
 from medusa_core.system.resources import resources_dir
 
 _FORMAT = "medusa-chat-trace"

@@ -17,8 +17,8 @@ from medusa_core.chats.settings_file import (
 )
 from medusa_core.errors import MedusaError, SettingsFileError
 from medusa_core.hub.boundary import printable
+from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.files.whole_file import replace_text
 from medusa_core.system.running_models import running_models
 from medusa_core.system.user_folders import Places, places, with_home, without_home
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from torch import Tensor
 from medusa_core.errors import HeadsError
 from medusa_core.heads.format import format_registry
 from medusa_core.heads.weights import HeadSet
+from medusa_core.system.files.atomic_file import AtomicFile
 
 
 def with_projection(heads: HeadSet, lm_head: Tensor) -> HeadSet:
@@ -55,9 +54,11 @@ def write_heads(heads: HeadSet, format_name: str, folder: Path, base_model: str)
     path = folder / written.file_name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(path, lambda part: save_file(tensors, part, metadata={"format": "pt"}))
+        with AtomicFile(path, private=False) as part:
+            save_file(tensors, part, metadata={"format": "pt"})
         config = json.dumps(written.config, indent=2) + "\n"
-        _replace(folder / "config.json", lambda part: part.write_text(config, encoding="utf-8"))
+        with AtomicFile(folder / "config.json", private=False) as part:
+            part.write_text(config, encoding="utf-8")
     except OSError as error:
         raise HeadsError(
             f"{folder} can't be written: {error.strerror or error}.",
@@ -71,12 +72,3 @@ def copy_trees(source: Path, folder: Path) -> None:
     name = "medusa_trees.json"
     if (source / name).exists() and source.resolve() != folder.resolve():
         shutil.copyfile(source / name, folder / name)
-
-
-def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from medusa_core.errors import OfflineError
 from medusa_core.hub.bounds import LEAST_BYTES_PER_S, LEAST_RATE_OVER_S
-from medusa_core.system.files.whole_file import replace_text
+from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.user_folders import portable_home
 
 HUB_ENDPOINT = "https://huggingface.co"

@@ -23,6 +23,7 @@ from medusa_core.runtime.offload.layer_file import (
 )
 from medusa_core.runtime.offload.memory import page_buffer
 from medusa_core.system import cuda
+from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.own_folder import make_own_folder
 
@@ -109,10 +110,7 @@ def _keep(kept: Path | None, known: dict[str, float]) -> None:
     if kept is None:
         return
     try:
-        make_own_folder(kept.parent)
-        part = kept.with_suffix(".part")
-        part.write_text(json.dumps(known), encoding="utf-8")
-        part.replace(kept)
+        replace_text(kept, json.dumps(known), durable=False)
     except OSError:
         log.warning("bandwidths aren't kept", exc_info=True)
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from medusa_core.errors import CheckpointError, StorageError
 from medusa_core.messages import EndpointModel
 from medusa_core.system.files import record_json
+from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.files.whole_file import replace_text
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from typing import Protocol, TypeVar
 
 from medusa_core.errors import CheckpointError, StorageError
 from medusa_core.remote.endpoints import Endpoints
+from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.files.whole_file import replace_text
 from medusa_core.system.user_folders import portable_home
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from medusa_core.messages import Event, ModelLoaded, Unloaded
-from medusa_core.system.files.whole_file import replace_text
+from medusa_core.system.files.atomic_file import replace_text
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,6 @@ doesn't compare these sums, so a changed byte would silently become a changed we
 from __future__ import annotations
 
 import logging
-import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -17,8 +16,8 @@ import torch
 from torch import nn
 
 from medusa_core.errors import TrainingError
+from medusa_core.system.files.atomic_file import AtomicFile, sync_file, sync_folder
 from medusa_core.system.files.own_folder import make_own_folder
-from medusa_core.system.files.sync import sync_folder
 from medusa_core.training.optimizer import Optimizers
 
 log = logging.getLogger(__name__)
@@ -38,20 +37,16 @@ def save(path: Path, module: nn.Module, optimizers: Optimizers, step: int) -> No
     Raises:
         TrainingError: It can't be written; earlier checkpoints stay.
     """
-    partial = path.with_suffix(".partial")
     state = {"step": step, "module": module.state_dict(), "optimizers": optimizers.state_dict()}
     try:
         make_own_folder(path.parent)
-        with partial.open("wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.is_file():
-            path.replace(previous_of(path))
-        partial.replace(path)
+        with AtomicFile(path, durable=False) as part:
+            torch.save(state, part)
+            sync_file(part)  # before the older checkpoint loses its name
+            if path.is_file():
+                path.replace(previous_of(path))
         sync_folder(path.parent)
     except (OSError, RuntimeError) as error:  # torch hides a full disk in a RuntimeError
-        partial.unlink(missing_ok=True)
         raise TrainingError(
             f"{path} can't be written: {_first_line(error)}.",
             "Make room, or make its folder writable, and go on: earlier checkpoints are there.",

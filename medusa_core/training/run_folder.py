@@ -15,8 +15,8 @@ from typing import Any, TextIO
 
 from medusa_core.errors import TrainingError
 from medusa_core.system.files import record_json
+from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.own_folder import make_own_folder
-from medusa_core.system.files.whole_file import replace_text
 from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.heads_config import HeadsConfig, config_from
 

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from medusa_core.system.files.atomic_file import AtomicFile
 from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.training.documents import EncodedDocument
 
@@ -102,9 +103,8 @@ class States:
         path = self._path(index)
         size = sum(tensor.nbytes for tensor in shard.values())
         if self._used + size <= self._most_bytes:
-            part = path.with_suffix(".part")
-            save_file({name: tensor.contiguous() for name, tensor in shard.items()}, part)
-            part.replace(path)
+            with AtomicFile(path, durable=False) as part:  # a lost shard is computed again
+                save_file({name: tensor.contiguous() for name, tensor in shard.items()}, part)
             self._used += size
         return shard
 

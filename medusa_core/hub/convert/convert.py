@@ -30,8 +30,8 @@ from medusa_core.hub.convert.convert_source import (
     MODEL_FILE,
     ConversionSource,
 )
+from medusa_core.system.files.atomic_file import sync_file, sync_folder
 from medusa_core.system.files.safetensors_header import read_header
-from medusa_core.system.files.sync import sync_folder
 
 _PREFIX, _SUFFIX = ".conversion-", ".partial"
 _RESULTS = (*HEADS_FILES, MODEL_FILE, INDEX_FILE)
@@ -189,6 +189,5 @@ def _copy_companions(source: ConversionSource, written: Path) -> None:
 
 
 def _appear(staged: Path, final: Path) -> None:
-    with staged.open("r+b") as file:
-        os.fsync(file.fileno())
+    sync_file(staged)
     staged.replace(final)

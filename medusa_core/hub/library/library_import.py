@@ -16,8 +16,8 @@ from medusa_core.hub.library.library_folder import (
     Contents,
     check_folder,
 )
+from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.user_folders import with_home, without_home
 
 _FLOOR_BYTES = 2 << 30
@@ -89,16 +89,10 @@ class FolderList:
         self._write(tuple(other for other in folders if other != folder.absolute()))
 
     def _write(self, folders: tuple[Path, ...]) -> None:
-        part = self._path.with_name(self._path.name + ".partial")
         listed = without_home([str(folder) for folder in folders])
         text = json.dumps({"folders": listed}, indent=2) + "\n"
         try:
-            make_own_folder(self._path.parent)
-            with part.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self._path)
+            replace_text(self._path, text)
         except OSError as error:
             raise ModelError(
                 f"The list of folders {self._path} can't be written: {error.strerror or error}."

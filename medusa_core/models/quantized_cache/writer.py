@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -17,6 +15,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.checkpoints.checksum import checksum
+from medusa_core.system.files.atomic_file import AtomicFile
 from medusa_core.system.files.safetensors_header import LENGTH_BYTES
 
 log = logging.getLogger(__name__)
@@ -36,10 +35,8 @@ class QuantizedWriter:
     """Writes a safetensors file tensor by tensor; as a context, it places it when all went well."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        handle, name = tempfile.mkstemp(suffix=".part", dir=path.parent)
-        self._part = Path(name)
-        self._file: IO[bytes] = os.fdopen(handle, "wb")
+        self._target = AtomicFile(path)
+        self._file: IO[bytes] = self._target.part.open("wb")
         self._file.seek(LENGTH_BYTES + _HEADER_ROOM)
         self._header: dict[str, object] = {}
         self._checksums: dict[str, str] = {}
@@ -80,7 +77,7 @@ class QuantizedWriter:
             log.warning("the quantized model isn't kept", exc_info=True)
         finally:
             self._file.close()
-            self._part.unlink(missing_ok=True)
+            self._target.discard()
 
     def _place(self) -> None:
         header = json.dumps({"__metadata__": self._checksums} | self._header).encode()
@@ -90,7 +87,5 @@ class QuantizedWriter:
         self._file.seek(0)
         self._file.write(_HEADER_ROOM.to_bytes(LENGTH_BYTES, "little"))
         self._file.write(header.ljust(_HEADER_ROOM))
-        self._file.flush()
-        os.fsync(self._file.fileno())
         self._file.close()
-        self._part.replace(self._path)
+        self._target.commit()

@@ -12,7 +12,6 @@ import logging
 import os
 import struct
 import sys
-import tempfile
 import weakref
 import zlib
 from collections.abc import Sequence
@@ -35,6 +34,7 @@ from medusa_core.runtime.offload.layer_entries import (
     place_tensors,
     rounded_up,
 )
+from medusa_core.system.files.atomic_file import AtomicFile
 from medusa_core.system.files.own_folder import make_own_folder
 
 log = logging.getLogger(__name__)
@@ -72,12 +72,10 @@ class LayerFileWriter:
             make_own_folder(path.parent)
             _remove_strays(path.parent)
             check_room(path.parent, num_bytes, _WHAT)
-            own = f"{os.getpid()}-"
-            handle, name = tempfile.mkstemp(suffix=UNDONE, prefix=own, dir=path.parent)
+            self._target = AtomicFile(path, prefix=f"{os.getpid()}-", suffix=UNDONE)
+            self._file = self._target.part.open("wb", buffering=0)
         except OSError as error:
             raise write_error(path.parent, error, _WHAT) from error
-        self._part = Path(name)
-        self._file = os.fdopen(handle, "wb", buffering=0)
         self._file.seek(ROUND_BYTES)
 
     def add(self, layer: int, name: str, kind: str, tensors: Sequence[TensorBytes]) -> None:
@@ -109,7 +107,7 @@ class LayerFileWriter:
                 self._place()
         finally:
             self._file.close()
-            self._part.unlink(missing_ok=True)
+            self._target.discard()
 
     def _end_layer(self) -> None:
         if self._layer < 0:
@@ -129,10 +127,10 @@ class LayerFileWriter:
         try:
             self._file.seek(0)
             self._file.write(first.ljust(ROUND_BYTES, b"\0"))
-            os.fsync(self._file.fileno())
+            os.fsync(self._file.fileno())  # only clean pages can be dropped
             _forget_pages(self._file.fileno())
             self._file.close()
-            self._part.replace(self._path)
+            self._target.commit()
         except OSError as error:
             raise write_error(self._path.parent, error, _WHAT) from error
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from medusa_core.errors import CheckpointError
+from medusa_core.system.files.atomic_file import replace_file
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.own_folder import make_own_folder
-from medusa_core.system.files.whole_file import replace_file
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class MeasurementFiles:
         content = json.dumps(value).encode()
         try:
             make_own_folder(self._folder)
-            replace_file(self._path(key, what), [content], is_durable=False)
+            replace_file(self._path(key, what), [content], durable=False)
         except OSError as error:
             log.warning("the %s of a model can't be kept: %s", what, error)
 

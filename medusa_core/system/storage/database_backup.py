@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from medusa_core.system.files.sync import sync_folder
+from medusa_core.system.files.atomic_file import sync_folder
 from medusa_core.system.storage.database_faults import FAULTS, damage
 from medusa_core.system.storage.database_schema import Migration, migrate, version_of
 

@@ -22,7 +22,7 @@ from medusa_core.chats.history.exchange.our_json import (
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import ConversationInfo
 from medusa_core.errors import ConversationFileError
-from medusa_core.system.files.whole_file import replace_file
+from medusa_core.system.files.atomic_file import replace_file
 
 
 class FileKind(str, Enum):

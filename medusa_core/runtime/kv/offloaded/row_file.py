@@ -10,7 +10,6 @@ Nothing here needs torch.
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 import weakref
 from pathlib import Path
@@ -20,6 +19,7 @@ from medusa_core.errors import TierError
 from medusa_core.runtime.kv.size import PAGE_BYTES
 from medusa_core.runtime.offload.disk_room import check_room, write_error
 from medusa_core.runtime.offload.layer_file import UNDONE, open_direct
+from medusa_core.system.files.atomic_file import create_part
 from medusa_core.system.files.own_folder import make_own_folder
 
 DIRECT_BYTES = 1 << 20  # pieces from this on are written past the page cache
@@ -111,14 +111,13 @@ def _open_nameless(folder: Path) -> tuple[Any, Any, Any]:
     Its name goes at once where the system allows that, else with its last handle: even if the
     program is killed. If it is in between, the next load tidies up as after one that wrote layers.
     """
-    handle, name = tempfile.mkstemp(suffix=UNDONE, prefix=f"{os.getpid()}-", dir=folder)
+    path = create_part(folder, f"{os.getpid()}-", UNDONE)
     if os.name == "nt":
-        os.close(handle)
         flags = getattr(os, "O_TEMPORARY", 0) | getattr(os, "O_BINARY", 0)
-        writer, reader = (os.open(name, flags | way) for way in (os.O_WRONLY, os.O_RDONLY))
+        writer, reader = (os.open(path, flags | way) for way in (os.O_WRONLY, os.O_RDONLY))
         plain = os.fdopen(writer, "wb", buffering=0)
         return plain, plain, os.fdopen(reader, "rb", buffering=0)
-    path, plain = Path(name), os.fdopen(handle, "wb", buffering=0)
+    plain = path.open("wb", buffering=0)
     try:
         return plain, open_direct(path, writes=True), open_direct(path)
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 from medusa_core.errors import BatchError
 from medusa_core.messages import BlockBytes, PartRate, Policy
 from medusa_core.system.files import record_json
-from medusa_core.system.files.whole_file import replace_text
+from medusa_core.system.files.atomic_file import replace_text
 
 _WINDOW_S = 120.0  # over which a rate is taken
 _REPORTED_S = 1.0

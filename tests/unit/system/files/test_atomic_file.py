@@ -16,9 +16,9 @@ from medusa_core.errors import MedusaError
 from medusa_core.hub.settings import save_token
 from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.remote.keys import KeyStore
+from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.files.own_folder import make_own_folder
-from medusa_core.system.files.whole_file import replace_text
 from medusa_core.system.jobs.batch.job import BatchWish, OwnBatches
 from medusa_core.system.jobs.batch.progress import BatchProgress, write_progress
 from medusa_core.system.running_models import RunningFile
