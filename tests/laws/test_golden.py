@@ -1,4 +1,5 @@
-"""Every family computes the logits and hidden states of `tests/reference/golden`."""
+"""Every family computes the logits and hidden states, and all heads the drafts, of
+`tests/reference/golden`."""
 
 import re
 from collections.abc import Iterator
@@ -10,8 +11,9 @@ from safetensors.torch import load_file, save_file
 from medusa_core.models.architecture import arch_registry, gguf_archs
 from medusa_core.system.native.binding import library_suffix, system_name
 from medusa_core.system.resources import native_dir
-from tests.reference import golden
+from tests.reference import golden, golden_drafts
 from tests.reference.golden import RECORD, Passes, Variant
+from tests.support.models.heads_of_kind import HEADS_OF_KIND
 
 VARIANTS = [variant for family in golden.families() for variant in golden.variants_of(family)]
 MEANT = f"If this change means to compute that, `{RECORD} --overwrite FAMILY` records it."
@@ -79,6 +81,19 @@ def test_the_compiled_step_computes_the_same_bits_as_it_did(
                 f"{variant} in {weight_format}: other bits in {differing}. From float64 it is "
                 f"{distance(passes, variant):.1g} of the largest logit. {MEANT}"
             )
+
+
+@pytest.mark.parametrize("name", HEADS_OF_KIND)
+def test_heads_draft_in_float64_what_they_did(name: str, tmp_path: Path) -> None:
+    recorded = golden_drafts.recorded_drafts()
+    assert name in recorded, f"Run `{RECORD}`, which records them."
+    differing = golden_drafts.differing_paths(
+        golden_drafts.drafts_of(name, tmp_path), recorded[name]
+    )
+    assert not differing, (
+        f"Other drafts after {differing}. If this change means to draft them, "
+        f"`{RECORD} --overwrite heads` records them."
+    )
 
 
 def distance(passes: Passes, variant: Variant) -> float:

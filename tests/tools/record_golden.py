@@ -1,8 +1,9 @@
 """Records what is missing of `tests/reference/golden`: `python -m tests.tools.record_golden`.
 
-Run it after registering a family, after adding a model to `tests.support.models.peers.CONFIGS`, or
-on a machine whose CPU has an instruction set that none had before. What was recorded stays, unless
-`--overwrite` names the families that a change means to compute otherwise.
+Run it after registering a family, after adding a model to `tests.support.models.peers.CONFIGS` or
+a kind of heads to `tests.support.models.heads_of_kind.HEADS_OF_KIND`, or on a machine whose CPU has
+an instruction set that none had before. What was recorded stays, unless `--overwrite` names the
+families that a change means to compute otherwise.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from medusa_core.models.architecture import arch_registry
-from tests.reference import golden
+from tests.reference import golden, golden_drafts
 from tests.reference.golden import TensorSpec, Variant
+from tests.support.models.heads_of_kind import HEADS_OF_KIND
 from tests.support.models.tiny import trusted_template
+
+_HEADS = "heads"  # beside the families that can be overwritten
 
 
 def describe_variants() -> Iterator[Variant]:
@@ -104,6 +108,24 @@ def write_bits(
     write_lines(path, {name: bits[name] for name in sorted(bits.keys() - dropped)})
 
 
+def record_drafts(again: bool) -> list[str]:
+    """Write what is missing of the heads' drafts; returns the kinds that were recorded.
+
+    Args:
+        again: Record all of them again.
+    """
+    recorded = {} if again else golden_drafts.recorded_drafts()
+    drafts: dict[str, golden_drafts.Drafts] = {}
+    for name in HEADS_OF_KIND.keys() - recorded.keys():
+        with tempfile.TemporaryDirectory() as folder:
+            drafts[name] = golden_drafts.drafts_of(name, Path(folder))
+    if drafts:
+        golden_drafts.FILE.parent.mkdir(exist_ok=True)
+        every = recorded | drafts
+        write_lines(golden_drafts.FILE, {name: every[name] for name in HEADS_OF_KIND})
+    return sorted(drafts)
+
+
 def write_lines(path: Path, records: Mapping[str, object]) -> None:
     """Write an object of JSON with a line for each of its members."""
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(one)}" for name, one in records.items())
@@ -125,6 +147,8 @@ def record(overwritten: Sequence[str], report: Callable[[str], object]) -> None:
             f"Add a model of {', '.join(without)} to CONFIGS of tests/support/models/peers.py."
         )
     golden.FOLDER.mkdir(exist_ok=True)
+    if kinds := record_drafts(_HEADS in overwritten):
+        report(f"drafts of heads: {', '.join(kinds)}")
     recorded = golden.families()
     again: set[str] = set()  # by their names
     for family, variants in found.items():
@@ -157,11 +181,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         nargs="+",
         default=[],
         metavar="FAMILY",
-        help="record these families again, whose numbers are meant to change; all for every one",
+        help="record these families again, whose numbers are meant to change; heads for the drafts "
+        "of heads; all for everything",
     )
     wanted: list[str] = parser.parse_args(arguments).overwrite
-    wanted = golden.families() if wanted == ["all"] else wanted
-    if unknown := set(wanted) - set(arch_registry().names):
+    wanted = [_HEADS, *golden.families()] if wanted == ["all"] else wanted
+    if unknown := set(wanted) - {_HEADS, *arch_registry().names}:
         parser.error(f"no family: {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)  # small matrices
     lines: list[str] = []
