@@ -77,8 +77,8 @@ class AnswerTuning:
         """
         if self._trust is not None:
             self._trust.learn(step.proposal, step.acceptance.nodes)
-        if step.proposal.guesses:
-            self._guesses.append((place, step.proposal.guesses))
+        if step.proposal.top_tokens:
+            self._guesses.append((place, step.proposal.top_tokens))
 
     def learn_time(
         self, step: Step, num_kept: int, place: int, step_s: float, rested: bool
@@ -102,7 +102,7 @@ class AnswerTuning:
             levels, num_accepted = proposal.tree.shape.depths[-1], len(step.acceptance.nodes)
             self._yields.append(
                 StepYield(
-                    proposal.promised,
+                    proposal.expected_accepted,
                     num_accepted,
                     proposal.num_rows,
                     step_s,

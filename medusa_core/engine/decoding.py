@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from medusa_core.engine.answer import AnswerBuffer, AppendedRun
+from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.answer_tuning import PRICED_STEPS, AnswerTuning
 from medusa_core.engine.sequence import Step
 from medusa_core.engine.session import Session
@@ -20,20 +19,6 @@ from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import ReadsCache
 from medusa_core.speculation.rules.rule import Rule, RuleNumbers
 from medusa_core.speculation.tuning.costs import Sharers
-
-
-class Appended(NamedTuple):
-    """A step, and what the answer took of it.
-
-    Attributes:
-        step: The step.
-        numbers: What the rule decided by, for a trace.
-        kept: What the answer took.
-    """
-
-    step: Step
-    numbers: tuple[RuleNumbers, ...]
-    kept: AppendedRun
 
 
 class Decoding:
@@ -83,7 +68,7 @@ class Decoding:
         self._most_rows = most_rows
         self._is_shared = False
         self._started = 0.0
-        self._appended: Appended | None = None
+        self._step: Step | None = None
 
     @property
     def kv(self) -> KvCache:
@@ -110,7 +95,7 @@ class Decoding:
     def append(self, step: Step) -> bool:
         numbers: tuple[RuleNumbers, ...] = ()
         decides_by_more = self.rule.has_numbers or self.context.grammar is not None
-        if self.context.reads and decides_by_more:  # while the context is the rule's
+        if self.context.traces and decides_by_more:  # while the context is the rule's
             path = (0, *step.acceptance.nodes)
             numbers = self.rule.numbers(step.logits, path, self.context, step.token_ids)
         kept = self._answer.take(step.token_ids)
@@ -118,17 +103,17 @@ class Decoding:
         self._session.token_ids.extend(decided)
         if self.context.grammar is not None:
             self.context.grammar.advance(decided)
-        self._appended = Appended(step, numbers, kept)
+        self._step = step._replace(kept=kept, numbers=numbers)
         return kept.stop_reason is None
 
-    def take(self) -> Appended | None:
-        """The last step, once; None where there was none."""
-        appended, self._appended = self._appended, None
-        return appended
+    def take_step(self) -> Step | None:
+        """Return the last step, once; None if there is no new one."""
+        step, self._step = self._step, None
+        return step
 
-    def conclude(self, appended: Appended) -> float:
-        """End a step: count it, and learn from it. Returns its seconds."""
-        step, num_kept = appended.step, len(appended.kept.pieces)
+    def finish_step(self, step: Step) -> float:
+        """Count a step, and let the tuner learn from it. Returns its seconds."""
+        num_kept = step.num_kept
         place = len(self._session.token_ids) - num_kept
         self.accept_lengths.append(num_kept)
         step_s = time.perf_counter() - self._started

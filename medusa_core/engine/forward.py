@@ -1,10 +1,10 @@
-"""One forward pass of the target over the rows of many sequences: weights are read once for all.
+"""One forward pass of the target for many sequences, so that weights are read once for all.
 
-Where layers come from below the device, this is FlexGen's block schedule: a layer that has come
-serves the rows of all sequences.
+With offloaded layers this is FlexGen's block schedule: a loaded layer computes the rows of all
+sequences.
 
 Sources: Sheng et al., "FlexGen" (2023), section 4.1; Agrawal et al., "SARATHI" (2023), section 4,
-for chunks of prompts in the passes of sequences that are decoded.
+for prompt chunks that share the passes of decoding sequences.
 """
 
 from __future__ import annotations
@@ -17,43 +17,19 @@ import torch
 from torch import Tensor
 
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.runner.runner import (
-    PlacedTree,
-    Runner,
-    Waited,
-)
+from medusa_core.runtime.runner.runner import PlacedTree, Runner, Waited
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
-from medusa_core.runtime.tree.step import Proposal
 from medusa_core.system import cuda
 
 
-class Draft(NamedTuple):
-    """A proposed tree behind a cache, in which the pass leaves its rows uncommitted.
-
-    Attributes:
-        proposal: The tree, and what rides beside it.
-        kv: The cache.
-        seconds: What proposing it took.
-    """
-
-    proposal: Proposal
-    kv: KvCache
-    seconds: float
-
-    @property
-    def placed(self) -> PlacedTree:
-        """For the runner."""
-        return PlacedTree(self.proposal.rows, self.kv)
-
-
 class Chunk(NamedTuple):
-    """The next tokens of a prompt behind a cache, in which the pass commits their rows.
+    """Consecutive tokens of a prompt (chunked prefill), whose rows the pass commits.
 
     Attributes:
-        token_ids: They.
-        kv: The cache.
-        is_last: The answer begins behind them: scores are wanted there.
-        needs_states: Of all of them, not of the last alone.
+        token_ids: The tokens. [n]
+        kv: The cache that their rows are appended to.
+        is_last: The prompt ends with this chunk, so the last token's logits are computed.
+        needs_states: Return the states of all tokens, not of the last one alone.
     """
 
     token_ids: Sequence[int]
@@ -63,27 +39,26 @@ class Chunk(NamedTuple):
 
     @property
     def placed(self) -> PlacedTree:
-        """For the runner."""
+        """The chunk as a tree: a chain of decided tokens."""
         shape = TreeShape.chain(len(self.token_ids))
         tree = TokenTree(shape, tuple(self.token_ids))
         return PlacedTree(tree, self.kv, decided=True, only_last=not self.needs_states)
 
     @property
     def num_wanted(self) -> int:
-        """Rows whose states are wanted."""
+        """Number of tokens whose states are returned."""
         return len(self.token_ids) if self.needs_states else 1
 
 
 class Output(NamedTuple):
-    """What the target says of the rows of one sequence.
+    """The target's results for one sequence of a pass.
 
     Attributes:
-        states: Its final states. [n, hidden]
-        deep: What enters the tapped layers; None where none are. [n, taps · hidden]
-        logits: Its scores: at all rows of a tree, behind the last token of a chunk if at all.
-            [n, vocabulary]
-        seconds: Of the pass, which others may have shared.
-        waited: How much of it layers, rows or other machines were waited for.
+        states: Final hidden states. [n, hidden]
+        deep: Inputs of the tapped layers; None without taps. [n, taps · hidden]
+        logits: Of all rows of a tree; of a prompt's last token. [n, vocabulary]
+        seconds: Duration of the pass, which other sequences may share.
+        waited: Part of it spent waiting for offloaded layers, KV rows or other machines.
     """
 
     states: Tensor
@@ -94,27 +69,27 @@ class Output(NamedTuple):
 
 
 def forward(
-    runner: Runner, drafts: Sequence[Draft], chunks: Sequence[Chunk], traces: bool = False
+    runner: Runner, trees: Sequence[PlacedTree], chunks: Sequence[Chunk], traces: bool = False
 ) -> tuple[list[Output], list[Output]]:
-    """Compute the rows of all sequences at once.
+    """Run the target once on the trees and prompt chunks of many sequences.
 
     Args:
-        runner: Runs the target.
-        drafts: What is to be verified.
-        chunks: What is to be read.
-        traces: The scores of drafts will be read again.
+        runner: The target's runner.
+        trees: Drafted trees, whose rows stay uncommitted.
+        chunks: Prompt chunks, whose rows are committed.
+        traces: Copy the logits to the CPU at once, as a trace will read them.
 
     Returns:
-        What the target says of each draft, and of each chunk.
+        The results for each tree, and for each chunk.
     """
-    if not drafts and not chunks:
+    if not trees and not chunks:
         return [], []
     started, waited = time.perf_counter(), runner.waited
-    states = _states(runner, drafts, chunks)
-    left = [draft.proposal.num_rows for draft in drafts]
-    parts = torch.split(states, [*left, *(chunk.num_wanted for chunk in chunks)])
-    scored = [*left, *(int(chunk.is_last) for chunk in chunks)]
-    logits = _scores(runner, states, parts, scored) if chunks else runner.logits(states)
+    states = _states(runner, trees, chunks)
+    num_nodes = [placed.tree.shape.num_nodes for placed in trees]
+    parts = torch.split(states, [*num_nodes, *(chunk.num_wanted for chunk in chunks)])
+    scored = [*num_nodes, *(int(chunk.is_last) for chunk in chunks)]
+    logits = _logits(runner, states, parts, scored) if chunks else runner.logits(states)
     if traces:  # a card is waited for once
         logits = logits.cpu()
     if chunks:  # the time of a chunk decides how large the next one is
@@ -125,25 +100,24 @@ def forward(
         Output(part[:, :size], part[:, size:] if runner.taps else None, scores, seconds, waits)
         for part, scores in zip(parts, torch.split(logits, scored), strict=True)
     ]
-    return outputs[: len(drafts)], outputs[len(drafts) :]
+    return outputs[: len(trees)], outputs[len(trees) :]
 
 
-def _states(runner: Runner, drafts: Sequence[Draft], chunks: Sequence[Chunk]) -> Tensor:
-    """States of all rows that come through the pass. [n, (1 + taps) · hidden]"""
-    if not drafts and len(chunks) == 1:  # by itself a prompt is read faster
+def _states(runner: Runner, trees: Sequence[PlacedTree], chunks: Sequence[Chunk]) -> Tensor:
+    """Run all layers. [n, (1 + taps) · hidden]"""
+    if not trees and len(chunks) == 1:  # `extend` is faster for a single chain
         ((token_ids, kv, _, needs_states),) = chunks
         return runner.extend(token_ids, kv, only_last=not needs_states)
-    placed = [*(draft.placed for draft in drafts), *(chunk.placed for chunk in chunks)]
-    states = runner.verify(*placed)
+    states = runner.verify(*trees, *(chunk.placed for chunk in chunks))
     for chunk in chunks:
         chunk.kv.commit(range(len(chunk.token_ids)))
     return states
 
 
-def _scores(
+def _logits(
     runner: Runner, states: Tensor, parts: Sequence[Tensor], scored: Sequence[int]
 ) -> Tensor:
-    """Scores of the last rows of each part, as many as are wanted. [n, vocabulary]"""
+    """Logits of the last `scored[i]` rows of each part. [n, vocabulary]"""
     if not any(scored):
         return states.new_empty(0, 0)
     pairs = zip(parts, scored, strict=True)

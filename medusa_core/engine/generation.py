@@ -12,11 +12,12 @@ from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.answer_tuning import AnswerTuning
 from medusa_core.engine.cache_room import CacheRoom
 from medusa_core.engine.checkpoints import checkpoint_positions
-from medusa_core.engine.decoding import Appended, Decoding
+from medusa_core.engine.decoding import Decoding
 from medusa_core.engine.overflow import Fitted, fit, fit_prompt
 from medusa_core.engine.prefill import Prefill
 from medusa_core.engine.prefix_cache import PrefixCache
 from medusa_core.engine.reporting import Report
+from medusa_core.engine.sequence import Step
 from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import Transcript
 from medusa_core.errors import OutOfMemoryError, RequestError
@@ -174,9 +175,9 @@ class Generation:
         """What the last step brought; the last event of an answer is `GenerationDone`."""
         if self.is_done:
             return self._ending
-        opening, appended = self._report.opening(), self.decoding.take()
-        if appended is not None:
-            return (*opening, *self._events_of(appended))
+        opening, step = self._report.opening(), self.decoding.take_step()
+        if step is not None:
+            return (*opening, *self._step_events(step))
         if self.prefill.has_read:  # what is read again is nothing new
             return opening
         return (*opening, self._report.progress(len(self.prefill.prompt_ids)))
@@ -192,20 +193,20 @@ class Generation:
             new_ids = self._answer.token_ids[len(self._transcript.given_ids) :]
             learned.learn(self.request.session_id, self.prefill.prompt_ids, new_ids)
 
-    def _events_of(self, appended: Appended) -> tuple[Event, ...]:
-        """Those of a step; the first one is that of prefill, which decided the first token."""
+    def _step_events(self, step: Step) -> tuple[Event, ...]:
+        """Return the events of a step; the first step is prefill's, with the first token."""
         prefill, decoding = self.prefill, self.decoding
         is_first = self._first_token_s is None
         if is_first:
-            appended = prefill.conclude(appended)
+            step = prefill.finish(step)
             self._first_token_s = prefill.ended - self.started
             step_s, num_rows = prefill.seconds, len(prefill.prompt_ids) - prefill.num_cached
         else:
-            step_s, num_rows = decoding.conclude(appended), appended.step.proposal.num_rows
+            step_s, num_rows = decoding.finish_step(step), step.proposal.num_rows
         started = time.perf_counter()
-        events = self._report.step(appended, len(decoding.accept_lengths), num_rows, step_s)
-        if appended.kept.stop_reason is not None:
-            events = (*events, *self._end(appended.kept.stop_reason))
+        events = self._report.step(step, len(decoding.accept_lengths), num_rows, step_s)
+        if step.kept.stop_reason is not None:
+            events = (*events, *self._end(step.kept.stop_reason))
         if not is_first:
             decoding.seconds += time.perf_counter() - started  # it belongs to the step
         return events

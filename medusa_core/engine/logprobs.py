@@ -1,4 +1,4 @@
-"""How likely the target finds the tokens of a step, and what else it finds likely."""
+"""Log-probabilities of a step's tokens, and of the most likely alternatives."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from medusa_core.models.text.tokenizer import Tokenizer
 
 
 def step_logprobs(
-    done: StepDone, step: Step, num_kept: int, num_alternatives: int, tokenizer: Tokenizer
+    done: StepDone, step: Step, num_alternatives: int, tokenizer: Tokenizer
 ) -> StepLogprobs:
-    """The probabilities of a step's tokens, before the rule changes anything.
+    """Compute log-probabilities of a step's tokens, before temperature, penalties and filters.
 
     Args:
         done: The step's event.
-        step: What was decided.
-        num_kept: How many of its tokens the answer took.
-        num_alternatives: How many of the most likely tokens to name at each place.
-        tokenizer: Of the target.
+        step: The step.
+        num_alternatives: Number of most likely tokens to return for each position.
+        tokenizer: The target's tokenizer.
     """
+    num_kept = step.num_kept
     nodes = list((0, *step.acceptance.nodes)[:num_kept])
     rows = step.logits[nodes].double().log_softmax(dim=-1)  # [num_kept, vocabulary]
     best = rows.topk(min(num_alternatives, rows.shape[1]), dim=-1)

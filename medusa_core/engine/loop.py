@@ -2,15 +2,15 @@
 
 A step decides one or more tokens of every sequence with one forward pass of the target:
 
-1. Each drafter proposes a token tree: its root is the last decided token, the others are guesses.
-2. The target computes the nodes of all trees. Prompts that are read ride in the same pass.
-3. Each rule follows the target's choices down its tree. The first choice that no child holds is the
-   bonus token, so that every step brings at least one.
-4. The cache keeps the rows of the accepted path and forgets the others.
-5. The answer takes the tokens, and the drafter observes what its next tree will grow from.
+1. Each drafter proposes a token tree: its root is the last decided token, the others are drafts.
+2. The target verifies the nodes of all trees. Prompt chunks share the pass (chunked prefill).
+3. Each rule follows the target's choices down its tree. The first choice that is no child's token
+   is the bonus token, so every step yields at least one.
+4. The cache commits the rows of the accepted path and drops the others.
+5. The tokens are appended to the answer, and the drafter observes them with their hidden states.
 
-Plain decoding is the same with trees that are nothing but a root. All decided tokens but the last,
-which is the next root, have rows in the cache.
+Plain decoding is the same loop with trees of one node. Every decided token has a row in the cache,
+except the last one, which is the next root.
 
 Source: Cai et al., "Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding
 Heads" (2024), section 2.
@@ -24,10 +24,10 @@ from collections.abc import Sequence
 import torch
 
 from medusa_core.engine.catch import Catch
-from medusa_core.engine.forward import Draft, Output, forward
+from medusa_core.engine.forward import Output, forward
 from medusa_core.engine.sequence import DecodingSequence, PrefillSequence, Step
 from medusa_core.messages import TARGET, StepTimes
-from medusa_core.runtime.runner.runner import Runner
+from medusa_core.runtime.runner.runner import PlacedTree, Runner
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal
 from medusa_core.speculation.drafters.observation import Observation
@@ -39,32 +39,33 @@ SequenceErrors = dict[DecodingSequence | PrefillSequence, BaseException]
 def decode_step(
     runner: Runner, sequences: Sequence[DecodingSequence], prompts: Sequence[PrefillSequence] = ()
 ) -> SequenceErrors:
-    """Decide one or more tokens of each sequence, and read the next chunk of each prompt.
+    """Decode one step of each sequence, and prefill the next chunk of each prompt.
 
     Args:
-        runner: Runs the target.
-        sequences: Those that are decoded.
-        prompts: Those that are read.
+        runner: The target's runner.
+        sequences: Sequences that are decoding.
+        prompts: Sequences whose prompts are prefilled.
 
     Returns:
-        Who failed, and how: alone while drafting or choosing, all together where the pass failed.
+        Errors by sequence: of one while drafting or accepting, of all if the pass fails.
     """
     errors: SequenceErrors = {}
-    drafts: dict[DecodingSequence, Draft] = {}
+    proposals: dict[DecodingSequence, Proposal] = {}
     for sequence in sequences:
         with Catch(errors, sequence):
-            drafts[sequence] = propose(sequence)  # 1
+            proposals[sequence] = propose(sequence)  # 1
     verified: list[Output] = []
-    read: list[Output] = []
-    with Catch(errors, *drafts, *prompts):
-        traces = any(sequence.context.reads for sequence in drafts)
+    prefilled: list[Output] = []
+    with Catch(errors, *proposals, *prompts):
+        trees = [PlacedTree(draft.rows, sequence.kv) for sequence, draft in proposals.items()]
         chunks = [prompt.chunk for prompt in prompts]
-        verified, read = forward(runner, list(drafts.values()), chunks, traces)  # 2
-    for (sequence, draft), output in zip(drafts.items(), verified, strict=False):
+        traces = any(sequence.context.traces for sequence in proposals)
+        verified, prefilled = forward(runner, trees, chunks, traces)  # 2
+    for (sequence, proposal), output in zip(proposals.items(), verified, strict=False):
         with Catch(errors, sequence):
-            step = accept(sequence, draft, output)  # 3, 4
+            step = accept(sequence, proposal, output)  # 3, 4
             observe(sequence, step)  # 5
-    for prompt, output in zip(prompts, read, strict=False):
+    for prompt, output in zip(prompts, prefilled, strict=False):
         with Catch(errors, prompt):
             prompt.append(output)
             if prompt.chunk.is_last:
@@ -73,21 +74,20 @@ def decode_step(
     return errors
 
 
-def propose(sequence: DecodingSequence) -> Draft:
-    """A tree under the last decided token."""
+def propose(sequence: DecodingSequence) -> Proposal:
+    """Draft a token tree whose root is the last decided token."""
     started = time.perf_counter()
     context = sequence.context
     proposal = sequence.drafter.propose(context.history[-1], sequence.max_rows, context.grammar)
-    return Draft(proposal, sequence.kv, time.perf_counter() - started)
+    return proposal._replace(draft_s=time.perf_counter() - started)
 
 
-def accept(sequence: DecodingSequence, draft: Draft, output: Output) -> Step:
-    """The path that the rule picks, whose rows are kept.
+def accept(sequence: DecodingSequence, proposal: Proposal, output: Output) -> Step:
+    """Let the rule choose a path of the verified tree, and commit its rows.
 
-    The rule sees the tree alone: riders beside it can't be accepted, whatever they hold.
+    The rule gets the tree's logits only, so that riders are never accepted.
     """
     started = time.perf_counter()
-    proposal = draft.proposal
     num_nodes = proposal.tree.shape.num_nodes
     logits, riders = output.logits[:num_nodes], output.logits[num_nodes:]
     acceptance = sequence.rule.walk(proposal.tree, logits, sequence.context)
@@ -104,17 +104,17 @@ def accept(sequence: DecodingSequence, draft: Draft, output: Output) -> Step:
         logits,
         output.states[:num_nodes],
         None if output.deep is None else output.deep[:num_nodes],
-        StepTimes(draft.seconds, output.seconds, accept_s, commit_s, *output.waited),
+        StepTimes(proposal.draft_s, output.seconds, accept_s, commit_s, *output.waited),
         ridden,
     )
 
 
 def first_token(sequence: DecodingSequence, output: Output) -> Step:
-    """The token behind a prompt: the rule walks a tree that is nothing but its root.
+    """Decide the first token after a prompt: the rule walks a tree of one node.
 
     Args:
-        sequence: Its tokens are those of the prompt, which all have rows.
-        output: Of the prompt's last chunk.
+        sequence: A sequence whose tokens are the prompt's, all with rows in the cache.
+        output: Results of the prompt's last chunk.
     """
     started = time.perf_counter()
     tree = TokenTree(TreeShape.root_only(), (sequence.context.history[-1],))
@@ -128,13 +128,13 @@ def first_token(sequence: DecodingSequence, output: Output) -> Step:
 
 
 def observe(sequence: DecodingSequence, step: Step) -> None:
-    """Add what was decided to the answer; the next tree grows from it.
+    """Append a step's tokens to the answer, and show them to the drafter.
 
-    What lies beyond the answer's end leaves no rows behind.
+    At the answer's end the rows of tokens after it are truncated.
     """
-    goes_on = sequence.append(step)
+    is_unfinished = sequence.append(step)
     num_tokens = len(sequence.context.history)
-    if not goes_on:
+    if not is_unfinished:
         sequence.kv.truncate(num_tokens - 1)
         sequence.drafter.truncate(sequence.kv.length)
         return

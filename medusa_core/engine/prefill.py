@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from medusa_core.engine.decoding import Appended, Decoding
+from medusa_core.engine.decoding import Decoding
 from medusa_core.engine.forward import Chunk, Output
+from medusa_core.engine.sequence import Step
 from medusa_core.engine.session import Session
 from medusa_core.messages import StepTimes
 from medusa_core.runtime.kv.cache import KvCache
@@ -112,10 +113,10 @@ class Prefill:
         self.ended = time.perf_counter()
         self.seconds += self.ended - self._started
 
-    def conclude(self, first: Appended) -> Appended:
-        """End prefill with its own token, whose step gets the times of all chunks."""
-        accept_s = first.step.times.accept_s
+    def finish(self, first: Step) -> Step:
+        """End prefill; returns the step of the first token, with the times of all chunks."""
+        accept_s = first.times.accept_s
         times = StepTimes(0.0, self.seconds, accept_s, 0.0)
         self.seconds += accept_s
         self.ended += accept_s
-        return first._replace(step=first.step._replace(times=times))
+        return first._replace(times=times)

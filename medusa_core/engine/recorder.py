@@ -13,7 +13,6 @@ from medusa_core.messages import DroppedToken, StepDone, StepTrace
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import Proposal
-from medusa_core.speculation.rules.rule import RuleNumbers
 from medusa_core.system.native.score_reader import (
     ScoreReader,
     reader_of,
@@ -30,18 +29,14 @@ class Recorder:
         self._pieces = tokenizer.pieces
         self._reader: ScoreReader | None = None
 
-    def trace(
-        self, done: StepDone, step: Step, numbers: tuple[RuleNumbers, ...], num_kept: int
-    ) -> StepTrace:
-        """A step's trace.
+    def trace(self, done: StepDone, step: Step) -> StepTrace:
+        """Return the trace of a step.
 
         Args:
-            done: What was told of it.
-            step: What was decided.
-            numbers: What the rule decided by.
-            num_kept: How many tokens of the run the answer kept.
+            done: The step's event.
+            step: The step, after its tokens were appended to the answer.
         """
-        proposal = step.proposal
+        proposal, num_kept = step.proposal, step.num_kept
         tree, path = proposal.tree, (0, *step.acceptance.nodes)
         judged = step.acceptance.judged or self._judged(step, path)
         return StepTrace(
@@ -58,7 +53,7 @@ class Recorder:
             self._pieces,
             proposal.odds(),
             judged,
-            numbers,
+            step.numbers,
             num_kept,
             step.times,
             done.step_s,

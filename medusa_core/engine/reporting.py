@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from medusa_core.engine.answer import AnswerBuffer
-from medusa_core.engine.decoding import Appended, Decoding
+from medusa_core.engine.decoding import Decoding
 from medusa_core.engine.logprobs import step_logprobs
 from medusa_core.engine.prefill import Prefill
 from medusa_core.engine.recorder import Recorder
+from medusa_core.engine.sequence import Step
 from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import Transcript
 from medusa_core.loading.target import Target
@@ -78,20 +79,17 @@ class Report:
         text = f"Reading {num_done:,} of {num_total:,} tokens"
         return Progress(*self._ids, "prefill", num_done / num_total, text, num_done, num_total)
 
-    def step(
-        self, appended: Appended, index: int, num_rows: int, step_s: float
-    ) -> tuple[Event, ...]:
-        """A step is done.
+    def step(self, step: Step, index: int, num_rows: int, step_s: float) -> tuple[Event, ...]:
+        """Return the events of a step.
 
         Args:
-            appended: It, and what the answer took of it.
-            index: 0 for prefill, which also reports what was given.
-            num_rows: Rows that were computed.
-            step_s: Seconds of all of it.
+            step: The step, after its tokens were appended to the answer.
+            index: 0 for prefill, which also reports the given tokens.
+            num_rows: Number of computed rows.
+            step_s: Seconds of the whole step.
         """
-        step, kept = appended.step, appended.kept
-        num_kept, proposal = len(kept.pieces), step.proposal
-        token_ids, pieces = step.token_ids[:num_kept], kept.pieces
+        num_kept, proposal = step.num_kept, step.proposal
+        token_ids, pieces = step.token_ids[:num_kept], step.kept.pieces
         accepted = map(proposal.sources.__getitem__, step.acceptance.nodes)
         sources = (*accepted, TARGET)[:num_kept]
         if index == 0:
@@ -114,9 +112,9 @@ class Report:
         events: list[Event] = [done]
         if self._num_logprobs >= 0:
             tokenizer, num = self._target.tokenizer, self._num_logprobs
-            events.append(step_logprobs(done, step, num_kept, num, tokenizer))
+            events.append(step_logprobs(done, step, num, tokenizer))
         if self._recorder is not None:
-            events.append(self._recorder.trace(done, step, appended.numbers, num_kept))
+            events.append(self._recorder.trace(done, step))
         return tuple(events)
 
     def done(

@@ -1,4 +1,4 @@
-"""What the loop works on: sequences that are decoded, prompts that are read, and their steps."""
+"""What the loop works on: decoding sequences, prompts in prefill, and their steps."""
 
 from __future__ import annotations
 
@@ -7,26 +7,29 @@ from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
+from medusa_core.engine.answer import AppendedRun
 from medusa_core.engine.forward import Chunk, Output
 from medusa_core.messages import StepTimes
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.tree.step import Acceptance, Proposal, WalkContext
 from medusa_core.speculation.drafters.drafter import Drafter
-from medusa_core.speculation.rules.rule import Rule
+from medusa_core.speculation.rules.rule import Rule, RuleNumbers
 
 
 class Step(NamedTuple):
-    """What one step decided for one sequence.
+    """One decoding step of one sequence.
 
     Attributes:
-        proposal: What was verified.
-        acceptance: What the rule made of it.
+        proposal: The draft that was verified.
+        acceptance: The rule's decision.
         token_ids: The accepted tokens, then the bonus token.
-        logits: The target's scores at every node. [n, vocabulary]
-        states: Its final states there. [n, hidden]
-        deep: What enters the tapped layers there; None where none are. [n, taps · hidden]
-        times: Where the time went.
-        ridden: The target's best token behind every rider.
+        logits: The target's logits at every node of the tree. [n, vocabulary]
+        states: Its final hidden states there. [n, hidden]
+        deep: Inputs of the tapped layers there; None without taps. [n, taps · hidden]
+        times: Seconds by phase.
+        ridden: The target's most likely token after every rider.
+        kept: The part of `token_ids` that was appended to the answer.
+        numbers: The rule's probabilities and thresholds, for a trace; empty without one.
     """
 
     proposal: Proposal
@@ -37,17 +40,24 @@ class Step(NamedTuple):
     deep: Tensor | None
     times: StepTimes
     ridden: Sequence[int] = ()
+    kept: AppendedRun = AppendedRun((), None)
+    numbers: tuple[RuleNumbers, ...] = ()
+
+    @property
+    def num_kept(self) -> int:
+        """Number of tokens that were appended to the answer."""
+        return len(self.kept.pieces)
 
 
 class DecodingSequence(Protocol):
-    """A sequence that is decoded: all its tokens but the last, the next root, have rows in `kv`.
+    """A decoding sequence. All its tokens have rows in `kv`, except the last, the next root.
 
     Attributes:
-        kv: Its cache.
-        context: Its tokens, and what else the rule knows.
-        drafter: Proposes trees.
-        rule: Picks paths.
-        max_rows: Most rows of its next tree, root included.
+        kv: The KV cache.
+        context: The tokens, and the rule's other inputs.
+        drafter: Proposes token trees.
+        rule: Chooses paths through them.
+        max_rows: Maximum number of rows of the next tree, root included.
     """
 
     @property
@@ -66,19 +76,19 @@ class DecodingSequence(Protocol):
     def max_rows(self) -> int: ...
 
     def append(self, step: Step) -> bool:
-        """Take the tokens of a step, up to one that ends the answer.
+        """Append a step's tokens, up to one that ends the answer.
 
         Returns:
-            Whether the answer goes on behind them.
+            Whether the answer is unfinished.
         """
 
 
 class PrefillSequence(Protocol):
-    """A sequence whose prompt is read.
+    """A sequence whose prompt is being prefilled.
 
     Attributes:
-        chunk: What is read next.
-        decoding: What the sequence becomes behind the last chunk.
+        chunk: The next chunk.
+        decoding: The sequence after prefill.
     """
 
     @property
@@ -88,8 +98,4 @@ class PrefillSequence(Protocol):
     def decoding(self) -> DecodingSequence: ...
 
     def append(self, output: Output) -> None:
-        """Take the chunk as read.
-
-        Args:
-            output: What the target says of it.
-        """
+        """Receive the target's results for the chunk."""

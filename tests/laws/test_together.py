@@ -10,7 +10,6 @@ from torch import Tensor
 
 from medusa_core.engine import loop
 from medusa_core.engine.executor import Executor
-from medusa_core.engine.forward import Draft
 from medusa_core.engine.sequence import DecodingSequence
 from medusa_core.engine.transcript import transcribe
 from medusa_core.loading.target import Target
@@ -26,6 +25,7 @@ from medusa_core.messages import (
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.step import Proposal
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import (
     drafter_registry,
@@ -196,7 +196,7 @@ def test_who_fails_in_a_shared_pass_fails_alone(monkeypatch: pytest.MonkeyPatch)
     engine = EngineHere()
     propose = loop.propose
 
-    def breaks(sequence: DecodingSequence) -> Draft:
+    def breaks(sequence: DecodingSequence) -> Proposal:
         if sequence.context.history[: len(bye)] == bye:
             raise ValueError("a broken drafter")
         return propose(sequence)

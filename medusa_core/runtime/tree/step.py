@@ -86,38 +86,41 @@ class ForbiddenGuess(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """What a drafter offers for one step.
+    """A drafter's proposal for one step.
 
     Attributes:
         tree: The token tree to verify.
-        sources: Where each node came from; the root's is the target.
-        odds: Tells what the drafter gives each draft node; asked for by traces alone.
-        guesses: The drafter's best tokens at depth 1, 2, ..., in the tree or not, from which it
-            learns; empty where it doesn't.
-        promised: How many drafts are likely to be accepted; 0 where that isn't known.
-        riders: Rows under the same root that are computed in the same pass and are never
-            candidates, as a tree of their own: the drafter reads what the target says there.
-        forbidden: Guesses that the answer's grammar kept out of the tree.
-        offers: As `StepTrace.offers` has it; empty where the drafter doesn't tell.
+        sources: The source of each node; the root's is the target.
+        odds: Returns the drafter's probabilities of the draft nodes; called by traces and by the
+            calibration of draft probabilities only.
+        top_tokens: The heads' best tokens at depth 1, 2, ..., in the tree or not, for counting head
+            accuracies; empty if the drafter counts none.
+        expected_accepted: Expected number of accepted drafts; 0 if unknown.
+        riders: Rows that share the pass under the same root and are never candidates, as a tree of
+            their own: the drafter receives the target's most likely token after each.
+        forbidden: Draft tokens that the answer's grammar kept out of the tree.
+        offers: As in `StepTrace.offers`; empty if the drafter doesn't record them.
+        draft_s: Seconds spent drafting.
     """
 
     tree: TokenTree
     sources: tuple[TokenSource, ...]
     odds: Callable[[], Odds] = no_odds
-    guesses: Sequence[Sequence[int]] = ()
-    promised: float = 0.0
+    top_tokens: Sequence[Sequence[int]] = ()
+    expected_accepted: float = 0.0
     riders: TokenTree | None = None
     forbidden: Sequence[ForbiddenGuess] = ()
     offers: bytes = b""
+    draft_s: float = 0.0
 
     @property
     def rows(self) -> TokenTree:
-        """All rows of the pass: the tree's nodes, then the riders."""
+        """All rows of the pass as one tree: the candidates, then the riders."""
         return self.tree if self.riders is None else self.tree.beside(self.riders)
 
     @property
     def num_rows(self) -> int:
-        """How many these are."""
+        """Number of these rows."""
         riders = 0 if self.riders is None else self.riders.shape.num_nodes - 1
         return self.tree.shape.num_nodes + riders
 
@@ -129,13 +132,13 @@ class WalkContext:
     Attributes:
         history: All decided tokens, the root last; grows as the session does.
         num_prompt_tokens: How many of them come before the answer.
-        reads: A trace will be made of every step.
+        traces: Every step is traced.
         grammar: What the answer must match; it has followed `history` so far. None for anything.
     """
 
     history: Sequence[int]
     num_prompt_tokens: int
-    reads: bool = False
+    traces: bool = False
     grammar: Grammar | None = None
 
     @property

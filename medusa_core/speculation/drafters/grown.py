@@ -119,7 +119,7 @@ class GrownDrafter:
             proposers,
             odds,
             guesses,
-            grown.promised,
+            grown.expected_accepted,
             riders,
             forbidden,
             grown.offers,

@@ -62,14 +62,14 @@ class Grown(NamedTuple):
             then which sources proposed each: bit i for the i-th. int32, [2, nodes]
         token_ids: The drafts' tokens.
         chances: How likely each is if the path before is right. float32
-        promised: Expected number of accepted drafts.
+        expected_accepted: Expected number of accepted drafts.
         offers: As `StepTrace.offers` has it; empty where growth isn't to tell.
     """
 
     form: bytes
     token_ids: Sequence[int]
     chances: bytes
-    promised: float
+    expected_accepted: float
     offers: bytes = b""
 
 

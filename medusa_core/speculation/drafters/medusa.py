@@ -46,7 +46,7 @@ class MedusaDrafter:
         self,
         heads: MedusaHeads,
         shape: TreeShape,
-        promised: float = 0.0,
+        expected_accepted: float = 0.0,
         knows_chance: bool = True,
     ) -> None:
         """Take the heads and the tree.
@@ -54,13 +54,13 @@ class MedusaDrafter:
         Args:
             heads: The heads.
             shape: The tree.
-            promised: How many of its drafts are likely to be accepted.
+            expected_accepted: Expected number of accepted drafts of the tree.
             knows_chance: Its guesses are the best with the noise of sampling added.
         """
         self._knows_chance = knows_chance
         self._heads = heads
         self._shape = shape
-        self._promised = promised
+        self._expected_accepted = expected_accepted
         self._sources = medusa_sources(shape)
         self._seen: Observation | None = None
 
@@ -80,8 +80,8 @@ class MedusaDrafter:
         token_ids = ranked.token_ids
         tree = TokenTree(shape, (root_id, *[token_ids[head][rank] for head, rank in shape.places]))
         odds = partial(ranked.odds, shape)
-        promised = self._promised if shape is self._shape else 0.0
-        return Proposal(tree, self._sources[: shape.num_nodes], odds, token_ids, promised)
+        expected_accepted = self._expected_accepted if shape is self._shape else 0.0
+        return Proposal(tree, self._sources[: shape.num_nodes], odds, token_ids, expected_accepted)
 
     def _constrained(
         self,

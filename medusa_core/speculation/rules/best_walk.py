@@ -25,13 +25,13 @@ class BestWalk:
         self._walk_best = library.walk_best
         self._make_room(16)
 
-    def __call__(self, tree: TokenTree, scores: Tensor, reads: bool) -> Acceptance | None:
+    def __call__(self, tree: TokenTree, scores: Tensor, traces: bool) -> Acceptance | None:
         """Walk.
 
         Args:
             tree: The tree.
             scores: Of all its nodes. float32, [n, columns]
-            reads: A trace will be made: read what it keeps on the way.
+            traces: Also read the logits that a trace keeps.
 
         Returns:
             What was met; None if a row on the way holds a NaN, or its largest number is infinite.
@@ -49,12 +49,12 @@ class BestWalk:
             tree.shape.parent_array.buffer_info()[0],
             num_nodes,
             walked.buffer_info()[0],
-            self._address if reads else None,
+            self._address if traces else None,
         )
         if not count:
             return None
         size = _BYTES * (1 + 2 * NUM_ALTERNATIVES) * count
-        judged = self._view[:size].tobytes() if reads else b""
+        judged = self._view[:size].tobytes() if traces else b""
         return Acceptance(tuple(walked[1:count]), walked[2 * count - 1], judged)
 
     def _make_room(self, num_nodes: int) -> None:

@@ -43,7 +43,7 @@ class Greedy:
         if self._best_walk is None:
             self._best_walk = best_walk(logits)
         if self._best_walk is not None:
-            met = self._best_walk(tree, logits, context.reads)
+            met = self._best_walk(tree, logits, context.traces)
             if met is None:
                 raise no_number()
             return met

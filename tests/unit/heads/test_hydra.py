@@ -212,7 +212,7 @@ def test_a_tree_is_what_grows_of_the_papers_equations(tmp_path: Path) -> None:
         drafter.observe(Observation((root_id,), hidden[None]))
         proposal = drafter.propose(root_id, 16)
         assert list(proposal.tree.token_ids[1:]) == list(expected.token_ids)
-        assert proposal.promised == pytest.approx(expected.promised, rel=1e-5)
+        assert proposal.expected_accepted == pytest.approx(expected.expected_accepted, rel=1e-5)
         assert {source.drafter for source in proposal.sources[1:]} == {"hydra"}
 
 

@@ -277,7 +277,7 @@ def test_what_is_learned_from_is_the_heads_best_guesses(
     state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
     drafter.begin(text)
     drafter.observe(Observation((7,), state[None]))
-    guesses = drafter.propose(7, 40).guesses
+    guesses = drafter.propose(7, 40).top_tokens
     best = tiny.heads.logits(state, 7, tiny.heads.num_heads).topk(NUM_RANKS).indices.tolist()
     assert [list(of_head)[:NUM_RANKS] for of_head in guesses] == best[: len(guesses)]
     assert len(guesses) > 1

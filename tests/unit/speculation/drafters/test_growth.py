@@ -90,7 +90,7 @@ def test_a_grown_tree_is_worth_most_of_all_of_its_size(num_heads: int, num_ranks
         assert shape_of(tree) == TreeShape.from_paths([path for path, _ in best])
         worth = expected_length(shape_of(tree).paths[1:], chances)
         assert worth == pytest.approx(1 + sum(value for _, value in best), rel=1e-5)
-        assert tree.promised == pytest.approx(worth - 1, rel=1e-5)
+        assert tree.expected_accepted == pytest.approx(worth - 1, rel=1e-5)
 
 
 @pytest.mark.parametrize("nothing", [0.0, math.nan])
@@ -181,7 +181,9 @@ def test_a_tree_holds_the_most_valuable_of_all_sources(
             row = [worths.get(known[child], 0.0) for child in children]
             assert all(left >= right * 0.99999 for left, right in pairwise(row))
         if least > 1e-3:
-            assert tree.promised == pytest.approx(sum(worths[path] for path in nodes), rel=1e-5)
+            assert tree.expected_accepted == pytest.approx(
+                sum(worths[path] for path in nodes), rel=1e-5
+            )
     if num_rows == 24:
         assert {("first",), ("third",), ("first", "third"), NAMES} <= seen
 
@@ -200,7 +202,7 @@ def test_a_source_that_is_silent_has_no_part_in_the_mixture() -> None:
     second = Scripted(lambda path: {} if path else {6: 0.5})
     tree = grown([first, second], [1.0, 1.0], 9)
     assert paths_of(tree).keys() == {(5,), (6,), (5, 5), (6, 5)}
-    assert tree.promised == pytest.approx(0.25 + 0.25 + 0.125 + 0.125)
+    assert tree.expected_accepted == pytest.approx(0.25 + 0.25 + 0.125 + 0.125)
 
 
 # What rows cost -----------------------------------------------------------------------------------
@@ -215,10 +217,10 @@ def test_no_other_number_of_the_best_rows_is_worth_more(num_rows: int) -> None:
         steps = (rng.choice((0.0, 0.02, 0.1, 0.3)) for _ in range(num_rows - 1))
         prices = array("f", accumulate(steps, initial=0.0))
         tree = grown(sources, weights, num_rows, prices)
-        free = [grown(sources, weights, rows).promised for rows in range(1, num_rows + 1)]
+        free = [grown(sources, weights, rows).expected_accepted for rows in range(1, num_rows + 1)]
         best = max(worth - price for worth, price in zip(free, prices, strict=True))
         count = 1 + len(tree.token_ids)
-        assert tree.promised - prices[count - 1] == pytest.approx(best, abs=1e-6)
+        assert tree.expected_accepted - prices[count - 1] == pytest.approx(best, abs=1e-6)
         counts.add(count)
         # Near the end of the context there is less room.
         by_all(sources, weights, max(1, num_rows - 2), RowBudget(num_rows, prices))
@@ -230,7 +232,7 @@ def test_where_rows_cost_nothing_all_are_taken() -> None:
     for prices, tokens in (([], [0, 1, 2]), ([0, 0.1, 0.5, 0.5], [0]), ([0, 2, 2.1, 2.2], [])):
         tree = grown([source], [1.0], 4, prices)
         assert list(tree.token_ids) == tokens
-        assert tree.promised == pytest.approx(sum([0.5, 0.3, 1e-20][: len(tokens)]))
+        assert tree.expected_accepted == pytest.approx(sum([0.5, 0.3, 1e-20][: len(tokens)]))
 
 
 @pytest.mark.parametrize(
@@ -311,7 +313,7 @@ def test_a_chain_ends_where_a_row_does_not_pay() -> None:
     assert list(chain.token_ids) == [1, 1, 1]  # 0.8 ** 4 is less than a half
     tree = by_all([source], [1.0], 5, RowBudget(5, prices))
     assert list(tree.token_ids) == [1, 2, 1, 1]
-    assert tree.promised > chain.promised
+    assert tree.expected_accepted > chain.expected_accepted
 
 
 def trust_of(values: dict[tuple[int, int], float], num_sources: int) -> "array[float]":
@@ -329,7 +331,7 @@ def test_siblings_that_never_come_true_are_not_bought() -> None:
     trust = trust_of({(0, SECOND): 0.1, (0, FURTHER): 0.1}, 1)
     found = by_all([source], [1.0], 5, RowBudget(5, prices, trust=trust))
     assert list(found.token_ids) == [1, 1, 1]
-    assert found.promised == pytest.approx(0.5 + 0.25 + 0.125)
+    assert found.expected_accepted == pytest.approx(0.5 + 0.25 + 0.125)
     # What it said is told as it said it.
     assert memoryview(found.chances).cast("f").tolist() == [0.5] * 3
 

@@ -117,15 +117,15 @@ def test_trust_is_learned_of_what_followed(tiny: Target) -> None:
         for token_id in decided:
             drafter.observe(Observation([token_id], HIDDEN[None]))
         drafter.observe(Observation([5, 3, 1, 2, 1], HIDDEN[None]))
-        return drafter.propose(1, 2).promised
+        return drafter.propose(1, 2).expected_accepted
 
     assert promised(7) < promised(2)
     again = suffix_of(tiny, 2)
     again.begin(text)
-    before = again.propose(1, 2).promised
+    before = again.propose(1, 2).expected_accepted
     again.observe(Observation([7], HIDDEN[None]))
     again.begin(text)
-    assert again.propose(1, 2).promised == before  # another answer: nothing is known of it
+    assert again.propose(1, 2).expected_accepted == before  # another answer: nothing is known of it
 
 
 def test_without_a_match_nothing_is_drafted(tiny: Target) -> None:
@@ -178,4 +178,4 @@ def test_before_a_state_is_known_the_suffixes_draft_alone(composite: Drafter) ->
     proposal = composite.propose(5, 10)
     assert proposal.tree.token_ids[:3] == (5, 6, 5)
     assert {source.drafter for source in proposal.sources[1:]} == {"suffix"}
-    assert proposal.guesses == ()
+    assert proposal.top_tokens == ()

@@ -226,17 +226,17 @@ def test_a_walk_by_the_best_is_that_of_its_rows(path: Path) -> None:
         scores[range(shape.num_nodes), best] = 2.0
         tree = TokenTree(shape, tuple(token_ids))
         expected = descend(tree, lambda node, _, best=best: best[node])
-        met = walk(tree, scores, reads=True)
+        met = walk(tree, scores, traces=True)
         assert met is not None
         assert met._replace(judged=b"") == expected
         run = (*(token_ids[node] for node in expected.nodes), expected.bonus_id)
         assert met.judged == reader.choices(scores, (0, *expected.nodes), run)
-        unread = walk(tree, scores, reads=False)
+        unread = walk(tree, scores, traces=False)
         assert unread == expected
         assert not unread.judged
         lengths.add(len(expected.nodes))
         scores[expected.nodes[-1] if expected.nodes else 0, 50] = math.nan
-        assert walk(tree, scores, reads=True) is None
+        assert walk(tree, scores, traces=True) is None
     assert lengths >= {0, 1, 2, 3}
 
 
@@ -247,7 +247,7 @@ def test_rows_that_lie_apart_are_read_as_rows(path: Path) -> None:
     apart = torch.rand(3, 99)[:, :53]
     together = apart.contiguous()
     tree = TokenTree(TreeShape.from_paths([(0,), (1,)]), (0, 1, int(together[0].argmax())))
-    assert walk(tree, apart, reads=True) == walk(tree, together, reads=True)
+    assert walk(tree, apart, traces=True) == walk(tree, together, traces=True)
     assert reader.choices(apart, (0, 2), (5, 7)) == reader.choices(together, (0, 2), (5, 7))
     read = [reader.probabilities(rows, array("i", [0, 2]), [3, 4]) for rows in (apart, together)]
     assert read[0] == read[1]
@@ -270,7 +270,7 @@ def test_the_best_of_equals_is_the_first_and_no_number_is_found(columns: int) ->
     scores[5, columns - 1] = math.nan
     scores[6] = -math.inf
     walk, root_only = BestWalk(library), TokenTree(TreeShape.root_only(), (0,))
-    found = [walk(root_only, scores[row : row + 1], reads=False) for row in range(8)]
+    found = [walk(root_only, scores[row : row + 1], traces=False) for row in range(8)]
     bonus = [None if met is None else met.bonus_id for met in found]
     assert bonus == [7, columns - 1, columns // 2, None, None, None, None, 0]
     assert best_walk(scores) is not None
