@@ -106,11 +106,11 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
     for part in (part for block in blocks for part in block.linears):
         for piece in {piece.name: piece for piece in part.pieces}.values():
             if part.stays_dense:
-                dense(f"{piece.name}.weight", (piece.of, part.columns), 1e-2)
+                dense(f"{piece.name}.weight", (piece.tensor_rows, part.columns), 1e-2)
             else:
-                matrix(piece.name, piece.of, part.columns)
+                matrix(piece.name, piece.tensor_rows, part.columns)
             if part.has_bias:
-                vector(f"{piece.name}.bias", piece.of, 0.0)
+                vector(f"{piece.name}.bias", piece.tensor_rows, 0.0)
     for name, size in (pair for block in blocks for pair in block.vectors.items()):
         vector(f"{name}.weight", size)
     for name, shape in (pair for block in blocks for pair in block.more.items()):

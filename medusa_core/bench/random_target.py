@@ -19,10 +19,10 @@ from medusa_core.loading.decoder import lower_tiers, offload_store
 from medusa_core.loading.plan import as_placed, plan_target
 from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.messages import HeadsShape, LoadOptions
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import DTYPES, Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import (
@@ -83,7 +83,7 @@ class RandomWeights:
         self.num_parameters += rows * columns
         return _FewRows(self.matrix(max(1, _DRAWN // columns), columns).cpu())
 
-    def linear(self, part: LinearPart) -> QuantLinear:
+    def linear(self, part: LinearSpec) -> QuantLinear:
         spec = part.fitting(self._formats.linears, self._formats)
         bias = None
         if part.has_bias:
@@ -96,7 +96,7 @@ class RandomWeights:
         self.nbytes += layer.nbytes
         return layer
 
-    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
         if self._formats.shares_embedding(self._config.tie_embeddings):
             return make_linear(embedding)
         spec = self._formats.fitting(self._formats.lm_head, part.rows, part.columns)

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.part_tensors import check_finite
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint, EachPiece, missing_tensor
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
@@ -90,5 +90,5 @@ class LayerWeights(CheckpointWeights):
     def embedding(self) -> Tensor:
         return self._shared.embedding
 
-    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
         return self._shared.lm_head

@@ -20,15 +20,10 @@ from medusa_core.heads.mtp_layouts import (
     layout_of,
 )
 from medusa_core.messages import HeadsShape
+from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import RowShape
-from medusa_core.models.parts import (
-    FINAL_NORM,
-    BlockParts,
-    LinearPart,
-    PartPiece,
-    block_parts,
-)
+from medusa_core.models.parts import FINAL_NORM, BlockParts, block_parts
 from medusa_core.system.files.safetensors_header import TensorShapes
 
 # What config.json calls the number of such layers.
@@ -92,9 +87,9 @@ def mtp_parts(config: ModelConfig, shapes: TensorShapes) -> MtpParts:
     return MtpParts(layout, stored, layer)
 
 
-def joining_part(layer: ModelConfig) -> LinearPart:
+def joining_part(layer: ModelConfig) -> LinearSpec:
     """What joins a state and a token vector."""
-    return LinearPart(FC, (PartPiece(FC, layer.hidden_size),), 2 * layer.hidden_size)
+    return LinearSpec(FC, (TensorRows(FC, layer.hidden_size),), 2 * layer.hidden_size)
 
 
 def mtp_shape(layer: ModelConfig) -> HeadsShape:
@@ -165,7 +160,7 @@ def _matrices(layer: ModelConfig, block: BlockParts) -> dict[str, tuple[int, ...
     shapes: dict[str, tuple[int, ...]] = {}
     for part in (joining_part(layer), *block.linears):
         for piece in part.pieces:
-            shapes[f"{piece.name}.weight"] = (piece.of, part.columns)
+            shapes[f"{piece.name}.weight"] = (piece.tensor_rows, part.columns)
             if part.has_bias:
-                shapes[f"{piece.name}.bias"] = (piece.of,)
+                shapes[f"{piece.name}.bias"] = (piece.tensor_rows,)
     return shapes

@@ -15,8 +15,9 @@ from dataclasses import replace
 
 from medusa_core.memory.plan import fit_of, part_bytes
 from medusa_core.messages import MemoryPlan, Placement, Tier
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import LinearPart, block_parts
+from medusa_core.models.parts import block_parts
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.offload.layer_entries import (
     ALIGN_BYTES,
@@ -102,7 +103,7 @@ def evenly(number: int, count: int) -> frozenset[int]:
     return frozenset((2 * place + 1) * count // (2 * number) for place in range(number))
 
 
-def _num_tensors(part: LinearPart, formats: PartFormats) -> int:
+def _num_tensors(part: LinearSpec, formats: PartFormats) -> int:
     """Tensors that a part is made of, at most; of pieces in blocks each is one."""
     if formats.keeps_blocks:
         return len(part.pieces) + part.has_bias

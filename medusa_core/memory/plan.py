@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import rows_of
@@ -26,7 +27,6 @@ from medusa_core.models.parts import (
     PER_LAYER_PROJECTION,
     PER_LAYER_TABLE,
     BlockParts,
-    LinearPart,
     block_parts,
     kinds_of_blocks,
     lm_head_part,
@@ -415,7 +415,7 @@ def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
     return largest * _ITEMSIZE[formats.compute]
 
 
-def part_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> int:
+def part_bytes(part: LinearSpec, config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of a linear part of a block."""
     bias = part.rows * _bias_itemsize(formats) if part.has_bias else 0
     if formats.keeps_blocks:
@@ -423,7 +423,7 @@ def part_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> i
     return _matrix_bytes(part, _format_of(part, config, formats), formats) + bias
 
 
-def _stored_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -> int:
+def _stored_bytes(part: LinearSpec, config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of a part whose pieces stay in the blocks that a file holds."""
     total = 0
     for kind, pieces in groupby(
@@ -437,7 +437,7 @@ def _stored_bytes(part: LinearPart, config: ModelConfig, formats: PartFormats) -
     return total
 
 
-def _format_of(part: LinearPart, config: ModelConfig, formats: PartFormats) -> QuantSpec:
+def _format_of(part: LinearSpec, config: ModelConfig, formats: PartFormats) -> QuantSpec:
     """Of what a card takes as it was quantized, rows that move have plain scales."""
     is_stored_so = formats.linears.name == config.stored.card
     if not is_stored_so or part.is_one_tensor or part.stays_dense:
@@ -445,7 +445,7 @@ def _format_of(part: LinearPart, config: ModelConfig, formats: PartFormats) -> Q
     return quant_registry().get("nf4")
 
 
-def _matrix_bytes(part: LinearPart, spec: QuantSpec, formats: PartFormats) -> int:
+def _matrix_bytes(part: LinearSpec, spec: QuantSpec, formats: PartFormats) -> int:
     return part.fitting(spec, formats).nbytes(part.rows, part.columns, formats.device)
 
 

@@ -18,8 +18,9 @@ from medusa_core.models.layer_shapes import RowShape, StateShape
 from medusa_core.models.traits import DeltaNet, Experts, Traits
 
 if TYPE_CHECKING:  # a config knows its family
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import BlockParts, LinearPart, PartPiece
+    from medusa_core.models.parts import BlockParts
 
 _ATTENTION, _DELTA_NET = "full_attention", "linear_attention"
 _MOST_HEADS = 1 << 10
@@ -133,7 +134,8 @@ def _tiled(raw: Mapping[str, Any], kinds: list[str]) -> frozenset[int]:
 
 def delta_net_parts(config: ModelConfig, index: int) -> BlockParts:
     """The parts of a block: those of a gated delta net, or of gated attention."""
-    from medusa_core.models.parts import LinearPart, PartPiece, mlp_parts, shared_parts
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
+    from medusa_core.models.parts import mlp_parts, shared_parts
 
     block, shape = shared_parts(config, index), config.layers[index]
     if isinstance(shape, StateShape):
@@ -143,23 +145,23 @@ def delta_net_parts(config: ModelConfig, index: int) -> BlockParts:
     if config.traits.experts is None:
         return block
     mlp, name = f"{block.prefix}.mlp", f"layers.{index}.shared"
-    gate = (PartPiece(f"{mlp}.shared_expert_gate", 1),)
+    gate = (TensorRows(f"{mlp}.shared_expert_gate", 1),)
     return replace(
         block,
         mlp=mlp_parts(config, name, f"{mlp}.shared_expert", config.intermediate_size),
         mixer=(
             *block.mixer,
-            LinearPart(f"{name}.gate", gate, config.hidden_size, stays_dense=True),
+            LinearSpec(f"{name}.gate", gate, config.hidden_size, stays_dense=True),
         ),
     )
 
 
-def _gated_qkv(block: BlockParts, config: ModelConfig) -> LinearPart:
+def _gated_qkv(block: BlockParts, config: ModelConfig) -> LinearSpec:
     """Queries, keys, values, gates: each head's query lies before its gate in one tensor."""
     assert block.qkv is not None
     query, key, value = block.qkv.pieces
     query = replace(query, total=2 * query.rows, stride=2 * config.head_dim)
-    gate = replace(query, turns=False, first=config.head_dim)
+    gate = replace(query, rotates=False, first=config.head_dim)
     return replace(block.qkv, pieces=(query, key, value, gate))
 
 
@@ -167,7 +169,7 @@ def _with_state(
     block: BlockParts, config: ModelConfig, index: int, shape: StateShape
 ) -> BlockParts:
     """A block with a gated delta net in the place of attention."""
-    from medusa_core.models.parts import LinearPart, PartPiece
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 
     traits = config.traits.delta_net
     assert traits is not None
@@ -180,11 +182,11 @@ def _with_state(
         block,
         vectors=norms | {f"{mixer}.norm": shape.value_dim},
         qkv=None,
-        output=LinearPart(
+        output=LinearSpec(
             f"{name}.output",
-            (PartPiece(f"{mixer}.out_proj", hidden),),
+            (TensorRows(f"{mixer}.out_proj", hidden),),
             inner,
-            tiled=(shape.num_key_heads, shape.num_heads) if is_tiled else None,
+            grouped_heads=(shape.num_key_heads, shape.num_heads) if is_tiled else None,
         ),
         more={
             f"{mixer}.conv1d.weight": (shape.channels, 1, shape.conv_width),
@@ -192,37 +194,37 @@ def _with_state(
             f"{mixer}.dt_bias": (shape.num_heads,),
         },
         mixer=(
-            LinearPart(f"{name}.in_proj", projections, hidden),
-            LinearPart(f"{name}.gates", gates, hidden, stays_dense=True),
+            LinearSpec(f"{name}.in_proj", projections, hidden),
+            LinearSpec(f"{name}.gates", gates, hidden, stays_dense=True),
         ),
     )
 
 
-def _apart(mixer: str, shape: StateShape) -> tuple[tuple[PartPiece, ...], tuple[PartPiece, ...]]:
+def _apart(mixer: str, shape: StateShape) -> tuple[tuple[TensorRows, ...], tuple[TensorRows, ...]]:
     """Queries, keys, values, gates of what is made; gates of what is written and kept."""
-    from medusa_core.models.parts import PartPiece
+    from medusa_core.models.blocks.tensors import TensorRows
 
     inner, heads = shape.num_heads * shape.value_dim, shape.num_heads
     projections = (("in_proj_qkv", shape.channels), ("in_proj_z", inner))
     gates = (("in_proj_b", heads), ("in_proj_a", heads))
     first, second = (
-        tuple(PartPiece(f"{mixer}.{name}", rows) for name, rows in some)
+        tuple(TensorRows(f"{mixer}.{name}", rows) for name, rows in some)
         for some in (projections, gates)
     )
     return first, second
 
 
-def _fused(mixer: str, shape: StateShape) -> tuple[tuple[PartPiece, ...], tuple[PartPiece, ...]]:
+def _fused(mixer: str, shape: StateShape) -> tuple[tuple[TensorRows, ...], tuple[TensorRows, ...]]:
     """The same out of two tensors, in which the rows of a key head stand together."""
-    from medusa_core.models.parts import PartPiece
+    from medusa_core.models.blocks.tensors import TensorRows
 
     groups = shape.num_key_heads
     shared = shape.num_heads // groups
 
-    def pieces(name: str, sizes: tuple[int, ...]) -> tuple[PartPiece, ...]:
+    def pieces(name: str, sizes: tuple[int, ...]) -> tuple[TensorRows, ...]:
         stride, starts = sum(sizes), accumulate((0, *sizes))
         return tuple(
-            PartPiece(
+            TensorRows(
                 f"{mixer}.{name}",
                 groups * size,
                 first=first,

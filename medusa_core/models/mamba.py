@@ -17,8 +17,9 @@ from medusa_core.models.layer_shapes import LayerShape, RowShape, StateShape, re
 from medusa_core.models.traits import Mamba
 
 if TYPE_CHECKING:
+    from medusa_core.models.blocks.tensors import LinearSpec
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import BlockParts, LinearPart
+    from medusa_core.models.parts import BlockParts
 
 _MOST_HEADS = 1 << 12
 _MOST_WIDTH = 1 << 17
@@ -182,23 +183,23 @@ class MambaParts:
     """
 
     prefix: str
-    into: LinearPart
-    out: LinearPart
+    into: LinearSpec
+    out: LinearSpec
     norms: dict[str, int]
     more: dict[str, tuple[int, ...]]
 
 
 def mamba_parts(config: ModelConfig, index: int) -> MambaParts | None:
     """The parts of a block's Mamba-2 layer; None where it has none."""
-    from medusa_core.models.parts import LinearPart, PartPiece
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 
     state, mamba = recurrent_part(config.layers[index]), config.traits.mamba
     if state is None or mamba is None:
         return None
     name, prefix = f"layers.{index}", f"model.layers.{index}.{mamba.name}"
     inner, heads = state.num_heads * state.value_dim, state.num_heads
-    into = (PartPiece(f"{prefix}.in_proj", inner + state.channels + heads),)
-    out = (PartPiece(f"{prefix}.out_proj", config.hidden_size),)
+    into = (TensorRows(f"{prefix}.in_proj", inner + state.channels + heads),)
+    out = (TensorRows(f"{prefix}.out_proj", config.hidden_size),)
     more: dict[str, tuple[int, ...]] = {
         f"{prefix}.conv1d.weight": (state.channels, 1, state.conv_width),
         **dict.fromkeys((f"{prefix}.{one}" for one in ("A_log", "D", "dt_bias")), (heads,)),
@@ -207,8 +208,8 @@ def mamba_parts(config: ModelConfig, index: int) -> MambaParts | None:
         more[f"{prefix}.conv1d.bias"] = (state.channels,)
     return MambaParts(
         prefix=prefix,
-        into=LinearPart(f"{name}.mamba_in", into, config.hidden_size, mamba.has_bias),
-        out=LinearPart(f"{name}.mamba_out", out, inner, mamba.has_out_bias),
+        into=LinearSpec(f"{name}.mamba_in", into, config.hidden_size, mamba.has_bias),
+        out=LinearSpec(f"{name}.mamba_out", out, inner, mamba.has_out_bias),
         norms={f"{prefix}.norm": inner} if mamba.has_norm else {},
         more=more,
     )

@@ -5,117 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Required, TypedDict
+from dataclasses import dataclass, field
+from typing import Required, TypedDict
 
 from medusa_core.models.architecture import find_arch
+from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.traits import NormPlaces
-
-if TYPE_CHECKING:
-    from torch import Tensor  # a plan needs no torch
-
-    from medusa_core.models.config import HeadRows
-    from medusa_core.models.quant.choice import PartFormats
-    from medusa_core.models.quant.format import QuantSpec
-
-
-@dataclass(frozen=True, slots=True)
-class PartPiece:
-    """Rows of a linear part that are one tensor in a checkpoint.
-
-    Attributes:
-        name: The tensor's name, without `.weight`.
-        rows: Its rows.
-        turns: Its rows belong to heads that rotary embedding turns.
-        first: Which of the tensor's rows is its first.
-        total: Rows of the whole tensor; 0 where it is the whole.
-        head_dim: Of its heads, all of which are turned as a whole; 0 where they are the model's
-            usual ones.
-        stride: From one run of its rows to the next; 0 for a single run.
-    """
-
-    name: str
-    rows: int
-    turns: bool = False
-    first: int = 0
-    total: int = 0
-    head_dim: int = 0
-    stride: int = 0
-
-    @property
-    def of(self) -> int:
-        """Rows of the tensor that it is taken of."""
-        return self.total or self.rows
-
-    def take(self, tensor: Tensor) -> Tensor:
-        """Its rows of the tensor. [of, ...] → [rows, ...]"""
-        if not self.total:
-            return tensor
-        if not self.stride:
-            return tensor[self.first : self.first + self.rows]
-        num_runs = self.total // self.stride
-        runs = tensor.view(num_runs, self.stride, *tensor.shape[1:])
-        return runs[:, self.first : self.first + self.rows // num_runs].flatten(0, 1)
-
-    def in_pairs(self, rows: Tensor, usual: HeadRows) -> Tensor:
-        """Its rows as `interleave_rows` orders them, if positions turn them. [rows, ...]"""
-        from medusa_core.models.rope import interleave_rows
-
-        if not self.turns:
-            return rows
-        size, turned = (self.head_dim, self.head_dim) if self.head_dim else usual
-        return interleave_rows(rows, size, turned)
-
-
-@dataclass(frozen=True, slots=True)
-class LinearPart:
-    """A linear layer; projections of the same input are one.
-
-    Attributes:
-        name: What it is called here, such as `layers.0.qkv`.
-        pieces: Tensors of a checkpoint, one below the other.
-        columns: Columns of all of them.
-        has_bias: Each piece has a bias.
-        stays_dense: It is kept as plain numbers in any weight format.
-        tiled: Where its columns are of one head of each group, then of each group's next: how many
-            groups and heads; None for one group after the other, as what it reads.
-    """
-
-    name: str
-    pieces: tuple[PartPiece, ...]
-    columns: int
-    has_bias: bool = False
-    stays_dense: bool = False
-    tiled: tuple[int, int] | None = None
-
-    @property
-    def rows(self) -> int:
-        """Rows of all pieces."""
-        return sum(piece.rows for piece in self.pieces)
-
-    @property
-    def is_one_tensor(self) -> bool:
-        """Whether it is a whole tensor of a checkpoint, its rows in their order."""
-        return len(self.pieces) == 1 and not self.pieces[0].turns and not self.pieces[0].total
-
-    def within(self, name: str) -> LinearPart:
-        """The part whose pieces are rows of one tensor, one below the other."""
-        pieces, first = [], 0
-        for piece in self.pieces:
-            pieces.append(PartPiece(name, piece.rows, piece.turns, first, self.rows))
-            first += piece.rows
-        return replace(self, pieces=tuple(pieces))
-
-    @property
-    def in_pairs(self) -> LinearPart:
-        """The part whose heads are stored as the neighbouring pairs that are turned."""
-        return replace(self, pieces=tuple(replace(piece, turns=False) for piece in self.pieces))
-
-    def fitting(self, wanted: QuantSpec, formats: PartFormats) -> QuantSpec:
-        """The weight format that it takes where one is wanted."""
-        wanted = formats.dense if self.stays_dense else wanted
-        return formats.fitting(wanted, self.rows, self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +23,8 @@ class MlpParts:
         down: Its last projection.
     """
 
-    gate_up: LinearPart
-    down: LinearPart
+    gate_up: LinearSpec
+    down: LinearSpec
 
     @property
     def has_gate(self) -> bool:
@@ -136,7 +32,7 @@ class MlpParts:
         return self.gate_up.rows > self.down.columns
 
     @property
-    def linears(self) -> tuple[LinearPart, ...]:
+    def linears(self) -> tuple[LinearSpec, ...]:
         return (self.gate_up, self.down)
 
 
@@ -159,16 +55,16 @@ class BlockParts:
 
     prefix: str
     vectors: dict[str, int]
-    qkv: LinearPart | None
-    output: LinearPart | None
+    qkv: LinearSpec | None
+    output: LinearSpec | None
     mlp: MlpParts | None
-    router: LinearPart | None = None
+    router: LinearSpec | None = None
     experts: tuple[MlpParts, ...] = ()
     more: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    mixer: tuple[LinearPart, ...] = ()
+    mixer: tuple[LinearSpec, ...] = ()
 
     @property
-    def linears(self) -> tuple[LinearPart, ...]:
+    def linears(self) -> tuple[LinearSpec, ...]:
         mlps = self.experts if self.mlp is None else (self.mlp, *self.experts)
         single = (self.qkv, self.output, self.router)
         present = (part for part in single if part is not None)
@@ -188,11 +84,11 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
     hidden, traits = config.hidden_size, config.traits
     inner, kv = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
     qkv = (
-        PartPiece(f"{attention}.q_proj", inner, turns=True),
-        PartPiece(f"{attention}.k_proj", kv, turns=True),
-        PartPiece(f"{attention}.v_proj", kv),
+        TensorRows(f"{attention}.q_proj", inner, rotates=True),
+        TensorRows(f"{attention}.k_proj", kv, rotates=True),
+        TensorRows(f"{attention}.v_proj", kv),
     )
-    output = (PartPiece(f"{attention}.o_proj", hidden),)
+    output = (TensorRows(f"{attention}.o_proj", hidden),)
     norms = dict.fromkeys((f"{prefix}.{name}" for name in norm_names(config)), hidden)
     q_norm, k_norm = (f"{attention}.{name}" for name in qk_norm_names(config))
     if traits.qk_norm:
@@ -202,8 +98,8 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
     return BlockParts(
         prefix=prefix,
         vectors=norms,
-        qkv=LinearPart(f"{name}.qkv", qkv, hidden, traits.qkv_bias),
-        output=LinearPart(f"{name}.output", output, inner, traits.output_bias),
+        qkv=LinearSpec(f"{name}.qkv", qkv, hidden, traits.qkv_bias),
+        output=LinearSpec(f"{name}.output", output, inner, traits.output_bias),
         more={f"{attention}.sinks": (config.num_heads,)} if traits.has_sinks else {},
         **_mlps(config, index),
     )
@@ -211,7 +107,7 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
 
 class _Mlps(TypedDict, total=False):
     mlp: Required[MlpParts | None]
-    router: LinearPart
+    router: LinearSpec
     experts: tuple[MlpParts, ...]
 
 
@@ -221,11 +117,11 @@ def _mlps(config: ModelConfig, index: int) -> _Mlps:
     experts = config.traits.experts
     if experts is None or index in experts.plain_layers:
         return {"mlp": mlp_parts(config, name, mlp, config.mlp_width(index))}
-    router = (PartPiece(f"{mlp}.{experts.router}", experts.count),)
+    router = (TensorRows(f"{mlp}.{experts.router}", experts.count),)
     has_bias, width = config.traits.mlp_bias, config.hidden_size
     return {
         "mlp": None,
-        "router": LinearPart(f"{name}.router", router, width, has_bias, stays_dense=True),
+        "router": LinearSpec(f"{name}.router", router, width, has_bias, stays_dense=True),
         "experts": tuple(
             mlp_parts(config, f"{name}.experts.{number}", f"{mlp}.experts.{number}", experts.width)
             for number in range(experts.count)
@@ -243,11 +139,11 @@ def mlp_parts(config: ModelConfig, name: str, prefix: str, width: int) -> MlpPar
         width: How wide it is.
     """
     hidden, has_bias = config.hidden_size, config.traits.mlp_bias
-    gate_up = tuple(PartPiece(f"{prefix}.{part}_proj", width) for part in ("gate", "up"))
-    down = (PartPiece(f"{prefix}.down_proj", hidden),)
+    gate_up = tuple(TensorRows(f"{prefix}.{part}_proj", width) for part in ("gate", "up"))
+    down = (TensorRows(f"{prefix}.down_proj", hidden),)
     return MlpParts(
-        LinearPart(f"{name}.gate_up", gate_up, hidden, has_bias),
-        LinearPart(f"{name}.down", down, width, has_bias),
+        LinearSpec(f"{name}.gate_up", gate_up, hidden, has_bias),
+        LinearSpec(f"{name}.down", down, width, has_bias),
     )
 
 
@@ -273,10 +169,10 @@ def _in_family(config: ModelConfig, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(own.get(name, name) for name in names)
 
 
-def lm_head_part(config: ModelConfig) -> LinearPart:
+def lm_head_part(config: ModelConfig) -> LinearSpec:
     """The projection to the vocabulary: the embedding again where the two are tied."""
     name = EMBEDDING if config.tie_embeddings else "lm_head"
-    return LinearPart("lm_head", (PartPiece(name, config.vocab_size),), config.hidden_size)
+    return LinearSpec("lm_head", (TensorRows(name, config.vocab_size),), config.hidden_size)
 
 
 def per_layer_tensors(config: ModelConfig) -> dict[str, tuple[int, ...]]:
@@ -317,17 +213,6 @@ def num_parameters(config: ModelConfig) -> int:
         total += per_layer.vocab_size * config.num_layers * per_layer.width
     total += sum(math.prod(shape) for shape in per_layer_tensors(config).values())
     return total + num_linear_parameters(config)
-
-
-def in_tiles(heads: Tensor, tiled: tuple[int, int]) -> Tensor:
-    """Heads that stand by key head, one of each key head and then the next.
-
-    Args:
-        heads: [n, heads · value_dim]
-        tiled: How many key heads and heads.
-    """
-    groups, count = tiled
-    return heads.view(len(heads), groups, count // groups, -1).transpose(1, 2).flatten(1)
 
 
 def kinds_of_blocks(config: ModelConfig) -> Iterator[tuple[BlockParts, int]]:

@@ -18,9 +18,9 @@ from medusa_core.system.registry import Registry
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from medusa_core.models.blocks.tensors import LinearSpec
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import LinearPart
     from medusa_core.models.quant.choice import PartFormats
     from medusa_core.models.quant.format import QuantSpec
 
@@ -52,9 +52,9 @@ class StoredSpec:
 
     name: str
     format_of: Callable[[Mapping[str, Any]], StoredFormat]
-    holds: Callable[[Checkpoint, LinearPart], bool]
+    holds: Callable[[Checkpoint, LinearSpec], bool]
     read: Callable[
-        [Checkpoint, LinearPart, ModelConfig, PartFormats], tuple[QuantSpec, dict[str, Tensor]]
+        [Checkpoint, LinearSpec, ModelConfig, PartFormats], tuple[QuantSpec, dict[str, Tensor]]
     ]
 
 
@@ -64,7 +64,7 @@ def stored_registry() -> Registry[StoredSpec]:
     return Registry(stored_formats, "stored weight format", StoredSpec)
 
 
-def stored_as(checkpoint: Checkpoint, part: LinearPart) -> StoredSpec | None:
+def stored_as(checkpoint: Checkpoint, part: LinearSpec) -> StoredSpec | None:
     """The format in which a checkpoint holds a part; None for plain numbers.
 
     Raises:

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import AdapterError, CheckpointError, OutOfMemoryError
+from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_shape import lies_beside
-from medusa_core.models.parts import EMBEDDING, LinearPart, PartPiece
+from medusa_core.models.parts import EMBEDDING
 from medusa_core.models.precision import DTYPES, Precision
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import PartFormats
@@ -58,10 +59,10 @@ class Weights(Protocol):
     def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
         """A table of token vectors, where the formats say that it lies."""
 
-    def linear(self, part: LinearPart) -> QuantLinear:
+    def linear(self, part: LinearSpec) -> QuantLinear:
         """A linear layer of a block."""
 
-    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
         """The projection to the vocabulary, which may share the token vectors."""
 
 
@@ -122,13 +123,13 @@ class CheckpointWeights:
         self._after(rows * columns)
         return table
 
-    def linear(self, part: LinearPart) -> QuantLinear:
+    def linear(self, part: LinearSpec) -> QuantLinear:
         formats = self._formats  # where blocks are kept, so are plain numbers
         layer = self._layer(part, formats.dense if formats.keeps_blocks else formats.linears)
         self.nbytes += layer.nbytes
         return layer
 
-    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
         names = self._checkpoint.names
         if self._formats.shares_embedding(self._config.tie_embeddings):
             return make_linear(embedding)
@@ -143,7 +144,7 @@ class CheckpointWeights:
         self.nbytes += layer.nbytes
         return layer
 
-    def _layer(self, part: LinearPart, wanted: QuantSpec) -> QuantLinear:
+    def _layer(self, part: LinearSpec, wanted: QuantSpec) -> QuantLinear:
         device = self._precision.device
         try:
             spec, tensors = self._quantized(part, wanted)
@@ -160,7 +161,7 @@ class CheckpointWeights:
         return layer
 
     def _built(
-        self, part: LinearPart, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
+        self, part: LinearSpec, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
     ) -> QuantLinear:
         """A layer of a part's tensors, with the adapter where that isn't merged."""
         layer = spec.build(tensors, part.rows, bias, self._precision.compute)
@@ -169,7 +170,7 @@ class CheckpointWeights:
         return self._adapter.beside(part, layer, self._precision)
 
     def _quantized(
-        self, part: LinearPart, wanted: QuantSpec
+        self, part: LinearSpec, wanted: QuantSpec
     ) -> tuple[QuantSpec, dict[str, Tensor]]:
         """The format of a part, and its tensors in it."""
         stored = stored_as(self._checkpoint, part)
@@ -182,21 +183,21 @@ class CheckpointWeights:
         del weights
         return spec, spec.quantize(weight.to(self._precision.device))
 
-    def _piece(self, piece: PartPiece, columns: int) -> Tensor:
+    def _piece(self, piece: TensorRows, columns: int) -> Tensor:
         weight = piece.take(self._matrix(piece, columns))
-        return piece.in_pairs(weight, self._config.head_rows)
+        return piece.interleaved(weight, self._config.head_rows)
 
-    def _matrix(self, piece: PartPiece, columns: int) -> Tensor:
+    def _matrix(self, piece: TensorRows, columns: int) -> Tensor:
         """The tensor that a piece is of, with what an adapter adds to it."""
-        name, shape = f"{piece.name}.weight", (piece.of, columns)
+        name, shape = f"{piece.name}.weight", (piece.tensor_rows, columns)
         compute, adapter = self._precision.compute, self._adapter
-        is_beside = lies_beside(self._config, LinearPart("", (piece,), columns))
+        is_beside = lies_beside(self._config, LinearSpec("", (piece,), columns))
         if adapter is None or piece.name not in adapter.shape.pairs or is_beside:
             return self._checkpoint.tensor(name, shape, compute)
         wide = torch.promote_types(compute, torch.float32)
         return adapter.merged(piece.name, self._checkpoint.tensor(name, shape, wide), compute)
 
-    def _check_beside(self, part: LinearPart) -> None:
+    def _check_beside(self, part: LinearSpec) -> None:
         """Weights that are packed take no adapter into them."""
         changes = self._adapter is not None and self._adapter.shape.changes(part)
         if changes and not lies_beside(self._config, part):
@@ -206,13 +207,13 @@ class CheckpointWeights:
                 "Download config.json again.",
             )
 
-    def _bias(self, part: LinearPart) -> Tensor | None:
+    def _bias(self, part: LinearSpec) -> Tensor | None:
         if not part.has_bias:
             return None
         biases = []
         for piece in part.pieces:
-            bias = piece.take(self._vector(f"{piece.name}.bias", piece.of))
-            biases.append(piece.in_pairs(bias, self._config.head_rows))
+            bias = piece.take(self._vector(f"{piece.name}.bias", piece.tensor_rows))
+            biases.append(piece.interleaved(bias, self._config.head_rows))
         return torch.cat(biases)
 
     def _vector(self, name: str, size: int) -> Tensor:

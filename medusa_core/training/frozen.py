@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
@@ -27,7 +27,7 @@ from medusa_core.models.weights import CheckpointWeights
 
 # What is added to the outputs of a part: [n, in] → [n, out]
 Added = Callable[[Tensor], Tensor]
-AddedTo = Callable[[LinearPart], Added | None]
+AddedTo = Callable[[LinearSpec], Added | None]
 
 
 class _Product(torch.autograd.Function):
@@ -126,18 +126,18 @@ class FrozenWeights(CheckpointWeights):
         self._tied = config.tie_embeddings
         self._kinds, self._dtype, self._added_to = formats, dtype, added_to
 
-    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
         if not self._kinds.shares_embedding(self._tied):
             return super().lm_head(part, embedding)
         return self._frozen(part, self._kinds.dense, {"weight": embedding}, None)
 
     def _built(
-        self, part: LinearPart, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
+        self, part: LinearSpec, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
     ) -> QuantLinear:
         return self._frozen(part, spec, tensors, bias)
 
     def _frozen(
-        self, part: LinearPart, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
+        self, part: LinearSpec, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
     ) -> FrozenLinear:
         size = (part.rows, part.columns)
         return FrozenLinear(spec, tensors, size, bias, self._dtype, self._added_to(part))

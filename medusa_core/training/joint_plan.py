@@ -93,7 +93,7 @@ def joint_step_s(collect_s: float, num_texts: int, step_s: float) -> float:
 def _sides(config: ModelConfig) -> list[int]:
     """Rows and columns of every layer that the LoRA changes, each added up."""
     sizes = {
-        piece.name: piece.of + part.columns
+        piece.name: piece.tensor_rows + part.columns
         for part in linear_parts(config)
         for piece in part.pieces
     }

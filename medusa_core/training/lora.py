@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.config import HeadRows, ModelConfig
 from medusa_core.models.lora.adapter_shape import linear_parts
-from medusa_core.models.parts import LinearPart, PartPiece
 from medusa_core.training.frozen import Added
 
 
@@ -65,9 +65,11 @@ class LoraModule(nn.Module):
                     bound = 1 / math.sqrt(part.columns)
                     a = torch.empty(form.rank, part.columns, dtype=dtype)
                     self._down[key] = nn.Parameter(a.uniform_(-bound, bound, generator=generator))
-                    self._up[key] = nn.Parameter(torch.zeros(piece.of, form.rank, dtype=dtype))
+                    self._up[key] = nn.Parameter(
+                        torch.zeros(piece.tensor_rows, form.rank, dtype=dtype)
+                    )
 
-    def added_to(self, part: LinearPart, dtype: torch.dtype) -> Added | None:
+    def added_to(self, part: LinearSpec, dtype: torch.dtype) -> Added | None:
         """What is added to a part; None to one that isn't in the blocks.
 
         Args:
@@ -87,10 +89,10 @@ class LoraModule(nn.Module):
 
         return added
 
-    def _rows(self, piece: PartPiece) -> Tensor:
+    def _rows(self, piece: TensorRows) -> Tensor:
         """B of a piece, in the order of the running target's rows."""
         rows = piece.take(self._up[_key(piece)])
-        return piece.in_pairs(rows, self._heads)
+        return piece.interleaved(rows, self._heads)
 
     def matrices(self) -> Sequence[tuple[str, Tensor, Tensor]]:
         """Of every layer its name, A and B, as they are published."""
@@ -100,6 +102,6 @@ class LoraModule(nn.Module):
         ]
 
 
-def _key(piece: PartPiece) -> str:
+def _key(piece: TensorRows) -> str:
     """A name that torch's modules take."""
     return piece.name.replace(".", "/")

@@ -20,10 +20,11 @@ from medusa_core.memory.bandwidth import measuring
 from medusa_core.memory.plan import cache_itemsize
 from medusa_core.memory.policy.machine import RateCurve
 from medusa_core.models.attention import choose_attention
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import rows_of
-from medusa_core.models.parts import LinearPart, block_parts, lm_head_part
+from medusa_core.models.parts import block_parts, lm_head_part
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import PartFormats
@@ -229,10 +230,10 @@ class _RandomParts:
     def token_table(self, name: str, rows: int, columns: int) -> Tensor:
         return self.named(name, 1, columns)
 
-    def linear(self, part: LinearPart) -> QuantLinear:
+    def linear(self, part: LinearSpec) -> QuantLinear:
         return _random(part, part.fitting(self._formats.linears, self._formats), self._precision)
 
-    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
         spec = self._formats.fitting(self._formats.lm_head, part.rows, part.columns)
         return _random(part, spec, self._precision)
 
@@ -360,7 +361,7 @@ def _workers() -> Workers | None:
 
 
 def _random(
-    part: LinearPart, spec: QuantSpec, precision: Precision, workers: Workers | None = None
+    part: LinearSpec, spec: QuantSpec, precision: Precision, workers: Workers | None = None
 ) -> QuantLinear:
     rows, columns, bias = part.rows, part.columns, None
     if spec.name in BLOCK_SIZES:

@@ -30,7 +30,7 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
 
     parts = shared_parts(config, index)
     assert parts.qkv is not None
-    return replace(parts, qkv=parts.qkv.in_pairs)
+    return replace(parts, qkv=parts.qkv.stored_interleaved)
 
 
 SPEC = Arch(

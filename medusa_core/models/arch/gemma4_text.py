@@ -232,7 +232,8 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     """The shared parts with this layer's heads, and the way in for its per-layer embeddings."""
     from dataclasses import replace
 
-    from medusa_core.models.parts import LinearPart, PartPiece, shared_parts
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
+    from medusa_core.models.parts import shared_parts
 
     parts, traits = shared_parts(config, index), config.traits
     assert parts.qkv is not None
@@ -242,22 +243,22 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     owner, rows = read
     attention, hidden, size = f"{parts.prefix}.self_attn", config.hidden_size, rows.head_dim
     inner, kv = config.num_heads * size, rows.num_kv_heads * size
-    pieces = [PartPiece(f"{attention}.q_proj", inner, turns=True, head_dim=size)]
+    pieces = [TensorRows(f"{attention}.q_proj", inner, rotates=True, head_dim=size)]
     norms = {name: count for name, count in parts.vectors.items() if attention not in name}
     norms[f"{attention}.q_norm"] = size
     if owner == index:
-        pieces.append(PartPiece(f"{attention}.k_proj", kv, turns=True, head_dim=size))
+        pieces.append(TensorRows(f"{attention}.k_proj", kv, rotates=True, head_dim=size))
         norms[f"{attention}.k_norm"] = size
         if index not in traits.keys_are_values:
-            pieces.append(PartPiece(f"{attention}.v_proj", kv))
-    gates: tuple[LinearPart, ...] = ()
+            pieces.append(TensorRows(f"{attention}.v_proj", kv))
+    gates: tuple[LinearSpec, ...] = ()
     if traits.per_layer is not None:
         name, width = f"layers.{index}", traits.per_layer.width
-        gate = PartPiece(f"{parts.prefix}.per_layer_input_gate", width)
-        projection = PartPiece(f"{parts.prefix}.per_layer_projection", hidden)
+        gate = TensorRows(f"{parts.prefix}.per_layer_input_gate", width)
+        projection = TensorRows(f"{parts.prefix}.per_layer_projection", hidden)
         gates = (
-            LinearPart(f"{name}.per_layer_gate", (gate,), hidden),
-            LinearPart(f"{name}.per_layer_projection", (projection,), width),
+            LinearSpec(f"{name}.per_layer_gate", (gate,), hidden),
+            LinearSpec(f"{name}.per_layer_projection", (projection,), width),
         )
         norms[f"{parts.prefix}.post_per_layer_input_norm"] = hidden
     with_experts = _with_experts(config, replace(parts, vectors=norms), index)
@@ -274,19 +275,20 @@ def _with_experts(config: ModelConfig, parts: BlockParts, index: int) -> BlockPa
     """The parts with an MLP and, where a model has them, experts beside it."""
     from dataclasses import replace
 
-    from medusa_core.models.parts import LinearPart, PartPiece, mlp_parts
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
+    from medusa_core.models.parts import mlp_parts
 
     experts, hidden = config.traits.experts, config.hidden_size
     if experts is None:
         return parts
     name, prefix = f"layers.{index}", parts.prefix
-    router = PartPiece(f"{prefix}.router.proj", experts.count)
+    router = TensorRows(f"{prefix}.router.proj", experts.count)
     norms = {f"{prefix}.{norm}": hidden for norm in EXPERT_NORMS}
     return replace(
         parts,
         vectors=parts.vectors | norms,
         mlp=mlp_parts(config, name, f"{prefix}.mlp", config.mlp_width(index)),
-        router=LinearPart(f"{name}.router", (router,), hidden, stays_dense=True),
+        router=LinearSpec(f"{name}.router", (router,), hidden, stays_dense=True),
         experts=tuple(
             mlp_parts(config, f"{name}.experts.{one}", f"{prefix}.experts.{one}", experts.width)
             for one in range(experts.count)

@@ -32,8 +32,8 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     parts = shared_parts(config, index)
     assert parts.mlp is not None
     assert parts.qkv is not None
-    gate_up = parts.mlp.gate_up.within(f"{parts.prefix}.mlp.gate_up_proj")
-    return replace(parts, qkv=parts.qkv.in_pairs, mlp=MlpParts(gate_up, parts.mlp.down))
+    gate_up = parts.mlp.gate_up.fused_in(f"{parts.prefix}.mlp.gate_up_proj")
+    return replace(parts, qkv=parts.qkv.stored_interleaved, mlp=MlpParts(gate_up, parts.mlp.down))
 
 
 SPEC = Arch(

@@ -65,18 +65,19 @@ def _experts(raw: Mapping[str, Any]) -> Experts | None:
 
 def _parts(config: ModelConfig, index: int) -> BlockParts:
     """The shared parts, an MLP of its own name, and a Mamba-2 layer or attention."""
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
     from medusa_core.models.mamba import with_mamba, without_attention
-    from medusa_core.models.parts import LinearPart, PartPiece, mlp_parts, shared_parts
+    from medusa_core.models.parts import mlp_parts, shared_parts
 
     parts = shared_parts(replace(config, traits=replace(config.traits, experts=None)), index)
     experts, name = config.traits.experts, f"layers.{index}"
     parts = replace(parts, mlp=_shared_mlp(config, name, f"{parts.prefix}.shared_mlp"))
     if experts is not None:
         prefix = f"{parts.prefix}.block_sparse_moe"
-        router = (PartPiece(f"{prefix}.router.layer", experts.count),)
+        router = (TensorRows(f"{prefix}.router.layer", experts.count),)
         parts = replace(
             parts,
-            router=LinearPart(f"{name}.router", router, config.hidden_size, stays_dense=True),
+            router=LinearSpec(f"{name}.router", router, config.hidden_size, stays_dense=True),
             experts=tuple(
                 mlp_parts(config, f"{name}.experts.{one}", f"{prefix}.experts.{one}", experts.width)
                 for one in range(experts.count)
@@ -88,17 +89,18 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
 
 def _shared_mlp(config: ModelConfig, name: str, prefix: str) -> MlpParts:
     """The MLP of every row: gate and up are rows of one tensor, but in GGUF files."""
-    from medusa_core.models.parts import MlpParts, PartPiece, mlp_parts
+    from medusa_core.models.blocks.tensors import TensorRows
+    from medusa_core.models.parts import MlpParts, mlp_parts
 
     width = config.intermediate_size
     parts = mlp_parts(config, name, prefix, width)
     if not config.traits.fuses_gate:
         return parts
     gate_up = tuple(
-        PartPiece(f"{prefix}.input_linear", width, first=first, total=2 * width)
+        TensorRows(f"{prefix}.input_linear", width, first=first, total=2 * width)
         for first in (0, width)
     )
-    down = (PartPiece(f"{prefix}.output_linear", config.hidden_size),)
+    down = (TensorRows(f"{prefix}.output_linear", config.hidden_size),)
     return MlpParts(replace(parts.gate_up, pieces=gate_up), replace(parts.down, pieces=down))
 
 

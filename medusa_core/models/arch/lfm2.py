@@ -14,8 +14,9 @@ from medusa_core.models.traits import Experts, Traits
 from medusa_core.system.files.gguf import Gguf
 
 if TYPE_CHECKING:
+    from medusa_core.models.blocks.tensors import LinearSpec
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import BlockParts, LinearPart, MlpParts
+    from medusa_core.models.parts import BlockParts, MlpParts
 
 _MOST_LAYERS = 1 << 10
 _MOST_HEADS = 1 << 12
@@ -140,20 +141,20 @@ def _with_convolution(parts: BlockParts, config: ModelConfig, shape: StateShape)
 
 
 def _with_attention(parts: BlockParts, config: ModelConfig) -> BlockParts:
-    from medusa_core.models.parts import LinearPart, PartPiece
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 
     attention, size, hidden = f"{parts.prefix}.self_attn", config.head_dim, config.hidden_size
     inner, kv = config.num_heads * size, config.num_kv_heads * size
     pieces = (
-        PartPiece(f"{attention}.q_proj", inner, turns=True),
-        PartPiece(f"{attention}.k_proj", kv, turns=True),
-        PartPiece(f"{attention}.v_proj", kv),
+        TensorRows(f"{attention}.q_proj", inner, rotates=True),
+        TensorRows(f"{attention}.k_proj", kv, rotates=True),
+        TensorRows(f"{attention}.v_proj", kv),
     )
     norms = {f"{attention}.q_layernorm": size, f"{attention}.k_layernorm": size}
     return replace(
         parts,
         vectors=parts.vectors | norms,
-        qkv=LinearPart(_own_name(parts.prefix, "qkv"), pieces, hidden),
+        qkv=LinearSpec(_own_name(parts.prefix, "qkv"), pieces, hidden),
         output=_one_tensor(parts.prefix, "output", f"{attention}.out_proj", hidden, inner),
     )
 
@@ -181,22 +182,23 @@ def _with_experts(parts: BlockParts, config: ModelConfig, experts: Experts) -> B
 
 
 def _mlp_parts(config: ModelConfig, lead: str, prefix: str, width: int) -> MlpParts:
-    from medusa_core.models.parts import LinearPart, MlpParts, PartPiece
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
+    from medusa_core.models.parts import MlpParts
 
-    gate_up = tuple(PartPiece(f"{prefix}.{part}", width) for part in ("w1", "w3"))
-    down = (PartPiece(f"{prefix}.w2", config.hidden_size),)
+    gate_up = tuple(TensorRows(f"{prefix}.{part}", width) for part in ("w1", "w3"))
+    down = (TensorRows(f"{prefix}.w2", config.hidden_size),)
     return MlpParts(
-        LinearPart(_own_name(lead, "gate_up"), gate_up, config.hidden_size),
-        LinearPart(_own_name(lead, "down"), down, width),
+        LinearSpec(_own_name(lead, "gate_up"), gate_up, config.hidden_size),
+        LinearSpec(_own_name(lead, "down"), down, width),
     )
 
 
 def _one_tensor(
     prefix: str, name: str, tensor: str, rows: int, columns: int, has_bias: bool = False
-) -> LinearPart:
-    from medusa_core.models.parts import LinearPart, PartPiece
+) -> LinearSpec:
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 
-    return LinearPart(_own_name(prefix, name), (PartPiece(tensor, rows),), columns, has_bias)
+    return LinearSpec(_own_name(prefix, name), (TensorRows(tensor, rows),), columns, has_bias)
 
 
 def _own_name(prefix: str, name: str) -> str:

@@ -138,18 +138,19 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
 
 
 def _with_attention(block: BlockParts, config: ModelConfig, index: int) -> BlockParts:
-    from medusa_core.models.parts import LinearPart, PartPiece
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 
     mixer, name, traits = f"{block.prefix}.mixer", f"layers.{index}", config.traits
     inner, kv = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
     qkv = tuple(
-        PartPiece(f"{mixer}.{one}_proj", rows) for one, rows in (("q", inner), ("k", kv), ("v", kv))
+        TensorRows(f"{mixer}.{one}_proj", rows)
+        for one, rows in (("q", inner), ("k", kv), ("v", kv))
     )
-    output = (PartPiece(f"{mixer}.o_proj", config.hidden_size),)
+    output = (TensorRows(f"{mixer}.o_proj", config.hidden_size),)
     return replace(
         block,
-        qkv=LinearPart(f"{name}.qkv", qkv, config.hidden_size, traits.qkv_bias),
-        output=LinearPart(f"{name}.output", output, inner, traits.output_bias),
+        qkv=LinearSpec(f"{name}.qkv", qkv, config.hidden_size, traits.qkv_bias),
+        output=LinearSpec(f"{name}.output", output, inner, traits.output_bias),
     )
 
 
@@ -157,14 +158,14 @@ def _with_experts(
     block: BlockParts, experts: Experts, config: ModelConfig, index: int
 ) -> BlockParts:
     """A router, experts, and an MLP that all rows pass through."""
-    from medusa_core.models.parts import LinearPart, PartPiece
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 
     mixer, name = f"{block.prefix}.mixer", f"layers.{index}"
-    router = (PartPiece(f"{mixer}.gate", experts.count),)
+    router = (TensorRows(f"{mixer}.gate", experts.count),)
     return replace(
         block,
         mlp=_mlp(config, name, f"{mixer}.shared_experts", experts.shared_width),
-        router=LinearPart(f"{name}.router", router, config.hidden_size, stays_dense=True),
+        router=LinearSpec(f"{name}.router", router, config.hidden_size, stays_dense=True),
         experts=tuple(
             _mlp(config, f"{name}.experts.{one}", f"{mixer}.experts.{one}", experts.width)
             for one in range(experts.count)
@@ -175,13 +176,14 @@ def _with_experts(
 
 def _mlp(config: ModelConfig, name: str, prefix: str, width: int) -> MlpParts:
     """An MLP without a gate."""
-    from medusa_core.models.parts import LinearPart, MlpParts, PartPiece
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
+    from medusa_core.models.parts import MlpParts
 
     hidden, has_bias = config.hidden_size, config.traits.mlp_bias
-    up, down = (PartPiece(f"{prefix}.up_proj", width), PartPiece(f"{prefix}.down_proj", hidden))
+    up, down = (TensorRows(f"{prefix}.up_proj", width), TensorRows(f"{prefix}.down_proj", hidden))
     return MlpParts(
-        LinearPart(f"{name}.gate_up", (up,), hidden, has_bias),
-        LinearPart(f"{name}.down", (down,), width, has_bias),
+        LinearSpec(f"{name}.gate_up", (up,), hidden, has_bias),
+        LinearSpec(f"{name}.down", (down,), width, has_bias),
     )
 
 

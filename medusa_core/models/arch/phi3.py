@@ -28,10 +28,10 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     parts = shared_parts(config, index)
     assert parts.mlp is not None
     assert parts.qkv is not None
-    gate_up = parts.mlp.gate_up.within(f"{parts.prefix}.mlp.gate_up_proj")
+    gate_up = parts.mlp.gate_up.fused_in(f"{parts.prefix}.mlp.gate_up_proj")
     return replace(
         parts,
-        qkv=parts.qkv.within(f"{parts.prefix}.self_attn.qkv_proj"),
+        qkv=parts.qkv.fused_in(f"{parts.prefix}.self_attn.qkv_proj"),
         mlp=MlpParts(gate_up, parts.mlp.down),
     )
 

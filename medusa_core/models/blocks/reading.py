@@ -200,7 +200,7 @@ class BlockReader:
             dt_bias=weights.named(f"{prefix}.dt_bias", heads).to(wide),
             norm=RmsNorm(norm, self.config.rms_norm_eps),
             output=weights.linear(parts.output),
-            tiled=parts.output.tiled,
+            tiled=parts.output.grouped_heads,
         )
 
     def _short_convolution(self, parts: BlockParts) -> Block:

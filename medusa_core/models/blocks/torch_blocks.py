@@ -29,9 +29,9 @@ from medusa_core.models.blocks.block import (
     ShortConvolution,
 )
 from medusa_core.models.blocks.caches import SequenceRows
+from medusa_core.models.blocks.tensors import strided_by_group
 from medusa_core.models.experts import Mlp
 from medusa_core.models.norm import RmsNorm
-from medusa_core.models.parts import in_tiles
 from medusa_core.models.recurrence import convolve, delta_rule, short_convolution, state_space
 from medusa_core.models.rope import fused_factors, in_halves, rotate
 
@@ -392,7 +392,7 @@ def _delta_net(
         read, z = read[only_row : only_row + 1], z[only_row : only_row + 1]
     normed = net.norm(read.reshape(-1, shape.value_dim)).to(wide)
     gated = normed.view(len(read), -1) * F.silu(z.to(wide))
-    return gated if net.tiled is None else in_tiles(gated, net.tiled)
+    return gated if net.tiled is None else strided_by_group(gated, net.tiled)
 
 
 def _delta_net_of(

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.packing import Packing
-from medusa_core.models.parts import LinearPart, PartPiece
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.in_blocks import weight_formats
@@ -89,7 +89,7 @@ def unpacked(words: Tensor, bits: int, order: tuple[int, ...] = ()) -> Tensor:
     return codes.to(torch.int16).flatten(-2)
 
 
-def holds_packed(checkpoint: Checkpoint, part: LinearPart, ending: str) -> bool:
+def holds_packed(checkpoint: Checkpoint, part: LinearSpec, ending: str) -> bool:
     """Is this part packed in the checkpoint?
 
     Args:
@@ -111,7 +111,7 @@ def holds_packed(checkpoint: Checkpoint, part: LinearPart, ending: str) -> bool:
 def read_packed(
     read: ReadPiece,
     checkpoint: Checkpoint,
-    part: LinearPart,
+    part: LinearSpec,
     heads: HeadRows,
     packing: Packing | None,
     formats: PartFormats,
@@ -130,7 +130,7 @@ def read_packed(
     for piece in part.pieces:
         whole = read(checkpoint, piece.name, packing)
         _check(whole, piece, part.columns, packing)
-        found.append(whole.rows(piece.take).rows(partial(piece.in_pairs, usual=heads)))
+        found.append(whole.rows(piece.take).rows(partial(piece.interleaved, heads=heads)))
     if formats.keeps_blocks:
         blocks = torch.cat([one.blocks(packing.kind) for one in found])
         return weight_formats().get(packing.kind), {"blocks": blocks}
@@ -140,10 +140,14 @@ def read_packed(
     return spec, spec.quantize(numbers.to(formats.device))
 
 
-def _check(found: Grouped, piece: PartPiece, columns: int, packing: Packing) -> None:
+def _check(found: Grouped, piece: TensorRows, columns: int, packing: Packing) -> None:
     groups = columns // packing.group if packing.group else 1
     sizes = [tuple(tensor.shape) for tensor in (found.codes, found.zeros, found.scales)]
-    wanted = [(piece.of, columns), (piece.of, groups), (piece.of, groups)]
+    wanted = [
+        (piece.tensor_rows, columns),
+        (piece.tensor_rows, groups),
+        (piece.tensor_rows, groups),
+    ]
     if sizes != wanted or columns % max(_BLOCK, packing.group):
         raise CheckpointError(
             f"{piece.name} holds {list(sizes[0])} weights in {sizes[2][-1]} groups, but "

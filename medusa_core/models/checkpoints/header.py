@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import (
     EMBEDDING,
     FINAL_NORM,
     PER_LAYER_TABLE,
-    LinearPart,
     block_parts,
     lm_head_part,
     per_layer_tensors,
@@ -44,15 +44,15 @@ def check_header(checkpoint: Checkpoint, config: ModelConfig) -> None:
     _check_part(checkpoint, lm_head_part(config))
 
 
-def _check_part(checkpoint: Checkpoint, part: LinearPart) -> None:
+def _check_part(checkpoint: Checkpoint, part: LinearSpec) -> None:
     is_quantized = stored_as(checkpoint, part) is not None
     for name, shape in _tensors(part):
         if not (is_quantized and name.endswith(".weight")):
             checkpoint.check_shape(name, shape)
 
 
-def _tensors(part: LinearPart) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _tensors(part: LinearSpec) -> Iterator[tuple[str, tuple[int, ...]]]:
     for piece in part.pieces:
-        yield f"{piece.name}.weight", (piece.of, part.columns)
+        yield f"{piece.name}.weight", (piece.tensor_rows, part.columns)
         if part.has_bias:
-            yield f"{piece.name}.bias", (piece.of,)
+            yield f"{piece.name}.bias", (piece.tensor_rows,)

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import HeadRows, ModelConfig
-from medusa_core.models.parts import LinearPart, PartPiece
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import (
     QuantSpec,
@@ -34,7 +34,7 @@ from medusa_core.models.quant.nf4_tensors import (
 _STATISTICS = ("absmax", "quant_map", "nested_absmax", "nested_quant_map", STATE)
 
 
-def holds_quantized(checkpoint: Checkpoint, part: LinearPart) -> bool:
+def holds_quantized(checkpoint: Checkpoint, part: LinearSpec) -> bool:
     """Is this part quantized in the checkpoint?
 
     Raises:
@@ -49,7 +49,7 @@ def holds_quantized(checkpoint: Checkpoint, part: LinearPart) -> bool:
 
 
 def read_quantized(
-    checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
+    checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     """A part as it was quantized, or made anew for other formats.
 
@@ -90,16 +90,16 @@ def read_quantized(
     return plain, assemble(packed, scales, levels, part.columns, dtype)
 
 
-def _rows(tensor: Tensor, piece: PartPiece, heads: HeadRows) -> Tensor:
-    return piece.in_pairs(piece.take(tensor), heads)
+def _rows(tensor: Tensor, piece: TensorRows, heads: HeadRows) -> Tensor:
+    return piece.interleaved(piece.take(tensor), heads)
 
 
 def _read(
-    checkpoint: Checkpoint, piece: PartPiece, columns: int
+    checkpoint: Checkpoint, piece: TensorRows, columns: int
 ) -> tuple[dict[str, Tensor], Nf4Matrix]:
     """The tensors of a piece, and what they are."""
     name = f"{piece.name}.weight"
-    numbers = piece.of * columns
+    numbers = piece.tensor_rows * columns
     tensors = {"weight": checkpoint.raw(name)}
     for key in _STATISTICS:
         if f"{name}.{key}" in checkpoint.names:
@@ -117,4 +117,4 @@ def _read(
             f"{name} isn't quantized to nf4 in blocks of {BLOCK}.",
             "Choose the unquantized version of this model.",
         )
-    return tensors, read_matrix(tensors, piece.of, columns)
+    return tensors, read_matrix(tensors, piece.tensor_rows, columns)

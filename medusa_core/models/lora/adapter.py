@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import AdapterError, CheckpointError
+from medusa_core.models.blocks.tensors import LinearSpec, strided_by_group
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_config import CONFIG_NAME
@@ -19,7 +20,6 @@ from medusa_core.models.lora.adapter_shape import (
     AdapterShape,
     read_adapter_shape,
 )
-from medusa_core.models.parts import LinearPart, in_tiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.beside_linear import adapted_linear
 from medusa_core.models.quant.layout import QuantLinear
@@ -89,7 +89,7 @@ class Adapter:
             to.copy_(torch.addmm(some.double(), some_b, a))
         return merged
 
-    def beside(self, part: LinearPart, base: QuantLinear, precision: Precision) -> QuantLinear:
+    def beside(self, part: LinearSpec, base: QuantLinear, precision: Precision) -> QuantLinear:
         """A layer with what is added to it; as it is where nothing is.
 
         Args:
@@ -102,8 +102,11 @@ class Adapter:
         wide = torch.promote_types(precision.compute, torch.float32)
         names = list(dict.fromkeys(p.name for p in part.pieces if p.name in self.shape.pairs))
         factors = {name: self.factors(name, wide) for name in names}
-        if part.tiled is not None:
-            factors = {name: (in_tiles(a, part.tiled), b) for name, (a, b) in factors.items()}
+        if part.grouped_heads is not None:
+            factors = {
+                name: (strided_by_group(a, part.grouped_heads), b)
+                for name, (a, b) in factors.items()
+            }
 
         def here(matrix: Tensor) -> Tensor:
             return matrix.to(precision.device, precision.compute).contiguous()
@@ -112,7 +115,7 @@ class Adapter:
         for piece in part.pieces:
             if piece.name in factors:
                 rows = piece.take(factors[piece.name][1])
-                rows = piece.in_pairs(rows, self._heads)
+                rows = piece.interleaved(rows, self._heads)
                 ups.append(Up(here(rows), starts[piece.name], first_row))
             first_row += piece.rows
         return adapted_linear(base, here(torch.cat([factors[name][0] for name in names])), ups)

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medusa_core.errors import AdapterError, CheckpointError
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_config import (
     CONFIG_NAME,
     LoraConfig,
     read_lora_config,
 )
-from medusa_core.models.parts import LinearPart, block_parts
+from medusa_core.models.parts import block_parts
 from medusa_core.system.files.safetensors_header import (
     TensorEntry,
     read_header,
@@ -65,11 +66,11 @@ class AdapterShape:
 
     pairs: Mapping[str, AdapterPair] = field(default_factory=dict)
 
-    def changes(self, part: LinearPart) -> bool:
+    def changes(self, part: LinearSpec) -> bool:
         """Whether it changes a part."""
         return any(piece.name in self.pairs for piece in part.pieces)
 
-    def inner(self, part: LinearPart) -> int:
+    def inner(self, part: LinearSpec) -> int:
         """Numbers behind the matrices A of a part: the sum of its layers' ranks."""
         names = {piece.name for piece in part.pieces}
         return sum(self.pairs[name].rank for name in names if name in self.pairs)
@@ -120,7 +121,7 @@ def is_adapter(folder: Path) -> bool:
     return (folder / CONFIG_NAME).is_file()
 
 
-def lies_beside(config: ModelConfig, part: LinearPart) -> bool:
+def lies_beside(config: ModelConfig, part: LinearSpec) -> bool:
     """Whether an adapter of a part stays beside its weights: those are quantized in its files.
 
     Else it is merged into them as they are read.
@@ -130,13 +131,13 @@ def lies_beside(config: ModelConfig, part: LinearPart) -> bool:
     return any(config.stored_type(f"{piece.name}.weight") for piece in part.pieces)
 
 
-def linear_parts(config: ModelConfig) -> Iterator[LinearPart]:
+def linear_parts(config: ModelConfig) -> Iterator[LinearSpec]:
     """All linear parts of a model's blocks."""
     for index in range(config.num_layers):
         yield from block_parts(config, index).linears
 
 
-def beside_parts(config: ModelConfig, shape: AdapterShape) -> Iterator[LinearPart]:
+def beside_parts(config: ModelConfig, shape: AdapterShape) -> Iterator[LinearSpec]:
     """The parts that a LoRA stays beside."""
     if shape.pairs and config.quantization:
         parts = linear_parts(config)
@@ -146,7 +147,7 @@ def beside_parts(config: ModelConfig, shape: AdapterShape) -> Iterator[LinearPar
 def _layers(config: ModelConfig) -> dict[str, tuple[int, int]]:
     """Rows and columns of every layer that a LoRA may change."""
     return {
-        piece.name: (piece.of, part.columns)
+        piece.name: (piece.tensor_rows, part.columns)
         for part in linear_parts(config)
         for piece in part.pieces
     }

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from medusa_core.errors import CheckpointError
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import (
     EMBEDDING,
     FINAL_NORM,
-    LinearPart,
     block_parts,
     lm_head_part,
     per_layer_tensors,
@@ -64,7 +64,7 @@ def _quantized_tensors(
 
 
 def _part_tensors(
-    part: LinearPart, wanted: QuantSpec, formats: PartFormats
+    part: LinearSpec, wanted: QuantSpec, formats: PartFormats
 ) -> Iterator[tuple[str, TensorKind]]:
     spec = part.fitting(wanted, formats)
     kinds = spec.tensors(part.rows, part.columns, formats.compute)

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import EMBEDDING, LinearPart
+from medusa_core.models.parts import EMBEDDING
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
@@ -74,10 +75,10 @@ class QuantizedWeights:
         self._after(rows * columns)
         return table
 
-    def linear(self, part: LinearPart) -> QuantLinear:
+    def linear(self, part: LinearSpec) -> QuantLinear:
         return self._linear(part, self._formats.linears)
 
-    def _linear(self, part: LinearPart, wanted: QuantSpec) -> QuantLinear:
+    def _linear(self, part: LinearSpec, wanted: QuantSpec) -> QuantLinear:
         spec = part.fitting(wanted, self._formats)
         keys = spec.tensors(part.rows, part.columns, self._formats.compute)
         device, place = self._precision.device, f"{part.name}/{spec.name}"
@@ -91,7 +92,7 @@ class QuantizedWeights:
         self.nbytes += layer.nbytes
         return layer
 
-    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
         if self._formats.shares_embedding(self._config.tie_embeddings):
             return make_linear(embedding)
         parameters = self.num_parameters

@@ -23,9 +23,9 @@ from medusa_core.models.stored import StoredFormat, StoredSpec
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from medusa_core.models.blocks.tensors import LinearSpec
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import LinearPart
     from medusa_core.models.quant.choice import PartFormats
     from medusa_core.models.quant.format import QuantSpec
 
@@ -57,14 +57,14 @@ def _unsupported(how: str) -> ModelError:
     )
 
 
-def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
+def _holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
     from medusa_core.models.checkpoints.prequantized import holds_quantized
 
     return holds_quantized(checkpoint, part)
 
 
 def _read(
-    checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
+    checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     from medusa_core.models.checkpoints.prequantized import read_quantized
 

@@ -13,9 +13,9 @@ from medusa_core.models.stored import StoredFormat, StoredSpec
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.config import HeadRows, ModelConfig
-    from medusa_core.models.parts import LinearPart, PartPiece
     from medusa_core.models.quant.choice import PartFormats
     from medusa_core.models.quant.format import QuantSpec
 
@@ -24,13 +24,13 @@ def _format_of(_: Mapping[str, Any]) -> StoredFormat:
     raise ModelError("Only GGUF files hold such weights.", "Download config.json again.")
 
 
-def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
+def _holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
     names = [f"{piece.name}.weight" for piece in part.pieces]
     return any(name in checkpoint.names and checkpoint.dtype(name) in BLOCK_SIZES for name in names)
 
 
 def _read(
-    checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
+    checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     from medusa_core.models.quant.joined import (
         joined_format,
@@ -52,17 +52,17 @@ def _read(
 
 
 def _made_anew(
-    checkpoint: Checkpoint, part: LinearPart, heads: HeadRows, formats: PartFormats
+    checkpoint: Checkpoint, part: LinearSpec, heads: HeadRows, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     """A part as numbers, in the format that was asked for."""
     import torch
 
     found = []
     for piece in part.pieces:
-        shape = (piece.of, part.columns)
+        shape = (piece.tensor_rows, part.columns)
         numbers = checkpoint.tensor(f"{piece.name}.weight", shape, getattr(torch, formats.compute))
         rows = piece.take(numbers)
-        found.append(piece.in_pairs(rows, heads))
+        found.append(piece.interleaved(rows, heads))
     wanted = formats.lm_head if part.name == "lm_head" else formats.linears
     spec = part.fitting(wanted, formats)
     return spec, spec.quantize(torch.cat(found).to(formats.device))
@@ -70,7 +70,7 @@ def _made_anew(
 
 def _group(
     checkpoint: Checkpoint,
-    pieces: tuple[PartPiece, ...],
+    pieces: tuple[TensorRows, ...],
     columns: int,
     heads: HeadRows,
     formats: PartFormats,
@@ -84,9 +84,9 @@ def _group(
     found = []
     for piece in pieces:
         name = f"{piece.name}.weight"
-        checkpoint.check_shape(name, (piece.of, columns))
+        checkpoint.check_shape(name, (piece.tensor_rows, columns))
         rows = piece.take(checkpoint.raw(name))
-        found.append(piece.in_pairs(rows, heads))
+        found.append(piece.interleaved(rows, heads))
     stored, count = torch.cat(found), sum(piece.rows for piece in pieces)
     kind = checkpoint.dtype(f"{pieces[0].name}.weight")
     if kind in BLOCK_SIZES:

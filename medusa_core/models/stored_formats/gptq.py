@@ -19,10 +19,10 @@ from medusa_core.models.stored import StoredFormat, StoredSpec
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from medusa_core.models.blocks.tensors import LinearSpec
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.checkpoints.grouped import Grouped
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import LinearPart
     from medusa_core.models.quant.choice import PartFormats
     from medusa_core.models.quant.format import QuantSpec
 
@@ -50,7 +50,7 @@ def _format_of(settings: Mapping[str, Any]) -> StoredFormat:
     return StoredFormat(packing.kind, packing)
 
 
-def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
+def _holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
     from medusa_core.models.checkpoints.grouped import holds_packed
 
     # AWQ's words run along the outputs; its files have no g_idx.
@@ -59,7 +59,7 @@ def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
 
 
 def _read(
-    checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
+    checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     from medusa_core.models.checkpoints.grouped import read_packed
 

@@ -12,15 +12,15 @@ from medusa_core.models.checkpoints.packing import (
 from medusa_core.models.stored import StoredFormat, StoredSpec
 
 if TYPE_CHECKING:
+    from medusa_core.models.blocks.tensors import LinearSpec
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
-    from medusa_core.models.parts import LinearPart
 
 
 def _format_of(_: Mapping[str, Any]) -> StoredFormat:
     return StoredFormat("mxfp4", Packing("MXFP4", 4, 32, True, blocks="mxfp4", names=EXPERTS))
 
 
-def _holds(_checkpoint: Checkpoint, _part: LinearPart) -> bool:
+def _holds(_checkpoint: Checkpoint, _part: LinearSpec) -> bool:
     return False  # it is shown as blocks, which `gguf_blocks` reads
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
@@ -66,11 +66,11 @@ class StageWeights:
     def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
         return self._weights.token_table(name, rows, columns)
 
-    def linear(self, part: LinearPart) -> QuantLinear:
+    def linear(self, part: LinearSpec) -> QuantLinear:
         pieces = tuple(replace(piece, name=self._whole(piece.name)) for piece in part.pieces)
         return self._weights.linear(replace(part, name=self._whole(part.name), pieces=pieces))
 
-    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
         return make_linear(torch.zeros(_LEAST_OUTPUTS, self._config.hidden_size))
 
     def _whole(self, name: str) -> str:

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import TierError
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.decoder import Decoder
-from medusa_core.models.parts import LinearPart
 from medusa_core.models.quant.layout import (
     Again,
     LinearLayout,
@@ -192,10 +192,10 @@ class OffloadedWeights:
     def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
         return self._inner.token_table(name, rows, columns)
 
-    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
         return self._inner.lm_head(part, embedding)
 
-    def linear(self, part: LinearPart) -> QuantLinear:
+    def linear(self, part: LinearSpec) -> QuantLinear:
         layer = _layer_of(part)
         is_offloaded = layer in self._offloaded.linears
         entry = None if self._stored is None else self._entry(layer, part, self._stored)
@@ -210,7 +210,7 @@ class OffloadedWeights:
         self._more_bytes += linear.nbytes
         return linear
 
-    def _read(self, layer: int, part: LinearPart, entry: PartEntry | None) -> QuantLinear:
+    def _read(self, layer: int, part: LinearSpec, entry: PartEntry | None) -> QuantLinear:
         """A part as it is given, learned of, and stored if it isn't yet."""
         linear = self._inner.linear(part)
         layout = linear.layout()
@@ -225,7 +225,7 @@ class OffloadedWeights:
             self._memory.add(layer, part.name, layout.kind, tensors)
         return linear
 
-    def _entry(self, layer: int, part: LinearPart, stored: LayerFile) -> PartEntry:
+    def _entry(self, layer: int, part: LinearSpec, stored: LayerFile) -> PartEntry:
         """A part that is stored; all of its layer is in the tier where it belongs."""
         if layer != self._layer:
             self._layer, self._place, self._piece = layer, 0, None
@@ -253,14 +253,14 @@ def offloaded_layers(model: Decoder) -> OffloadedLayers | None:
     return next(found, None)
 
 
-def _strangers(part: LinearPart) -> TierError:
+def _strangers(part: LinearSpec) -> TierError:
     return TierError(
         f"The stored layers have another {part.name} than the model.",
         "Remove them from their folder, then load the model again.",
     )
 
 
-def _layer_of(part: LinearPart) -> int:
+def _layer_of(part: LinearSpec) -> int:
     """The number of the block that a part belongs to, of `layers.0.qkv` 0."""
     return int(part.name.split(".")[1])
 

@@ -15,11 +15,11 @@ from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.blocks.block import DeltaNet
+from medusa_core.models.blocks.tensors import TensorRows
 from medusa_core.models.config import parse_config
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import RowShape, StateShape
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.parts import PartPiece
 from tests.support.engine.laws import plain_scores
 from tests.support.engine.tight import with_layers_below
 from tests.support.models.adapter_files import LoraSpec, lora_for, merge_slowly
@@ -195,10 +195,10 @@ def test_experts_in_one_tensor_are_those_that_stand_alone(tmp_path: Path) -> Non
 
 def test_runs_of_rows_are_taken_of_a_tensor() -> None:
     rows = torch.arange(12)
-    assert PartPiece("x", 6, first=1, total=12, stride=4).take(rows).tolist() == [
+    assert TensorRows("x", 6, first=1, total=12, stride=4).take(rows).tolist() == [
         *(1, 2, 5, 6, 9, 10)
     ]
-    assert PartPiece("x", 4, first=3, total=12, stride=3 * 2).of == 12
+    assert TensorRows("x", 4, first=3, total=12, stride=3 * 2).tensor_rows == 12
 
 
 def blocks(folder: Path) -> tuple[Path, Path]:

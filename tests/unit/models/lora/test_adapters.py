@@ -19,11 +19,11 @@ from medusa_core.errors import AdapterError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_config import parse_lora_config
 from medusa_core.models.lora.adapter_shape import linear_parts
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import precision_of
 from medusa_core.models.quant.format import quant_registry
 from medusa_core.models.quant.linear import DenseLinear
@@ -201,9 +201,9 @@ def test_beside_a_layer_it_is_what_merged_it_would_be(
         matrices = [weights[name].double() for name in names]
         changes = [added.get(piece.name, torch.zeros(1, 1)) for piece in part.pieces]
 
-        def fused(matrices: list[Tensor], part: LinearPart = part) -> Tensor:
+        def fused(matrices: list[Tensor], part: LinearSpec = part) -> Tensor:
             rows = [
-                interleave_rows(matrix, *config.head_rows) if piece.turns else matrix
+                interleave_rows(matrix, *config.head_rows) if piece.rotates else matrix
                 for piece, matrix in zip(part.pieces, matrices, strict=True)
             ]
             return torch.cat(rows)

@@ -95,7 +95,7 @@ def test_a_layer_and_its_adapter_are_made_again_elsewhere() -> None:
 def write_lora_for(model: Path, folder: Path, spec: LoraSpec, without: tuple[str, ...]) -> None:
     """A LoRA that changes all layers of a model's blocks but for those whose names end so."""
     sizes = {
-        piece.name: (piece.of, part.columns)
+        piece.name: (piece.tensor_rows, part.columns)
         for part in linear_parts(ModelFiles.open(model).config)
         for piece in part.pieces
         if not piece.name.endswith(without)
