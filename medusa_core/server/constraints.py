@@ -8,30 +8,33 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from llguidance.gbnf_to_lark import any_to_lark
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field, PlainValidator, StringConstraints
 
 from medusa_core.server.api_error import bad_request
-from medusa_core.server.fields import Fields
-from medusa_core.server.json_schema import ANY_OBJECT, check_schema, refuse_unenforced
-from medusa_core.server.records import read_record
+from medusa_core.server.json_schema import ANY_OBJECT, schema_text
+from medusa_core.server.records import Flag, Record, refusal
 
 _MOST_CHARS = 1 << 16
 _MOST_CHOICES = 1000
 # Strings and regular expressions stay as they are where a rule is renamed.
 _START = re.compile(r'"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)*/|\bstart\b')
 
-Schema = dict[str, Any] | bool | str
+
+def _json_schema(value: Any) -> Any:
+    if not isinstance(value, dict | bool | str):
+        raise refusal("must be a JSON schema")
+    return value
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+Schema = Annotated[dict[str, Any] | bool | str, PlainValidator(_json_schema)]
+Pattern = Annotated[str, StringConstraints(max_length=_MOST_CHARS)]
+Choice = Annotated[tuple[str, ...], Field(min_length=1, max_length=_MOST_CHOICES)]
 
 
-class StructuredOutputs(_Record):
+class StructuredOutputs(Record):
     """vLLM's `structured_outputs`: one constraint.
 
     Attributes:
@@ -42,19 +45,21 @@ class StructuredOutputs(_Record):
         json_object: Whether the answer must be a JSON object.
     """
 
+    model_config = ConfigDict(extra="forbid")
+
     schema_: Schema | None = Field(default=None, alias="json")
-    regex: str | None = Field(default=None, max_length=_MOST_CHARS)
-    choice: list[str] | None = Field(default=None, min_length=1, max_length=_MOST_CHOICES)
-    grammar: str | None = Field(default=None, max_length=_MOST_CHARS)
-    json_object: bool = False
-    # Settings of vLLM's own backends, which say nothing of the answer.
-    disable_any_whitespace: bool = False
-    disable_fallback: bool = False
-    disable_additional_properties: bool = False
-    whitespace_pattern: str | None = None
+    regex: Pattern | None = None
+    choice: Choice | None = None
+    grammar: Pattern = ""
+    json_object: Flag = False
+    # Settings of vLLM's own backends, which don't change what an answer may be.
+    disable_any_whitespace: Flag = False
+    disable_fallback: Flag = False
+    disable_additional_properties: Flag = False
+    whitespace_pattern: str = ""
 
 
-class ConstraintFields(BaseModel):
+class ConstraintRecord(Record):
     """Fields of a request that constrain its answer, apart from `response_format`.
 
     Attributes:
@@ -67,15 +72,13 @@ class ConstraintFields(BaseModel):
         guided_grammar: See `StructuredOutputs.grammar`.
     """
 
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-    grammar: str | None = Field(default=None, max_length=_MOST_CHARS)
+    grammar: Pattern = ""
     json_schema: Schema | None = None
-    structured_outputs: StructuredOutputs | None = None
+    structured_outputs: StructuredOutputs = StructuredOutputs()
     guided_json: Schema | None = None
-    guided_regex: str | None = Field(default=None, max_length=_MOST_CHARS)
-    guided_choice: list[str] | None = Field(default=None, min_length=1, max_length=_MOST_CHOICES)
-    guided_grammar: str | None = Field(default=None, max_length=_MOST_CHARS)
+    guided_regex: Pattern | None = None
+    guided_choice: Choice | None = None
+    guided_grammar: Pattern = ""
 
 
 class Constraint(NamedTuple):
@@ -90,48 +93,44 @@ class Constraint(NamedTuple):
     grammar: str = ""
 
 
-def read_constraint(fields: Fields, response_schema: str) -> Constraint:
-    """Read the constraint of a request.
+def read_constraint(record: ConstraintRecord, response_schema: str = "") -> Constraint:
+    """Return the constraint of a request.
 
     Args:
-        fields: The request.
+        record: Fields of the request.
         response_schema: JSON schema of the request's `response_format`; empty for none.
 
     Raises:
-        ApiError: A field has the wrong type, a constraint is invalid, or there are several.
+        ApiError: A constraint is invalid, or there are several.
     """
-    record = read_record(ConstraintFields, fields)
+    of_vllm = record.structured_outputs
+    schemas = {
+        "json_schema": record.json_schema,
+        "guided_json": record.guided_json,
+        "structured_outputs.json": of_vllm.schema_,
+        "structured_outputs.json_object": ANY_OBJECT if of_vllm.json_object else None,
+    }
+    grammars = {
+        "grammar": record.grammar,
+        "guided_grammar": record.guided_grammar,
+        "structured_outputs.grammar": of_vllm.grammar,
+    }
+    patterns = {"guided_regex": record.guided_regex, "structured_outputs.regex": of_vllm.regex}
+    choices = {"guided_choice": record.guided_choice, "structured_outputs.choice": of_vllm.choice}
     found = {"response_format": Constraint(response_schema)} if response_schema else {}
-    of_vllm = record.structured_outputs or StructuredOutputs()
-    for where, schema in (
-        ("json_schema", record.json_schema),
-        ("guided_json", record.guided_json),
-        ("structured_outputs.json", of_vllm.schema_),
-    ):
+    for where, schema in schemas.items():
         if schema is not None:
             found[where] = Constraint(_schema_text(schema, where))
-    if of_vllm.json_object:
-        found["structured_outputs.json_object"] = Constraint(ANY_OBJECT)
-    for where, grammar in (
-        ("grammar", record.grammar),
-        ("guided_grammar", record.guided_grammar),
-        ("structured_outputs.grammar", of_vllm.grammar),
-    ):
+    for where, grammar in grammars.items():
         if grammar:  # llama-server's clients send an empty one for none
             found[where] = Constraint(grammar=_lark(grammar, where))
-    for where, pattern in (
-        ("guided_regex", record.guided_regex),
-        ("structured_outputs.regex", of_vllm.regex),
-    ):
+    for where, pattern in patterns.items():
         if pattern is not None:
             found[where] = Constraint(grammar=f"start: {_regex(pattern)}\n")
-    for where, choice in (
-        ("guided_choice", record.guided_choice),
-        ("structured_outputs.choice", of_vllm.choice),
-    ):
+    for where, choice in choices.items():
         if choice is not None:
-            words = " | ".join(json.dumps(word, ensure_ascii=False) for word in choice)
-            found[where] = Constraint(grammar=f"start: {words}\n")
+            texts = " | ".join(json.dumps(text, ensure_ascii=False) for text in choice)
+            found[where] = Constraint(grammar=f"start: {texts}\n")
     if len(found) > 1:
         first, second, *_ = found
         raise bad_request(f"`{first}` and `{second}` both constrain the answer; send one.", second)
@@ -151,7 +150,7 @@ def as_rule(grammar: str, name: str) -> str:
     )
 
 
-def _schema_text(schema: Schema, where: str) -> str:
+def _schema_text(schema: dict[str, Any] | bool | str, where: str) -> str:
     if isinstance(schema, str):
         try:
             schema = json.loads(schema)
@@ -159,11 +158,9 @@ def _schema_text(schema: Schema, where: str) -> str:
             raise bad_request(f"`{where}` is no JSON.", where) from None
     if schema is True:
         schema = {}
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         raise bad_request(f"`{where}` must be a JSON schema.", where)
-    check_schema(schema, where)
-    refuse_unenforced(schema, where)
-    return json.dumps(schema, ensure_ascii=False)
+    return schema_text(schema, where)
 
 
 def _lark(grammar: str, where: str) -> str:

@@ -85,6 +85,21 @@ def unenforced_places(schema: Mapping[str, Any], where: str) -> tuple[str, ...]:
     return tuple(one._replace(path=f"{where}.{one.path}").text for one in found)
 
 
+def schema_text(schema: Mapping[str, Any], where: str) -> str:
+    """Return a schema as text, once it has been checked.
+
+    Args:
+        schema: The schema.
+        where: Its place in the request.
+
+    Raises:
+        ApiError: The schema is out of bounds, or has keywords that can't be enforced.
+    """
+    check_schema(schema, where)
+    refuse_unenforced(schema, where)
+    return json.dumps(schema, ensure_ascii=False)
+
+
 def _objects(level: list[Any]) -> Iterator[dict[str, Any]]:
     return (one for one in level if isinstance(one, dict))
 

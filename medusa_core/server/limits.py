@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MOST_CHOICES = 16  # answers to one request
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -20,16 +22,9 @@ class Limits:
         head_bytes: Of a request's head.
         most_connections: Open at the same time.
         text_chars: Of a text whose tokens are wanted: meanwhile no answer takes a step.
-        json_depth: Objects and lists within each other.
         json_parts: Objects, lists, names and strings of a body.
         dropped_bytes: Of a body that is refused unread, dropped so that its client reads the reply.
         drop_s: Seconds in which that must have arrived.
-        most_messages: Turns of a conversation.
-        most_choices: Answers to one request.
-        most_tokens: That an answer may be asked to have.
-        most_stops: Stop strings.
-        stop_chars: Of a stop string.
-        most_biases: Tokens with a bias.
     """
 
     most_running: int = 16
@@ -42,13 +37,6 @@ class Limits:
     head_bytes: int = 64 << 10
     most_connections: int = 1024
     text_chars: int = 1 << 19
-    json_depth: int = 64
     json_parts: int = 1 << 18
     dropped_bytes: int = 64 << 20
     drop_s: float = 5.0
-    most_messages: int = 4096
-    most_choices: int = 16
-    most_tokens: int = 1 << 20
-    most_stops: int = 16
-    stop_chars: int = 1000
-    most_biases: int = 1024

@@ -1,15 +1,44 @@
-"""Read the tools of a request, and warn of those that are left out or unchecked in part."""
+"""The tools of a request, with a warning of those that are left out or unchecked in part."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple
 
-from medusa_core.server.fields import Fields
+from pydantic import model_validator
+
+from medusa_core.server.api_error import bad_request
 from medusa_core.server.json_schema import check_schema, unenforced_places
+from medusa_core.server.records import Record, refusal
 
+MOST_TOOLS = 128
+_MOST_NAME_CHARS = 256
 _WARNING_CHARS = 512  # as OpenAI bounds a value of metadata
+_TITLE_CHARS = 80
+
+
+class Tool(Record):
+    """A tool of a request.
+
+    Attributes:
+        function_type: Type of the tools that the client runs; others are left out of the prompt.
+        schema_path: Path of the schema of the arguments in the tool.
+    """
+
+    function_type: ClassVar[str] = "function"
+    schema_path: ClassVar[str] = "parameters"
+
+    type: str = "function"
+    name: str = ""
+    description: str = ""
+    parameters: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _needs_name(self) -> Tool:
+        if self.type == self.function_type and not 0 < len(self.name) <= _MOST_NAME_CHARS:
+            raise refusal(f"must be a name of 1 to {_MOST_NAME_CHARS} characters", "name")
+        return self
 
 
 class OfferedTools(NamedTuple):
@@ -24,81 +53,39 @@ class OfferedTools(NamedTuple):
     warning: str
 
 
-class Function(NamedTuple):
-    """A function that the client runs.
-
-    Attributes:
-        text: The function, in the form of `ChatRequest.tools`.
-        unchecked: Keywords of its schema that can't be enforced, with their paths.
-    """
-
-    text: str
-    unchecked: tuple[str, ...]
-
-
-def read_offered(
-    tools: Iterable[Fields], read_function: Callable[[Fields], Function | None]
-) -> OfferedTools:
-    """Read the tools of a request.
+def read_tools(tools: Iterable[Tool], path: str = "") -> OfferedTools:
+    """Return the functions of a request.
 
     Args:
         tools: All tools of the request.
-        read_function: Reads one tool; returns None for a tool that this server can't run, such as
-            `web_search`, which is left out of the prompt.
+        path: Path of a `Tool` in an item of the request's list, with a dot at its end.
 
     Raises:
-        ApiError: A tool is invalid.
+        ApiError: A schema is out of bounds, or isn't one of objects.
     """
     functions: list[str] = []
     left_out: list[str] = []
     unchecked: list[str] = []
-    for tool in tools:
-        function = read_function(tool)
-        if function is None:
-            left_out.append(_title(tool))
-        else:
-            functions.append(function.text)
-            unchecked += function.unchecked
+    for index, tool in enumerate(tools):
+        if tool.type != tool.function_type:
+            left_out.append(" ".join(filter(None, (tool.type, tool.name)))[:_TITLE_CHARS])
+            continue
+        if tool.parameters is not None:
+            where = f"tools[{index}].{path}{tool.schema_path}"
+            check_schema(tool.parameters, where)
+            kinds = tool.parameters.get("type", "object")
+            if kinds != "object" and not (isinstance(kinds, list) and "object" in kinds):
+                raise bad_request(f"`{where}` must be a schema of objects.", where)
+            unchecked += unenforced_places(tool.parameters, where)
+        described = {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters or {"type": "object", "properties": {}},
+        }
+        functions.append(json.dumps(described, ensure_ascii=False))
     parts = []
     if left_out:
         parts.append(f"Not run here, so left out: {', '.join(left_out)}")
     if unchecked:
         parts.append(f"Not enforced: {', '.join(unchecked)}")
     return OfferedTools(tuple(functions), ". ".join(parts)[:_WARNING_CHARS])
-
-
-def read_function(function: Fields, schema_name: str = "parameters") -> Function:
-    """Read the description of a function.
-
-    Args:
-        function: Fields with name, description and schema.
-        schema_name: Name of the field with the schema of the arguments.
-
-    Raises:
-        ApiError: The name is missing, or the schema isn't an object.
-    """
-    name = function.text("name")
-    if not name or len(name) > 256:
-        raise function.invalid("name", "a name of 1 to 256 characters")
-    parameters = function.record(schema_name)
-    unchecked: tuple[str, ...] = ()
-    if parameters is not None:
-        where = function.where(schema_name)
-        check_schema(parameters.values, where)
-        kinds = parameters.values.get("type", "object")
-        if kinds != "object" and not (isinstance(kinds, list) and "object" in kinds):
-            raise function.invalid(schema_name, "a schema of objects")
-        unchecked = unenforced_places(parameters.values, where)
-    described = {
-        "name": name,
-        "description": function.text("description"),
-        "parameters": {"type": "object", "properties": {}}
-        if parameters is None
-        else parameters.values,
-    }
-    return Function(json.dumps(described, ensure_ascii=False), unchecked)
-
-
-def _title(tool: Fields) -> str:
-    named = tool.record("custom") if isinstance(tool.values.get("custom"), dict) else tool
-    return " ".join(filter(None, (tool.text("type"), (named or tool).text("name"))))[:80]

@@ -14,12 +14,14 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from medusa_core.server.api_error import ApiError, bad_request
-from medusa_core.server.fields import Fields, parse_json
 from medusa_core.server.limits import Limits
+from medusa_core.server.records import Record, validate
+from medusa_core.server.request_json import parse_json
 
 _SMALL_BYTES = 64 << 10
 _LENGTH_DIGITS = 13  # more are endless all the same
 _T = TypeVar("_T")
+_Record = TypeVar("_Record", bound=Record)
 
 
 class ClientGone(Exception):  # noqa: N818 - nothing went wrong
@@ -106,21 +108,28 @@ def too_large(limits: Limits) -> ApiError:
     return ApiError(413, f"The body is larger than {limits.body_bytes:,} bytes.")
 
 
-async def read_fields(http: Request, limits: Limits) -> Fields:
-    """The JSON object that a request brings.
+async def read_record(http: Request, limits: Limits, kind: type[_Record]) -> _Record:
+    """Read and validate the body of a request.
+
+    Args:
+        http: The request.
+        limits: What it may cost.
+        kind: Record that describes the body.
 
     Raises:
-        ApiError: It brings none.
+        ApiError: The body is no JSON object, or a field is invalid.
         ClientGone: The client went away.
     """
     body = await read_body(http, limits)
-    if len(body) <= _SMALL_BYTES:
-        value = parse_json(body, limits.json_depth, limits.json_parts)
-    else:  # others are served meanwhile
-        value = await asyncio.to_thread(parse_json, body, limits.json_depth, limits.json_parts)
-    if not isinstance(value, dict):
-        raise bad_request("The body must be a JSON object.")
-    return Fields(value)
+
+    def parse() -> _Record:
+        value = parse_json(body, limits.json_parts)
+        if not isinstance(value, dict):
+            raise bad_request("The body must be a JSON object.")
+        return validate(kind, value)
+
+    # A large body is parsed in a thread, so that other requests are served meanwhile.
+    return parse() if len(body) <= _SMALL_BYTES else await asyncio.to_thread(parse)
 
 
 async def while_connected(http: Request, work: Coroutine[Any, Any, _T]) -> _T:

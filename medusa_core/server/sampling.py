@@ -1,135 +1,125 @@
-"""How a request wants its answer decoded: the fields that all APIs share."""
+"""Sampling settings of a request: the fields that all APIs share."""
 
 from __future__ import annotations
 
 import secrets
-from typing import NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from medusa_core.messages import AUTO_GROWTH, GROWTHS, Advice, GenerateSettings
-from medusa_core.server.fields import Fields
-from medusa_core.server.limits import Limits
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from medusa_core.messages import Advice, GenerateSettings
+from medusa_core.server.records import Flag, Number, Record, Whole, listed, without_nulls
 
 _MOST_SEED = (1 << 63) - 1
 _LEAST_TOP_P = 1e-6  # 0 means the best token alone
-_REPEATS = ("repetition_penalty", "repeat_penalty")  # vLLM's name, llama-server's
-_NONE = "none"  # the drafter that never guesses
+_MOST_TOKEN_ID = 10**9
+_MOST_BIASES = 1024
+_MOST_STOPS = 16
+_STOP_CHARS = 1000
+_PLAIN = "none"  # the drafter without drafts
+
+StopStrings = Annotated[
+    tuple[Annotated[str, StringConstraints(max_length=_STOP_CHARS)], ...],
+    BeforeValidator(listed),
+    Field(max_length=_MOST_STOPS),
+]
 
 
 class RequestedSettings(NamedTuple):
-    """What a request says of decoding.
+    """Generation settings of a request.
 
     Attributes:
-        settings: How to decode.
-        open_settings: Names of settings that it leaves to the model's makers; see `ChatRequest`.
+        settings: Generation settings.
+        open_settings: Names of settings that the request leaves to the model's `Advice`.
     """
 
     settings: GenerateSettings
     open_settings: frozenset[str]
 
 
-def read_settings(
-    fields: Fields, limits: Limits, max_tokens: int, stop: tuple[str, ...]
-) -> RequestedSettings:
-    """Read temperature, filters, penalties, biases, seed, thinking and `medusa`.
+class TemplateOptions(Record):
+    """vLLM's `chat_template_kwargs`."""
 
-    Args:
-        fields: The request.
-        limits: What it may cost.
-        max_tokens: Longest answer; 0 for what the context leaves.
-        stop: Strings that end the answer.
+    enable_thinking: Flag | None = None
 
-    Raises:
-        ApiError: A field has another type, or is out of range.
+
+class MedusaOptions(Record):
+    """This program's own field `medusa`.
+
+    Attributes:
+        drafter: Name of a drafter; empty for the model's default.
+        rule: Name of an acceptance rule; empty for the one that the temperature implies.
+        rows: Most rows of a tree of drafts; 0 lets the engine choose.
+        growth: Shape of the drafts.
+        drafts: Whether to use drafts at all.
     """
-    given: dict[str, float | int] = {}
-    for name, low, high in (("temperature", 0, 2), ("top_p", 0, 1), ("min_p", 0, 1)):
-        value = fields.number(name, low, high)
-        given |= {} if value is None else {name: value}
-    if "top_p" in given:
-        given["top_p"] = max(_LEAST_TOP_P, given["top_p"])
-    top_k = fields.whole("top_k", -1, 1 << 31)
-    given |= {} if top_k is None else {"top_k": max(0, top_k)}
-    for name in _REPEATS:
-        repeats = fields.number(name, 0.01, 10)
-        given |= {} if repeats is None else {"repetition_penalty": repeats}
-    medusa = fields.record("medusa") or Fields({}, "medusa.")
-    rule = medusa.text("rule")
-    settings = GenerateSettings(
-        **given,  # type: ignore[arg-type]
-        rule=rule or "sample",
-        drafter=medusa.text("drafter") if medusa.flag("drafts", default=True) else _NONE,
-        tree_rows=medusa.whole("rows", 1, 1 << 16) or 0,
-        growth=_growth(medusa),
-        presence_penalty=fields.number("presence_penalty", -2, 2) or 0.0,
-        frequency_penalty=fields.number("frequency_penalty", -2, 2) or 0.0,
-        logit_bias=_biases(fields, limits),
-        seed=_seed(fields),
-        max_new_tokens=max_tokens,
-        stop=stop,
-        thinks=_thinks(fields),
-    )
-    open_settings = set(Advice._fields) - set(given) | (set() if rule else {"rule"})
-    return RequestedSettings(settings, frozenset(open_settings))
+
+    drafter: str = ""
+    rule: str = ""
+    rows: Whole = Field(default=0, ge=1, le=1 << 16)
+    growth: Literal["auto", "chain", "tree"] = "auto"
+    drafts: Flag = True
 
 
-def read_max_tokens(fields: Fields, limits: Limits, *names: str) -> int:
-    """The longest answer that a request wants, under one of these names; 0 for any.
+class SamplingRecord(Record):
+    """Fields that all APIs share.
 
-    Raises:
-        ApiError: It is no such number.
+    Source: OpenAI's API; `min_p`, `repetition_penalty` and `chat_template_kwargs` as in vLLM,
+    `repeat_penalty` and a negative `seed` for a random one as in llama-server.
     """
-    for name in names:
-        value = fields.whole(name, -1, limits.most_tokens)
-        if value == 0:
-            raise fields.invalid(name, "1 or more")
-        if value is not None:
-            return max(0, value)
-    return 0
 
+    model: str = ""
+    stream: Flag = False
+    temperature: Number | None = Field(default=None, ge=0, le=2)
+    top_k: Whole | None = Field(default=None, ge=-1, le=1 << 31)
+    top_p: Number | None = Field(default=None, ge=0, le=1)
+    min_p: Number | None = Field(default=None, ge=0, le=1)
+    repetition_penalty: Number | None = Field(default=None, ge=0.01, le=10)
+    repeat_penalty: Number | None = Field(default=None, ge=0.01, le=10)
+    presence_penalty: Number = Field(default=0.0, ge=-2, le=2)
+    frequency_penalty: Number = Field(default=0.0, ge=-2, le=2)
+    logit_bias: Annotated[
+        dict[
+            Annotated[int, Field(ge=0, lt=_MOST_TOKEN_ID)],
+            Annotated[Number, Field(ge=-100, le=100)],
+        ],
+        BeforeValidator(without_nulls),
+        Field(max_length=_MOST_BIASES),
+    ] = Field(default={})
+    seed: Whole = Field(default=-1, ge=-_MOST_SEED, le=_MOST_SEED)
+    enable_thinking: Flag | None = None
+    chat_template_kwargs: TemplateOptions = TemplateOptions()
+    medusa: MedusaOptions = MedusaOptions()
 
-def read_stops(fields: Fields, limits: Limits, name: str) -> tuple[str, ...]:
-    """The strings that end an answer.
+    def settings(self, max_tokens: int = 0, stop: tuple[str, ...] = ()) -> RequestedSettings:
+        """Return the generation settings of the request.
 
-    Raises:
-        ApiError: They are none, or too many or too long.
-    """
-    stops = tuple(stop for stop in fields.texts(name, limits.most_stops) if stop)
-    if any(len(stop) > limits.stop_chars for stop in stops):
-        raise fields.invalid(name, f"at most {limits.stop_chars} characters long")
-    return stops
-
-
-def _seed(fields: Fields) -> int:
-    """The seed; a new one where none is given, or a negative one, as llama-server has it."""
-    seed = fields.whole("seed", -_MOST_SEED, _MOST_SEED)
-    return secrets.randbits(62) if seed is None or seed < 0 else seed
-
-
-def _growth(medusa: Fields) -> str:
-    growth = medusa.text("growth", AUTO_GROWTH)
-    if growth not in GROWTHS:
-        raise medusa.invalid("growth", f"one of {', '.join(GROWTHS)}")
-    return growth
-
-
-def _thinks(fields: Fields) -> bool | None:
-    template = fields.record("chat_template_kwargs") or Fields({})
-    for place in (fields, template):
-        if place.has("enable_thinking"):
-            return place.flag("enable_thinking")
-    return None
-
-
-def _biases(fields: Fields, limits: Limits) -> tuple[tuple[int, float], ...]:
-    biases = fields.record("logit_bias")
-    if biases is None:
-        return ()
-    if len(biases.values) > limits.most_biases:
-        raise fields.invalid("logit_bias", f"of at most {limits.most_biases} tokens")
-    found = []
-    for token in biases.values:
-        if not token.isascii() or not token.isdigit() or len(token) > 9:
-            raise fields.invalid("logit_bias", "an object of token ids and numbers")
-        bias = biases.number(token, -100, 100)
-        found += [] if bias is None else [(int(token), bias)]
-    return tuple(found)
+        Args:
+            max_tokens: Longest answer; 0 for the rest of the context.
+            stop: Stop strings; empty ones are dropped.
+        """
+        medusa, thinks = self.medusa, self.enable_thinking
+        given: dict[str, Any] = {
+            "temperature": self.temperature,
+            "top_k": None if self.top_k is None else max(0, self.top_k),
+            "top_p": None if self.top_p is None else max(_LEAST_TOP_P, self.top_p),
+            "min_p": self.min_p,
+            "repetition_penalty": self.repeat_penalty or self.repetition_penalty,
+        }
+        given = without_nulls(given)
+        settings = GenerateSettings(
+            **given,
+            rule=medusa.rule or "sample",
+            drafter=medusa.drafter if medusa.drafts else _PLAIN,
+            tree_rows=medusa.rows,
+            growth=medusa.growth,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+            logit_bias=tuple(self.logit_bias.items()),
+            seed=secrets.randbits(62) if self.seed < 0 else self.seed,
+            max_new_tokens=max_tokens,
+            stop=tuple(filter(None, stop)),
+            thinks=self.chat_template_kwargs.enable_thinking if thinks is None else thinks,
+        )
+        open_settings = set(Advice._fields) - set(given) | (set() if medusa.rule else {"rule"})
+        return RequestedSettings(settings, frozenset(open_settings))

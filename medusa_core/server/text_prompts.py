@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, PlainValidator, model_validator
 
 from medusa_core.server.api_error import ApiError, bad_request
 from medusa_core.server.context import ServerContext
-from medusa_core.server.fields import Fields
-from medusa_core.server.limits import Limits
+from medusa_core.server.limits import MOST_CHOICES
+from medusa_core.server.records import Record, refusal
 
-_MOST_PROMPT_TOKENS = 1 << 20
 _MOST_FILES = 256
 _REPOSITORY = "repository\n"  # a name must follow the token, and requests bring none
 _FILE = "file\n"
+_PROMPT_KINDS = "must be a string, a list of tokens, or a list of these"
 
 
-class ExtraFile(BaseModel):
+class ExtraFile(Record):
     """Another file, as context of the gap.
 
     Attributes:
@@ -25,14 +25,12 @@ class ExtraFile(BaseModel):
         filename: Name of the file.
     """
 
-    model_config = ConfigDict(extra="ignore", strict=True)
-
     text: str
     filename: str = "file"
 
 
-class InfillFields(BaseModel):
-    """Fields of llama-server's `/infill`.
+class GapRecord(Record):
+    """The fields of llama-server's `/infill` that describe the gap.
 
     Attributes:
         input_prefix: Text before the gap.
@@ -41,12 +39,16 @@ class InfillFields(BaseModel):
         input_extra: Other files, as context.
     """
 
-    model_config = ConfigDict(extra="ignore", strict=True)
-
     input_prefix: str
     input_suffix: str
     prompt: str = ""
-    input_extra: list[ExtraFile] = Field(default=[], max_length=_MOST_FILES)
+    input_extra: tuple[ExtraFile, ...] = Field(default=(), max_length=_MOST_FILES)
+
+    @model_validator(mode="after")
+    def _needs_text(self) -> GapRecord:
+        if not self.input_prefix and not self.prompt and not self.input_suffix:
+            raise refusal("must have text, or `input_suffix` must", "input_prefix")
+        return self
 
 
 class GapPrompt(NamedTuple):
@@ -68,31 +70,21 @@ class GapPrompt(NamedTuple):
 GivenPrompt = str | tuple[int, ...] | GapPrompt
 
 
-def read_prompts(fields: Fields, limits: Limits) -> tuple[str | tuple[int, ...], ...]:
-    """Read the prompts of a request, each as text or as token ids.
-
-    Raises:
-        ApiError: There is no prompt, there are too many, or one has the wrong type.
-    """
-    value = fields.values.get("prompt")
+def _prompts(value: Any) -> tuple[str | tuple[int, ...], ...]:
     if isinstance(value, str):
         return (value,)
-    found = fields.array("prompt", _MOST_PROMPT_TOKENS)
-    if not found:
-        raise fields.missing("prompt")
-    if _is_tokens(found):
-        return (tuple(found),)
-    if len(found) > limits.most_choices:
-        raise fields.invalid("prompt", f"a list of at most {limits.most_choices} prompts")
-    prompts: list[str | tuple[int, ...]] = []
-    for one in found:
-        if isinstance(one, str):
-            prompts.append(one)
-        elif isinstance(one, list) and _is_tokens(one):
-            prompts.append(tuple(one))
-        else:
-            raise fields.invalid("prompt", "a string, a list of tokens, or a list of these")
-    return tuple(prompts)
+    if not isinstance(value, list) or not value:
+        raise refusal(_PROMPT_KINDS)
+    if isinstance(value[0], int):
+        value = [value]
+    if len(value) > MOST_CHOICES:
+        raise refusal(f"must be a list of at most {MOST_CHOICES} prompts")
+    if not all(isinstance(prompt, str) or _is_tokens(prompt) for prompt in value):
+        raise refusal(_PROMPT_KINDS)
+    return tuple(prompt if isinstance(prompt, str) else tuple(prompt) for prompt in value)
+
+
+Prompts = Annotated[tuple[str | tuple[int, ...], ...], PlainValidator(_prompts)]
 
 
 async def prompt_ids(context: ServerContext, model: str, prompt: GivenPrompt) -> tuple[int, ...]:
@@ -150,7 +142,5 @@ async def _gap_ids(context: ServerContext, model: str, prompt: GapPrompt) -> tup
     return (*found, marks.middle)
 
 
-def _is_tokens(values: list[Any]) -> bool:
-    return bool(values) and all(
-        isinstance(one, int) and not isinstance(one, bool) for one in values
-    )
+def _is_tokens(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(token) is int for token in value)

@@ -1,86 +1,134 @@
-"""Convert content blocks of a user's turn in Anthropic's API to text."""
+"""Content blocks of Anthropic's API, as typed records with their text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Annotated, Any, ClassVar, Literal
 
-from medusa_core.server.api_error import ApiError, bad_request
-from medusa_core.server.fields import Fields
+from pydantic import BeforeValidator, Field, Tag
+
+from medusa_core.server.dialects.openai_messages import ONLY_TEXT, IgnoredPart, TextPart, as_parts
+from medusa_core.server.records import Record, by_type
 
 _MOST_BLOCKS = 1024
-_IMAGE = "[image]"
+_TAGS = {"text": "(text)", "document": "(document)", "search_result": "(search)"}
+_USER_TAGS = {**_TAGS, "tool_result": "(result)"}
+_RESULT_TAGS = {**_TAGS, "image": "(image)", "tool_reference": "(reference)"}
+_ANSWER_TAGS = {
+    "text": "(text)",
+    "tool_use": "(use)",
+    # Earlier reasoning, and the calls that Anthropic's servers run.
+    **dict.fromkeys(
+        ("thinking", "redacted_thinking", "server_tool_use", "tool_reference"), "(ignored)"
+    ),
+}
 
 
-def read_blocks(blocks: Iterable[Fields]) -> str:
-    """Join the text of a user's content blocks.
+class _Titled(Record):
+    title: str = ""
+    context: str = ""
 
-    Args:
-        blocks: Blocks of text, text documents and search results.
-
-    Raises:
-        ApiError: A block has another type, such as a picture.
-    """
-    return "".join(_block_text(block) for block in blocks)
+    def titled(self, text: str, address: str = "") -> str:
+        """Put title, address and context above a text, and delimit it from its surroundings."""
+        head = [line for line in (self.title, address, self.context) if line]
+        return "\n".join((*head, text, ""))
 
 
-def read_result(block: Fields) -> str:
-    """Return a tool's result as text; a picture becomes the note `[image]`.
+class DocumentSource(Record):
+    """The text of a document; files aren't opened."""
 
-    Args:
-        block: The `tool_result`.
+    type: Literal["text", "content"]
+    data: str = ""
+    content: Content = ()
 
-    Raises:
-        ApiError: The result contains a block other than text, pictures, documents and references.
-    """
-    content = block.values.get("content")
-    if content is None or isinstance(content, str):
-        return content or ""
-    return "".join(_result_text(part) for part in block.records("content", _MOST_BLOCKS))
+    @property
+    def text(self) -> str:
+        return self.data if self.type == "text" else blocks_text(self.content)
 
 
-def _result_text(part: Fields) -> str:
-    kind = part.text("type")
-    if kind == "image":
-        return _IMAGE
-    if kind == "tool_reference":
-        return f"[tool: {part.text('tool_name')}]"
-    return _block_text(part)
+class DocumentBlock(_Titled):
+    """A document that the user attached."""
+
+    source: DocumentSource
+
+    @property
+    def text(self) -> str:
+        return self.titled(self.source.text)
 
 
-def _block_text(block: Fields) -> str:
-    kind = block.text("type")
-    if kind == "text":
-        if not block.has("text"):
-            raise block.missing("text")
-        return block.text("text")
-    if kind == "document":
-        return _titled(block, _document_text(block))
-    if kind == "search_result":
-        texts = [_block_text(part) for part in block.records("content", _MOST_BLOCKS)]
-        return _titled(block, "\n".join(texts), block.text("source"))
-    raise _no_text(block, kind)
+class SearchResultBlock(_Titled):
+    """A search result."""
+
+    source: str = ""
+    content: Content = ()
+
+    @property
+    def text(self) -> str:
+        return self.titled("\n".join(block.text for block in self.content), self.source)
 
 
-def _document_text(block: Fields) -> str:
-    source = block.record("source")
-    if source is None:
-        raise block.missing("source (of a document)")
-    kind = source.text("type")
-    if kind == "text":
-        return source.text("data")
-    if kind != "content":
-        raise source.invalid("type", '"text" or "content": a document\'s file isn\'t opened here')
-    if isinstance(source.values.get("content"), str):
-        return source.text("content")
-    return read_blocks(source.records("content", _MOST_BLOCKS))
+class ImageBlock(Record):
+    """An image in a tool's result, of which the model reads a note."""
+
+    text: ClassVar[str] = "[image]"
 
 
-def _titled(block: Fields, text: str, address: str = "") -> str:
-    """Put a title above a text, and delimit both from their surroundings."""
-    head = [one for one in (block.text("title"), address, block.text("context")) if one]
-    return "\n".join((*head, text, ""))
+class ToolReferenceBlock(Record):
+    """A tool that another tool found."""
+
+    tool_name: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"[tool: {self.tool_name}]"
 
 
-def _no_text(block: Fields, kind: str) -> ApiError:
-    where = block.where("type")
-    return bad_request(f"`{where}` is {kind[:40]!r}, but the models here read text alone.", where)
+class ToolResultBlock(Record):
+    """The result of a tool call."""
+
+    tool_use_id: str = ""
+    content: ResultContent = ()
+
+
+class ToolUseBlock(Record):
+    """A tool call of an earlier answer."""
+
+    id: str = ""
+    name: str = ""
+    input: dict[str, Any] = Field(default={})
+
+
+def blocks_text(blocks: tuple[TextBlock | ImageBlock | ToolReferenceBlock, ...]) -> str:
+    """Return the text of content blocks."""
+    return "".join(block.text for block in blocks)
+
+
+def _answer_tag(kind: str) -> str | None:
+    return "(ignored)" if kind.endswith("_tool_result") else _ANSWER_TAGS.get(kind)
+
+
+_Text = Annotated[TextPart, Tag("(text)")]
+_Document = Annotated[DocumentBlock, Tag("(document)")]
+_Search = Annotated[SearchResultBlock, Tag("(search)")]
+_Result = Annotated[ToolResultBlock, Tag("(result)")]
+_Image = Annotated[ImageBlock, Tag("(image)")]
+_Reference = Annotated[ToolReferenceBlock, Tag("(reference)")]
+_Use = Annotated[ToolUseBlock, Tag("(use)")]
+_Ignored = Annotated[IgnoredPart, Tag("(ignored)")]
+
+TextBlock = TextPart | DocumentBlock | SearchResultBlock
+_TextBlock = Annotated[_Text | _Document | _Search, by_type(_TAGS.get, ONLY_TEXT)]
+_ResultBlock = Annotated[
+    _Text | _Document | _Search | _Image | _Reference, by_type(_RESULT_TAGS.get, ONLY_TEXT)
+]
+_UserBlock = Annotated[_Text | _Document | _Search | _Result, by_type(_USER_TAGS.get, ONLY_TEXT)]
+_AnswerBlock = Annotated[
+    _Text | _Use | _Ignored, by_type(_answer_tag, 'must be "text" or "tool_use"')
+]
+_Most = Field(max_length=_MOST_BLOCKS)
+Content = Annotated[tuple[_TextBlock, ...], BeforeValidator(as_parts), _Most]
+ResultContent = Annotated[tuple[_ResultBlock, ...], BeforeValidator(as_parts), _Most]
+UserContent = Annotated[tuple[_UserBlock, ...], BeforeValidator(as_parts), _Most]
+AnswerContent = Annotated[tuple[_AnswerBlock, ...], BeforeValidator(as_parts), _Most]
+
+for _record in (DocumentSource, DocumentBlock, SearchResultBlock, ToolResultBlock):
+    _record.model_rebuild()

@@ -23,13 +23,13 @@ from medusa_core.server.chat import (
 )
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
-from medusa_core.server.dialects.anthropic_requests import read_request
+from medusa_core.server.dialects.anthropic_requests import CountBody, MessagesBody, parse_messages
 from medusa_core.server.growing_reply import whole_reply
 from medusa_core.server.replies import (
     EventStream,
     JsonReply,
     first_of,
-    read_fields,
+    read_record,
     server_event,
     while_connected,
 )
@@ -55,18 +55,17 @@ _Block = dict[str, Any]
 
 def _routes(context: ServerContext) -> list[Route]:
     async def messages(http: Request) -> Response:
-        fields = await read_fields(http, context.limits)
-        chat, streams = read_request(fields, context.limits, needs_max_tokens=True)
+        body = await read_record(http, context.limits, MessagesBody)
+        chat = parse_messages(body)
         parts = context.answer(http, chat)
         message = _Message(chat, context)
-        if not streams:
+        if not body.stream:
             return JsonReply(await while_connected(http, whole_reply(message, parts)))
         first, rest = await first_of(http, parts)
         return EventStream(_stream(message, first, rest), context.limits)
 
     async def count_tokens(http: Request) -> Response:
-        fields = await read_fields(http, context.limits)
-        chat, _ = read_request(fields, context.limits, needs_max_tokens=False)
+        chat = parse_messages(await read_record(http, context.limits, CountBody))
         num_tokens = await while_connected(http, context.input_tokens(chat))
         return JsonReply({"input_tokens": num_tokens})
 

@@ -1,180 +1,211 @@
-"""Requests as Anthropic's API has them: turns of blocks, tools, thinking."""
+"""Requests of Anthropic's API: messages of content blocks, tools, thinking."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, Tag, model_validator
 
 from medusa_core.messages import ChatMessage, Role, ToolCall
+from medusa_core.server.api_error import bad_request
 from medusa_core.server.chat import ChatRequest, ToolChoice, ToolMode
-from medusa_core.server.dialects.anthropic_blocks import read_blocks, read_result
-from medusa_core.server.dialects.openai_messages import (
-    read_content,
-    read_format,
+from medusa_core.server.dialects.anthropic_blocks import (
+    AnswerContent,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserContent,
+    blocks_text,
 )
-from medusa_core.server.fields import Fields
-from medusa_core.server.limits import Limits
-from medusa_core.server.offered_tools import Function, read_function, read_offered
-from medusa_core.server.sampling import read_max_tokens, read_settings, read_stops
+from medusa_core.server.dialects.openai_messages import (
+    MOST_MESSAGES,
+    Content,
+    FormatRecord,
+    TextPart,
+    content_text,
+)
+from medusa_core.server.offered_tools import MOST_TOOLS, Tool, read_tools
+from medusa_core.server.records import Flag, MaxTokens, Record, by_type, refusal
+from medusa_core.server.sampling import SamplingRecord, StopStrings
 
-_MOST_BLOCKS = 1024
-_MOST_FUNCTIONS = 128
-_CHOICES = {
+_MODES = {
     "auto": ToolMode.AUTO,
     "any": ToolMode.REQUIRED,
     "tool": ToolMode.REQUIRED,
     "none": ToolMode.NONE,
 }
-_SYSTEMS = ("system", "developer")
-_ROLES = ("user", "assistant", *_SYSTEMS)
-_THOUGHTS = {"enabled": True, "disabled": False, "adaptive": None}
-# A model's earlier thoughts, and what Anthropic's servers did beside the text.
-_NOT_READ = ("thinking", "redacted_thinking", "server_tool_use", "tool_reference")
+_THINKS = {"enabled": True, "disabled": False, "adaptive": None}
 
 
-class MessagesRequest(NamedTuple):
-    """A request of this API.
+class UserMessage(Record):
+    """A user's message; results of tool calls come first."""
 
-    Attributes:
-        chat: What is asked.
-        streams: The answer is wanted as it comes.
-    """
+    role: Literal["user"]
+    content: UserContent
 
-    chat: ChatRequest
-    streams: bool
+    def chat_messages(self, names: dict[str, str]) -> Iterator[ChatMessage]:
+        """Return the message in the engine's form.
+
+        Args:
+            names: Functions by the ids of their calls, to look up those of the results.
+        """
+        results = [block for block in self.content if isinstance(block, ToolResultBlock)]
+        for block in results:
+            yield ChatMessage(
+                Role.TOOL,
+                blocks_text(block.content),
+                tool_name=names.get(block.tool_use_id, ""),
+                call_id=block.tool_use_id,
+            )
+        text = "".join(
+            block.text for block in self.content if not isinstance(block, ToolResultBlock)
+        )
+        if text or not results:
+            yield ChatMessage(Role.USER, text)
 
 
-def read_request(fields: Fields, limits: Limits, *, needs_max_tokens: bool) -> MessagesRequest:
-    """What a request wants.
+class AnswerMessage(Record):
+    """An earlier answer; its reasoning isn't read again."""
 
-    Args:
-        fields: The request.
-        limits: What it may cost.
-        needs_max_tokens: An answer is wanted, whose length this API must know.
+    role: Literal["assistant"]
+    content: AnswerContent
+
+    def chat_messages(self, names: dict[str, str]) -> Iterator[ChatMessage]:
+        """Return the message in the engine's form.
+
+        Args:
+            names: Functions by the ids of their calls, to add those of the answer.
+        """
+        text = "".join(block.text for block in self.content if isinstance(block, TextPart))
+        calls = tuple(
+            ToolCall(block.id, block.name, json.dumps(block.input, ensure_ascii=False))
+            for block in self.content
+            if isinstance(block, ToolUseBlock)
+        )
+        names |= {call.call_id: call.name for call in calls}
+        yield ChatMessage(Role.ASSISTANT, text, tool_calls=calls)
+
+
+class SystemMessage(Record):
+    """A system message; clients send them in the middle, too."""
+
+    role: Literal["system", "developer"]
+    content: Content
+
+    def chat_messages(self, names: dict[str, str]) -> Iterator[ChatMessage]:
+        """Return the message in the engine's form."""
+        yield ChatMessage(Role.SYSTEM, content_text(self.content))
+
+
+_ROLE_TAGS = {
+    "user": "(user)",
+    "assistant": "(answer)",
+    "system": "(system)",
+    "developer": "(system)",
+}
+Message = Annotated[
+    Annotated[UserMessage, Tag("(user)")]
+    | Annotated[AnswerMessage, Tag("(answer)")]
+    | Annotated[SystemMessage, Tag("(system)")],
+    by_type(_ROLE_TAGS.get, 'must be "user", "assistant" or "system"', field="role"),
+]
+
+
+class MessagesTool(Tool):
+    """A tool; those of other types than `custom` are run by Anthropic's servers alone."""
+
+    function_type: ClassVar[str] = "custom"
+    schema_path: ClassVar[str] = "input_schema"
+
+    type: str = "custom"
+    parameters: dict[str, Any] | None = Field(default=None, validation_alias="input_schema")
+
+
+class MessagesToolChoice(Record):
+    """Which tools may be called."""
+
+    type: Literal["auto", "any", "tool", "none"]
+    name: str = ""
+    disable_parallel_tool_use: Flag = False
+
+
+class Thinking(Record):
+    """Whether the model thinks before its answer."""
+
+    type: Literal["enabled", "disabled", "adaptive"]
+
+
+class OutputConfig(Record):
+    """The format of the answer."""
+
+    format: FormatRecord | None = None
+
+
+class CountBody(SamplingRecord):
+    """A request to count the tokens of a conversation."""
+
+    messages: tuple[Message, ...] = Field(default=(), max_length=MOST_MESSAGES)
+    system: Content = ()
+    max_tokens: MaxTokens = 0
+    stop_sequences: StopStrings = ()
+    tools: tuple[MessagesTool, ...] = Field(default=(), max_length=MOST_TOOLS)
+    tool_choice: MessagesToolChoice = MessagesToolChoice(type="auto")
+    thinking: Thinking | None = None
+    output_config: OutputConfig = OutputConfig()
+
+
+class MessagesBody(CountBody):
+    """A request for an answer."""
+
+    @model_validator(mode="after")
+    def _needs_max_tokens(self) -> MessagesBody:
+        if not self.max_tokens:
+            raise refusal("is missing", "max_tokens")
+        return self
+
+
+def parse_messages(body: CountBody) -> ChatRequest:
+    """Return the request for an answer that a request of this API makes.
 
     Raises:
-        ApiError: It can't be read.
+        ApiError: A schema, a tool or a message can't be served.
     """
-    max_tokens = read_max_tokens(fields, limits, "max_tokens")
-    if needs_max_tokens and not max_tokens:
-        raise fields.missing("max_tokens")
-    stops = read_stops(fields, limits, "stop_sequences")
-    settings, open_settings = read_settings(fields, limits, max_tokens, stops)
-    offered = read_offered(fields.records("tools", _MOST_FUNCTIONS), _read_tool)
-    tools = offered.functions
-    choice = _tool_choice(fields, tools)
-    chat = ChatRequest(
-        model=fields.text("model"),
-        messages=_messages(fields, limits),
-        settings=replace(settings, thinks=_thinks(fields, settings.thinks)),
+    settings, open_settings = body.settings(body.max_tokens, body.stop_sequences)
+    if body.thinking is not None:
+        settings = replace(settings, thinks=_THINKS[body.thinking.type])
+    offered = read_tools(body.tools)
+    choice = _tool_choice(body.tool_choice, offered.functions)
+    answer_format = body.output_config.format
+    return ChatRequest(
+        model=body.model,
+        messages=_chat_messages(body),
+        settings=settings,
         open_settings=open_settings,
-        tools=() if choice.mode is ToolMode.NONE else tools,
+        tools=() if choice.mode is ToolMode.NONE else offered.functions,
         tool_choice=choice,
-        schema=_schema(fields),
+        schema="" if answer_format is None else answer_format.schema_text("output_config.format"),
         warning=offered.warning,
     )
-    return MessagesRequest(chat, fields.flag("stream"))
 
 
-def _messages(fields: Fields, limits: Limits) -> tuple[ChatMessage, ...]:
-    messages: list[ChatMessage] = []
+def _chat_messages(body: CountBody) -> tuple[ChatMessage, ...]:
     names: dict[str, str] = {}  # of functions, by the ids of their calls
-    for turn in fields.records("messages", limits.most_messages):
-        role = turn.text("role")
-        if role not in _ROLES:
-            raise turn.invalid("role", f"one of {', '.join(_ROLES)}")
-        if not turn.has("content"):
-            raise turn.missing("content")
-        if role in _SYSTEMS:  # which clients send in the middle, too
-            messages.append(ChatMessage(Role.SYSTEM, read_content(turn)))
-        elif role == "assistant":
-            answer = _answer(turn)
-            names |= {call.call_id: call.name for call in answer.tool_calls}
-            messages.append(answer)
-        else:
-            messages += _user_turn(turn, names)
+    messages = [turn for message in body.messages for turn in message.chat_messages(names)]
     if all(message.role is Role.ASSISTANT for message in messages):
-        raise fields.invalid("messages", "a list with a user's message")
-    system = read_content(fields, "system")
+        raise bad_request("`messages` must be a list with a user's message.", "messages")
+    system = content_text(body.system)
     return (ChatMessage(Role.SYSTEM, system), *messages) if system else tuple(messages)
 
 
-def _answer(turn: Fields) -> ChatMessage:
-    """An earlier answer: its text and its calls; what was thought isn't read again."""
-    if isinstance(turn.values.get("content"), str):
-        return ChatMessage(Role.ASSISTANT, turn.text("content"))
-    texts, calls = [], []
-    for block in turn.records("content", _MOST_BLOCKS):
-        kind = block.text("type")
-        if kind == "text":
-            texts.append(block.text("text"))
-        elif kind == "tool_use":
-            arguments = block.record("input") or Fields({})
-            written = json.dumps(arguments.values, ensure_ascii=False)
-            calls.append(ToolCall(block.text("id"), block.text("name"), written))
-        elif kind not in _NOT_READ and not kind.endswith("_tool_result"):
-            raise block.invalid("type", '"text" or "tool_use"')
-    return ChatMessage(Role.ASSISTANT, "".join(texts), tool_calls=tuple(calls))
-
-
-def _user_turn(turn: Fields, names: dict[str, str]) -> Iterator[ChatMessage]:
-    """A user's turn: results of calls first, then what the user says."""
-    if isinstance(turn.values.get("content"), str):
-        yield ChatMessage(Role.USER, turn.text("content"))
-        return
-    blocks, has_results = [], False
-    for block in turn.records("content", _MOST_BLOCKS):
-        if block.text("type") == "tool_result":
-            has_results = True
-            call_id = block.text("tool_use_id")
-            content = read_result(block)
-            yield ChatMessage(Role.TOOL, content, tool_name=names.get(call_id, ""), call_id=call_id)
-        else:
-            blocks.append(block)
-    text = read_blocks(blocks)
-    if text or not has_results:
-        yield ChatMessage(Role.USER, text)
-
-
-def _read_tool(tool: Fields) -> Function | None:
-    """A function; tools of other types, which Anthropic's servers run, can't be run here."""
-    if tool.text("type", "custom") != "custom":
-        return None
-    return read_function(tool, "input_schema")
-
-
-def _tool_choice(fields: Fields, tools: tuple[str, ...]) -> ToolChoice:
-    choice = fields.record("tool_choice")
-    if choice is None:
-        return ToolChoice()
-    kind = choice.text("type")
-    if kind not in _CHOICES:
-        raise choice.invalid("type", f"one of {', '.join(_CHOICES)}")
-    mode, name = _CHOICES[kind], ""
+def _tool_choice(choice: MessagesToolChoice, tools: tuple[str, ...]) -> ToolChoice:
+    mode, is_named = _MODES[choice.type], choice.type == "tool"
     if mode is ToolMode.REQUIRED and not tools:
-        raise fields.invalid("tool_choice", "left out where there are no tools")
-    if kind == "tool":
-        name = choice.text("name")
-        if name not in {json.loads(tool)["name"] for tool in tools}:
-            raise choice.invalid("name", "the name of one of the tools")
-    is_parallel = not choice.flag("disable_parallel_tool_use")
-    return ToolChoice(mode, name, is_parallel)
-
-
-def _schema(fields: Fields) -> str:
-    """The JSON schema that the answer must match; empty for free text."""
-    config = fields.record("output_config")
-    wanted = None if config is None else config.record("format")
-    return "" if wanted is None else read_format(wanted, wanted)
-
-
-def _thinks(fields: Fields, otherwise: bool | None) -> bool | None:
-    thinking = fields.record("thinking")
-    if thinking is None:
-        return otherwise
-    kind = thinking.text("type")
-    if kind not in _THOUGHTS:
-        raise thinking.invalid("type", f"one of {', '.join(_THOUGHTS)}")
-    return _THOUGHTS[kind]
+        raise bad_request("`tool_choice` must be left out where there are no tools.", "tool_choice")
+    if is_named and choice.name not in {json.loads(tool)["name"] for tool in tools}:
+        raise bad_request(
+            "`tool_choice.name` must be the name of one of the tools.", "tool_choice.name"
+        )
+    is_parallel = not choice.disable_parallel_tool_use
+    return ToolChoice(mode, choice.name if is_named else "", is_parallel)

@@ -10,50 +10,54 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from medusa_core.server.api_error import ApiError, bad_request
+from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import AnswerEnd, AnswerPart, Finish, TextDelta
 from medusa_core.server.choices import ChoiceParts, merged
-from medusa_core.server.constraints import read_constraint
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_completions import (
     Continuation,
-    TextWish,
-    text_request,
+    ParsedCompletion,
+    TextRecord,
     text_requests,
 )
 from medusa_core.server.dialects.openai_forms import answer_figures, openai_error
-from medusa_core.server.fields import Fields
-from medusa_core.server.limits import Limits
-from medusa_core.server.records import read_record
 from medusa_core.server.replies import (
     EventStream,
     JsonReply,
     first_of,
-    read_fields,
+    read_record,
     server_event,
     while_connected,
 )
-from medusa_core.server.sampling import read_max_tokens
-from medusa_core.server.text_prompts import GapPrompt, GivenPrompt, InfillFields, read_prompts
+from medusa_core.server.text_prompts import GapPrompt, GapRecord, GivenPrompt, Prompts
 
 _STOPS = {Finish.LENGTH: "limit", Finish.STOP_STRING: "word", Finish.STOP: "eos"}
 
 
+class CompletionBody(TextRecord):
+    """A request of `/completion`."""
+
+    prompt: Prompts
+
+
+class InfillBody(TextRecord, GapRecord):
+    """A request of `/infill`."""
+
+
 def _routes(context: ServerContext) -> list[Route]:
     async def completion(http: Request) -> Response:
-        fields = await read_fields(http, context.limits)
-        return await reply(http, fields, read_prompts(fields, context.limits))
+        body = await read_record(http, context.limits, CompletionBody)
+        return await reply(http, parse_text(body, body.prompt))
 
     async def infill(http: Request) -> Response:
-        fields = await read_fields(http, context.limits)
-        return await reply(http, fields, (_gap(fields),))
+        body = await read_record(http, context.limits, InfillBody)
+        return await reply(http, parse_text(body, (gap_prompt(body),)))
 
-    async def reply(http: Request, fields: Fields, prompts: tuple[GivenPrompt, ...]) -> Response:
-        wish = _wish(fields, context.limits, prompts)
-        requests = await while_connected(http, text_requests(wish, context))
+    async def reply(http: Request, parsed: ParsedCompletion) -> Response:
+        requests = await while_connected(http, text_requests(parsed, context))
         parts = merged([context.answer(http, request) for request in requests])
-        if not wish.streams:
+        if not parsed.streams:
             return JsonReply(await while_connected(http, _whole(context, len(requests), parts)))
         first, rest = await first_of(http, parts)
         return EventStream(_chunks(context, len(requests), first, rest), context.limits)
@@ -64,19 +68,21 @@ def _routes(context: ServerContext) -> list[Route]:
     ]
 
 
-def _gap(fields: Fields) -> GapPrompt:
-    record = read_record(InfillFields, fields)
-    if not record.input_prefix and not record.prompt and not record.input_suffix:
-        raise bad_request("There is no text around the gap.", "input_prefix")
-    # What fills the gap begins with `prompt`, so the model continues the text before it.
-    prefix = record.input_prefix + record.prompt
-    return GapPrompt(prefix, record.input_suffix, tuple(record.input_extra), "input_suffix")
+def gap_prompt(body: InfillBody) -> GapPrompt:
+    """Return the text around the gap; what fills it begins with the field `prompt`."""
+    prefix = body.input_prefix + body.prompt
+    return GapPrompt(prefix, body.input_suffix, body.input_extra, "input_suffix")
 
 
-def _wish(fields: Fields, limits: Limits, prompts: tuple[GivenPrompt, ...]) -> TextWish:
-    max_tokens = read_max_tokens(fields, limits, "n_predict", "max_tokens")
-    request = text_request(fields, limits, max_tokens, read_constraint(fields, ""))
-    return TextWish(request, prompts, 1, fields.flag("stream"), has_usage=False)
+def parse_text(body: TextRecord, prompts: tuple[GivenPrompt, ...]) -> ParsedCompletion:
+    """Return prompts and settings of a request.
+
+    Raises:
+        ApiError: A constraint is invalid, or there are several.
+    """
+    max_tokens = body.max_tokens or 0 if body.n_predict is None else body.n_predict
+    request = body.request(max_tokens)
+    return ParsedCompletion(request, prompts, 1, body.stream, has_usage=False)
 
 
 async def _whole(context: ServerContext, count: int, parts: ChoiceParts) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import Field, StrictInt
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -14,40 +15,56 @@ from medusa_core.server.api_error import ApiError, bad_request
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_forms import openai_error
-from medusa_core.server.dialects.openai_messages import (
-    read_messages,
-    read_tools,
-)
-from medusa_core.server.fields import Fields
-from medusa_core.server.replies import JsonReply, read_fields, while_connected
-from medusa_core.server.sampling import read_settings
+from medusa_core.server.dialects.openai_messages import ConversationRecord, chat_messages
+from medusa_core.server.records import Flag, Record
+from medusa_core.server.replies import JsonReply, read_record, while_connected
+from medusa_core.server.sampling import SamplingRecord
 
 _MOST_TOKENS = 1 << 20
 
 
+class TokenizeBody(Record):
+    """A request of `/tokenize`."""
+
+    content: str = ""
+    model: str = ""
+    add_special: Flag = False
+    with_pieces: Flag = False
+
+
+class DetokenizeBody(Record):
+    """A request of `/detokenize`."""
+
+    tokens: tuple[StrictInt, ...] = Field(default=(), max_length=_MOST_TOKENS)
+    model: str = ""
+
+
+class TemplateBody(SamplingRecord, ConversationRecord):
+    """A request of `/apply-template`."""
+
+
 def _routes(context: ServerContext) -> list[Route]:
     async def tokenize(http: Request) -> Response:
-        fields = await read_fields(http, context.limits)
-        text, model = fields.text("content"), fields.text("model")
-        opens = fields.flag("add_special")
-        with_pieces = fields.flag("with_pieces")
-        found = await while_connected(http, context.tokenize(model, text, opens_prompt=opens))
-        tokens = _with_pieces(found.token_ids, found.pieces) if with_pieces else found.token_ids
-        return JsonReply({"tokens": tokens})
+        body = await read_record(http, context.limits, TokenizeBody)
+        found = await while_connected(
+            http, context.tokenize(body.model, body.content, opens_prompt=body.add_special)
+        )
+        tokens = found.token_ids
+        return JsonReply(
+            {"tokens": _with_pieces(tokens, found.pieces) if body.with_pieces else tokens}
+        )
 
     async def detokenize(http: Request) -> Response:
-        fields = await read_fields(http, context.limits)
-        token_ids = _token_ids(fields)
-        found = await while_connected(http, context.detokenize(fields.text("model"), token_ids))
-        return JsonReply({"content": found})
+        body = await read_record(http, context.limits, DetokenizeBody)
+        text = await while_connected(http, context.detokenize(body.model, body.tokens))
+        return JsonReply({"content": text})
 
     async def apply_template(http: Request) -> Response:
-        fields = await read_fields(http, context.limits)
-        settings = read_settings(fields, context.limits, 0, ()).settings
-        messages = read_messages(fields, context.limits)
-        tools = read_tools(fields).functions
+        body = await read_record(http, context.limits, TemplateBody)
+        messages = chat_messages(body.messages)
+        tools = body.read_tools().functions
         counted = await while_connected(
-            http, context.count(fields.text("model"), messages, settings, tools)
+            http, context.count(body.model, messages, body.settings().settings, tools)
         )
         if not counted.prompt:  # one that is only too long is shown all the same
             raise bad_request(counted.lack, "messages")
@@ -99,13 +116,6 @@ def _with_pieces(token_ids: Sequence[int], pieces: Sequence[bytes]) -> list[dict
             text = list(piece)
         found.append({"id": token_id, "piece": text})
     return found
-
-
-def _token_ids(fields: Fields) -> tuple[int, ...]:
-    found = fields.array("tokens", _MOST_TOKENS)
-    if not all(isinstance(one, int) and not isinstance(one, bool) for one in found):
-        raise fields.invalid("tokens", "a list of token ids")
-    return tuple(found)
 
 
 SPEC = DialectSpec("llama_server", ("/tokenize",), _routes, openai_error)

@@ -7,14 +7,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from medusa_core.chats.conversation import new_id
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
-from medusa_core.server.api_error import ApiError, bad_request
+from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import (
     AnswerEnd,
     AnswerPart,
@@ -24,7 +24,7 @@ from medusa_core.server.chat import (
     ToolMode,
 )
 from medusa_core.server.choices import ChoiceParts, merged
-from medusa_core.server.constraints import read_constraint
+from medusa_core.server.constraints import ConstraintRecord, read_constraint
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_forms import (
@@ -38,50 +38,78 @@ from medusa_core.server.dialects.openai_forms import (
     usage,
 )
 from medusa_core.server.dialects.openai_messages import (
-    read_messages,
-    read_schema,
-    read_tool_choice,
-    read_tools,
-    refuse_legacy_functions,
+    ConversationRecord,
+    FormatRecord,
+    ToolFields,
+    chat_messages,
 )
-from medusa_core.server.fields import Fields
-from medusa_core.server.limits import Limits
-from medusa_core.server.records import read_record
+from medusa_core.server.limits import MOST_CHOICES
+from medusa_core.server.records import Flag, MaxTokens, Record, Whole, refusal
 from medusa_core.server.replies import (
     EventStream,
     JsonReply,
     first_of,
-    read_fields,
+    read_record,
     server_event,
     while_connected,
 )
-from medusa_core.server.sampling import read_max_tokens, read_settings, read_stops
+from medusa_core.server.sampling import SamplingRecord, StopStrings
 
 _MOST_LOGPROBS = 20
 _DONE = "data: [DONE]\n\n"
 
 
-class ContinuationFields(BaseModel):
-    """Fields by which vLLM's clients say that the last message is to be continued.
+class StreamOptions(Record):
+    """OpenAI's `stream_options`."""
+
+    include_usage: Flag = False
+
+
+class ChatBody(SamplingRecord, ConstraintRecord, ConversationRecord, ToolFields):
+    """A request of chat completions.
 
     Attributes:
-        add_generation_prompt: The answer is a message of its own.
-        continue_final_message: The answer continues the last message.
+        n_predict: llama-server's name of `max_tokens`.
+        add_generation_prompt: vLLM's field: the answer is a message of its own.
+        continue_final_message: vLLM's field: the answer continues the last message.
+        functions: OpenAI's form of tools before November 2023; refused, as is `function_call`.
     """
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    max_completion_tokens: MaxTokens | None = None
+    max_tokens: MaxTokens | None = None
+    n_predict: MaxTokens | None = None
+    stop: StopStrings = ()
+    n: Whole = Field(default=1, ge=1, le=MOST_CHOICES)
+    logprobs: Flag = False
+    top_logprobs: Whole = Field(default=0, ge=0, le=_MOST_LOGPROBS)
+    stream_options: StreamOptions = StreamOptions()
+    response_format: FormatRecord | None = None
+    add_generation_prompt: Flag = False
+    continue_final_message: Flag = False
+    functions: Any = None
+    function_call: Any = None
 
-    add_generation_prompt: bool | None = None
-    continue_final_message: bool | None = None
+    @model_validator(mode="after")
+    def _check(self) -> ChatBody:
+        for name in ("functions", "function_call"):
+            if getattr(self, name) is not None:
+                text = "is OpenAI's form of 2023. Send `tools` and `tool_choice` instead"
+                raise refusal(text, name)
+        if self.top_logprobs and not self.logprobs:
+            raise refusal("must be true where `top_logprobs` is given", "logprobs")
+        if self.add_generation_prompt and self.continue_final_message:
+            text = "and `add_generation_prompt` can't both be true"
+            raise refusal(text, "continue_final_message")
+        return self
 
 
-class ChatWish(NamedTuple):
+class ParsedChat(NamedTuple):
     """A request of this API.
 
     Attributes:
-        requests: One for each answer that is wanted.
-        streams: The answer is wanted as it comes.
-        has_usage: A last chunk counts the tokens.
+        requests: One for each of the `n` answers.
+        streams: Whether the answers are streamed.
+        has_usage: Whether a last chunk has the token counts.
     """
 
     requests: tuple[ChatRequest, ...]
@@ -124,17 +152,17 @@ class _Choice:
 
 def _routes(context: ServerContext) -> list[Route]:
     async def completions(http: Request) -> Response:
-        wish = read_chat(await read_fields(http, context.limits), context.limits)
-        parts = merged([context.answer(http, request) for request in wish.requests])
-        head = _Head(wish, context)
-        if not wish.streams:
+        chat = parse_chat(await read_record(http, context.limits, ChatBody))
+        parts = merged([context.answer(http, request) for request in chat.requests])
+        head = _Head(chat, context)
+        if not chat.streams:
             return JsonReply(await while_connected(http, _whole(head, parts)))
         first, rest = await first_of(http, parts)
         return EventStream(_chunks(head, first, rest), context.limits)
 
     async def input_tokens(http: Request) -> Response:
-        wish = read_chat(await read_fields(http, context.limits), context.limits)
-        num_tokens = await while_connected(http, context.input_tokens(wish.requests[0]))
+        chat = parse_chat(await read_record(http, context.limits, ChatBody))
+        num_tokens = await while_connected(http, context.input_tokens(chat.requests[0]))
         return JsonReply(input_tokens_json(num_tokens))
 
     return [
@@ -143,54 +171,34 @@ def _routes(context: ServerContext) -> list[Route]:
     ]
 
 
-def read_chat(fields: Fields, limits: Limits) -> ChatWish:
-    """What a request of this API wants.
+def parse_chat(body: ChatBody) -> ParsedChat:
+    """Return the requests for answers that a request of this API makes.
 
     Raises:
-        ApiError: It can't be read.
+        ApiError: A constraint, a tool or a message can't be served.
     """
-    refuse_legacy_functions(fields)
-    max_tokens = read_max_tokens(fields, limits, "max_completion_tokens", "max_tokens", "n_predict")
-    settings, open_settings = read_settings(
-        fields, limits, max_tokens, read_stops(fields, limits, "stop")
-    )
-    _check_continuation(fields)
-    offered = read_tools(fields)
-    tools, choice = read_tool_choice(fields, offered.functions)
-    constraint = read_constraint(fields, read_schema(fields))
+    stated = (body.max_completion_tokens, body.max_tokens, body.n_predict)
+    max_tokens = next((count for count in stated if count is not None), 0)
+    settings, open_settings = body.settings(max_tokens, body.stop)
+    offered = body.read_tools()
+    tools, choice = body.choose_tools(offered.functions)
+    response_format = body.response_format
+    schema = "" if response_format is None else response_format.schema_text("response_format")
+    constraint = read_constraint(body, schema)
     request = ChatRequest(
-        model=fields.text("model"),
-        messages=read_messages(fields, limits),
+        model=body.model,
+        messages=chat_messages(body.messages),
         settings=settings,
         open_settings=open_settings,
         tools=() if choice.mode is ToolMode.NONE else tools,
         tool_choice=choice,
         schema=constraint.schema,
         grammar=constraint.grammar,
-        num_logprobs=_num_logprobs(fields),
+        num_logprobs=body.top_logprobs if body.logprobs else -1,
         warning=offered.warning,
     )
-    streams = fields.flag("stream")
-    options = fields.record("stream_options") or Fields({})
-    return ChatWish(
-        seeded(request, fields.whole("n", 1, limits.most_choices) or 1),
-        streams,
-        streams and options.flag("include_usage"),
-    )
-
-
-def _check_continuation(fields: Fields) -> None:
-    """Refuse a message that is both to be continued and to be followed by another one.
-
-    Raises:
-        ApiError: The request wants both.
-    """
-    record = read_record(ContinuationFields, fields)
-    if record.add_generation_prompt and record.continue_final_message:
-        raise bad_request(
-            "`add_generation_prompt` and `continue_final_message` can't both be true.",
-            "continue_final_message",
-        )
+    has_usage = body.stream and body.stream_options.include_usage
+    return ParsedChat(seeded(request, body.n), body.stream, has_usage)
 
 
 def seeded(request: ChatRequest, count: int) -> tuple[ChatRequest, ...]:
@@ -202,27 +210,19 @@ def seeded(request: ChatRequest, count: int) -> tuple[ChatRequest, ...]:
     )
 
 
-def _num_logprobs(fields: Fields) -> int:
-    wanted = fields.flag("logprobs")
-    count = fields.whole("top_logprobs", 0, _MOST_LOGPROBS)
-    if count and not wanted:
-        raise fields.invalid("logprobs", "true where `top_logprobs` is given")
-    return (count or 0) if wanted else -1
-
-
 class _Head:
     """What all replies to one request have in common."""
 
-    def __init__(self, wish: ChatWish, context: ServerContext) -> None:
-        self.wish = wish
-        self.is_scored = wish.requests[0].num_logprobs >= 0
+    def __init__(self, chat: ParsedChat, context: ServerContext) -> None:
+        self.chat = chat
+        self.is_scored = chat.requests[0].num_logprobs >= 0
         self._context = context
         self._id, self._created = f"chatcmpl-{new_id()}", created_now()
 
     def as_json(self, kind: str) -> dict[str, Any]:
         """The fields at the beginning of an object."""
         loaded = self._context.models.loaded
-        model = self.wish.requests[0].model if loaded is None else loaded.model_id
+        model = self.chat.requests[0].model if loaded is None else loaded.model_id
         return {
             "id": self._id,
             "object": kind,
@@ -234,7 +234,7 @@ class _Head:
 
 async def _whole(head: _Head, parts: ChoiceParts) -> Mapping[str, Any]:
     """The answers in one object."""
-    choices = [_Choice() for _ in head.wish.requests]
+    choices = [_Choice() for _ in head.chat.requests]
     async with aclosing(parts) as arriving:
         async for place, part in arriving:
             choices[place].add(part)
@@ -281,7 +281,7 @@ async def _chunks(
         yield server_event(openai_error(error))
         return
     last = [ends[place] for place in sorted(ends)]
-    if head.wish.has_usage:
+    if head.chat.has_usage:
         counted = {"choices": [], "usage": usage(last), **answer_figures(last[0])}
         yield server_event({**head.as_json("chat.completion.chunk"), **counted})
     yield _DONE
@@ -298,14 +298,14 @@ def _events(
         deltas.append({"delta": {"role": "assistant", "content": ""}, "finish_reason": None})
     if isinstance(part, AnswerEnd):
         ends[place] = part
-        is_last = len(ends) == len(head.wish.requests)
+        is_last = len(ends) == len(head.chat.requests)
         deltas.append({"delta": {}, "finish_reason": finish_reason(part)})
         extra = answer_figures(ends[min(ends)]) if is_last else {}
     else:
         deltas.append(_delta(part, head.is_scored))
         extra = {}
     chunk = head.as_json("chat.completion.chunk")
-    nothing = {"usage": None} if head.wish.has_usage else {}
+    nothing = {"usage": None} if head.chat.has_usage else {}
     return [
         server_event(
             {

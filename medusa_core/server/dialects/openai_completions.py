@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from pydantic import Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -15,10 +16,10 @@ from medusa_core.chats.conversation import new_id
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import AnswerEnd, AnswerPart, ChatRequest, ScoredToken, TextDelta
 from medusa_core.server.choices import ChoiceParts, merged
-from medusa_core.server.constraints import Constraint, read_constraint
+from medusa_core.server.constraints import ConstraintRecord, read_constraint
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
-from medusa_core.server.dialects.openai_chat import seeded
+from medusa_core.server.dialects.openai_chat import StreamOptions, seeded
 from medusa_core.server.dialects.openai_forms import (
     FINGERPRINT,
     answer_figures,
@@ -28,34 +29,89 @@ from medusa_core.server.dialects.openai_forms import (
     text_logprobs,
     usage,
 )
-from medusa_core.server.dialects.openai_messages import read_schema
-from medusa_core.server.fields import Fields
-from medusa_core.server.limits import Limits
+from medusa_core.server.dialects.openai_messages import FormatRecord
+from medusa_core.server.limits import MOST_CHOICES
+from medusa_core.server.records import Flag, MaxTokens, Whole, refusal
 from medusa_core.server.replies import (
     EventStream,
     JsonReply,
     first_of,
-    read_fields,
+    read_record,
     server_event,
     while_connected,
 )
-from medusa_core.server.sampling import read_max_tokens, read_settings, read_stops
-from medusa_core.server.text_prompts import GapPrompt, GivenPrompt, prompt_ids, read_prompts
+from medusa_core.server.sampling import SamplingRecord, StopStrings
+from medusa_core.server.text_prompts import GapPrompt, GivenPrompt, Prompts, prompt_ids
 
-_USUAL_TOKENS = 16  # as OpenAI's API has it
+_DEFAULT_TOKENS = 16  # OpenAI's default
 _MOST_LOGPROBS = 5
 _DONE = "data: [DONE]\n\n"
 
 
-class TextWish(NamedTuple):
+class TextRecord(SamplingRecord, ConstraintRecord):
+    """Fields that continuations of a text share, with llama-server's routes, too."""
+
+    stop: StopStrings = ()
+    max_tokens: MaxTokens | None = None
+    n_predict: MaxTokens | None = None
+
+    def request(self, max_tokens: int, response_schema: str = "") -> ChatRequest:
+        """Return a request for the continuation of a prompt that is still missing.
+
+        Args:
+            max_tokens: Longest answer; 0 for the rest of the context.
+            response_schema: JSON schema of the request's `response_format`; empty for none.
+
+        Raises:
+            ApiError: A constraint is invalid, or there are several.
+        """
+        settings, open_settings = self.settings(max_tokens, self.stop)
+        constraint = read_constraint(self, response_schema)
+        return ChatRequest(
+            model=self.model,
+            messages=(),
+            settings=settings,
+            open_settings=open_settings,
+            schema=constraint.schema,
+            grammar=constraint.grammar,
+        )
+
+
+class CompletionBody(TextRecord):
+    """A request of completions."""
+
+    prompt: Prompts
+    suffix: str = ""
+    max_completion_tokens: MaxTokens | None = None
+    n: Whole = Field(default=1, ge=1, le=MOST_CHOICES)
+    best_of: Whole | None = Field(default=None, ge=1, le=1 << 10)
+    echo: Flag = False
+    logprobs: Whole = Field(default=-1, ge=0, le=_MOST_LOGPROBS)
+    stream_options: StreamOptions = StreamOptions()
+    response_format: FormatRecord | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> CompletionBody:
+        if self.echo:
+            raise refusal("must be false: the prompt isn't repeated", "echo")
+        if self.best_of not in (None, self.n):
+            raise refusal("must be left out, or equal to `n`", "best_of")
+        if self.suffix and not all(isinstance(prompt, str) for prompt in self.prompt):
+            raise refusal("must be text where `suffix` is given", "prompt")
+        if self.n * len(self.prompt) > MOST_CHOICES:
+            raise refusal(f"must be so small that there are at most {MOST_CHOICES} answers", "n")
+        return self
+
+
+class ParsedCompletion(NamedTuple):
     """A request of this API.
 
     Attributes:
-        request: How to go on.
-        prompts: With what.
-        num_choices: Answers to each of them.
-        streams: The answers are wanted as they come.
-        has_usage: A last chunk counts the tokens.
+        request: Request for a continuation, without its prompt.
+        prompts: Prompts to continue.
+        num_choices: Answers to each prompt.
+        streams: Whether the answers are streamed.
+        has_usage: Whether a last chunk has the token counts.
     """
 
     request: ChatRequest
@@ -90,11 +146,11 @@ class Continuation:
 
 def _routes(context: ServerContext) -> list[Route]:
     async def completions(http: Request) -> Response:
-        wish = read_text_wish(await read_fields(http, context.limits), context.limits)
-        requests = await while_connected(http, text_requests(wish, context))
+        parsed = parse_completion(await read_record(http, context.limits, CompletionBody))
+        requests = await while_connected(http, text_requests(parsed, context))
         parts = merged([context.answer(http, request) for request in requests])
-        head = _TextHead(wish, context)
-        if not wish.streams:
+        head = _TextHead(parsed, context)
+        if not parsed.streams:
             return JsonReply(await while_connected(http, _whole(head, len(requests), parts)))
         first, rest = await first_of(http, parts)
         return EventStream(_chunks(head, len(requests), first, rest), context.limits)
@@ -102,106 +158,56 @@ def _routes(context: ServerContext) -> list[Route]:
     return [Route("/v1/completions", completions, methods=["POST"])]
 
 
-def read_text_wish(fields: Fields, limits: Limits) -> TextWish:
-    """What a request of this API wants.
+def parse_completion(body: CompletionBody) -> ParsedCompletion:
+    """Return the prompts and the settings of a request of this API.
 
     Raises:
-        ApiError: It can't be read.
+        ApiError: A constraint is invalid, or there are several.
     """
-    _refuse_unserved(fields)
-    max_tokens = read_max_tokens(fields, limits, "max_tokens", "max_completion_tokens", "n_predict")
-    if not max_tokens and not fields.has("max_tokens") and not fields.has("n_predict"):
-        max_tokens = _USUAL_TOKENS
-    constraint = read_constraint(fields, read_schema(fields))
-    logprobs = fields.whole("logprobs", 0, _MOST_LOGPROBS)
-    request = replace(
-        text_request(fields, limits, max_tokens, constraint),
-        num_logprobs=-1 if logprobs is None else logprobs,
-    )
-    prompts = _prompts(fields, limits)
-    count = fields.whole("n", 1, limits.most_choices) or 1
-    if count * len(prompts) > limits.most_choices:
-        raise fields.invalid("n", f"so that there are at most {limits.most_choices} answers")
-    streams = fields.flag("stream")
-    options = fields.record("stream_options") or Fields({})
-    return TextWish(request, prompts, count, streams, streams and options.flag("include_usage"))
+    stated = (body.max_tokens, body.max_completion_tokens, body.n_predict)
+    max_tokens = next((count for count in stated if count is not None), _DEFAULT_TOKENS)
+    response_format = body.response_format
+    schema = "" if response_format is None else response_format.schema_text("response_format")
+    request = replace(body.request(max_tokens, schema), num_logprobs=body.logprobs)
+    prompts: tuple[GivenPrompt, ...] = body.prompt
+    if body.suffix:
+        prompts = tuple(GapPrompt(str(prompt), body.suffix) for prompt in body.prompt)
+    has_usage = body.stream and body.stream_options.include_usage
+    return ParsedCompletion(request, prompts, body.n, body.stream, has_usage)
 
 
-def text_request(
-    fields: Fields, limits: Limits, max_tokens: int, constraint: Constraint
-) -> ChatRequest:
-    """How a text is continued; its prompt is missing yet.
-
-    Args:
-        fields: The request.
-        limits: What it may cost.
-        max_tokens: Longest answer; 0 for what the context leaves.
-        constraint: What the answer must match.
-
-    Raises:
-        ApiError: A field has another type, or is out of range.
-    """
-    settings, open_settings = read_settings(
-        fields, limits, max_tokens, read_stops(fields, limits, "stop")
-    )
-    return ChatRequest(
-        model=fields.text("model"),
-        messages=(),
-        settings=settings,
-        open_settings=open_settings,
-        schema=constraint.schema,
-        grammar=constraint.grammar,
-    )
-
-
-def _refuse_unserved(fields: Fields) -> None:
-    if fields.flag("echo"):
-        raise fields.invalid("echo", "false: the prompt isn't repeated here")
-    best_of = fields.whole("best_of", 1, 1 << 10)
-    if best_of is not None and best_of != (fields.whole("n", 1, 1 << 10) or 1):
-        raise fields.invalid("best_of", "left out, or equal to `n`")
-
-
-def _prompts(fields: Fields, limits: Limits) -> tuple[GivenPrompt, ...]:
-    """The prompts; with a `suffix`, what is wanted is the text between."""
-    prompts, suffix = read_prompts(fields, limits), fields.text("suffix")
-    if not suffix:
-        return prompts
-    if not all(isinstance(prompt, str) for prompt in prompts):
-        raise fields.invalid("prompt", "text where `suffix` is given")
-    return tuple(GapPrompt(str(prompt), suffix) for prompt in prompts)
-
-
-async def text_requests(wish: TextWish, context: ServerContext) -> tuple[ChatRequest, ...]:
+async def text_requests(
+    parsed: ParsedCompletion, context: ServerContext
+) -> tuple[ChatRequest, ...]:
     """Make a request for each answer, its prompt as tokens of the model.
 
     Args:
-        wish: What is asked.
-        context: What the routes work with.
+        parsed: The request.
+        context: The server's shared objects.
 
     Raises:
         ApiError: The prompt is empty, or the model can't be loaded.
     """
     found: list[ChatRequest] = []
-    for prompt in wish.prompts:
-        token_ids = await prompt_ids(context, wish.request.model, prompt)
-        found += seeded(replace(wish.request, prompt_ids=token_ids), wish.num_choices)
+    for prompt in parsed.prompts:
+        token_ids = await prompt_ids(context, parsed.request.model, prompt)
+        found += seeded(replace(parsed.request, prompt_ids=token_ids), parsed.num_choices)
     return tuple(found)
 
 
 class _TextHead:
     """What all replies to one request have in common."""
 
-    def __init__(self, wish: TextWish, context: ServerContext) -> None:
-        self.wish = wish
-        self.is_scored = wish.request.num_logprobs >= 0
+    def __init__(self, parsed: ParsedCompletion, context: ServerContext) -> None:
+        self.parsed = parsed
+        self.is_scored = parsed.request.num_logprobs >= 0
         self._context = context
         self._id, self._created = f"cmpl-{new_id()}", created_now()
 
     def as_json(self) -> dict[str, Any]:
         """The fields at the beginning of an object."""
         loaded = self._context.models.loaded
-        model = self.wish.request.model if loaded is None else loaded.model_id
+        model = self.parsed.request.model if loaded is None else loaded.model_id
         return {
             "id": self._id,
             "object": "text_completion",
@@ -243,7 +249,7 @@ async def _chunks(
     except ApiError as error:
         yield server_event(openai_error(error))
         return
-    if head.wish.has_usage:
+    if head.parsed.has_usage:
         ends = [one.end for one in answers if one.end is not None]
         counted = {"choices": [], "usage": usage(ends), **answer_figures(ends[0])}
         yield server_event({**head.as_json(), **counted})
@@ -263,7 +269,7 @@ def _event(head: _TextHead, answers: list[Continuation], place: int, part: Answe
         choice["finish_reason"] = finish_reason(part)
         if all(answer.end is not None for answer in answers):
             extra = answer_figures(part)
-    nothing = {"usage": None} if head.wish.has_usage else {}
+    nothing = {"usage": None} if head.parsed.has_usage else {}
     return server_event({**head.as_json(), "choices": [choice], **nothing, **extra})
 
 

@@ -1,19 +1,22 @@
-"""Turns of a conversation, functions and formats as chat completions have them."""
+"""Messages, tools and formats of OpenAI's API, as typed records and in the engine's form."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, Tag, model_validator
 
 from medusa_core.messages import ChatMessage, Role, ToolCall
-from medusa_core.server.api_error import ApiError, bad_request
+from medusa_core.server.api_error import bad_request
 from medusa_core.server.chat import ToolChoice, ToolMode
-from medusa_core.server.fields import Fields
-from medusa_core.server.json_schema import ANY_OBJECT, check_schema, refuse_unenforced
-from medusa_core.server.limits import Limits
-from medusa_core.server.offered_tools import Function, OfferedTools, read_function, read_offered
+from medusa_core.server.json_schema import ANY_OBJECT, schema_text
+from medusa_core.server.offered_tools import MOST_TOOLS, OfferedTools, Tool, read_tools
+from medusa_core.server.records import Flag, Record, by_type, refusal
 
+MOST_MESSAGES = 4096
+MOST_PARTS = 1024
+ONLY_TEXT = "must be a text part: the models here read no images, audio or files"
 _ROLES = {
     "system": Role.SYSTEM,
     "developer": Role.SYSTEM,
@@ -21,210 +24,265 @@ _ROLES = {
     "assistant": Role.ASSISTANT,
     "tool": Role.TOOL,
 }
-_MOST_PARTS = 1024
-_THOUGHT_PARTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_text")  # not read again
-_MOST_TOOLS = 128
+_PART_TAGS = {
+    **dict.fromkeys(("text", "input_text", "output_text"), "(text)"),
+    "refusal": "(refusal)",
+    # Earlier reasoning isn't read again.
+    **dict.fromkeys(("thinking", "redacted_thinking", "reasoning", "reasoning_text"), "(ignored)"),
+}
 
 
-def read_messages(fields: Fields, limits: Limits) -> tuple[ChatMessage, ...]:
-    """The turns of a request.
+class TextPart(Record):
+    """A part of a message with text."""
+
+    text: str
+
+
+class RefusalPart(Record):
+    """A part of an answer in which the model refused."""
+
+    text: str = Field(default="", validation_alias="refusal")
+
+
+class IgnoredPart(Record):
+    """A part that the model doesn't read."""
+
+    text: ClassVar[str] = ""
+
+
+def as_parts(value: Any) -> Any:
+    """Make parts of a content that is a string."""
+    if isinstance(value, str):
+        return ({"type": "text", "text": value},)
+    if not isinstance(value, list):
+        raise refusal("must be a string or a list of parts")
+    return value
+
+
+Part = Annotated[
+    Annotated[TextPart, Tag("(text)")]
+    | Annotated[RefusalPart, Tag("(refusal)")]
+    | Annotated[IgnoredPart, Tag("(ignored)")],
+    by_type(_PART_TAGS.get, ONLY_TEXT),
+]
+Content = Annotated[tuple[Part, ...], BeforeValidator(as_parts), Field(max_length=MOST_PARTS)]
+
+
+def content_text(content: Content) -> str:
+    """Return the text of a message's parts."""
+    return "".join(part.text for part in content)
+
+
+def _arguments(value: Any) -> Any:
+    # Some clients send an object instead of its text, or nothing for no arguments.
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value or "{}"
+
+
+class CalledFunction(Record):
+    """The function of a tool call."""
+
+    name: str = ""
+    arguments: Annotated[str, BeforeValidator(_arguments)] = "{}"
+
+
+class CallRecord(Record):
+    """A tool call in an earlier answer."""
+
+    id: str = ""
+    function: CalledFunction
+
+
+class MessageRecord(Record):
+    """A message of chat completions."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content = ()
+    tool_calls: tuple[CallRecord, ...] = Field(default=(), max_length=MOST_TOOLS)
+    name: str = ""
+    tool_call_id: str = ""
+
+    @model_validator(mode="after")
+    def _needs_content(self) -> MessageRecord:
+        if self.role != "assistant" and "content" not in self.model_fields_set:
+            raise refusal("is missing", "content")
+        return self
+
+
+class Named(Record):
+    """A tool by its name."""
+
+    name: str = ""
+
+
+class ToolRecord(Record):
+    """A tool of chat completions; custom ones, whose calls are no JSON, are left out."""
+
+    type: Literal["function", "custom"] = "function"
+    function: Tool | None = None
+    custom: Named = Named()
+
+    @model_validator(mode="after")
+    def _needs_function(self) -> ToolRecord:
+        if self.type == "function" and self.function is None:
+            raise refusal("is missing", "function")
+        return self
+
+    @property
+    def tool(self) -> Tool:
+        """The tool in the form of responses."""
+        return self.function or Tool(type=self.type, name=self.custom.name)
+
+
+class ToolName(Named):
+    """A function by its name, which chat completions nest and responses don't."""
+
+    function: Named = Named()
+
+    @property
+    def function_name(self) -> str:
+        """The name, wherever it is."""
+        return self.function.name or self.name
+
+
+class AllowedTools(Record):
+    """The functions that may be called, and whether one must be."""
+
+    mode: Literal["auto", "none", "required"] = "auto"
+    tools: tuple[ToolName, ...] = Field(default=(), max_length=MOST_TOOLS)
+
+
+class ToolChoiceRecord(AllowedTools, ToolName):
+    """A `tool_choice`: a mode, a function, or allowed functions.
+
+    Attributes:
+        type: `mode` stands for a choice that was sent as a string.
+        allowed_tools: Chat completions nest the fields of `AllowedTools`.
+    """
+
+    type: str = "function"
+    allowed_tools: AllowedTools | None = None
+
+
+def _choice_object(value: Any) -> Any:
+    if value in ("auto", "none", "required"):
+        return {"type": "mode", "mode": value}
+    if not isinstance(value, dict):
+        raise refusal('must be "auto", "none", "required" or a function')
+    return value
+
+
+class ToolFields(Record):
+    """Fields of a request that say which functions may be called."""
+
+    tool_choice: Annotated[ToolChoiceRecord, BeforeValidator(_choice_object)] = ToolChoiceRecord(
+        type="mode"
+    )
+    parallel_tool_calls: Flag = True
+
+    def choose_tools(self, tools: tuple[str, ...]) -> tuple[tuple[str, ...], ToolChoice]:
+        """Return the functions that may be called, and how.
+
+        Args:
+            tools: Functions of the request, in the form of `ChatRequest.tools`.
+
+        Raises:
+            ApiError: The choice names none of them.
+        """
+        choice, is_parallel = self.tool_choice, self.parallel_tool_calls
+        names = [json.loads(tool)["name"] for tool in tools]
+        if choice.type not in ("mode", "allowed_tools"):
+            if choice.function_name not in names:
+                raise bad_request(
+                    "`tool_choice.name` must be the name of one of the tools.", "tool_choice.name"
+                )
+            return tools, ToolChoice(ToolMode.REQUIRED, choice.function_name, is_parallel)
+        allowed = choice.allowed_tools or choice
+        if choice.type == "allowed_tools":
+            allowed_names = {tool.function_name for tool in allowed.tools}
+            tools = tuple(
+                tool for tool, name in zip(tools, names, strict=True) if name in allowed_names
+            )
+        if allowed.mode == "required" and not tools:
+            raise bad_request(
+                "`tool_choice` must be left out where there are no tools.", "tool_choice"
+            )
+        return tools, ToolChoice(ToolMode(allowed.mode), is_parallel=is_parallel)
+
+
+class NestedSchema(Record):
+    """The `json_schema` of a format."""
+
+    schema_: dict[str, Any] = Field(alias="schema")
+
+
+class FormatRecord(Record):
+    """The format of an answer.
+
+    Attributes:
+        schema_: JSON schema, as in responses, Anthropic's API and llama-server's `json_object`.
+        json_schema: Holds the JSON schema in chat completions.
+    """
+
+    type: Literal["text", "json_object", "json_schema"]
+    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
+    json_schema: NestedSchema | None = None
+
+    @model_validator(mode="after")
+    def _needs_schema(self) -> FormatRecord:
+        if self.type == "json_schema" and self.schema_ is None and self.json_schema is None:
+            raise refusal("is missing", "schema")
+        return self
+
+    def schema_text(self, where: str) -> str:
+        """Return the JSON schema that the answer must match; empty for free text.
+
+        Args:
+            where: Path of the format in the request.
+
+        Raises:
+            ApiError: The schema is out of bounds, or has keywords that can't be enforced.
+        """
+        if self.type == "text":
+            return ""
+        if self.json_schema is not None and self.type == "json_schema":
+            return schema_text(self.json_schema.schema_, f"{where}.json_schema.schema")
+        return ANY_OBJECT if self.schema_ is None else schema_text(self.schema_, f"{where}.schema")
+
+
+def chat_messages(records: tuple[MessageRecord, ...]) -> tuple[ChatMessage, ...]:
+    """Return the messages of chat completions in the engine's form.
 
     Raises:
-        ApiError: There are none, or one is something else than text.
+        ApiError: There is no message to answer.
     """
     messages: list[ChatMessage] = []
     names: dict[str, str] = {}  # of functions, by the ids of their calls
-    for turn in fields.records("messages", limits.most_messages):
-        message = _message(turn)
-        names |= {call.call_id: call.name for call in message.tool_calls}
-        if message.role is Role.TOOL and not message.tool_name:
-            message = message._replace(tool_name=names.get(message.call_id, ""))
-        messages.append(message)
+    for record in records:
+        calls = tuple(
+            ToolCall(call.id, call.function.name, call.function.arguments)
+            for call in record.tool_calls
+        )
+        role, content = _ROLES[record.role], content_text(record.content)
+        if role is Role.ASSISTANT:
+            names |= {call.call_id: call.name for call in calls}
+            messages.append(ChatMessage(role, content, tool_calls=calls))
+        elif role is Role.TOOL:
+            call_id = record.tool_call_id
+            name = record.name or names.get(call_id, "")
+            messages.append(ChatMessage(role, content, tool_name=name, call_id=call_id))
+        else:
+            messages.append(ChatMessage(role, content))
     if all(message.role is Role.ASSISTANT for message in messages):
-        raise fields.invalid("messages", "a list with a user's message")
+        raise bad_request("`messages` must be a list with a user's message.", "messages")
     return tuple(messages)
 
 
-def read_tools(fields: Fields) -> OfferedTools:
-    """The functions of a request; custom tools, whose calls are no JSON, are left out.
+class ConversationRecord(Record):
+    """Messages and tools of a request in the form of chat completions."""
 
-    Raises:
-        ApiError: One is none.
-    """
-    return read_offered(fields.records("tools", _MOST_TOOLS), _read_tool)
+    messages: tuple[MessageRecord, ...] = Field(default=(), max_length=MOST_MESSAGES)
+    tools: tuple[ToolRecord, ...] = Field(default=(), max_length=MOST_TOOLS)
 
-
-def _read_tool(tool: Fields) -> Function | None:
-    kind = tool.text("type", "function")
-    if kind == "custom":
-        return None
-    if kind != "function":
-        raise tool.invalid("type", '"function"')
-    function = tool.record("function")
-    if function is None:
-        raise tool.missing("function")
-    return read_function(function)
-
-
-def refuse_legacy_functions(fields: Fields) -> None:
-    """Refuse OpenAI's form of functions before November 2023, which would be ignored.
-
-    Raises:
-        ApiError: The request has it.
-    """
-    for name in ("functions", "function_call"):
-        if fields.has(name):
-            raise bad_request(
-                f"`{name}` is OpenAI's form of 2023. Send `tools` and `tool_choice` instead.", name
-            )
-
-
-def read_tool_choice(fields: Fields, tools: tuple[str, ...]) -> tuple[tuple[str, ...], ToolChoice]:
-    """Read which functions may be called.
-
-    Args:
-        fields: The request.
-        tools: Its functions.
-
-    Returns:
-        Those of the functions that may be called, and how.
-
-    Raises:
-        ApiError: It names none of them.
-    """
-    is_parallel = fields.flag("parallel_tool_calls", default=True)
-    choice = fields.values.get("tool_choice")
-    if choice is None:
-        return tools, ToolChoice(is_parallel=is_parallel)
-    if choice in (ToolMode.AUTO.value, ToolMode.NONE.value, ToolMode.REQUIRED.value):
-        return tools, _mode_choice(fields, choice, tools, is_parallel)
-    if not isinstance(choice, dict):
-        raise fields.invalid("tool_choice", '"auto", "none", "required" or a function')
-    record = Fields(choice, "tool_choice.")
-    if record.text("type") == "allowed_tools":
-        allowed = record.record("allowed_tools") or record  # chat completions nest them
-        names = {_tool_name(one) for one in allowed.records("tools", _MOST_TOOLS)}
-        tools = tuple(tool for tool in tools if json.loads(tool)["name"] in names)
-        return tools, _mode_choice(allowed, allowed.text("mode", "auto"), tools, is_parallel)
-    name = _tool_name(record)
-    if name not in {json.loads(tool)["name"] for tool in tools}:
-        raise record.invalid("name", "the name of one of the tools")
-    return tools, ToolChoice(ToolMode.REQUIRED, name, is_parallel)
-
-
-def _mode_choice(
-    fields: Fields, mode: str, tools: tuple[str, ...], is_parallel: bool
-) -> ToolChoice:
-    if mode not in (ToolMode.AUTO.value, ToolMode.NONE.value, ToolMode.REQUIRED.value):
-        raise fields.invalid("mode", '"auto" or "required"')
-    if mode == ToolMode.REQUIRED.value and not tools:
-        raise fields.invalid("tool_choice", "left out where there are no tools")
-    return ToolChoice(ToolMode(mode), is_parallel=is_parallel)
-
-
-def _tool_name(tool: Fields) -> str:
-    return (tool.record("function") or tool).text("name")
-
-
-def read_schema(fields: Fields) -> str:
-    """The JSON schema that an answer must match; empty for free text.
-
-    Raises:
-        ApiError: The format is unknown, or has no schema.
-    """
-    wanted = fields.record("response_format")
-    return "" if wanted is None else read_format(wanted, wanted.record("json_schema"))
-
-
-def read_format(wanted: Fields, described: Fields | None) -> str:
-    """The JSON schema of a format; empty for free text.
-
-    Args:
-        wanted: The format.
-        described: Where its schema stands, if it has one.
-
-    Raises:
-        ApiError: The format is unknown, or has no schema.
-    """
-    kind = wanted.text("type")
-    if kind == "text":
-        return ""
-    if kind == "json_object":
-        if not wanted.has("schema"):
-            return ANY_OBJECT
-        described = wanted  # llama-server's way to bring one
-        kind = "json_schema"
-    if kind != "json_schema":
-        raise wanted.invalid("type", '"text", "json_object" or "json_schema"')
-    schema = None if described is None else described.record("schema")
-    if schema is None:
-        raise (described or wanted).missing("schema")
-    where = schema.path.removesuffix(".")
-    check_schema(schema.values, where)
-    refuse_unenforced(schema.values, where)
-    return json.dumps(schema.values, ensure_ascii=False)
-
-
-def read_content(turn: Fields, name: str = "content") -> str:
-    """What a turn says: a string, or parts of text.
-
-    Raises:
-        ApiError: It is something else, such as a picture.
-    """
-    value = turn.values.get(name)
-    if value is None or isinstance(value, str):
-        return value or ""
-    if not isinstance(value, list):
-        raise turn.invalid(name, "a string or a list of parts")
-    return "".join(_texts(turn, name))
-
-
-def _texts(turn: Fields, name: str) -> Iterator[str]:
-    for part in turn.records(name, _MOST_PARTS):
-        kind = part.text("type")
-        if kind in _THOUGHT_PARTS:
-            continue
-        if kind == "refusal":
-            yield part.text("refusal")
-            continue
-        if kind not in ("text", "input_text", "output_text"):
-            raise _no_text(part, kind)
-        if not part.has("text"):
-            raise part.missing("text")
-        yield part.text("text")
-
-
-def _no_text(part: Fields, kind: str) -> ApiError:
-    where = part.where("type")
-    return bad_request(
-        f"`{where}` is {kind[:40]!r}, but the models here read text alone: send text parts.", where
-    )
-
-
-def _message(turn: Fields) -> ChatMessage:
-    role = _ROLES.get(turn.text("role"))
-    if role is None:
-        raise turn.invalid("role", f"one of {', '.join(_ROLES)}")
-    content = read_content(turn)
-    if role is Role.ASSISTANT:
-        return ChatMessage(role, content, tool_calls=tuple(_calls(turn)))
-    if not turn.has("content"):
-        raise turn.missing("content")
-    if role is Role.TOOL:
-        return ChatMessage(
-            role, content, tool_name=turn.text("name"), call_id=turn.text("tool_call_id")
-        )
-    return ChatMessage(role, content)
-
-
-def _calls(turn: Fields) -> Iterator[ToolCall]:
-    for call in turn.records("tool_calls", _MOST_TOOLS):
-        function = call.record("function")
-        if function is None:
-            raise call.missing("function")
-        arguments: Any = function.values.get("arguments") or "{}"
-        if isinstance(arguments, dict):  # some clients forget to write them as text
-            arguments = json.dumps(arguments, ensure_ascii=False)
-        if not isinstance(arguments, str):
-            raise function.invalid("arguments", "a string")
-        yield ToolCall(call.text("id"), function.text("name"), arguments)
+    def read_tools(self) -> OfferedTools:
+        """Return the functions of the request; see `offered_tools.read_tools`."""
+        return read_tools((record.tool for record in self.tools), "function.")

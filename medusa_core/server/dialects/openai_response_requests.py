@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field, Tag, model_validator
 
 from medusa_core.messages import ChatMessage, Overflow, Role, ToolCall
 from medusa_core.server.api_error import bad_request
 from medusa_core.server.chat import ChatRequest, ToolMode
 from medusa_core.server.dialects.openai_messages import (
-    read_content,
-    read_format,
-    read_tool_choice,
+    MOST_MESSAGES,
+    Content,
+    FormatRecord,
+    IgnoredPart,
+    ToolFields,
+    content_text,
 )
-from medusa_core.server.fields import Fields
-from medusa_core.server.limits import Limits
-from medusa_core.server.offered_tools import Function, read_function, read_offered
-from medusa_core.server.sampling import read_max_tokens, read_settings
+from medusa_core.server.offered_tools import MOST_TOOLS, Tool, read_tools
+from medusa_core.server.records import (
+    Flag,
+    MaxTokens,
+    Record,
+    Whole,
+    by_type,
+    refusal,
+    without_nulls,
+)
+from medusa_core.server.sampling import SamplingRecord
 
-_MOST_FUNCTIONS = 128
 _MOST_LOGPROBS = 20
 _ROLES = {
     "system": Role.SYSTEM,
@@ -27,125 +38,167 @@ _ROLES = {
     "assistant": Role.ASSISTANT,
 }
 _STATEFUL = ("previous_response_id", "conversation", "prompt")
-_TRUNCATIONS = {"disabled": Overflow.STOP, "auto": Overflow.ROLLING}
-_SCORED = "message.output_text.logprobs"
+_WITH_LOGPROBS = "message.output_text.logprobs"
+_ITEM_TAGS = {
+    "message": "(message)",
+    "function_call": "(call)",
+    "function_call_output": "(output)",
+    "reasoning": "(ignored)",  # earlier reasoning isn't read again
+}
+
+
+class MessageItem(Record):
+    """A message."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Content
+
+
+class CallItem(Record):
+    """A function call of an earlier answer."""
+
+    call_id: str = ""
+    name: str = ""
+    arguments: str = "{}"
+
+
+class OutputItem(Record):
+    """The result of a function call."""
+
+    call_id: str = ""
+    output: Content = ()
+
+
+Item = Annotated[
+    Annotated[MessageItem, Tag("(message)")]
+    | Annotated[CallItem, Tag("(call)")]
+    | Annotated[OutputItem, Tag("(output)")]
+    | Annotated[IgnoredPart, Tag("(ignored)")],
+    by_type(
+        _ITEM_TAGS.get, 'must be "message", "function_call" or "function_call_output"', "message"
+    ),
+]
+
+
+class TextFormat(Record):
+    """The field `text`."""
+
+    format: FormatRecord | None = None
+
+
+class Reasoning(Record):
+    """The field `reasoning`."""
+
+    effort: str = ""
+
+
+def _items(value: Any) -> Any:
+    if isinstance(value, str):
+        return ({"role": "user", "content": value},)
+    if not isinstance(value, list):
+        raise refusal("must be a string or a list of items")
+    return value
+
+
+class ResponseBody(SamplingRecord, ToolFields):
+    """A request of the Responses API.
+
+    Attributes:
+        sent: The object as it was sent, parts of which the response repeats.
+    """
+
+    input: Annotated[tuple[Item, ...], BeforeValidator(_items), Field(max_length=MOST_MESSAGES)]
+    instructions: str = ""
+    tools: tuple[Tool, ...] = Field(default=(), max_length=MOST_TOOLS)
+    max_output_tokens: MaxTokens = 0
+    reasoning: Reasoning = Reasoning()
+    text: TextFormat = TextFormat()
+    truncation: Literal["disabled", "auto"] = "disabled"
+    top_logprobs: Whole = Field(default=0, ge=0, le=_MOST_LOGPROBS)
+    include: tuple[str, ...] = Field(default=(), max_length=16)
+    background: Flag = False
+    previous_response_id: Any = None
+    conversation: Any = None
+    prompt: Any = None
+    sent: dict[str, Any]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep(cls, value: Any) -> Any:
+        return {**value, "sent": without_nulls(value)}
+
+    @model_validator(mode="after")
+    def _check_stateless(self) -> ResponseBody:
+        for name in _STATEFUL:
+            if getattr(self, name) is not None:
+                text = "isn't known: responses aren't kept here. Send the whole conversation"
+                raise refusal(f"{text} as `input`", name)
+        if self.background:
+            raise refusal("must be false: responses aren't kept here", "background")
+        return self
 
 
 class ResponseRequest(NamedTuple):
     """A request of this API.
 
     Attributes:
-        chat: What is asked.
-        streams: The answer is wanted as it comes.
-        fields: The request itself, parts of which the response repeats.
+        chat: The request for an answer.
+        streams: Whether the answer is streamed.
+        sent: The object as it was sent, parts of which the response repeats.
     """
 
     chat: ChatRequest
     streams: bool
-    fields: Fields
+    sent: dict[str, Any]
 
 
-def read_response_request(fields: Fields, limits: Limits) -> ResponseRequest:
-    """What a request wants.
+def parse_response_request(body: ResponseBody) -> ResponseRequest:
+    """Return the request for an answer that a request of this API makes.
 
     Raises:
-        ApiError: It can't be read, or needs responses to be kept.
+        ApiError: A schema, a tool or an item can't be served.
     """
-    _check_stateless(fields)
-    max_tokens = read_max_tokens(fields, limits, "max_output_tokens")
-    settings, open_settings = read_settings(fields, limits, max_tokens, ())
-    reasoning = fields.record("reasoning") or Fields({})
-    if settings.thinks is None and reasoning.text("effort") in ("none", "minimal"):
+    settings, open_settings = body.settings(body.max_output_tokens)
+    if settings.thinks is None and body.reasoning.effort in ("none", "minimal"):
         settings = replace(settings, thinks=False)
-    settings = replace(settings, overflow=_overflow(fields))
-    offered = read_offered(fields.records("tools", _MOST_FUNCTIONS), _read_tool)
-    tools, choice = read_tool_choice(fields, offered.functions)
+    # Messages are left out only if the client asks for it.
+    overflow = Overflow.ROLLING if body.truncation == "auto" else Overflow.STOP
+    offered = read_tools(body.tools)
+    tools, choice = body.choose_tools(offered.functions)
+    has_logprobs = body.top_logprobs or _WITH_LOGPROBS in body.include
     chat = ChatRequest(
-        model=fields.text("model"),
-        messages=_items(fields, limits),
-        settings=settings,
+        model=body.model,
+        messages=_messages(body),
+        settings=replace(settings, overflow=overflow),
         open_settings=open_settings,
         tools=() if choice.mode is ToolMode.NONE else tools,
         tool_choice=choice,
-        schema=_schema(fields),
-        num_logprobs=_num_logprobs(fields),
+        schema="" if body.text.format is None else body.text.format.schema_text("text.format"),
+        num_logprobs=body.top_logprobs if has_logprobs else -1,
         warning=offered.warning,
     )
-    return ResponseRequest(chat, fields.flag("stream"), fields)
+    return ResponseRequest(chat, body.stream, body.sent)
 
 
-def _check_stateless(fields: Fields) -> None:
-    for name in _STATEFUL:
-        if fields.has(name):
-            raise bad_request(
-                f"`{name}` isn't known: responses aren't kept here. Send the whole conversation "
-                "as `input`.",
-                name,
-            )
-    if fields.flag("background"):
-        raise fields.invalid("background", "false: responses aren't kept here")
-
-
-def _items(fields: Fields, limits: Limits) -> tuple[ChatMessage, ...]:
-    """The turns of a request: its instructions, then its input."""
-    instructions = fields.text("instructions")
-    before = (ChatMessage(Role.SYSTEM, instructions),) if instructions else ()
-    if isinstance(fields.values.get("input"), str):
-        return (*before, ChatMessage(Role.USER, fields.text("input")))
+def _messages(body: ResponseBody) -> tuple[ChatMessage, ...]:
+    """Return instructions and input as messages; a call belongs to the answer before it."""
     messages: list[ChatMessage] = []
     names: dict[str, str] = {}  # of functions, by the ids of their calls
-    for item in fields.records("input", limits.most_messages):
-        _add(messages, item, names)
+    for item in body.input:
+        if isinstance(item, MessageItem):
+            messages.append(ChatMessage(_ROLES[item.role], content_text(item.content)))
+        elif isinstance(item, CallItem):
+            call = ToolCall(item.call_id, item.name, item.arguments)
+            names[call.call_id] = call.name
+            if not messages or messages[-1].role is not Role.ASSISTANT:
+                messages.append(ChatMessage(Role.ASSISTANT, ""))
+            last = messages[-1]
+            messages[-1] = last._replace(tool_calls=(*last.tool_calls, call))
+        elif isinstance(item, OutputItem):
+            name = names.get(item.call_id, "")
+            text = content_text(item.output)
+            messages.append(ChatMessage(Role.TOOL, text, tool_name=name, call_id=item.call_id))
     if all(message.role is Role.ASSISTANT for message in messages):
-        raise fields.missing("input")
+        raise bad_request("`input` must have a user's message.", "input")
+    before = (ChatMessage(Role.SYSTEM, body.instructions),) if body.instructions else ()
     return (*before, *messages)
-
-
-def _add(messages: list[ChatMessage], item: Fields, names: dict[str, str]) -> None:
-    """Add an item; a call belongs to the answer before it."""
-    kind = item.text("type", "message")
-    if kind == "message":
-        role = _ROLES.get(item.text("role"))
-        if role is None:
-            raise item.invalid("role", f"one of {', '.join(_ROLES)}")
-        if not item.has("content"):
-            raise item.missing("content")
-        messages.append(ChatMessage(role, read_content(item)))
-    elif kind == "function_call":
-        call = ToolCall(item.text("call_id"), item.text("name"), item.text("arguments", "{}"))
-        names[call.call_id] = call.name
-        if not messages or messages[-1].role is not Role.ASSISTANT:
-            messages.append(ChatMessage(Role.ASSISTANT, ""))
-        last = messages[-1]
-        messages[-1] = last._replace(tool_calls=(*last.tool_calls, call))
-    elif kind == "function_call_output":
-        call_id = item.text("call_id")
-        content = read_content(item, "output")
-        tool_name = names.get(call_id, "")
-        messages.append(ChatMessage(Role.TOOL, content, tool_name=tool_name, call_id=call_id))
-    elif kind != "reasoning":  # earlier thoughts aren't read again
-        raise item.invalid("type", '"message", "function_call" or "function_call_output"')
-
-
-def _read_tool(tool: Fields) -> Function | None:
-    """A function; hosted and custom tools can't be run here."""
-    return read_function(tool) if tool.text("type", "function") == "function" else None
-
-
-def _schema(fields: Fields) -> str:
-    text = fields.record("text")
-    wanted = None if text is None else text.record("format")
-    return "" if wanted is None else read_format(wanted, wanted)
-
-
-def _overflow(fields: Fields) -> Overflow:
-    """What is done with a conversation that is too long: turns are left out only where wanted."""
-    truncation = fields.text("truncation", "disabled")
-    if truncation not in _TRUNCATIONS:
-        raise fields.invalid("truncation", f"one of {', '.join(_TRUNCATIONS)}")
-    return _TRUNCATIONS[truncation]
-
-
-def _num_logprobs(fields: Fields) -> int:
-    count = fields.whole("top_logprobs", 0, _MOST_LOGPROBS) or 0
-    return count if count or _SCORED in fields.array("include", 16) else -1

@@ -29,15 +29,16 @@ from medusa_core.server.dialects.openai_forms import (
     openai_error,
 )
 from medusa_core.server.dialects.openai_response_requests import (
+    ResponseBody,
     ResponseRequest,
-    read_response_request,
+    parse_response_request,
 )
 from medusa_core.server.growing_reply import whole_reply
 from medusa_core.server.replies import (
     EventStream,
     JsonReply,
     first_of,
-    read_fields,
+    read_record,
     server_event,
     while_connected,
 )
@@ -45,7 +46,7 @@ from medusa_core.server.replies import (
 _Json = dict[str, Any]
 _WHOLE, _CUT = "completed", "incomplete"
 
-# What a response repeats of its request, and what stands there where the request says nothing.
+# Fields of the request that a response repeats, with their defaults.
 _REPEATED: _Json = {
     "instructions": None,
     "max_output_tokens": None,
@@ -64,7 +65,7 @@ _REPEATED: _Json = {
 
 def _routes(context: ServerContext) -> list[Route]:
     async def responses(http: Request) -> Response:
-        request = read_response_request(await read_fields(http, context.limits), context.limits)
+        request = parse_response_request(await read_record(http, context.limits, ResponseBody))
         parts = context.answer(http, request.chat)
         response = _Response(request, context)
         if not request.streams:
@@ -73,7 +74,7 @@ def _routes(context: ServerContext) -> list[Route]:
         return EventStream(_stream(response, first, rest), context.limits)
 
     async def input_tokens(http: Request) -> Response:
-        request = read_response_request(await read_fields(http, context.limits), context.limits)
+        request = parse_response_request(await read_record(http, context.limits, ResponseBody))
         num_tokens = await while_connected(http, context.input_tokens(request.chat))
         return JsonReply(input_tokens_json(num_tokens))
 
@@ -136,11 +137,7 @@ class _Response:
 
     def _json(self, status: str) -> _Json:
         loaded, request = self._context.models.loaded, self._request
-        values = request.fields.values
-        repeated = {
-            name: usual if values.get(name) is None else values[name]
-            for name, usual in _REPEATED.items()
-        }
+        repeated = {name: request.sent.get(name, default) for name, default in _REPEATED.items()}
         if request.chat.warning:
             given = repeated["metadata"]
             repeated["metadata"] = {

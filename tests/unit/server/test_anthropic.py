@@ -9,10 +9,13 @@ import pytest
 
 from medusa_core.messages import Role
 from medusa_core.server.api_error import ApiError
-from medusa_core.server.chat import ToolMode
-from medusa_core.server.dialects.anthropic_requests import read_request
-from medusa_core.server.fields import Fields
-from medusa_core.server.limits import Limits
+from medusa_core.server.chat import ChatRequest, ToolMode
+from medusa_core.server.dialects.anthropic_requests import (
+    CountBody,
+    MessagesBody,
+    parse_messages,
+)
+from medusa_core.server.records import validate
 from tests.support.server.served import Served
 
 ASK: dict[str, Any] = {
@@ -32,8 +35,8 @@ def messages(served: Served) -> Iterator[anthropic.resources.Messages]:
         yield client.messages
 
 
-def read(**fields: Any) -> Any:
-    return read_request(Fields({**ASK, **fields}), Limits(), needs_max_tokens=True)
+def read(**fields: Any) -> ChatRequest:
+    return parse_messages(validate(MessagesBody, {**ASK, **fields}))
 
 
 def test_an_answer_is_the_one_of_the_other_api(
@@ -145,7 +148,7 @@ def test_turns_of_blocks_are_read() -> None:
                 ],
             },
         ],
-    ).chat
+    )
     roles = [message.role for message in chat.messages]
     assert roles == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL, Role.USER]
     _, _, answer, result, _ = chat.messages
@@ -158,15 +161,15 @@ def test_turns_of_blocks_are_read() -> None:
 
 def test_a_result_alone_is_a_turn() -> None:
     turn = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": ""}]}
-    chat = read(messages=[ASK["messages"][0], turn]).chat
+    chat = read(messages=[ASK["messages"][0], turn])
     assert [message.role for message in chat.messages] == [Role.USER, Role.TOOL]
 
 
 def test_a_count_needs_no_longest_answer() -> None:
-    fields = Fields({**ASK, "max_tokens": None})
-    assert read_request(fields, Limits(), needs_max_tokens=False).chat.messages
+    body = {**ASK, "max_tokens": None}
+    assert parse_messages(validate(CountBody, body)).messages
     with pytest.raises(ApiError, match="max_tokens"):
-        read_request(fields, Limits(), needs_max_tokens=True)
+        validate(MessagesBody, body)
 
 
 def test_system_messages_among_the_turns_are_read_at_their_place(served: Served) -> None:
@@ -180,7 +183,7 @@ def test_system_messages_among_the_turns_are_read_at_their_place(served: Served)
         usage = answered.json()["usage"]
         num_read = usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)
         assert counted.json()["input_tokens"] == num_read > 3
-    chat = read(system="Be kind.", messages=[user, answer, reminder, user]).chat
+    chat = read(system="Be kind.", messages=[user, answer, reminder, user])
     assert [(turn.role, turn.content) for turn in chat.messages] == [
         (Role.SYSTEM, "Be kind."),
         (Role.USER, "Hi"),
@@ -195,7 +198,7 @@ def test_tools_of_anthropics_servers_are_left_out_and_named(served: Served) -> N
     reply = served.post("/v1/messages", {**ASK, "max_tokens": 1, "tools": [search, TOOL]})
     assert reply.status_code == 200, reply.text
     assert "web_search_20250305 web_search" in reply.headers["x-medusa-warning"]
-    chat = read(tools=[search, TOOL]).chat
+    chat = read(tools=[search, TOOL])
     assert [json.loads(tool)["name"] for tool in chat.tools] == [TOOL["name"]]
 
 
@@ -225,7 +228,7 @@ def test_blocks_with_text_are_read_and_others_noted() -> None:
                 "content": [{"type": "tool_result", "tool_use_id": "t1", "content": result}],
             },
         ]
-    ).chat
+    )
     said, answered, given = (message.content for message in chat.messages)
     assert said == "Rain\nIt pours\nand pours\n"
     assert answered == "Sunny."

@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from medusa_core.server.api_error import ApiError
-from medusa_core.server.constraints import Constraint, as_rule, read_constraint
-from medusa_core.server.fields import Fields
+from medusa_core.server.constraints import (
+    Constraint,
+    ConstraintRecord,
+    as_rule,
+    read_constraint,
+)
+from medusa_core.server.records import validate
 from tests.support.server.served import Served
 
 CHECKED = {"type": "object", "properties": {"n": {"type": "boolean"}}, "required": ["n"]}
@@ -38,9 +43,9 @@ def test_every_way_to_constrain_an_answer_is_followed(served: Served) -> None:
 
 def test_nothing_is_read_where_nothing_is_asked_for() -> None:
     for fields in ({}, {"grammar": ""}, {"grammar": None, "structured_outputs": {}}):
-        assert read_constraint(Fields(fields), "") == Constraint()
+        assert read_constraint(validate(ConstraintRecord, fields)) == Constraint()
     with pytest.raises(ApiError, match="response_format"):
-        read_constraint(Fields({"grammar": YES}), "{}")
+        read_constraint(ConstraintRecord(grammar=YES), "{}")
 
 
 def test_a_grammar_becomes_part_of_a_larger_one() -> None:

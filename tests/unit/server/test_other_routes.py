@@ -203,7 +203,7 @@ def test_an_address_that_isnt_here_is_an_error_in_openais_form(served: Served) -
         b'{"temperature": 1e999}',
         b'{"seed": ' + b"9" * 5000 + b"}",
         b"[" * 100_000,
-        b'{"a":' * 200 + b"1" + b"}" * 200,
+        b'{"a":' * 300 + b"1" + b"}" * 300,
         json.dumps({"messages": [{"role": "user", "content": "\ud800"}]}).encode(),
     ],
 )

@@ -9,9 +9,11 @@ import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 
 from medusa_core.messages import Role
-from medusa_core.server.dialects.openai_response_requests import read_response_request
-from medusa_core.server.fields import Fields
-from medusa_core.server.limits import Limits
+from medusa_core.server.dialects.openai_response_requests import (
+    ResponseBody,
+    parse_response_request,
+)
+from medusa_core.server.records import validate
 from tests.support.server.served import Served
 
 ASK: dict[str, Any] = {
@@ -132,31 +134,27 @@ def test_a_wrong_field_is_refused_in_openais_form(served: Served) -> None:
 
 
 def test_items_are_turns() -> None:
-    request = read_response_request(
-        Fields(
+    body = {
+        "instructions": "Be brief.",
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "rain?"}]},
+            {"type": "reasoning", "id": "rs_1", "summary": []},
             {
-                "instructions": "Be brief.",
-                "input": [
-                    {"role": "user", "content": [{"type": "input_text", "text": "rain?"}]},
-                    {"type": "reasoning", "id": "rs_1", "summary": []},
-                    {
-                        "type": "message",
-                        "role": "assistant",
-                        "content": [{"type": "output_text", "text": "Let me see."}],
-                    },
-                    {
-                        "type": "function_call",
-                        "call_id": "c1",
-                        "name": "weather",
-                        "arguments": '{"city": "Ulm"}',
-                    },
-                    {"type": "function_call_output", "call_id": "c1", "output": "wet"},
-                ],
-                "reasoning": {"effort": "none"},
-            }
-        ),
-        Limits(),
-    )
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "Let me see."}],
+            },
+            {
+                "type": "function_call",
+                "call_id": "c1",
+                "name": "weather",
+                "arguments": '{"city": "Ulm"}',
+            },
+            {"type": "function_call_output", "call_id": "c1", "output": "wet"},
+        ],
+        "reasoning": {"effort": "none"},
+    }
+    request = parse_response_request(validate(ResponseBody, body))
     messages = request.chat.messages
     roles = [message.role for message in messages]
     assert roles == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL]

@@ -12,8 +12,7 @@ import openai
 import pytest
 
 from medusa_core.server.api_error import ApiError
-from medusa_core.server.dialects.openai_messages import read_tools
-from medusa_core.server.fields import Fields
+from medusa_core.server.offered_tools import Tool, read_tools
 from tests.support.server.served import Served, events_of
 from tests.support.server.tool_requests import (
     CLOCK,
@@ -184,7 +183,7 @@ def test_parameters_of_functions_are_objects_within_bounds() -> None:
     ):
         function = {"name": "f", "parameters": parameters}
         with pytest.raises(ApiError) as caught:
-            read_tools(Fields({"tools": [{"type": "function", "function": function}]}))
+            read_tools([Tool.model_validate(function)], "function.")
         assert caught.value.param == "tools[0].function.parameters"
 
 

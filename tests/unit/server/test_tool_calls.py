@@ -36,8 +36,8 @@ from medusa_core.server.chat import (
     ToolChoice,
     ToolMode,
 )
-from medusa_core.server.dialects.openai_messages import read_tool_choice
-from medusa_core.server.fields import Fields
+from medusa_core.server.dialects.openai_messages import ToolFields
+from medusa_core.server.records import validate
 from medusa_core.server.session_pool import SessionPool
 from tests.support.models.tool_call_templates import TEMPLATES, format_of, written
 from tests.support.server.answer_steps import END_ID, done, step
@@ -652,5 +652,5 @@ def test_allowed_tools_restrict_which_functions_may_be_called() -> None:
         {"type": "allowed_tools", "mode": "required", "tools": [{"name": "two"}]},
         {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [nested]}},
     ):
-        allowed, found = read_tool_choice(Fields({"tool_choice": choice}), tools)
+        allowed, found = validate(ToolFields, {"tool_choice": choice}).choose_tools(tools)
         assert (allowed, found.mode) == (tools[1:2], ToolMode.REQUIRED)

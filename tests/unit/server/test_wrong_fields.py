@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from medusa_core.server.api_error import ApiError
-from medusa_core.server.constraints import ConstraintFields
-from medusa_core.server.dialects import anthropic_requests, openai_chat, openai_completions
-from medusa_core.server.dialects.llama_completions import _gap, _wish
-from medusa_core.server.dialects.openai_chat import ContinuationFields
-from medusa_core.server.dialects.openai_response_requests import read_response_request
-from medusa_core.server.fields import Fields
-from medusa_core.server.limits import Limits
-from medusa_core.server.text_prompts import InfillFields
-from tests.support.spoiled_json import spoil
+from medusa_core.server.constraints import ConstraintRecord
+from medusa_core.server.dialects.anthropic_requests import MessagesBody, parse_messages
+from medusa_core.server.dialects.llama_completions import InfillBody, gap_prompt, parse_text
+from medusa_core.server.dialects.openai_chat import ChatBody, parse_chat
+from medusa_core.server.dialects.openai_completions import CompletionBody, parse_completion
+from medusa_core.server.dialects.openai_response_requests import (
+    ResponseBody,
+    parse_response_request,
+)
+from medusa_core.server.records import Record, validate
+from tests.support.spoiled_json import places, spoil
 
-Read = Callable[[Fields], object]
+Read = Callable[[Mapping[str, Any]], object]
 ALL: dict[str, Any] = {
     "model": "x",
     "temperature": 1,
@@ -73,6 +72,7 @@ RESPONSE = {
     "reasoning": {"effort": "none"},
     "background": False,
 }
+del RESPONSE["max_tokens"]  # another name there
 MESSAGES = {
     **ALL,
     "system": [{"type": "text", "text": "Be brief."}],
@@ -97,69 +97,49 @@ COMPLETION = {
 GAP = {**ALL, "input_prefix": "a", "input_suffix": "b", "n_predict": 4}
 
 
-def _read_gap(fields: Fields) -> object:
-    return _wish(fields, Limits(), (_gap(fields),))
+def reader(kind: type[Record], parse: Callable[[Any], object]) -> Read:
+    return lambda body: parse(validate(kind, body))
 
 
 DIALECTS: dict[str, tuple[Read, dict[str, Any]]] = {
-    "chat": (partial(openai_chat.read_chat, limits=Limits()), CHAT),
-    "responses": (partial(read_response_request, limits=Limits()), RESPONSE),
-    "completions": (partial(openai_completions.read_text_wish, limits=Limits()), COMPLETION),
-    "infill": (_read_gap, GAP),
-    "messages": (
-        partial(anthropic_requests.read_request, limits=Limits(), needs_max_tokens=True),
-        MESSAGES,
-    ),
+    "chat": (reader(ChatBody, parse_chat), CHAT),
+    "responses": (reader(ResponseBody, parse_response_request), RESPONSE),
+    "completions": (reader(CompletionBody, parse_completion), COMPLETION),
+    "infill": (reader(InfillBody, lambda body: parse_text(body, (gap_prompt(body),))), GAP),
+    "messages": (reader(MessagesBody, parse_messages), MESSAGES),
 }
-# What each way to read a field refuses, of types and at the ends of ranges.
-WRONG: dict[str, Callable[..., list[Any]]] = {
-    "text": lambda *_: [5, True, [], {}],
-    "flag": lambda *_: ["yes", 1, [], {}],
-    "number": lambda low, high: ["hot", True, [], {}, low - 1, high + 1],
-    "whole": lambda low, high: ["many", 1.5, True, [], {}, low - 1, high + 1],
-    "record": lambda *_: [5, "x", []],
-    "array": lambda most: [5, "x", {}, [None] * (most + 1)],
-    "records": lambda most: [5, {}, [5], [{}] * (most + 1)],
-    "texts": lambda most: [5, {}, [5], ["x"] * (most + 1)],
+# Other types and values out of range, by the type of the right value.
+WRONG: dict[type, list[Any]] = {
+    str: [5, True, [], {}],
+    bool: ["yes", 1, [], {}],
+    int: ["many", True, [], {}, -(1 << 70), 1 << 70],
+    float: ["hot", True, [], {}, -(1 << 70), 1 << 70],
+    dict: [5, "x", []],
+    list: [5, True, {}, [5], [{}] * 5000],
+}
+# Fields that several types fit: each with those that don't.
+UNIONS = {
+    "content": [5, True, {}, [5]],
+    "input": [5, True, {}, [5]],
+    "output": [5, True, {}, [5]],
+    "prompt": [5, True, {}, [{}]],
+    "stop": [5, True, {}, [5]],
+    "stop_sequences": [5, True, {}, [5]],
+    "system": [5, True, {}, [5]],
+    "arguments": [5, True, [1]],
 }
 
 
-def fields_read(read: Read, body: dict[str, Any]) -> dict[str, set[tuple[Any, ...]]]:
-    """Every field that reading a body asks for, with the ways in which it is read."""
-    found: dict[str, set[tuple[Any, ...]]] = {}
-
-    def noting(kind: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(self: Fields, name: str, *args: Any, **options: Any) -> Any:
-            found.setdefault(self.where(name), set()).add((kind, *args))
-            return plain(self, name, *args, **options)
-
-        return noted
-
-    with pytest.MonkeyPatch.context() as patch:
-        for kind in WRONG:
-            patch.setattr(Fields, kind, noting(kind, getattr(Fields, kind)))
-        read(Fields(body))
-    return found
-
-
-def path_of(where: str) -> tuple[str | int, ...]:
-    """`messages[0].role` as keys."""
-    parts = re.findall(r"([^.\[\]]+)|\[(\d+)\]", where)
-    return tuple(name or int(number) for name, number in parts)
-
-
-def is_there(value: Any, path: tuple[str | int, ...]) -> bool:
-    for key in path:
-        if isinstance(value, dict) and key not in value:
-            return False
-        value = value[key]
-    return True
+def path_text(path: tuple[str | int, ...]) -> str:
+    """Keys as `messages[0].role`."""
+    parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+    return "".join(parts).removeprefix(".")
 
 
 def refusal(read: Read, body: Mapping[str, Any]) -> str | None:
     """The field that an error names; None where nothing is refused."""
     try:
-        read(Fields(body))
+        read(body)
     except ApiError as error:
         failed = error
     else:
@@ -169,31 +149,35 @@ def refusal(read: Read, body: Mapping[str, Any]) -> str | None:
     return failed.param
 
 
-def wrong_bodies(read: Read, body: dict[str, Any]) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    for where, ways in fields_read(read, body).items():
-        path = path_of(where)
-        is_union = len({kind for kind, *_ in ways}) > 1 or where == "prompt"
-        if is_union or not is_there(body, path[:-1]):
+def wrong_bodies(body: dict[str, Any]) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    for path in places(body):
+        # Schemas are checked elsewhere; a list of tokens is no list of prompts.
+        if not path or {"parameters", "input_schema", "prompt"} & set(path[:-1]):
             continue
-        (kind, *args), *_ = ways
-        for value in WRONG[kind](*(arg for arg in args if kind not in ("text", "flag"))):
-            yield where, value, spoil(body, path, value)
+        right: Any = body
+        for key in path:
+            right = right[key]
+        if right is not None:
+            for value in UNIONS.get(str(path[-1])) or WRONG[type(right)]:
+                yield path_text(path), value, spoil(body, path, value)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_field_of_another_type_or_out_of_range_is_named(dialect: str) -> None:
     read, body = DIALECTS[dialect]
     assert refusal(read, body) is None
-    wrong = list(wrong_bodies(read, body))
-    named = [(where, repr(value)[:30], refusal(read, spoiled)) for where, value, spoiled in wrong]
+    named = [
+        (where, repr(value)[:30], refusal(read, spoiled))
+        for where, value, spoiled in wrong_bodies(body)
+    ]
     assert len({where for where, *_ in named}) >= 20
     assert [row for row in named if row[2] is None or not row[2].startswith(row[0])] == []
 
 
-@pytest.mark.parametrize("record", [ConstraintFields, ContinuationFields, InfillFields])
-def test_a_field_of_a_record_that_has_another_type_is_named(record: type[BaseModel]) -> None:
-    read, body = DIALECTS["infill" if record is InfillFields else "chat"]
-    for name in record.model_fields:
+@pytest.mark.parametrize("dialect", ["chat", "completions"])
+def test_a_constraint_that_has_another_type_is_named(dialect: str) -> None:
+    read, body = DIALECTS[dialect]
+    for name in ConstraintRecord.model_fields:
         found = refusal(read, {**body, name: 7.5})
         assert found is not None
         assert found.split(".")[0] == name
@@ -259,7 +243,7 @@ ROWS: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "infill": [
         ({"input_prefix": "", "input_suffix": ""}, "input_prefix"),
-        ({"input_extra": [{"filename": "a"}]}, "input_extra.0.text"),
+        ({"input_extra": [{"filename": "a"}]}, "input_extra[0].text"),
     ],
     "messages": [
         ({"max_tokens": None}, "max_tokens"),
