@@ -284,7 +284,7 @@ def _checkpoints(
         target,
         request.settings.thinks,
         request.tools,
-        states.most_checkpoints - 1,
+        states.max_checkpoints - 1,
     )
 
 

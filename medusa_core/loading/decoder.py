@@ -34,7 +34,7 @@ from medusa_core.runtime.cluster.opening import (
     Opened,
     open_on,
 )
-from medusa_core.runtime.kv.offloaded.choice import row_store
+from medusa_core.runtime.kv.offloaded.create import create_kv_store
 from medusa_core.runtime.offload.store import (
     OffloadStore,
     TierFolder,
@@ -224,7 +224,7 @@ def lower_tiers(
         return None
     policy = options.policy
     sessions = options.sessions if policy is None else policy.num_sequences
-    rows = row_store(placement, config, precision, sessions, folder)
+    rows = create_kv_store(placement, config, precision, sessions, folder)
     return LowerTiers(placement, rows, folder)
 
 

@@ -125,7 +125,7 @@ FAULTS = (
     ),
     Fault(
         "tail-not-read-back",
-        "medusa_core/runtime/kv/offloaded/block_rows.py",
+        "medusa_core/runtime/kv/offloaded/disk_store.py",
         "self._missing = set(self._store.layers)",
         "self._missing = set()",
         "after a truncation, offloaded rows are taken from the wrong place",

@@ -171,6 +171,7 @@ def _caches(work: BatchWork, machine: MachineRates, rules: Rules) -> tuple[Count
     steps = np.arange(count + 1)
     in_memory, on_disk = (grid.ravel() for grid in np.meshgrid(steps, steps))
     may = in_memory + on_disk <= count
+    may &= (in_memory == 0) | (on_disk == 0)  # a target has one store of cached rows
     may &= (in_memory == 0) | (machine.memory_bytes > 0)
     may &= (on_disk == 0) | (machine.disk_bytes > 0)
     return in_memory[may], on_disk[may]

@@ -82,6 +82,11 @@ def check_policy(policy: Policy, config: ModelConfig, device: str, has_disk: boo
         raise RequestError(
             "The policy places something on a disk.", "Name a folder with --tier-disk."
         )
+    if policy.cache.memory and policy.cache.disk:
+        raise RequestError(
+            "The policy places cached keys and values both in memory and on a disk.",
+            'Give "cache" a share of "memory" or of "disk", not of both.',
+        )
     why = why_cache_stays(config)
     if policy.weights.below and not config.is_ours:
         raise RequestError(

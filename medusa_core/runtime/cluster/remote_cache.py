@@ -130,7 +130,7 @@ class RemoteCache(KvCache):
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
         return data[:, :, :, :length]
 
-    def _move_in(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
+    def _compact_parts(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
         """There is nothing here to move."""
 
 

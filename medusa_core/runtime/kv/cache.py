@@ -1,9 +1,8 @@
-"""What a cache is: keys and values, and states, with room for a tree behind what is committed.
+"""The KV cache of a session: keys, values and recurrent states, with room for a token tree.
 
-One tensor holds all layers whose rows have one shape, so that keeping an accepted path is one piece
-of work for the whole model. Slots `length … length + n` take the rows of the forward pass under
-way; `commit` keeps some. Rows of layers that a store has lie below the device; see
-`runtime/kv/offloaded`.
+All layers whose rows have the same shape share one tensor, so that one operation keeps an accepted
+path in the whole model. Slots `length … length + n` take the rows of a forward pass; `commit` keeps
+some of them. Rows of offloaded layers are in a store, see `runtime/kv/offloaded`.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from torch import Tensor
 
 from medusa_core.errors import EngineError, OutOfMemoryError
 from medusa_core.models.config import ModelConfig
-from medusa_core.runtime.kv.offloaded.rows import OffloadedRows
-from medusa_core.runtime.kv.offloaded.store import RowStore
+from medusa_core.runtime.kv.offloaded.offloaded_kv import OffloadedKv
+from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.size import (
     ROUND_ROWS,
     STEP_ROWS,
@@ -33,24 +32,24 @@ from medusa_core.runtime.kv.states import RecurrentStates
 
 @runtime_checkable
 class ReadableCache(Protocol):
-    """A cache whose rows may be read between two passes, for example by a drafter.
+    """A cache whose rows can be read between two passes, for example by a drafter.
 
     Attributes:
-        length: Committed rows.
+        length: Number of committed rows.
     """
 
     length: int
 
     def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
-        """Committed keys and values of a layer, as its attention multiplies them.
+        """Return committed keys and values of a layer, after norm and RoPE.
 
         Args:
-            layer: One that has rows of its own.
-            first: The first row that is wanted.
+            layer: Index of a layer that has rows of its own.
+            first: Index of the first row.
 
         Returns:
-            Each [kv heads, length − first, head_dim], in the cache's dtype or, where rows are
-            quantized, in the one that attention reads: views or copies, good until the next pass.
+            Keys and values, each [kv heads, length − first, head_dim], in the cache's dtype or, if
+            it is quantized, in that of attention: views or copies, valid until the next pass.
         """
 
 
@@ -58,17 +57,16 @@ class KvCache(ABC):
     """Keys, values and states of one session.
 
     Attributes:
-        length: Committed rows, shared ones among them.
-        capacity: Slots in all, shared rows among them.
-        prefix: Holds the first rows, which several caches read and none writes; None where this
-            cache holds all of its rows.
-        num_shared: How many rows of `prefix` come before the own ones.
-        states: Of recurrent layers; None where there are none.
-        offloaded: Its rows of layers that lie below the device, from the first pass on; None where
-            none do.
+        length: Number of committed rows, including shared ones.
+        capacity: Number of slots, including shared rows.
+        prefix: Cache with the first rows, which several caches read and none writes; None if
+            nothing is shared.
+        num_shared: Number of rows of `prefix` that precede this cache's own.
+        states: States of recurrent layers; None if the model has none.
+        offloaded: Rows of offloaded layers; None before the first pass, and if there are none.
     """
 
-    kind_of_states: type[RecurrentStates] = RecurrentStates
+    states_type: type[RecurrentStates] = RecurrentStates
 
     def __init__(
         self,
@@ -80,22 +78,22 @@ class KvCache(ABC):
         memory: Tensor | None = None,
         width_of: Callable[[int], int] = int,
         compute: torch.dtype = torch.float32,
-        store: RowStore | None = None,
+        store: KvStore | None = None,
     ) -> None:
-        """Take the memory.
+        """Allocate the cache.
 
         Args:
             config: Sizes of the target.
-            dtype: Of keys and values.
-            device: Where they lie.
-            capacity: Slots.
-            num_spare: Slots behind these, for padding rows. All slots then begin as zeros, as
-                steps of fixed width read beyond what is written.
-            memory: Where the cache lies, the states first, then `capacity` slots with the spare
-                ones among them; None takes memory of its own.
-            width_of: Numbers of a head in a slot, by its head_dim.
-            compute: Dtype that the model computes in.
-            store: Home of the rows of some layers, which take no room here; None where all do.
+            dtype: Dtype of keys and values.
+            device: Device of keys and values.
+            capacity: Number of slots.
+            num_spare: Further slots, for padding rows. All slots are then zeroed, because steps of
+                fixed width read beyond the written ones.
+            memory: Memory for the states, then `capacity` slots including the spare ones; None
+                allocates it.
+            width_of: Returns the elements of a head in a slot for a head_dim.
+            compute: Dtype of the model's activations.
+            store: Store of offloaded layers, whose rows take no room here; None if there are none.
         """
         self._num_spare = num_spare
         slots = capacity + num_spare
@@ -104,18 +102,18 @@ class KvCache(ABC):
         self._store = store
         self._groups = list(row_groups(config).values())
         if store is not None:
-            store.lay_out(dtype, device)
-        # Of every layer with rows of its own the part that it is in, and its place there: in the
-        # memory here, or in a tail of what lies below.
+            store.allocate(dtype, device)
+        # The part of each layer with rows of its own, and the layer's index in it: in this cache's
+        # memory, or in a tail of the store.
         self._places: dict[int, tuple[int, int]] = {}
         for part, layers in enumerate(self._groups):
-            here = [layer for layer in layers if not self.is_below(layer)]
-            below = [layer for layer in layers if self.is_below(layer)]
-            for side in (here, below):
+            resident = [layer for layer in layers if not self.is_offloaded(layer)]
+            offloaded = [layer for layer in layers if self.is_offloaded(layer)]
+            for side in (resident, offloaded):
                 self._places |= {layer: (part, place) for place, layer in enumerate(side)}
         self._shapes = [
             (
-                sum(not self.is_below(layer) for layer in layers),
+                sum(not self.is_offloaded(layer) for layer in layers),
                 *(2, shape.num_kv_heads, width_of(shape.head_dim)),
             )
             for shape, layers in row_groups(config).items()
@@ -134,14 +132,14 @@ class KvCache(ABC):
         self.prefix: KvCache | None = None
         self.num_shared = 0
         self.states = self._new_states(config, compute)
-        self.offloaded: OffloadedRows | None = None
+        self.offloaded: OffloadedKv | None = None
 
-    def is_below(self, layer: int) -> bool:
-        """Do the rows of a layer lie below the device?"""
+    def is_offloaded(self, layer: int) -> bool:
+        """Whether a layer's rows are in the store."""
         return self._store is not None and layer in self._store.layers
 
     def release(self) -> None:
-        """Forget all rows: whoever lent the memory takes it back."""
+        """Drop all rows before the pool takes the memory back; a second call does nothing."""
         if self.prefix is not None:
             self.share(self.prefix, 0)
         if self.offloaded is not None:
@@ -149,7 +147,7 @@ class KvCache(ABC):
             self.offloaded, self.length = None, 0
 
     def _parts_of(self, memory: Tensor, slots: int) -> list[Tensor]:
-        """Of each shape its layers' rows. [layers, 2, kv heads, slots, width]"""
+        """Views of the layers of each shape. [layers, 2, kv heads, slots, width]"""
         parts, at = [], self._states_size
         for layers, two, heads, width in self._shapes:
             size = layers * two * heads * slots * width
@@ -166,27 +164,27 @@ class KvCache(ABC):
         nbytes = state_bytes(config, compute.itemsize)
         with torch.inference_mode(False):  # else only inference could write into it
             own = self._memory[: self._states_size].view(torch.uint8)[:nbytes].view(dtype)
-        return self.kind_of_states(
+        return self.states_type(
             layers[0], len(layers), num_checkpoints(layers[0], len(layers), item), own
         )
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the device that the cache takes; those of tails are their store's."""
+        """Bytes of device memory, without those of the store."""
         return self._memory.nbytes
 
     @property
     def most_rows(self) -> int:
-        """Rows of a tree that it can take back."""
+        """Largest tree whose rows can be rolled back."""
         most = self.capacity if self.states is None else min(STEP_ROWS, self.capacity)
         return most if self._store is None else min(most, self._store.step_rows)
 
-    def stretch(self, memory: Tensor, slots: int) -> None:
-        """Resize the cache to a longer or shorter piece of memory that begins at the same place.
+    def resize(self, memory: Tensor, slots: int) -> None:
+        """Resize the cache in place.
 
         Args:
-            memory: For the states and these slots.
-            slots: In all, the spare ones among them; no fewer than the committed rows need.
+            memory: Longer or shorter memory with the same first address.
+            slots: New number of slots, including the spare ones; enough for the committed rows.
         """
         new, num_rows = self._parts_of(memory, slots), self.length - self.num_shared
         # Layers move towards the end when the cache grows, so the last one goes first; and towards
@@ -203,7 +201,7 @@ class KvCache(ABC):
         self.capacity = self.num_shared + slots - self._num_spare
 
     def take_over(self, other: KvCache) -> None:
-        """Hold what another cache of this kind holds; rows below the device go over."""
+        """Copy another cache of this type; rows in the store are moved."""
         if other.prefix is not None:
             self.share(other.prefix, other.num_shared)
         self.length = other.length
@@ -218,27 +216,30 @@ class KvCache(ABC):
             self.states.take_over(other.states)
 
     def num_reusable(self, num_rows: int) -> int:
-        """Rows that `copy_prefix` can copy to another cache, of the first `num_rows`.
+        """Number of rows, at most `num_rows`, that `copy_prefix` can copy to another cache.
 
-        Fewer than that where the states behind them aren't known; none where rows lie below the
-        device.
+        Recurrent states limit it to lengths with a checkpoint; offloaded rows can't be copied.
         """
         if self._store is not None:
             return 0
         num_rows = min(self.length, num_rows)
-        return num_rows if self.states is None else self.states.known(num_rows, self.length)
+        return (
+            num_rows
+            if self.states is None
+            else self.states.restorable_length(num_rows, self.length)
+        )
 
     @property
     def can_share(self) -> bool:
-        """Can its first rows lie in another cache?"""
+        """Whether `split` can move the first rows into a shared cache."""
         return False
 
     def share(self, prefix: KvCache, num_rows: int) -> None:
-        """Hold another cache's first rows and nothing else, without a copy.
+        """Replace all rows by another cache's first ones, without a copy.
 
         Args:
-            prefix: A cache of this kind, in which nothing changes any more.
-            num_rows: A multiple of 16; 0 to let go of what was shared.
+            prefix: Cache of this type that isn't written any more.
+            num_rows: Rows to share, a multiple of 16; 0 ends sharing.
         """
         num_slots = self.capacity - self.num_shared
         while num_rows <= prefix.num_shared and prefix.prefix is not None:
@@ -248,23 +249,20 @@ class KvCache(ABC):
         self.capacity = num_rows + num_slots
 
     def split(self, prefix: KvCache, memory: Tensor) -> None:
-        """Let the first of the own rows lie in another cache, which is shared from then on.
+        """Move the first of this cache's own rows into another cache, and share it.
 
         Args:
-            prefix: Takes the rows; its memory is the beginning of this one's, and it has as many
-                slots as it takes rows.
-            memory: The rest of this one's memory, for the other slots.
+            prefix: Takes as many rows as it has slots; its memory is the start of this cache's.
+            memory: The rest of this cache's memory, for the other slots.
         """
         raise EngineError("This cache can't share rows.")
 
     def copy_prefix(self, other: KvCache, num_rows: int) -> None:
-        """Replace all rows by copies of another cache's first ones, bit by bit.
-
-        Rows that both share already stay shared.
+        """Replace all rows by copies of another's first ones; rows that both share stay shared.
 
         Args:
-            other: A cache of this kind.
-            num_rows: As `other.num_reusable` returns it; they fit in here.
+            other: Cache of this type.
+            num_rows: At most `other.num_reusable`, and this cache's capacity.
         """
         self.truncate(self.num_shared)
         self._copy_rows(other, num_rows)
@@ -274,16 +272,20 @@ class KvCache(ABC):
         self.length = num_rows
 
     def _copy_rows(self, other: KvCache, num_rows: int) -> None:
-        """Copy another cache's rows, those behind the shared ones up to `num_rows`."""
+        """Copy another cache's rows from the shared ones up to `num_rows`."""
         for mine, theirs in zip(self._parts, other._parts, strict=True):
             self._first_rows(mine, num_rows).copy_(self._first_rows(theirs, num_rows))
 
     def reserve(self, num_rows: int, decided: bool = False) -> None:
-        """Open `num_rows` slots behind the committed rows for one forward pass.
+        """Reserve slots after the committed rows for one forward pass.
 
         Args:
-            num_rows: They.
+            num_rows: Number of slots.
             decided: All of them will be committed, such as those of a prompt.
+
+        Raises:
+            EngineError: There are too few free slots.
+            TierError: Offloaded rows that a failed pass moved can't be read back.
         """
         if self.length + num_rows > self.capacity:
             raise EngineError(
@@ -292,11 +294,11 @@ class KvCache(ABC):
         if self.states is not None:
             self.states.begin(num_rows, decided)
         if self._store is not None:
-            self.offloaded = self.offloaded or self._store.new_rows()
+            self.offloaded = self.offloaded or self._store.new_session()
             self.offloaded.reserve(self.length, num_rows, decided)
 
     def commit(self, slots: Sequence[int]) -> None:
-        """Keep some of the reserved rows, in order, and forget the rest.
+        """Keep some of the reserved rows, in order, and drop the others.
 
         Args:
             slots: Offsets among the reserved rows, ascending.
@@ -309,14 +311,14 @@ class KvCache(ABC):
         self.length += len(slots)
 
     def _gather_rows(self, slots: Sequence[int]) -> None:
-        if slots and slots[-1] != len(slots) - 1:  # else they lie there already
-            self._move(slots)
+        if slots and slots[-1] != len(slots) - 1:  # else they are in place
+            self._compact(slots)
             if self.offloaded is not None:
-                for parts, first in self.offloaded.undecided(self.length):
-                    self._move_in(parts, first, slots)
+                for parts, first in self.offloaded.speculative(self.length):
+                    self._compact_parts(parts, first, slots)
 
     def truncate(self, length: int) -> None:
-        """Forget all rows from `length` on; with states maybe more: see `self.length` behind it."""
+        """Drop rows from `length` on; states may force a smaller `self.length`."""
         length = min(self.length, length)
         if self.states is not None:
             length = self.states.truncate(length, self.length)
@@ -325,87 +327,91 @@ class KvCache(ABC):
         self.length = length
 
     def checkpoint(self) -> None:
-        """Keep the states of now, so that a truncation needs to go no further back."""
+        """Save the states, so that a later truncation can return to this length."""
         if self.states is not None:
             self.states.checkpoint(self.length)
 
     def fill(self, length: int) -> None:
-        """Hold `length` rows of nothing: for measurements."""
+        """Commit `length` rows of zeros, for measurements."""
         for part in self._parts:
             self._first_rows(part, length).zero_()
         if self._store is not None:
-            self.offloaded = self.offloaded or self._store.new_rows()
+            self.offloaded = self.offloaded or self._store.new_session()
             self.offloaded.fill(length)
         self.length = length
         if self.states is not None:
             self.states.clear()
-            self.checkpoint()  # so that steps behind it can be taken back
+            self.checkpoint()  # so that measured steps can be rolled back
 
     @abstractmethod
     def committed(self) -> Tensor:
-        """A copy of what is committed. [layers, 2, kv heads, length, head_dim]
+        """Copy all committed rows and states, for comparisons.
 
-        Where layers differ or hold states: all numbers one after the other. [any]
+        Returns:
+            [layers, 2, kv heads, length, head_dim]; flat if shapes differ or there are states.
         """
 
-    def whole_parts(self) -> list[Tensor]:
-        """Of each shape its layers' committed rows, wherever they lie, and maybe a few more.
+    def full_parts(self) -> list[Tensor]:
+        """Committed rows of each shape, offloaded ones included, and maybe a few more.
 
-        [layers, 2, kv heads, slots, width]
+        Returns:
+            [layers, 2, kv heads, slots, width]
         """
-        return [self._whole_part(part) for part in range(len(self._parts))]
+        return [self._full_part(part) for part in range(len(self._parts))]
 
-    def _whole_part(self, part: int) -> Tensor:
-        layers, here = self._groups[part], self._parts[part]
-        if not any(self.is_below(layer) for layer in layers):
-            return here
-        slots = min(here.shape[3], -(-self.length // ROUND_ROWS) * ROUND_ROWS)
+    def _full_part(self, part: int) -> Tensor:
+        layers, resident = self._groups[part], self._parts[part]
+        if not any(self.is_offloaded(layer) for layer in layers):
+            return resident
+        slots = min(resident.shape[3], -(-self.length // ROUND_ROWS) * ROUND_ROWS)
         rows = [
-            self._rows_below(layer, 0) if self.is_below(layer) else here[self._places[layer][1]]
+            self._offloaded_rows(layer, 0)
+            if self.is_offloaded(layer)
+            else resident[self._places[layer][1]]
             for layer in layers
         ]
         return torch.stack([each[:, :, :slots] for each in rows])
 
-    def _rows_below(self, layer: int, first: int) -> Tensor:
-        """A copy of a layer's committed rows from a block on. [2, kv heads, slots, width]"""
+    def _offloaded_rows(self, layer: int, first: int) -> Tensor:
+        """Copy a layer's committed rows from a block on. [2, kv heads, slots, width]"""
         if self.offloaded is None:  # nothing was ever written
             part = self._parts[self._places[layer][0]]
             return part.new_empty(2, part.shape[2], 0, part.shape[4])
-        rows = self.offloaded.rows(layer, first // ROUND_ROWS * ROUND_ROWS, self.length)
+        rows = self.offloaded.read(layer, first // ROUND_ROWS * ROUND_ROWS, self.length)
         return rows.to(self._memory.device)
 
-    def joined(self, rows: Sequence[Tensor]) -> Tensor:
-        """The committed rows of each shape, and the states behind them, as `committed` has it."""
+    def _concat_committed(self, rows: Sequence[Tensor]) -> Tensor:
+        """Concatenate committed rows of each shape and the states; see `committed`."""
         if len(rows) == 1 and self.states is None:
             return rows[0].clone()
-        return torch.cat([part.flatten() for part in (*rows, *self.settled_states())])
+        return torch.cat([part.flatten() for part in (*rows, *self.committed_states())])
 
-    def settled_states(self) -> list[Tensor]:
-        """Copies of states and tails behind all committed rows."""
-        return [] if self.states is None else self.states.settled()
+    def committed_states(self) -> list[Tensor]:
+        """Copies of states and convolution inputs after all committed rows."""
+        return [] if self.states is None else self.states.committed_copies()
 
     @abstractmethod
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
-        """A view of a part with its first `length` rows, and maybe a few more."""
+        """View the first `length` rows of a part, and maybe a few more."""
 
-    def _move(self, slots: Sequence[int]) -> None:
-        """Bring some of the reserved rows to the front."""
-        self._move_in(self._parts, self.length, slots)
+    def _compact(self, slots: Sequence[int]) -> None:
+        """Move accepted rows to the front of the reserved ones."""
+        self._compact_parts(self._parts, self.length, slots)
 
     @abstractmethod
-    def _move_in(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
-        """Bring some rows to the front of those from `first` on.
+    def _compact_parts(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
+        """Move accepted rows of some layers to the front.
 
         Args:
-            parts: Of some layers. [layers, 2, kv heads, slots, width]
-            first: The row that the first of them goes to.
-            slots: As in `commit`.
+            parts: Rows of the layers. [layers, 2, kv heads, slots, width]
+            first: Slot of the first reserved row.
+            slots: Offsets of the accepted rows, ascending.
         """
 
 
 def _allocate(size: int, dtype: torch.dtype, device: torch.device, slots: int) -> Tensor:
     try:
-        # Slots are written before they are read, and a CPU takes their pages only then.
+        # No zeroing: slots are written before they are read, and a CPU maps pages only then.
         return torch.empty(size, dtype=dtype, device=device)
     except RuntimeError as error:
         raise OutOfMemoryError(

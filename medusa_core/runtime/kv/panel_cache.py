@@ -1,4 +1,4 @@
-"""The cache of the compiled step: keys and values as its attention multiplies them."""
+"""The cache of the compiled step, in the panel layout that its attention reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows, StateShape, recurrent_part
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.offloaded.store import RowStore
+from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.states import RecurrentStates
 from medusa_core.system.native.lanes import LANES
 from medusa_core.system.native.structs import (
@@ -24,13 +24,13 @@ from medusa_core.system.native.structs import (
 
 
 class PanelStates(RecurrentStates):
-    """States whose pending steps the compiled pass applies before all else."""
+    """States whose pending steps are applied at the start of a compiled pass."""
 
-    def settle(self) -> None:
-        """Steps stay pending until a pass has applied them: it may fail before it begins."""
+    def apply_pending(self) -> None:
+        """Do nothing: steps stay pending until a pass has applied them, as it may fail before."""
 
-    def applied(self) -> None:
-        """The pass has applied what was pending."""
+    def mark_applied(self) -> None:
+        """Note that a pass has applied the pending steps."""
         self.num_pending = 0
 
 
@@ -38,11 +38,11 @@ class PanelCache(KvCache):
     """Keys in panels of sixteen, of bfloat16 values in pairs; see `Cache` of cache.h.
 
     Attributes:
-        address: What the library is given.
-        states_struct: Likewise, of recurrent layers; None without.
+        address: Address of the C `Cache`.
+        states_struct: The C `States` of recurrent layers; None if there are none.
     """
 
-    kind_of_states = PanelStates
+    states_type = PanelStates
 
     def __init__(
         self,
@@ -51,29 +51,29 @@ class PanelCache(KvCache):
         dtype: torch.dtype,
         capacity: int,
         memory: Tensor | None = None,
-        store: RowStore | None = None,
+        store: KvStore | None = None,
     ) -> None:
-        """Take the memory.
+        """Allocate the cache.
 
         Args:
-            library: What computes.
+            library: The compiled library.
             config: Sizes of the target.
-            dtype: Of keys and values: float32 or bfloat16.
-            capacity: Slots; there may be a few more.
-            memory: Where it lies, for whole panels; None takes memory of its own.
-            store: Home of the rows of some layers; None where all lie here.
+            dtype: Dtype of keys and values: float32 or bfloat16.
+            capacity: Number of slots, rounded up to whole panels.
+            memory: Memory for whole panels; None allocates it.
+            store: Store of offloaded layers; None if there are none.
         """
         cpu = torch.device("cpu")
         super().__init__(config, dtype, cpu, _whole_panels(capacity), memory=memory, store=store)
         self._library = library
         self._layers = (LayerRowsStruct * config.num_layers)()
-        # Of every layer which part its rows are in, and where there: its own, or an earlier one's.
+        # Layers that share rows have the place of the earlier layer that owns them.
         for layer, shape in enumerate(config.layers):
             owner = shape.layer if isinstance(shape, SharedRows) else layer
             if owner in self._places:
                 self._places[layer] = self._places[owner]
             self._layers[layer].is_shared = owner != layer or owner not in self._places
-        self._visited = LayerRowsStruct()  # a layer whose rows lie below
+        self._offloaded_layer = LayerRowsStruct()  # the one that is computed now
         self._stateful = [
             layer for layer, shape in enumerate(config.layers) if recurrent_part(shape) is not None
         ]
@@ -87,22 +87,22 @@ class PanelCache(KvCache):
         self.states_struct = None if self.states is None else _struct_of(self.states, config)
 
     def _point(self) -> None:
-        """Let the structures point at the memory."""
+        """Update the addresses in the C structures."""
         self._struct.capacity = self.capacity - self.num_shared
         self._struct.num_shared = self.num_shared
         self._struct.prefix = None
         if isinstance(self.prefix, PanelCache):
             self._struct.prefix = self.prefix.address
         for layer, (part, place) in self._places.items():
-            if not self.is_below(layer):  # one that is has no heads here, so that nothing is moved
+            if not self.is_offloaded(layer):  # zero heads: `keep_rows` skips an offloaded layer
                 _point_at(self._layers[layer], self._parts[part][place])
         if self.states is not None:
             for place, layer in enumerate(self._stateful):
                 self._layers[layer].tail = self.states.layer(place).tail.data_ptr()
                 self._layers[layer].inputs = self.states.steps.inputs[place].data_ptr()
 
-    def stretch(self, memory: Tensor, slots: int) -> None:
-        super().stretch(memory, slots)
+    def resize(self, memory: Tensor, slots: int) -> None:
+        super().resize(memory, slots)
         self._point()
 
     @property
@@ -157,29 +157,29 @@ class PanelCache(KvCache):
 
     @staticmethod
     def _panels(part: Tensor, first: int, stop: int) -> Tensor:
-        """A view of the panels of some slots; the first is a multiple of 16."""
+        """View the panels of some slots; the first is a multiple of 16."""
         return part.flatten(3)[..., first * part.shape[4] : _whole_panels(stop) * part.shape[4]]
 
     @property
     def num_pending(self) -> int:
-        """Committed steps of states that a pass is to apply."""
+        """Committed steps that the next pass must apply to the states."""
         return 0 if self.states is None else self.states.num_pending
 
-    def applied(self) -> None:
-        """A pass has applied them."""
+    def mark_applied(self) -> None:
+        """Note that a pass has applied the pending steps."""
         if isinstance(self.states, PanelStates):
-            self.states.applied()
+            self.states.mark_applied()
 
     def from_layer(self, layer: int) -> CacheStruct:
-        """What the library is given of the layers from one on; it lives as long as the cache.
+        """Return a C `Cache` of the layers from one on; the memory is this cache's.
 
-        Of a layer whose rows lie below the device it is that layer alone, while a pass visits it.
+        For an offloaded layer it describes that layer alone, with the rows that are prefetched now.
         """
         struct = CacheStruct.from_buffer_copy(self._struct)
-        if self.offloaded is not None and self.is_below(layer):
+        if self.offloaded is not None and self.is_offloaded(layer):
             view = self.offloaded.view(layer)
-            _point_at(self._visited, view)
-            struct.layers, struct.num_layers = addressof(self._visited), 1
+            _point_at(self._offloaded_layer, view)
+            struct.layers, struct.num_layers = addressof(self._offloaded_layer), 1
             struct.capacity = view.shape[2]
             return struct  # such caches share no rows
         struct.layers = addressof(self._layers) + layer * sizeof(LayerRowsStruct)
@@ -191,8 +191,8 @@ class PanelCache(KvCache):
 
     def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
         """See `ReadableCache`."""
-        if self.is_below(layer):
-            keys, values = self._rows_in(self._rows_below(layer, first), slice(None))
+        if self.is_offloaded(layer):
+            keys, values = self._rows_in(self._offloaded_rows(layer, first), slice(None))
         elif first < self.num_shared and isinstance(self.prefix, PanelCache):
             num_shared = self.num_shared - first
             shared = (rows[:, :num_shared] for rows in self.prefix.rows_of(layer, first))
@@ -208,38 +208,41 @@ class PanelCache(KvCache):
         return keys[:, kept], values[:, kept]
 
     def committed(self) -> Tensor:
-        return self.joined(self._committed_parts(self.length))
+        return self._concat_committed(self._committed_parts(self.length))
 
     def _committed_parts(self, length: int) -> list[Tensor]:
-        """Of each shape the first committed rows. [layers, 2, kv heads, length, head_dim]"""
-        own = [self._by_slot(part, length - self.num_shared) for part in self.whole_parts()]
+        """Copy the first committed rows of each shape. [layers, 2, kv heads, length, head_dim]"""
+        own = [self._by_slot(part, length - self.num_shared) for part in self.full_parts()]
         if not isinstance(self.prefix, PanelCache):
             return own
         shared = self.prefix._committed_parts(self.num_shared)
         return [torch.cat(both, dim=3) for both in zip(shared, own, strict=True)]
 
-    def settled_states(self) -> list[Tensor]:
+    def committed_states(self) -> list[Tensor]:
         if not isinstance(self.states, PanelStates) or self.states_struct is None:
             return []
         now = [part.clone() for part in self.states.now]
         struct = StatesStruct.from_buffer_copy(self.states_struct)
         struct.state, struct.tail = (part.data_ptr() for part in now)
-        # By the sums of a pass.
+        # In C: its order of summation is that of a pass.
         self._library.settle(None, addressof(struct), self.states.num_pending)
         return now
 
     def _by_slot(self, part: Tensor, length: int) -> Tensor:
-        """The first own rows of a part. [layers, 2, kv heads, length, head_dim]"""
+        """Copy the first own rows of a part. [layers, 2, kv heads, length, head_dim]"""
         every = slice(0, part.shape[3] // LANES)
         rows = [torch.stack(self._rows_in(layer, every)) for layer in part]
         return torch.stack(rows)[:, :, :, :length]
 
     def _rows_in(self, layer: Tensor, panels: slice) -> tuple[Tensor, Tensor]:
-        """Copies of a layer's keys and values in some panels, each [kv heads, rows, head_dim].
+        """Copy a layer's keys and values out of their panels.
 
         Args:
             layer: [2, kv heads, slots, head_dim]
-            panels: Which.
+            panels: Range of panels.
+
+        Returns:
+            Keys and values, each [kv heads, rows, head_dim].
         """
         _, num_kv, _, head_dim = layer.shape
         size = 2 if self._struct.is_half else 1
@@ -252,10 +255,10 @@ class PanelCache(KvCache):
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
         return data.flatten(3)[..., : _whole_panels(length) * data.shape[4]]
 
-    def _move(self, slots: Sequence[int]) -> None:
-        self._keep_rows(self._struct, self.length, slots)
+    def _compact(self, slots: Sequence[int]) -> None:
+        self._compact_native(self._struct, self.length, slots)
 
-    def _move_in(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
+    def _compact_parts(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
         layers = [layer for part in parts for layer in part]
         structs = (LayerRowsStruct * len(layers))()
         for struct, rows in zip(structs, layers, strict=True):
@@ -263,15 +266,15 @@ class PanelCache(KvCache):
         cache = CacheStruct.from_buffer_copy(self._struct)
         cache.layers, cache.num_layers = addressof(structs), len(layers)
         cache.capacity = layers[0].shape[2]
-        self._keep_rows(cache, first, slots)
+        self._compact_native(cache, first, slots)
 
-    def _keep_rows(self, cache: CacheStruct, first: int, slots: Sequence[int]) -> None:
+    def _compact_native(self, cache: CacheStruct, first: int, slots: Sequence[int]) -> None:
         ids = (ctypes.c_int64 * len(slots))(*slots)
         self._library.keep_rows(addressof(cache), first, addressof(ids), len(slots))
 
 
 def _point_at(struct: LayerRowsStruct, rows: Tensor) -> None:
-    """Let the library find a layer's rows. [2, kv heads, slots, head_dim]"""
+    """Describe a layer's rows to the library. [2, kv heads, slots, head_dim]"""
     struct.words = rows.data_ptr()
     _, struct.kv_heads, _, struct.head_dim = rows.shape
 
@@ -287,7 +290,7 @@ def _struct_of(states: RecurrentStates, config: ModelConfig) -> StatesStruct:
 
 
 def shape_struct(shape: StateShape) -> StateShapeStruct:
-    """The sizes of a layer's state as the library is given them."""
+    """Return a layer's state sizes as a C structure."""
     return StateShapeStruct(
         shape.num_heads,
         shape.key_dim,

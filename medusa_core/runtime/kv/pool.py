@@ -1,6 +1,7 @@
-"""One reserve for all caches of a target: as large as was planned, and never larger.
+"""One allocation for all KV caches of a target, as large as planned.
 
-Conversations, Verify and measurements borrow from it. A CPU takes its pages when they are used.
+Conversations, the Verify action and measurements take their caches from it. On a CPU its pages are
+mapped when they are first used.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor
 from medusa_core.errors import OutOfMemoryError
 from medusa_core.models.config import ModelConfig
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.offloaded.store import RowStore, lacking_slots
+from medusa_core.runtime.kv.offloaded.store import KvStore, no_free_slot
 from medusa_core.runtime.kv.size import (
     ROUND_ROWS,
     num_states,
@@ -30,13 +31,13 @@ _LEAST_SHARED_ROWS = 128  # fewer are copied: attention stops and goes on where 
 
 
 class CachePool:
-    """Allocates caches in one piece of memory; a cache that is forgotten is released.
+    """Allocates caches in one tensor; a cache that is garbage-collected is released.
 
     Attributes:
-        num_rows: Rows in all, beside those that states take the place of.
-        nbytes: Bytes of the device in all.
-        row_bytes: Bytes of a row, of layers whose rows lie here.
-        evict: Asked to forget a cache that nobody uses now; says False where there is none.
+        num_rows: Number of rows, without those that recurrent states take the place of.
+        nbytes: Bytes of device memory.
+        row_bytes: Bytes of a row in all layers that aren't offloaded.
+        evict: Drops a cache that isn't in use, and returns False if there is none.
     """
 
     def __init__(
@@ -47,28 +48,28 @@ class CachePool:
         num_rows: int,
         cache: str = "",
         compute_itemsize: int = 4,
-        offloaded: RowStore | None = None,
+        offloaded: KvStore | None = None,
     ) -> None:
-        """Take the memory.
+        """Allocate the memory.
 
         Args:
             config: Sizes of the target.
-            dtype: Of keys and values.
-            device: Where they lie.
-            num_rows: Rows that were planned.
-            cache: How rows are kept, `q4`; empty for plain numbers.
-            compute_itemsize: Bytes of a number that the model computes in.
-            offloaded: Home of the rows of some layers, which take no room here; None where all do.
+            dtype: Dtype of keys and values.
+            device: Device of the caches.
+            num_rows: Planned number of rows.
+            cache: `q4`, or empty for rows that aren't quantized.
+            compute_itemsize: Bytes of an element of the model's activations.
+            offloaded: Store of offloaded layers, whose rows take no room here; None if none are.
 
         Raises:
-            OutOfMemoryError: The device has no room for them.
-            TierError: The disk has no room for what is to lie there.
+            OutOfMemoryError: The device has too little memory.
+            TierError: The disk has no room for offloaded rows.
         """
         row = row_bytes(config, dtype.itemsize, cache)
         self._offloaded = offloaded
         if offloaded is not None:
             row -= offloaded_row_bytes(config, dtype.itemsize, cache, offloaded.layers)
-            offloaded.lay_out(dtype, device)
+            offloaded.allocate(dtype, device)
         self._row = row // dtype.itemsize
         self.num_rows = _rounded_up(num_rows)
         self._state_rows = state_rows(config, compute_itemsize, row)  # of each cache
@@ -93,17 +94,17 @@ class CachePool:
 
     @property
     def free_rows(self) -> int:
-        """Rows of the largest cache that could be lent now."""
+        """Rows of the largest cache that can be allocated without an eviction."""
         largest = max((len(gap) for gap in self._gaps()), default=0)
         return max(0, largest - self._state_rows)
 
     def allocate(self, new_cache: NewCache, least: int, wanted: int = 0) -> KvCache:
-        """Allocate a cache; caches that nobody uses are evicted for it.
+        """Allocate a cache, after evicting unused ones if necessary.
 
         Args:
-            new_cache: Makes a cache of so many slots in a piece of memory.
-            least: Rows that it must have.
-            wanted: Rows that it gets where there is room.
+            new_cache: Makes a cache with a number of slots in given memory.
+            least: Rows that it needs.
+            wanted: Rows that it gets if there is room.
 
         Raises:
             OutOfMemoryError: Caches in use leave no room for it.
@@ -114,7 +115,7 @@ class CachePool:
         return self._allocate(new_cache, rows)
 
     def make_room(self, num_rows: int) -> None:
-        """See that so many rows in one piece are free, or all that the pool has.
+        """Evict caches until a number of contiguous rows, or the whole pool, is free.
 
         Raises:
             OutOfMemoryError: Caches in use leave fewer.
@@ -124,27 +125,27 @@ class CachePool:
                 raise self._lack(num_rows)
 
     def grown(self, new_cache: NewCache, cache: KvCache, least: int, wanted: int = 0) -> KvCache:
-        """A lent cache with more rows: in its place, or a copy elsewhere.
+        """Give a cache more rows: in place, or as a copy elsewhere.
 
-        It has nothing but its shared rows where it had to go before there was room for the new one.
+        If old and new cache don't fit together, the old one is dropped first: the result then has
+        no rows but its shared ones.
 
         Args:
-            new_cache: As in `allocate`.
-            cache: The cache. Only what is returned may be used from now on.
-            least: As in `allocate`.
-            wanted: As in `allocate`.
+            new_cache: See `allocate`.
+            cache: Cache from this pool; use only the result from now on.
+            least: See `allocate`.
+            wanted: See `allocate`.
 
         Raises:
-            OutOfMemoryError: Caches in use leave no room; the cache is as it was.
+            OutOfMemoryError: Caches in use leave no room; the cache is unchanged.
         """
         num_shared = cache.num_shared
         least, wanted = least - num_shared, wanted - num_shared
         while True:
-            here = self._behind(cache, least, wanted)
-            if here is not None:
-                if here != self._allocated[cache]:
-                    self._allocated[cache] = here
-                    cache.stretch(self._part(here), len(here) - self._state_rows)
+            if (extended := self._extended(cache, least, wanted)) is not None:
+                if extended != self._allocated[cache]:
+                    self._allocated[cache] = extended
+                    cache.resize(self._part(extended), len(extended) - self._state_rows)
                 return cache
             if (rows := self._find(least, wanted)) is not None:
                 larger = self._allocate(new_cache, rows)
@@ -165,7 +166,7 @@ class CachePool:
         return empty
 
     def trim(self, cache: KvCache) -> bool:
-        """Give back the rows that a cache has beyond its committed ones.
+        """Take back the slots that a cache has beyond its committed rows.
 
         Returns:
             Whether it had any.
@@ -175,25 +176,25 @@ class CachePool:
         if needed >= len(rows):
             return False
         self._allocated[cache] = kept = rows[:needed]
-        cache.stretch(self._part(kept), len(kept) - self._state_rows)
+        cache.resize(self._part(kept), len(kept) - self._state_rows)
         return True
 
     def split(self, new_cache: NewCache, cache: KvCache, num_rows: int) -> int:
-        """Let the first rows of a cache lie in one that others can share, where that pays.
+        """Move the first rows of a cache into one that others can share, if they are enough.
 
-        They stay in memory as long as a cache shares them. Nothing else takes room for it.
+        They stay in memory as long as a cache shares them, and take no further room.
 
         Args:
-            new_cache: As in `allocate`.
-            cache: A cache that can share.
-            num_rows: Rows that are wanted by another one.
+            new_cache: See `allocate`.
+            cache: Cache from this pool.
+            num_rows: Rows that another cache needs.
 
         Returns:
-            How many of them can be shared: a multiple of 16.
+            Number of them that can be shared, a multiple of 16.
         """
         rows, num_shared = self._allocated[cache], cache.num_shared
         num_rows = num_rows // ROUND_ROWS * ROUND_ROWS
-        # There is always a slot left.
+        # One block of slots is left: a cache is never empty.
         num_moved = min(num_rows - num_shared, len(rows) - ROUND_ROWS)
         if num_moved < _LEAST_SHARED_ROWS or not cache.can_share:
             return min(num_rows, num_shared)
@@ -204,13 +205,13 @@ class CachePool:
         return cache.num_shared
 
     def release(self, cache: KvCache) -> None:
-        """Take a cache back that somebody may still hold, but doesn't use."""
+        """Free a cache to which references may remain; they must not be used."""
         self._allocated.pop(cache, None)
         cache.release()
 
     @property
     def _has_slot(self) -> bool:
-        """Is there room for another session's rows below the device?"""
+        """Whether the store of offloaded rows has a slot for another session."""
         store = self._offloaded
         return store is None or len(self._allocated) < store.num_sessions
 
@@ -223,7 +224,7 @@ class CachePool:
         return self._memory[rows.start * self._row : rows.stop * self._row]
 
     def _find(self, least: int, wanted: int) -> range | None:
-        """Where a cache goes: into the first gap that is large enough, else into the largest."""
+        """Find rows for a cache: in the first gap that has all, else in the largest."""
         least, wanted = self._sizes(least, wanted)
         gaps = self._gaps()
         for gap in gaps:
@@ -233,12 +234,12 @@ class CachePool:
         return largest if len(largest) >= least else None
 
     def _sizes(self, least: int, wanted: int) -> tuple[int, int]:
-        """Rows that a cache takes with its states: at least, and where there is room."""
+        """Least and wanted rows of a cache, including its states."""
         least = _rounded_up(least) + self._state_rows
         return least, max(_rounded_up(wanted) + self._state_rows, least)
 
-    def _behind(self, cache: KvCache, least: int, wanted: int) -> range | None:
-        """The cache's rows with free ones behind them, if these are enough."""
+    def _extended(self, cache: KvCache, least: int, wanted: int) -> range | None:
+        """The rows of a cache and free ones after them, if these are enough."""
         rows = self._allocated[cache]
         least, wanted = self._sizes(least, wanted)
         free = next((gap.stop for gap in self._gaps() if gap.start == rows.stop), rows.stop)
@@ -246,7 +247,7 @@ class CachePool:
         return range(rows.start, stop) if stop - rows.start >= least else None
 
     def _gaps(self) -> list[range]:
-        """What isn't lent, in order."""
+        """Free ranges of rows, ascending."""
         gaps, free = [], 0
         for rows in sorted(self._allocated.values(), key=lambda rows: rows.start):
             gaps.append(range(free, rows.start))
@@ -255,7 +256,7 @@ class CachePool:
 
     def _lack(self, least: int) -> OutOfMemoryError:
         if self._offloaded is not None and not self._has_slot:
-            return lacking_slots(self._offloaded.num_sessions)
+            return no_free_slot(self._offloaded.num_sessions)
         return OutOfMemoryError(
             f"{least} tokens need room in the cache, but of {self.num_rows} only "
             f"{self.free_rows} are free.",
@@ -266,7 +267,7 @@ class CachePool:
 
 
 def steps_up(num_rows: int, most: int) -> int:
-    """Rows to ask for where so many are needed: caches double, so that they rarely grow."""
+    """Round a number of rows up to a power of two times 64, so that caches rarely grow."""
     rows = _LEAST_ROWS
     while rows < num_rows:
         rows *= 2
@@ -278,5 +279,5 @@ def _rounded_up(num_rows: int) -> int:
 
 
 def _nobody() -> bool:
-    """There is no cache that could be evicted."""
+    """Evict nothing."""
     return False

@@ -1,10 +1,9 @@
-"""The cache in 4 bits: each row is quantized when it is written, by itself.
+"""The cache in 4 bits: each row is quantized by itself when it is written.
 
-What a row becomes depends on that row alone, so a drafted row that is kept equals one that was
-never drafted, and a cache that was cut equals one that never went further.
+Groups wouldn't do that span rows: an accepted draft row must equal the row of plain decoding, and a
+truncated cache one that never went further.
 
-Source: Sheng et al., "FlexGen" (2023), section 5.1: groups of 64 numbers between their least and
-their largest.
+Source: Sheng et al., "FlexGen" (2023), section 5.1: min-max quantization in groups of 64.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
-from medusa_core.runtime.kv.offloaded.store import RowStore
+from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.size import (
     group_size,
     packed_bytes,
@@ -22,15 +21,15 @@ from medusa_core.runtime.kv.size import (
 )
 from medusa_core.runtime.kv.tensor import TensorCache
 
-_STEPS = 15  # between the least and the largest of a group
-_MOST = 65504.0  # of a float16
+_STEPS = 15  # between minimum and maximum of a group
+_MAX_FLOAT16 = 65504.0
 
 
 class QuantizedCache(TensorCache):
     """Keys and values in 4 bits. [layers, 2, kv heads, slots, bytes], uint8
 
-    A head's bytes in a slot are its first numbers in low half bytes and its last ones in high
-    halves, then of each group the width of a step and the least number, both float16.
+    The bytes of a head in a slot: codes of the first half of its elements in the low four bits, of
+    the second half in the high ones; then scale and minimum of each group, float16.
     """
 
     def __init__(
@@ -40,9 +39,9 @@ class QuantizedCache(TensorCache):
         capacity: int,
         num_spare: int = 0,
         memory: Tensor | None = None,
-        store: RowStore | None = None,
+        store: KvStore | None = None,
     ) -> None:
-        """Take the memory; see `KvCache`."""
+        """Allocate the cache; see `KvCache`."""
         super().__init__(config, precision, capacity, num_spare, memory, store)
         self._reads = precision.cache
         self._group_sizes = [group_size(shape.head_dim) for shape in row_groups(config)]
@@ -68,28 +67,30 @@ class QuantizedCache(TensorCache):
         return self._unpacked(keys, part), self._unpacked(values, part)
 
     def committed(self) -> Tensor:
-        rows = (part[:, :, :, : self.length] for part in self.whole_parts())
-        return self.joined([self._unpacked(each, part) for part, each in enumerate(rows)])
+        rows = (part[:, :, :, : self.length] for part in self.full_parts())
+        return self._concat_committed(
+            [self._unpacked(each, part) for part, each in enumerate(rows)]
+        )
 
     def _unpacked(self, packed: Tensor, part: int) -> Tensor:
         return unpack(packed, self._group_sizes[part]).to(self._reads)
 
 
 def pack(rows: Tensor, group: int) -> Tensor:
-    """Quantize the numbers of each head of each row.
+    """Quantize each head of each row.
 
     Args:
         rows: [..., head_dim]
-        group: Numbers that share a scale.
+        group: Number of elements that share a scale.
 
     Returns:
         uint8 [..., bytes]
     """
-    groups = rows.float().clamp(-_MOST, _MOST).view(*rows.shape[:-1], -1, group)
+    groups = rows.float().clamp(-_MAX_FLOAT16, _MAX_FLOAT16).view(*rows.shape[:-1], -1, group)
     least, largest = groups.amin(-1, keepdim=True), groups.amax(-1, keepdim=True)
     least = least.half()
     step = ((largest - least.float()) / _STEPS).half()
-    # Where all numbers of a group are alike they are the least one.
+    # A group of equal elements has scale 0: any divisor gives code 0.
     divisor = step.float().masked_fill_(step == 0, 1.0)
     codes = ((groups - least.float()) / divisor).round_().clamp_(0, _STEPS)
     low, high = codes.to(torch.uint8).flatten(-2).chunk(2, dim=-1)
@@ -98,7 +99,7 @@ def pack(rows: Tensor, group: int) -> Tensor:
 
 
 def unpack(packed: Tensor, group: int) -> Tensor:
-    """The numbers that `pack` kept, float32. uint8 [..., bytes] → [..., head_dim]"""
+    """Dequantize what `pack` returned. uint8 [..., bytes] → float32 [..., head_dim]"""
     num_groups = packed.shape[-1] // (group // 2 + 4)
     num_halves, outer = num_groups * group // 2, packed.shape[:-1]
     halves, scales = packed[..., :num_halves], packed[..., num_halves:]

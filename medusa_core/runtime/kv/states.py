@@ -1,11 +1,11 @@
-"""The states of a session's recurrent layers, and what takes tokens back.
+"""The states of a session's recurrent layers, and how tokens are rolled back.
 
-A pass leaves the states as they are and writes one step for each of its rows: key, update and decay
-of the state, and the input of the convolution. The steps of the accepted path are applied when the
-next pass begins, all layers at once. So a rejected row has changed nothing, and cutting within the
-last commit costs nothing. Further back, the latest earlier state is taken up again.
+A pass doesn't change the states. It writes one step for each of its rows: key, update and decay of
+the state, and the input of the convolution. The steps of the accepted path are applied when the
+next pass begins, to all layers at once. So rejected rows leave no trace, and a truncation within
+the last commit is free. A truncation further back restores the latest checkpoint.
 
-What steps make of a state is said in `models.recurrence`.
+`models.recurrence` defines how a step changes a state.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from medusa_core.models.recurrence import folded_state
 from medusa_core.runtime.kv.size import STEP_ROWS
 
 
-class _Held(NamedTuple):
-    """States of all layers, or of one session at an earlier length.
+class _Snapshot(NamedTuple):
+    """The states of all layers at one length.
 
     Attributes:
         state: [layers, heads, key_dim, value_dim]
-        tail: The last inputs of the convolution. [layers, conv_width − 1, channels]
+        tail: Last inputs of the convolution. [layers, conv_width − 1, channels]
     """
 
     state: Tensor
@@ -36,107 +36,108 @@ class _Held(NamedTuple):
 
 
 class RecurrentStates:
-    """The recurrent part of a cache.
+    """Recurrent states of a cache.
 
     Attributes:
-        num_pending: Committed rows at the end whose steps aren't applied yet.
+        num_pending: Last committed rows whose steps aren't applied yet.
     """
 
-    def __init__(self, shape: StateShape, num_layers: int, num_earlier: int, memory: Tensor):
-        """Begin with empty states.
+    def __init__(self, shape: StateShape, num_layers: int, num_checkpoints: int, memory: Tensor):
+        """Lay out the memory; states are zero.
 
         Args:
-            shape: Of each layer.
-            num_layers: How many hold a state.
-            num_earlier: Earlier states that are kept.
-            memory: Where all of it lies. [any], float32 or float64
+            shape: Shape of each layer's state.
+            num_layers: Number of recurrent layers.
+            num_checkpoints: Number of earlier states that are kept.
+            memory: Flat tensor of the size that `size.state_bytes` gives, float32 or float64.
         """
         self._shape, self._num_layers = shape, num_layers
         at = 0
 
-        def take(*sizes: int) -> Tensor:
+        def carve(*sizes: int) -> Tensor:
             nonlocal at
             tensor = memory[at : at + torch.Size(sizes).numel()].view(sizes)
             at += tensor.numel()
             return tensor
 
-        def hold() -> _Held:
-            return _Held(
-                take(num_layers, shape.num_heads, shape.key_dim, shape.value_dim),
-                take(num_layers, shape.conv_width - 1, shape.channels),
+        def snapshot() -> _Snapshot:
+            return _Snapshot(
+                carve(num_layers, shape.num_heads, shape.key_dim, shape.value_dim),
+                carve(num_layers, shape.conv_width - 1, shape.channels),
             )
 
         self._memory = memory
-        self._now = hold()
+        self._current = snapshot()
         self._steps = RecurrentSteps(
-            take(num_layers, STEP_ROWS, shape.num_key_heads, shape.key_dim),
-            take(num_layers, STEP_ROWS, shape.num_heads, shape.value_dim),
-            take(num_layers, STEP_ROWS, shape.num_heads),
-            take(num_layers, STEP_ROWS, shape.channels),
+            carve(num_layers, STEP_ROWS, shape.num_key_heads, shape.key_dim),
+            carve(num_layers, STEP_ROWS, shape.num_heads, shape.value_dim),
+            carve(num_layers, STEP_ROWS, shape.num_heads),
+            carve(num_layers, STEP_ROWS, shape.channels),
         )
-        self._earlier = [hold() for _ in range(num_earlier)]
-        self._lengths: dict[int, int] = {}  # of the earlier states, by their places
+        self._checkpoints = [snapshot() for _ in range(num_checkpoints)]
+        self._lengths: dict[int, int] = {}  # of used checkpoints, by their index
         self.num_pending = 0
         self._is_decided = self._is_torn = False
         self.clear()
 
     @property
-    def most_checkpoints(self) -> int:
-        """How many earlier states are kept."""
-        return len(self._earlier)
+    def max_checkpoints(self) -> int:
+        """Number of checkpoints that are kept."""
+        return len(self._checkpoints)
 
     @property
     def now(self) -> LayerState:
-        """The states of all layers, without pending steps. [layers, …]"""
-        return LayerState(*self._now)
+        """States of all layers, without pending steps. [layers, …]"""
+        return LayerState(*self._current)
 
     @property
     def steps(self) -> RecurrentSteps:
-        """The steps of the pass under way. [layers, STEP_ROWS, …]"""
+        """Steps of the last pass. [layers, STEP_ROWS, …]"""
         return self._steps
 
     def clear(self) -> None:
-        """Hold nothing, and know nothing of earlier lengths."""
-        self._now.state.zero_()
-        self._now.tail.zero_()
+        """Reset the states and drop all checkpoints."""
+        self._current.state.zero_()
+        self._current.tail.zero_()
         self._lengths.clear()
         self.num_pending = 0
         self._is_decided = self._is_torn = False
 
     def begin(self, num_rows: int, decided: bool) -> None:
-        """Apply what was committed; a pass of so many rows begins.
+        """Apply committed steps before a pass.
 
         Args:
-            num_rows: They.
-            decided: All of them will be committed: all steps but the last are applied at once.
+            num_rows: Rows of the pass.
+            decided: All of them will be committed, so that all steps but the last are applied at
+                once.
 
         Raises:
-            EngineError: They are more than can be taken back.
+            EngineError: More speculative rows than steps can be kept.
         """
         if num_rows > STEP_ROWS and not decided:
             raise EngineError(f"{num_rows} rows of a tree are more than {STEP_ROWS}.")
-        self.settle()
+        self.apply_pending()
         self._is_decided = self._is_torn = decided
 
-    def settle(self) -> None:
-        """Apply the steps of all committed rows."""
+    def apply_pending(self) -> None:
+        """Apply the steps of committed rows to the states."""
         count, self.num_pending = self.num_pending, 0
         if count:
-            _apply(self._now, RecurrentSteps(*(part[:, :count] for part in self._steps)))
+            _apply(self._current, RecurrentSteps(*(part[:, :count] for part in self._steps)))
 
     def layer(self, place: int) -> LayerState:
-        """What one layer begins a pass with."""
-        return LayerState(self._now.state[place], self._now.tail[place])
+        """State of one layer before the pass."""
+        return LayerState(self._current.state[place], self._current.tail[place])
 
     def put(self, place: int, steps: RecurrentSteps) -> None:
-        """Take the steps of the rows of a pass in one layer; of decided rows those of the last."""
+        """Keep one layer's steps of a pass; of decided rows only the last."""
         for kept, new in zip(self._steps, steps, strict=True):
             kept[place, : len(new)].copy_(new)
 
     def put_state(self, place: int, state: LayerState) -> None:
-        """Take the state behind all decided rows but the last in one layer."""
-        self._now.state[place].copy_(state.state)
-        self._now.tail[place].copy_(state.tail)
+        """Keep one layer's state after all decided rows but the last."""
+        self._current.state[place].copy_(state.state)
+        self._current.tail[place].copy_(state.tail)
 
     def commit(self, slots: Sequence[int]) -> None:
         """Keep the steps of some rows of the pass, in order."""
@@ -147,25 +148,25 @@ class RecurrentStates:
             self.num_pending = len(slots)
 
     def gather(self, slots: Sequence[int]) -> None:
-        """Bring the steps of some rows of the pass to the front; the others are lost."""
+        """Move the steps of some rows to the front, over the others."""
         if slots and slots[-1] != len(slots) - 1:
             rows = torch.tensor(slots, device=self._memory.device)
             for part in self._steps:
                 part[:, : len(slots)] = part.index_select(1, rows)
 
     def truncate(self, length: int, committed: int) -> int:
-        """Forget rows.
+        """Roll back to a length, or to the latest checkpoint before it.
 
         Args:
-            length: How many are to be left.
-            committed: How many there are.
+            length: Wanted number of rows.
+            committed: Current number of rows.
 
         Returns:
-            How many are left: fewer where no state of that length is known.
+            New number of rows.
         """
         base = committed - self.num_pending
-        for place, earlier in list(self._lengths.items()):
-            if earlier > length:
+        for place, saved_length in list(self._lengths.items()):
+            if saved_length > length:
                 del self._lengths[place]
         if length >= base and not self._is_torn:
             self.num_pending = length - base
@@ -174,57 +175,51 @@ class RecurrentStates:
             self.clear()
             return 0
         place = max(self._lengths, key=self._lengths.__getitem__)
-        self._copy(self._earlier[place], self._now)
+        self._copy(self._checkpoints[place], self._current)
         self.num_pending, self._is_torn, self._is_decided = 0, False, False
         return self._lengths[place]
 
-    def known(self, length: int, committed: int) -> int:
-        """The largest length up to `length` that `truncate` can return to.
-
-        Args:
-            length: At most.
-            committed: Rows that there are.
-        """
+    def restorable_length(self, length: int, committed: int) -> int:
+        """Return what `truncate` would return."""
         if length >= committed - self.num_pending and not self._is_torn:
             return length
         return max((one for one in self._lengths.values() if one <= length), default=0)
 
     def checkpoint(self, committed: int) -> None:
-        """Keep the states of now.
+        """Save the states. The second shortest checkpoint is replaced if all are in use.
 
-        Where there is no place for more, the second shortest prefix gives way: the shortest is the
-        one that most other prompts share.
+        The shortest one is kept because most other prompts share it: it ends the system prompt.
         """
         length = committed - self.num_pending
         if length == 0 or length in self._lengths.values():
             return
-        free = [place for place in range(len(self._earlier)) if place not in self._lengths]
+        free = [place for place in range(len(self._checkpoints)) if place not in self._lengths]
         by_length = sorted(self._lengths, key=self._lengths.__getitem__)
         place = free[0] if free else by_length[min(1, len(by_length) - 1)]
         self._lengths.pop(place, None)
-        self._copy(self._now, self._earlier[place])
+        self._copy(self._current, self._checkpoints[place])
         self._lengths[place] = length
 
     def take_over(self, other: RecurrentStates) -> None:
-        """Hold what other states of the same shape hold."""
+        """Copy other states of the same shape."""
         self._memory.copy_(other._memory)
         self.num_pending, self._lengths = other.num_pending, dict(other._lengths)
         self._is_decided, self._is_torn = other._is_decided, other._is_torn
 
-    def settled(self) -> list[Tensor]:
-        """Copies of states and tails behind all committed rows."""
-        now = _Held(*(part.clone() for part in self._now))
+    def committed_copies(self) -> list[Tensor]:
+        """Copy states and convolution inputs after all committed rows."""
+        now = _Snapshot(*(part.clone() for part in self._current))
         _apply(now, RecurrentSteps(*(part[:, : self.num_pending] for part in self._steps)))
         return list(now)
 
     @staticmethod
-    def _copy(source: _Held, to: _Held) -> None:
+    def _copy(source: _Snapshot, to: _Snapshot) -> None:
         for mine, theirs in zip(to, source, strict=True):
             mine.copy_(theirs)
 
 
-def _apply(held: _Held, steps: RecurrentSteps) -> None:
-    """Change what all layers hold by consecutive steps. [layers, n, …]"""
+def _apply(held: _Snapshot, steps: RecurrentSteps) -> None:
+    """Apply consecutive steps to the states of all layers. [layers, n, …]"""
     if steps.inputs.shape[1] == 0:
         return
     if held.state.numel():

@@ -1,4 +1,4 @@
-"""The cache for torch's operations: slot by slot, as its attention reads it."""
+"""The cache for torch's attention: keys and values as plain tensors, slot by slot."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.offloaded.store import RowStore
+from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.size import ROUND_ROWS
 from medusa_core.runtime.kv.states import RecurrentStates
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """Views into a part for the forward pass under way, one per layer.
+    """Views of a part for one forward pass, one per layer.
 
     Attributes:
-        fresh: The reserved slots. [2, kv heads, n, head_dim]
-        keys: All keys up to the last reserved slot. [kv heads, s, head_dim]
-        values: All values likewise.
+        fresh: Reserved slots. [2, kv heads, n, head_dim]
+        keys: Keys up to the last reserved slot. [kv heads, s, head_dim]
+        values: Values up to the last reserved slot. [kv heads, s, head_dim]
     """
 
     fresh: tuple[Tensor, ...]
@@ -34,10 +34,10 @@ class _Pending:
 
 
 class TensorCache(KvCache):
-    """Keys and values as they are, and states beside them.
+    """Keys and values without quantization, and recurrent states.
 
     Attributes:
-        address: Where they lie: it changes when the cache grows.
+        address: Address of the memory; it changes when the pool moves the cache.
     """
 
     def __init__(
@@ -47,9 +47,9 @@ class TensorCache(KvCache):
         capacity: int,
         num_spare: int = 0,
         memory: Tensor | None = None,
-        store: RowStore | None = None,
+        store: KvStore | None = None,
     ) -> None:
-        """Take the memory; see `KvCache`."""
+        """Allocate the cache; see `KvCache`."""
         super().__init__(
             config,
             self._dtype(precision),
@@ -70,20 +70,20 @@ class TensorCache(KvCache):
         self._num_reserved = 0
 
     def _dtype(self, precision: Precision) -> torch.dtype:
-        """Of keys and values."""
+        """Dtype of keys and values."""
         return precision.cache
 
     @staticmethod
     def _width(head_dim: int) -> int:
-        """Numbers of a head in a slot."""
+        """Elements of a head in a slot."""
         return head_dim
 
     @property
     def address(self) -> int:
         return self._memory.data_ptr()
 
-    def stretch(self, memory: Tensor, slots: int) -> None:
-        super().stretch(memory, slots)
+    def resize(self, memory: Tensor, slots: int) -> None:
+        super().resize(memory, slots)
         self._pending.clear()  # its views are of the old shape
 
     def reserve(self, num_rows: int, decided: bool = False) -> None:
@@ -93,11 +93,11 @@ class TensorCache(KvCache):
         self._fixed = None
 
     def reserve_slots(self, slots: Tensor, width: int) -> None:
-        """Open slots that only the device knows; the first `width` slots are read.
+        """Reserve slots whose indices are on the device, for steps with static shapes.
 
         Args:
-            slots: Where the rows go. [n], int64
-            width: Slots that `write` gives back.
+            slots: Slot of each row. [n], int64
+            width: Number of slots that `write` and `read` return.
         """
         self._fixed = (slots, width)
 
@@ -105,11 +105,11 @@ class TensorCache(KvCache):
         """Store the reserved rows of one layer.
 
         Args:
-            layer: Which layer.
-            rows: Keys, then values: [n, 2 · kv heads, head_dim].
+            layer: Index of the layer.
+            rows: Keys, then values. [n, 2 · kv heads, head_dim]
 
         Returns:
-            All keys and all values up to the last reserved row, each [kv heads, s, head_dim].
+            Keys and values up to the last reserved row, each [kv heads, s, head_dim].
         """
         if self._fixed is not None:
             part, place = self._places[layer]
@@ -124,7 +124,7 @@ class TensorCache(KvCache):
         return self.read(layer)
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
-        """What `write` gave for a layer in this pass."""
+        """Return what `write` returned for a layer in this pass."""
         if self._fixed is not None:
             part, place = self._places[layer]
             whole, width = self._parts[part][place], self._fixed[1]
@@ -133,22 +133,22 @@ class TensorCache(KvCache):
         return keys, values
 
     def device_of(self, layer: int) -> torch.device:
-        """Where the rows of a layer lie in this pass."""
-        if self.offloaded is not None and self.is_below(layer):
+        """Device of a layer's rows in this pass."""
+        if self.offloaded is not None and self.is_offloaded(layer):
             return self.offloaded.view(layer).device
         return self._memory.device
 
     def _pending_rows(self, layer: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Of a layer the reserved slots, and all keys and values, as `_Pending` has them."""
+        """Return a layer's `_Pending` views."""
         part, place = self._places[layer]
-        if self.offloaded is not None and self.is_below(layer):
+        if self.offloaded is not None and self.is_offloaded(layer):
             view, end = self.offloaded.view(layer), self.length + self._num_reserved
             return view[:, :, self.length : end], view[0, :, :end], view[1, :, :end]
         pending = self._views(part)
         return pending.fresh[place], pending.keys[place], pending.values[place]
 
     def _views(self, part: int) -> _Pending:
-        """All layers at once: slicing layer by layer would cost as much as the copies."""
+        """Slice all layers at once: layer by layer it would cost as much as the copies."""
         if part not in self._pending:
             data, end = self._parts[part], self.length + self._num_reserved
             self._pending[part] = _Pending(
@@ -173,23 +173,23 @@ class TensorCache(KvCache):
 
     def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
         """See `ReadableCache`."""
-        if self.is_below(layer):
+        if self.is_offloaded(layer):
             skipped = first % ROUND_ROWS
-            rows = self._rows_below(layer, first)[:, :, skipped : skipped + self.length - first]
+            rows = self._offloaded_rows(layer, first)[:, :, skipped : skipped + self.length - first]
             return rows[0], rows[1]
         part, place = self._places[layer]
         keys, values = self._parts[part][place][:, :, first : self.length]
         return keys, values
 
     def committed(self) -> Tensor:
-        return self.joined([part[:, :, :, : self.length] for part in self.whole_parts()])
+        return self._concat_committed([part[:, :, :, : self.length] for part in self.full_parts()])
 
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
         return data[:, :, :, :length]
 
-    def _move_in(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
-        # One after the other: slots ascend, so that none is overwritten before it is read, and no
-        # list of them has to be brought to the device.
+    def _compact_parts(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
+        # Slots ascend, so none is overwritten before it is read; and no index tensor has to be
+        # copied to the device.
         for part in parts:
             rows = part[:, :, :, first:]
             for place, slot in enumerate(slots):

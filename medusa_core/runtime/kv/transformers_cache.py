@@ -1,8 +1,8 @@
-"""A cache as transformers reads and writes it, in memory of ours.
+"""A transformers `Cache` whose keys and values are in a `TensorCache`.
 
-Keys and values of attention lie as in a `TensorCache`, so that rows are chosen, cut and moved as
-everywhere. States of recurrent layers can't be taken back: where there are some, what is cut is
-read again from the beginning.
+So rows are committed, truncated and moved by the same code as elsewhere. transformers keeps the
+states of recurrent layers and can't roll them back: after a truncation, a model that has such
+layers reads the conversation again from its beginning.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _ROWS_AND_STATE = (
 
 
 def rows_config(config: ModelConfig) -> ModelConfig:
-    """Sizes of the layers of a model that hold keys and values, as a `TensorCache` has them."""
+    """Return a config that has only the layers with keys and values, for a `TensorCache`."""
     layers = sizes_of(config).layers
     return replace(config, num_layers=len(layers), traits=replace(config.traits, layers=layers))
 
 
 class RowsLayer(CacheLayerMixin):
-    """A layer of transformers' cache whose keys and values lie in a `TensorCache`.
+    """A layer of a transformers cache whose keys and values are in a `TensorCache`.
 
     Attributes:
-        rows: The cache, while a pass reads it.
-        index: Which of its layers.
+        rows: The cache, during a pass.
+        index: Index of the layer in it.
     """
 
-    is_sliding = False  # all rows are there, and masks say which are seen
+    is_sliding = False  # all rows are kept, and masks apply the window
 
     def __init__(self, index: int) -> None:
         CacheLayerMixin.__init__(self)
@@ -61,20 +61,20 @@ class RowsLayer(CacheLayerMixin):
         self._length = 0
 
     def begin(self, rows: TransformersCache, length: int) -> None:
-        """Begin a pass behind so many rows."""
+        """Begin a pass after `length` rows."""
         self.rows, self._length = rows, length
 
     def end(self) -> None:
-        """End it: else cache and layer would hold each other."""
+        """End a pass; a reference cycle of cache and layer would delay freeing them."""
         self.rows, self._length = None, 0
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """The memory is there."""
+        """Do nothing: the memory is allocated."""
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        """[1, kv heads, n, head_dim] → all rows. [1, kv heads, s, head_dim]"""
+        """Append rows and return all. [1, kv heads, n, head_dim] → [1, kv heads, s, head_dim]"""
         assert self.rows is not None  # in a pass
         start = self._length
         self._length += key_states.shape[2]
@@ -91,7 +91,7 @@ class RowsLayer(CacheLayerMixin):
 
 
 class RowsAndStateLayer(LinearAttentionLayer, RowsLayer):  # type: ignore[override]  # as theirs
-    """A layer that has attention and a recurrent part side by side."""
+    """A layer with attention and a recurrent mixer in parallel."""
 
     is_compileable = False
 
@@ -116,15 +116,15 @@ class TransformersCache(TensorCache):
         memory: Tensor | None = None,
         is_plain: bool = False,
     ) -> None:
-        """Take the memory.
+        """Allocate the cache.
 
         Args:
-            config: Of the model.
-            theirs: Its configuration as transformers has it.
-            precision: What it computes in, and where.
-            capacity: Slots.
-            is_plain: Passes have one row that isn't decided.
-            memory: As `KvCache` has it.
+            config: Sizes of the model.
+            theirs: Its transformers configuration.
+            precision: Dtypes and device.
+            capacity: Number of slots.
+            memory: See `KvCache`.
+            is_plain: The model can't verify trees: passes have one speculative row.
         """
         super().__init__(rows_config(config), precision, capacity, memory=memory)
         self._theirs, self._is_plain = theirs, is_plain
@@ -137,10 +137,10 @@ class TransformersCache(TensorCache):
 
     @contextmanager
     def reading(self, first: int = 0) -> Iterator[Cache]:
-        """What a pass takes.
+        """Return the transformers cache for one pass.
 
         Args:
-            first: Which of the reserved rows is its first.
+            first: Offset of its first row among the reserved ones.
         """
         rows = [layer for layer in self._layers if isinstance(layer, RowsLayer)]
         for layer in rows:
@@ -153,7 +153,7 @@ class TransformersCache(TensorCache):
 
     @property
     def recurrent_states(self) -> list[Tensor]:
-        """The states of recurrent layers."""
+        """States of recurrent layers."""
         return [
             state
             for layer in self._layers
@@ -163,10 +163,10 @@ class TransformersCache(TensorCache):
         ]
 
     def put(self, index: int, start: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Store keys and values of a layer from a slot on; see `RowsLayer.update`."""
+        """Store a layer's rows from a slot on; see `RowsLayer.update`."""
         part, place = self._places[index]
         whole, end = self._parts[part][place], start + keys.shape[2]
-        # Keys and values may be narrower than their place.
+        # Both sides have the larger of two widths if keys and values differ in it.
         own = [
             whole[side, : new.shape[1], :end, : new.shape[3]]
             for side, new in enumerate((keys, values))
@@ -198,8 +198,8 @@ class TransformersCache(TensorCache):
         self._num_pending = 0
 
     def truncate(self, length: int) -> None:
-        """As `KvCache` has it; of states nothing is left but the whole or nothing."""
-        keeps_any = self._is_measured and length > 0  # what was filled holds nothing of worth
+        """Drop rows from `length` on; all rows if states would have to be rolled back."""
+        keeps_any = self._is_measured and length > 0  # rows of `fill` needn't be right
         if self._has_states and not keeps_any and (self._num_pending or length < self.length):
             self._forget()
             length = 0
@@ -207,7 +207,7 @@ class TransformersCache(TensorCache):
         self._num_pending = 0
 
     def num_reusable(self, num_rows: int) -> int:
-        """As `KvCache` has it; with states all rows or none."""
+        """See `KvCache`; with recurrent states, all rows or none."""
         num_rows = super().num_reusable(num_rows)
         is_whole = num_rows == self.length and not self._num_pending and not self._is_measured
         return num_rows if is_whole or not self._has_states else 0
@@ -235,7 +235,7 @@ class TransformersCache(TensorCache):
 
 
 def _layers_of(theirs: Any) -> list[Any]:
-    """What transformers would make for each layer, with keys and values in memory of ours."""
+    """Make the cache layers that transformers would, with `RowsLayer` for keys and values."""
     layers: list[Any] = []
     num_rows = 0
     for layer in empty_layers(theirs):

@@ -299,7 +299,7 @@ class NativeRunner(Runner):
 def applied(caches: Sequence[PanelCache]) -> None:
     """A pass has applied the pending steps of these."""
     for kv in caches:
-        kv.applied()
+        kv.mark_applied()
 
 
 def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> NativeRunner | None:

@@ -107,7 +107,7 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
         with self.tiers.visit(index, part.batch):
             one = part.through(index, x, self._first(index, part))
             self._library.forward(addressof(self._layers[index]), addressof(one), pool.awake())
-        part.applied()  # of all layers, by the first
+        part.mark_applied()  # of all layers, by the first
 
     def _leave(self, index: int, number: int, part: _BatchPass, x: Tensor, told: Tensor) -> None:
         """Keep what is wanted of a batch's rows, and what enters the next layer."""
@@ -216,7 +216,7 @@ class _BatchPass:
             one.token_ids = addressof(self._ids)
         return one
 
-    def applied(self) -> None:
+    def mark_applied(self) -> None:
         """The pass has applied the pending steps of its caches."""
         applied(self._caches)
 

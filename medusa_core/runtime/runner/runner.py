@@ -15,7 +15,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.offloaded.store import RowStore
+from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.runner.traffic import Traffic
 from medusa_core.runtime.tree.shape import TokenTree
@@ -50,7 +50,7 @@ class LowerTiers(NamedTuple):
     """
 
     placement: Placement
-    rows: RowStore | None = None
+    rows: KvStore | None = None
     folder: Path | None = None
 
 
@@ -91,7 +91,7 @@ class Runner(Protocol):
     cache_dtype: torch.dtype
     taps: tuple[int, ...]
     workers: Workers | None = None
-    store: RowStore | None = None
+    store: KvStore | None = None
     plain_why: str = ""
 
     @property

@@ -11,8 +11,8 @@ import torch
 from medusa_core.messages import Placement
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.offloaded.choice import row_visits
-from medusa_core.runtime.kv.offloaded.unit import RowUnit
+from medusa_core.runtime.kv.offloaded.create import create_kv_prefetcher
+from medusa_core.runtime.kv.offloaded.prefetcher import KvTransfers, LayerKv
 from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.offload.states import BatchStates
 from medusa_core.runtime.offload.visits import Prepare, Visits
@@ -53,7 +53,7 @@ class TierVisits:
         self.weights = Visits(offloaded or OffloadedLayers(()), device, prepare)
         self.rows = None
         if lower.rows is not None:
-            self.rows = row_visits(lower.rows, lower.placement.attention, device)
+            self.rows = create_kv_prefetcher(lower.rows, lower.placement.attention, device)
         self._rows_below = frozenset(() if lower.rows is None else lower.rows.layers)
         self.states = BatchStates(lower.placement.states, lower.folder)
         self._batches: list[Batch] = []
@@ -74,14 +74,15 @@ class TierVisits:
     @property
     def traffic(self) -> Traffic:
         """What passes have moved and computed so far."""
-        rows, waited_s = self.rows, self.waited.transfer_s
+        rows = KvTransfers() if self.rows is None else self.rows.transfers
+        waited_s = self.waited.transfer_s
         return Traffic(
             weights_bytes=self.weights.read_bytes,
             weights_s=self.weights.read_s,
-            rows_read_bytes=0 if rows is None else rows.read_bytes,
-            rows_read_s=0.0 if rows is None else rows.read_s,
-            rows_written_bytes=0 if rows is None else rows.written_bytes,
-            rows_written_s=0.0 if rows is None else rows.written_s,
+            rows_read_bytes=rows.read_bytes,
+            rows_read_s=rows.read_s,
+            rows_written_bytes=rows.written_bytes,
+            rows_written_s=rows.written_s,
             states_bytes=self.states.moved_bytes,
             states_s=self.states.moved_s,
             waited_s=waited_s,
@@ -114,7 +115,7 @@ class TierVisits:
         if self.rows is not None:
             self.rows.begin(
                 [
-                    RowUnit(layer, self._caches_of(batch))
+                    LayerKv(layer, self._caches_of(batch))
                     for layer in layers
                     if layer in self._rows_below
                     for batch in batches
@@ -147,9 +148,9 @@ class TierVisits:
         if self.rows is None or layer not in self._rows_below:
             yield
             return
-        self.rows.enter(RowUnit(layer, self._caches_of(batch)))
+        self.rows.acquire(LayerKv(layer, self._caches_of(batch)))
         yield
-        self.rows.leave()
+        self.rows.release()
 
     def _caches_of(self, batch: Batch) -> tuple[KvCache, ...]:
         return tuple(self._caches[batch.sequences])

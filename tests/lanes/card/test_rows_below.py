@@ -27,11 +27,10 @@ from medusa_core.messages import (
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
-from medusa_core.runtime.kv.offloaded.choice import row_store
-from medusa_core.runtime.kv.offloaded.disk import DiskStore
-from medusa_core.runtime.kv.offloaded.memory import MemoryRows
-from medusa_core.runtime.kv.offloaded.several import SeveralStores
-from medusa_core.runtime.kv.offloaded.store import RowStore
+from medusa_core.runtime.kv.offloaded.create import create_kv_store
+from medusa_core.runtime.kv.offloaded.disk_store import DiskStore
+from medusa_core.runtime.kv.offloaded.memory_store import MemoryKv
+from medusa_core.runtime.kv.offloaded.store import KvStore
 from tests.support.card import card as imagined
 from tests.support.card.card import imagined_card
 from tests.support.card.tensor import CARD
@@ -60,16 +59,17 @@ def test_rows_below_equal_those_on_the_card(
     with imagined_card() as card, card.waiting():
         driver = driver_on_card(cache or "float32", place, attention, tmp_path, CARD)
         assert driver.go_on(25) == STEPS
-        assert driver.visits.written_bytes > 0
-        assert (driver.visits.read_bytes > 0) == (place != "memory" or attention is Tier.DEVICE)
+        assert driver.prefetcher.transfers.written_bytes > 0
+        is_copied = place != "memory" or attention is Tier.DEVICE
+        assert (driver.prefetcher.transfers.read_bytes > 0) == is_copied
 
 
 def _rows_are_lost_at_leave(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(MemoryRows, "fresh_part", lambda rows, view: view[:, :, :0])
+    patch.setattr(MemoryKv, "new_part", lambda rows, view: view[:, :, :0])
 
 
 def _nothing_is_brought(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(MemoryRows, "committed_part", lambda rows, view: view.flatten()[:0])
+    patch.setattr(MemoryKv, "committed_part", lambda rows, view: view.flatten()[:0])
 
 
 def _nobody_waits_for_rows(patch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def _nobody_waits_for_rows(patch: pytest.MonkeyPatch) -> None:
 
 
 def _nobody_waits_for_what_went_down(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RowStore, "settle", lambda store: None)
+    patch.setattr(KvStore, "wait_for_copies", lambda store: None)
 
 
 def _buffers_are_taken_too_early(patch: pytest.MonkeyPatch) -> None:
@@ -88,11 +88,11 @@ def _buffers_are_taken_too_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def _trees_stay_as_they_are(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(MemoryRows, "undecided", lambda rows, length: [])
+    patch.setattr(MemoryKv, "speculative", lambda rows, length: [])
 
 
 def _sessions_share_a_slot(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RowStore, "take_slot", lambda store: 0)
+    patch.setattr(KvStore, "acquire_slot", lambda store: 0)
 
 
 @torch.inference_mode()
@@ -113,7 +113,7 @@ def test_the_law_sees_a_fault(
 ) -> None:
     plant(monkeypatch)
     with imagined_card() as card, card.waiting():
-        driver = driver_on_card("float32", "both", Tier.DEVICE, tmp_path, CARD)
+        driver = driver_on_card("float32", "memory", Tier.DEVICE, tmp_path, CARD)
         with pytest.raises(AssertionError):
             driver.go_on(60)
 
@@ -124,11 +124,10 @@ def test_a_disk_that_fails_below_a_card_is_told_and_the_next_try_goes_on(
     attention: Tier, tmp_path: Path
 ) -> None:
     with imagined_card() as card, card.waiting():
-        driver = driver_on_card("float32", "both", attention, tmp_path, CARD)
+        driver = driver_on_card("float32", "disk", attention, tmp_path, CARD)
         ready(driver)
-        assert isinstance(driver.store, SeveralStores)
-        (disk,) = (each for each in driver.store.stores if isinstance(each, DiskStore))
-        file = disk._file
+        assert isinstance(driver.store, DiskStore)
+        file = driver.store._file
         reader, writer = file._reader, file._writer
         file._reader = Failing(reader, "readinto", errno.EIO)
         with pytest.raises(TierError, match="can't be read"):
@@ -172,7 +171,7 @@ def test_texts_are_those_of_a_whole_model(
 
 
 def test_what_memory_has_no_room_for_is_refused(expected: Expected, tmp_path: Path) -> None:
-    policy = policy_of("both", Tier.MEMORY, "")
+    policy = policy_of("memory", Tier.MEMORY, "")
     options = replace(expected.options("", "cuda"), policy=policy, tier_disk=tmp_path)
     with (
         imagined_card(),
@@ -183,12 +182,20 @@ def test_what_memory_has_no_room_for_is_refused(expected: Expected, tmp_path: Pa
     assert "on the disk" in told.value.hint
 
 
-def test_a_processor_has_no_memory_below_its_own() -> None:
-    kind = kind_of_cache("float32")
-    tiers = (Tier.MEMORY,) * kind.config.num_layers
+@pytest.mark.parametrize(
+    ("device", "tiers", "why"),
+    [
+        (torch.device("cpu"), (Tier.MEMORY,) * 5, "no memory below"),
+        (CARD, (Tier.MEMORY, *(Tier.DISK,) * 4), "both in memory and on a disk"),
+    ],
+)
+def test_tiers_that_cannot_hold_rows_are_refused(
+    device: torch.device, tiers: tuple[Tier, ...], why: str, tmp_path: Path
+) -> None:
+    kind = kind_of_cache("float32")._replace(device=device)
     placement = Placement(tiers, (0,) * len(tiers), 0, cache_tiers=tiers)
-    with pytest.raises(EngineError, match="no memory below"):
-        row_store(placement, kind.config, kind.precision, 1, None)
+    with imagined_card(), pytest.raises(EngineError, match=why):
+        create_kv_store(placement, kind.config, kind.precision, 1, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from medusa_core.__main__ import main
 from medusa_core.errors import TierError
 from medusa_core.messages import Policy, Shares
-from medusa_core.runtime.kv.offloaded.disk import RowFile
+from medusa_core.runtime.kv.offloaded.row_file import RowFile
 from medusa_core.runtime.offload.states import BatchStates
 from medusa_core.system.jobs.batch.row import read_rows
 from tests.support.engine.batch_files import LINES, WORDS, rows_of, write

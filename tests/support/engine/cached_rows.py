@@ -16,11 +16,10 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import RowShape
 from medusa_core.models.precision import Precision, precision_of
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.offloaded.disk import DiskStore
-from medusa_core.runtime.kv.offloaded.disk_visits import DiskVisits
-from medusa_core.runtime.kv.offloaded.store import RowStore
-from medusa_core.runtime.kv.offloaded.unit import RowUnit
-from medusa_core.runtime.kv.offloaded.visits import RowVisits
+from medusa_core.runtime.kv.offloaded.disk_prefetcher import DiskPrefetcher
+from medusa_core.runtime.kv.offloaded.disk_store import DiskStore
+from medusa_core.runtime.kv.offloaded.prefetcher import KvPrefetcher, LayerKv
+from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.quantized import QuantizedCache
@@ -55,7 +54,7 @@ class Kind(NamedTuple):
     is_panels: bool
     device: torch.device = _CPU
 
-    def new_cache(self, store: RowStore | None) -> NewCache:
+    def new_cache(self, store: KvStore | None) -> NewCache:
         if self.is_panels:
             library = native_library()
             assert library is not None
@@ -71,7 +70,7 @@ class Kind(NamedTuple):
         name = "float64" if self.dtype is torch.float64 else "float32"
         return precision_of(name, self.device, self.cache_format)
 
-    def pool(self, store: RowStore | None) -> CachePool:
+    def pool(self, store: KvStore | None) -> CachePool:
         rows, form = SESSIONS * CONTEXT, self.cache_format
         return CachePool(self.config, self.dtype, self.device, rows, form, offloaded=store)
 
@@ -96,12 +95,12 @@ class Below(NamedTuple):
     Attributes:
         kind: Of the caches that have them.
         store: Their home.
-        visits: Brings them.
+        prefetcher: Prefetches them.
     """
 
     kind: Kind
-    store: RowStore
-    visits: RowVisits
+    store: KvStore
+    prefetcher: KvPrefetcher
 
 
 class Driver:
@@ -109,13 +108,13 @@ class Driver:
 
     Attributes:
         store: Home of those below.
-        visits: Brings them.
+        prefetcher: Prefetches them.
         pools: Of both: below first.
         pairs: Of each session both caches.
     """
 
     def __init__(self, below: Below, seed: int = 0) -> None:
-        self.kind, self.store, self.visits = below
+        self.kind, self.store, self.prefetcher = below
         here = self.kind._replace(device=_CPU)
         self.pools = [self.kind.pool(self.store), here.pool(None)]
         self._makers = [self.kind.new_cache(self.store), here.new_cache(None)]
@@ -127,7 +126,10 @@ class Driver:
     def on_disk(cls, kind: Kind, layers: tuple[int, ...], folder: Path, seed: int = 0) -> Driver:
         """Rows of some layers lie on a disk below a processor."""
         store = kind.store(layers, folder)
-        return cls(Below(kind, store, DiskVisits(store, _CPU)), seed)
+        driver = cls(Below(kind, store, DiskPrefetcher(store, _CPU)), seed)
+        for tail in store._tails:  # fresh memory may hold the same rows, from a case before
+            tail.view(torch.uint8).fill_(7)
+        return driver
 
     def _pair(self) -> list[KvCache]:
         sides = zip(self.pools, self._makers, strict=True)
@@ -147,13 +149,13 @@ class Driver:
             pool.release(kv)
         self.pairs[place] = self._pair()
 
-    def run(self, rows: dict[int, int], decided: bool = False, num_units: int = 1 << 30) -> None:
+    def run(self, rows: dict[int, int], decided: bool = False, num_acquired: int = 1 << 30) -> None:
         """A pass of so many rows of some sessions; some are computed at once.
 
         Args:
             rows: Of each session.
             decided: They are a prompt's.
-            num_units: Units after which it fails.
+            num_acquired: Layers of a batch after which it fails.
         """
         for place, count in rows.items():
             self.make_room(place, count)
@@ -162,22 +164,24 @@ class Driver:
         places = list(rows)
         cut = self._chance.randrange(1, len(places) + 1)
         batches = [batch for batch in (places[:cut], places[cut:]) if batch]
-        units = [
-            (layer, batch, self._unit(layer, batch))
+        order = [
+            (layer, batch, self._layer_kv(layer, batch))
             for layer in range(len(LAYERS))
             for batch in batches
         ]
-        self.visits.begin([unit for layer, _, unit in units if layer in self.store.layers])
-        for layer, batch, unit in units[:num_units]:
+        self.prefetcher.begin(
+            [rows_of for layer, _, rows_of in order if layer in self.store.layers]
+        )
+        for layer, batch, wanted in order[:num_acquired]:
             if layer in self.store.layers:
-                self.visits.enter(unit)
+                self.prefetcher.acquire(wanted)
             for place in batch:
                 self._write(layer, self.pairs[place], rows[place])
             if layer in self.store.layers:
-                self.visits.leave()
+                self.prefetcher.release()
 
-    def _unit(self, layer: int, places: Sequence[int]) -> RowUnit:
-        return RowUnit(layer, tuple(self.pairs[place][0] for place in places))
+    def _layer_kv(self, layer: int, places: Sequence[int]) -> LayerKv:
+        return LayerKv(layer, tuple(self.pairs[place][0] for place in places))
 
     def _write(self, layer: int, pair: Sequence[KvCache], count: int) -> None:
         """Write the same rows into both, which then have the same to read."""
@@ -238,7 +242,7 @@ class Driver:
         elif what == "fail":
             decided = chance.random() < 0.7
             count = chance.choice(_PROMPTS) if decided else TREE_ROWS
-            self.run({place: count}, decided, num_units=chance.randrange(len(LAYERS)))
+            self.run({place: count}, decided, num_acquired=chance.randrange(len(LAYERS)))
         elif what == "cut":
             self.each(place, "truncate", chance.randrange(length + 1))
         elif what == "renew":
@@ -282,10 +286,10 @@ def write_panels(kv: PanelCache, layer: int, fresh: Tensor) -> Sequence[Tensor]:
     Returns:
         All keys and values up to the last of them, each [kv heads, rows, head_dim].
     """
-    if kv.offloaded is not None and kv.is_below(layer):
+    if kv.offloaded is not None and kv.is_offloaded(layer):
         rows = kv.offloaded.view(layer)
         struct = kv.from_layer(layer)
-        assert (struct.capacity, kv._visited.words) == (rows.shape[2], rows.data_ptr())
+        assert (struct.capacity, kv._offloaded_layer.words) == (rows.shape[2], rows.data_ptr())
     else:
         part, place = kv._places[layer]
         rows = kv._parts[part][place]

@@ -21,9 +21,8 @@ from medusa_core.messages import (
     Tier,
     WeightFormats,
 )
-from medusa_core.runtime.kv.offloaded.block_store import BlockStore
-from medusa_core.runtime.kv.offloaded.choice import row_store, row_visits
-from medusa_core.runtime.kv.offloaded.several import SeveralStores
+from medusa_core.runtime.kv.offloaded.create import create_kv_prefetcher, create_kv_store
+from medusa_core.runtime.kv.offloaded.disk_store import DiskStore
 from medusa_core.runtime.runner.offload import OffloadRunner
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.support.engine.cached_rows import (
@@ -39,10 +38,10 @@ from tests.support.models.targets import STREAMED
 from tests.support.models.tiny import write_tiny
 
 D, M, K = Tier.DEVICE, Tier.MEMORY, Tier.DISK
-PLACES = {"memory": (M, M, M, M, M), "disk": (D, K, K, D, K), "both": (M, D, K, K, M)}
+PLACES = {"memory": (M, D, M, M, M), "disk": (D, K, K, D, K)}
 
-# A disk and memory, once brought to the card and once attended where they lie; others are slow.
-_QUICK = [("both", D, ""), ("both", M, "q4")]
+# A disk and memory, once prefetched to the card and once attended in place; others are slow.
+_QUICK = [("disk", D, ""), ("memory", M, "q4")]
 ROWS_BELOW = [
     pytest.param(*way, marks=() if way in _QUICK else pytest.mark.slow)
     for way in product(PLACES, (D, M), ("", "q4"))
@@ -58,14 +57,14 @@ def driver_on_card(
     placement = Placement(
         (D,) * count, (0,) * count, 0, cache_tiers=PLACES[place], tree_rows=TREE_ROWS
     )
-    store = row_store(placement, kind.config, kind.precision, SESSIONS, folder)
+    store = create_kv_store(placement, kind.config, kind.precision, SESSIONS, folder)
     assert store is not None
-    return Driver(Below(kind, store, row_visits(store, attention, device)))
+    return Driver(Below(kind, store, create_kv_prefetcher(store, attention, device)))
 
 
 PROMPTS = [user_says(f"number {n} " * (2 * n + 1)) for n in range(4)]
 SETTINGS = GenerateSettings("suffix", "greedy", max_new_tokens=8)
-SHARES = {"memory": Shares(0, 1, 0), "disk": Shares(0.5, 0, 0.5), "both": Shares(0.25, 0.5, 0.25)}
+SHARES = {"memory": Shares(0.25, 0.75, 0), "disk": Shares(0.5, 0, 0.5)}
 
 
 def answers(target: Target) -> list[tuple[int, ...]]:
@@ -116,7 +115,6 @@ def check_bytes(target: Target, policy: Policy) -> None:
     assert visits is not None
     plan = target.plan
     assert target.caches.nbytes + visits.nbytes == plan.kv_bytes
-    stores = store.stores if isinstance(store, SeveralStores) else (store,)
-    staging = sum(2 * each.new_staging().nbytes for each in stores if isinstance(each, BlockStore))
+    staging = 2 * store.new_staging().nbytes if isinstance(store, DiskStore) else 0
     planned = memory_bytes(plan.context_tokens, target.config, target.formats, policy, plan)
     assert store.host_bytes + visits.host_bytes + staging == planned

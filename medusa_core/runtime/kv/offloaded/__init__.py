@@ -1,1 +1,1 @@
-"""Cached rows of some layers that lie below the device, and how a pass meets them."""
+"""KV rows of some layers, offloaded to main memory or to a disk and prefetched layer by layer."""

@@ -1,10 +1,9 @@
-"""A file for cached rows that has no name, so that nothing is left of it.
+"""An unnamed file for KV rows, of which a killed program leaves nothing.
 
-It is sparse: what was never written takes no room. It is read past the page cache where that can
-be, as all of it comes once a step: there it would only push other things out of memory. Long pieces
-are written past it, too, which is several times as fast; short ones aren't: each would be waited
-for.
-Nothing here needs torch.
+It is sparse: unwritten parts take no room. It is read with O_DIRECT where possible, because each
+step reads all of it once, which would evict everything else from the page cache. Long pieces are
+written with O_DIRECT, too, which is several times as fast; short ones aren't, because each write
+would wait for the disk. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from medusa_core.runtime.offload.layer_file import UNDONE, open_direct
 from medusa_core.system.files.atomic_file import create_part
 from medusa_core.system.files.own_folder import make_own_folder
 
-DIRECT_BYTES = 1 << 20  # pieces from this on are written past the page cache
+DIRECT_BYTES = 1 << 20  # longer pieces are written with O_DIRECT
 _WHAT = "The cached rows"
 
 
 class RowFile:
-    """A file without a name, read by several threads and written by one."""
+    """An unnamed file that several threads read and one writes."""
 
     def __init__(self, folder: Path, num_bytes: int) -> None:
-        """Make it.
+        """Create the file.
 
         Args:
-            folder: On the disk.
-            num_bytes: How large it is; it takes room as it is written.
+            folder: Folder on the disk.
+            num_bytes: Its size; it takes room as it is written.
 
         Raises:
             TierError: The disk has no room for it, or can't be written.
@@ -53,11 +52,11 @@ class RowFile:
             raise write_error(folder, error, _WHAT) from error
 
     def read(self, offset: int, into: memoryview) -> None:
-        """Fill memory.
+        """Read bytes.
 
         Args:
             offset: First byte; a multiple of 4096.
-            into: As many bytes, a multiple of 4096, aligned to it.
+            into: Destination, aligned to 4096; its size is a multiple of that.
 
         Raises:
             TierError: The disk fails, or the file was cut.
@@ -81,14 +80,14 @@ class RowFile:
 
         Args:
             offset: First byte.
-            content: They, from where a page begins.
+            content: The bytes; page-aligned if they are long.
 
         Raises:
             TierError: The disk is full or fails, or the file was cut.
         """
         try:
             if os.fstat(self._writer.fileno()).st_size != self._num_bytes:
-                raise self._cut()  # what is missing would come back as zeros
+                raise self._cut()  # missing parts would be read as zeros
             whole_pages = offset % PAGE_BYTES == len(content) % PAGE_BYTES == 0
             is_long = len(content) >= DIRECT_BYTES
             file = self._direct_writer if whole_pages and is_long else self._writer
@@ -106,10 +105,10 @@ class RowFile:
 
 
 def _open_nameless(folder: Path) -> tuple[Any, Any, Any]:
-    """A file: to be written, to be written past the page cache, and to be read past it.
+    """Create a file and return handles: to write it, to write it with O_DIRECT, to read it so.
 
-    Its name goes at once where the system allows that, else with its last handle: even if the
-    program is killed. If it is in between, the next load tidies up as after one that wrote layers.
+    POSIX systems delete its name at once, Windows with the last handle, even if the program is
+    killed. The name of a program that is killed in between is removed like a layer file's.
     """
     path = create_part(folder, f"{os.getpid()}-", UNDONE)
     if os.name == "nt":

@@ -1,4 +1,4 @@
-"""What is home to the cached rows of some layers, for a number of sessions."""
+"""Storage below the device for the KV rows of some layers, for a number of sessions."""
 
 from __future__ import annotations
 
@@ -8,105 +8,105 @@ from collections.abc import Callable
 import torch
 
 from medusa_core.errors import OutOfMemoryError
-from medusa_core.runtime.kv.offloaded.rows import OffloadedRows
+from medusa_core.runtime.kv.offloaded.offloaded_kv import OffloadedKv
 
 
-class RowStore(ABC):
-    """Home of the rows of some layers; one per target.
+class KvStore(ABC):
+    """KV rows of some layers of a target; a session has one slot.
 
     Attributes:
-        layers: Whose rows lie here, ascending.
-        num_sessions: Sessions that have a slot.
-        num_rows: Most rows of a session.
+        layers: Indices of the layers, ascending.
+        num_sessions: Number of slots.
+        num_rows: Rows of a slot.
     """
 
     def __init__(self, layers: tuple[int, ...], num_sessions: int, num_rows: int) -> None:
-        """Know what will lie here; `lay_out` takes the room.
+        """Describe the store; `allocate` takes the room.
 
         Args:
-            layers: Whose rows lie here; each has rows of its own.
-            num_sessions: Sessions at once.
+            layers: Indices of layers that have KV rows of their own.
+            num_sessions: Most sessions at once.
             num_rows: Most rows of a session, a multiple of 16.
         """
         self.layers = tuple(sorted(layers))
         self.num_sessions = num_sessions
         self.num_rows = num_rows
         self._free = list(reversed(range(num_sessions)))
-        self._arrive: Callable[[], None] | None = None
+        self._wait_for_copies: Callable[[], None] | None = None
 
     @abstractmethod
-    def lay_out(self, dtype: torch.dtype, device: torch.device) -> None:
-        """Take the room, once: the pool of the caches asks for it, or the first cache.
+    def allocate(self, dtype: torch.dtype, device: torch.device) -> None:
+        """Take the room at the first call; the cache pool or the first cache makes it.
 
         Args:
-            dtype: Of keys and values as they are kept.
-            device: Where they are computed with.
+            dtype: Dtype of stored keys and values.
+            device: Device of the caches.
 
         Raises:
-            TierError: The disk has no room for them, or can't be written.
-            OutOfMemoryError: A memory has no room for them.
+            TierError: The disk has no room, or can't be written.
+            OutOfMemoryError: A memory has no room.
         """
 
     @property
     @abstractmethod
     def device_bytes(self) -> int:
-        """Bytes of the device's memory that it takes beside what brings rows."""
+        """Device memory that the store takes, without the prefetcher's buffers."""
 
     @property
     @abstractmethod
     def host_bytes(self) -> int:
-        """Bytes of the computer's memory that it takes, where the device has its own."""
+        """Main memory that the store takes, where the device has its own."""
 
     @property
     @abstractmethod
     def step_rows(self) -> int:
-        """Most rows of a step of one sequence that isn't decided."""
+        """Most speculative rows of one sequence in a step."""
 
     @abstractmethod
     def row_bytes(self, layer: int) -> int:
-        """Bytes of a row of a layer, once it is laid out."""
+        """Bytes of a row in a layer; only after `allocate`."""
 
     @abstractmethod
-    def new_rows(self) -> OffloadedRows:
-        """The rows of another session.
+    def new_session(self) -> OffloadedKv:
+        """Return the empty rows of another session.
 
         Raises:
-            OutOfMemoryError: All slots are taken.
+            OutOfMemoryError: All slots are in use.
         """
 
     @property
     def num_free(self) -> int:
-        """Slots that nobody has."""
+        """Number of free slots."""
         return len(self._free)
 
-    def take_slot(self) -> int:
-        """A slot for a session, which holds nothing yet.
+    def acquire_slot(self) -> int:
+        """Return a free slot.
 
         Raises:
-            OutOfMemoryError: All are taken.
+            OutOfMemoryError: All slots are in use.
         """
         try:
             return self._free.pop()
         except IndexError:
-            raise lacking_slots(self.num_sessions) from None
+            raise no_free_slot(self.num_sessions) from None
 
-    def free_slot(self, slot: int) -> None:
-        """Take a slot back."""
+    def release_slot(self, slot: int) -> None:
+        """Mark a slot as free."""
         self._free.append(slot)
 
-    def expect(self, arrive: Callable[[], None]) -> None:
-        """Rows are on their way from a card; `arrive` waits for all of them."""
-        self._arrive = arrive
+    def defer_copies(self, wait: Callable[[], None]) -> None:
+        """Note that rows are being copied here from a GPU; `wait` returns when all are there."""
+        self._wait_for_copies = wait
 
-    def settle(self) -> None:
-        """Wait until they are here."""
-        if self._arrive is not None:
-            self._arrive()
-            self._arrive = None
+    def wait_for_copies(self) -> None:
+        """Wait for copies from a GPU."""
+        if self._wait_for_copies is not None:
+            self._wait_for_copies()
+            self._wait_for_copies = None
 
 
-def lacking_slots(num_sessions: int) -> OutOfMemoryError:
-    """All sessions whose rows have room below the device are in use."""
+def no_free_slot(num_sessions: int) -> OutOfMemoryError:
+    """Return the error for a session more than a store has slots."""
     return OutOfMemoryError(
         f"Cached rows have room for {num_sessions} conversations, and all are in use.",
         "Wait for the answers that are being written, or load the model for more of them.",

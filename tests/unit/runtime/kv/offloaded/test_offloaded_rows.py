@@ -22,11 +22,9 @@ from medusa_core.errors import EngineError, OutOfMemoryError, TierError
 from medusa_core.messages import Placement, Tier
 from medusa_core.models.precision import precision_of
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.offloaded import disk, row_file
-from medusa_core.runtime.kv.offloaded.block_rows import BlockRows
-from medusa_core.runtime.kv.offloaded.blocks import as_blocks
-from medusa_core.runtime.kv.offloaded.choice import row_store
-from medusa_core.runtime.kv.offloaded.disk import DiskStore
+from medusa_core.runtime.kv.offloaded import disk_store, row_file
+from medusa_core.runtime.kv.offloaded.create import create_kv_store
+from medusa_core.runtime.kv.offloaded.disk_store import DiskKv, DiskStore, as_blocks
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.size import (
     offloaded_row_bytes,
@@ -58,7 +56,9 @@ STEPS = {"prompt", "tree", "cut", "fail", "renew"}
 def test_rows_below_equal_those_on_the_device(kind: str, tmp_path: Path) -> None:
     driver = Driver.on_disk(kind_of_cache(kind), BELOW, tmp_path)
     assert driver.go_on(40) == STEPS
-    assert min(driver.visits.written_bytes, driver.visits.read_bytes) > 0
+    assert (
+        min(driver.prefetcher.transfers.written_bytes, driver.prefetcher.transfers.read_bytes) > 0
+    )
 
 
 @torch.inference_mode()
@@ -79,7 +79,7 @@ def test_long_pieces_go_past_the_page_cache(
     plain = driver.store._file._writer
     driver.store._file._writer = Failing(plain, "write", errno.EIO)  # blocks are whole pages
     driver.go_on(30)
-    assert driver.visits.written_bytes > 0
+    assert driver.prefetcher.transfers.written_bytes > 0
 
 
 @pytest.mark.slow
@@ -94,38 +94,38 @@ def test_rows_below_equal_those_on_the_device_for_long(
 
 
 def _no_tail_in_the_view(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BlockRows, "complete", lambda rows, layer, view: None)
+    patch.setattr(DiskKv, "copy_tail", lambda rows, layer, view: None)
 
 
 def _rows_are_lost_at_leave(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BlockRows, "leave", lambda rows: setattr(rows, "_shown", None))
+    patch.setattr(DiskKv, "write_back", lambda rows: setattr(rows, "_bound", None))
 
 
 def _the_tail_stays(patch: pytest.MonkeyPatch) -> None:
-    def store_blocks(rows: BlockRows, count: int) -> None:
+    def store_blocks(rows: DiskKv, count: int) -> None:
         for layer in rows._store.layers:
             block = as_blocks(rows._tail(layer))[:, :count]
             rows._store.write(rows.slot, layer, rows.stored // 16, block)
         rows.stored += 16 * count
 
-    patch.setattr(BlockRows, "_store_blocks", store_blocks)
+    patch.setattr(DiskKv, "_flush_blocks", store_blocks)
 
 
 def _a_cut_reads_nothing_back(patch: pytest.MonkeyPatch) -> None:
-    def truncate(rows: BlockRows, length: int) -> None:
+    def truncate(rows: DiskKv, length: int) -> None:
         rows.stored = min(rows.stored, length // 16 * 16)
 
-    patch.setattr(BlockRows, "truncate", truncate)
+    patch.setattr(DiskKv, "truncate", truncate)
 
 
 def _a_failed_pass_stays(patch: pytest.MonkeyPatch) -> None:
-    right = BlockRows._settle
+    right = DiskKv._restore_tails
 
-    def settle(rows: BlockRows, length: int) -> None:
+    def settle(rows: DiskKv, length: int) -> None:
         rows._moved.clear()
         right(rows, length)
 
-    patch.setattr(BlockRows, "_settle", settle)
+    patch.setattr(DiskKv, "_restore_tails", settle)
 
 
 def _blocks_go_one_too_far(patch: pytest.MonkeyPatch) -> None:
@@ -138,19 +138,19 @@ def _blocks_go_one_too_far(patch: pytest.MonkeyPatch) -> None:
 
 
 def _sessions_share_a_slot(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(DiskStore, "take_slot", lambda store: 0)
+    patch.setattr(DiskStore, "acquire_slot", lambda store: 0)
 
 
 def _layers_share_a_region(patch: pytest.MonkeyPatch) -> None:
-    right = DiskStore.place
-    patch.setattr(DiskStore, "place", lambda store, layer: right(store, layer)._replace(offset=0))
+    right = DiskStore.region
+    patch.setattr(DiskStore, "region", lambda store, layer: right(store, layer)._replace(offset=0))
 
 
 def _trees_stay_as_they_are(patch: pytest.MonkeyPatch) -> None:
-    right = BlockRows.undecided
+    right = DiskKv.speculative
     patch.setattr(
-        BlockRows,
-        "undecided",
+        DiskKv,
+        "speculative",
         lambda rows, length: [each._replace(first=each.first + 1) for each in right(rows, length)],
     )
 
@@ -225,7 +225,9 @@ def test_a_disk_that_fails_is_told_and_the_next_try_goes_on(tmp_path: Path) -> N
 def test_rows_that_are_read_in_pieces_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk, "staging_bytes", lambda row, _: -(-16 * row // 4096) * 4096 + 8192)
+    monkeypatch.setattr(
+        disk_store, "staging_bytes", lambda row, _: -(-16 * row // 4096) * 4096 + 8192
+    )
     driver = Driver.on_disk(kind_of_cache("float64"), BELOW, tmp_path)
     ready(driver)
     driver.run({0: 1})
@@ -249,7 +251,7 @@ def test_what_is_read_for_a_pass_that_failed_is_not_taken_by_the_next(
         return read(store, *args)
 
     monkeypatch.setattr(DiskStore, "read", slow)
-    driver.run({1: 1}, num_units=0)
+    driver.run({1: 1}, num_acquired=0)
     driver.run({0: 1})
     driver.check()
 
@@ -367,14 +369,14 @@ def test_what_cant_be_kept_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="don't fit"):
         below.reserve(40)
     below.reserve(40, decided=True)
-    with pytest.raises(EngineError, match="aren't here"):
+    with pytest.raises(EngineError, match="weren't prefetched"):
         below.write(1, torch.zeros(40, 2, 48))
-    with pytest.raises(EngineError, match="has not come to all layers"):
+    with pytest.raises(EngineError, match="hasn't computed all layers"):
         below.commit(range(40))
     with pytest.raises(EngineError, match="can't be chosen from"):
         below._gather_rows([1])
-    with pytest.raises(EngineError, match="hadn't told of"):
-        driver.visits.enter(driver._unit(1, [0]))
+    with pytest.raises(EngineError, match="were not prefetched"):
+        driver.prefetcher.acquire(driver._layer_kv(1, [0]))
 
 
 @torch.inference_mode()
@@ -390,7 +392,7 @@ def test_bytes_are_those_that_are_planned(name: str, tmp_path: Path) -> None:
     assert held == driver.pools[0].row_bytes * SESSIONS * CONTEXT
     ready(driver)
     staging = driver.store._staging.nbytes + driver.store.new_staging().nbytes
-    assert driver.visits.nbytes + staging == ring_bytes(*given, 1, CONTEXT)
+    assert driver.prefetcher.nbytes + staging == ring_bytes(*given, 1, CONTEXT)
     size = os.fstat(driver.store._file._writer.fileno()).st_size
     rows = [offloaded_row_bytes(*given[:3], (layer,)) for layer in BELOW]
     assert size == SESSIONS * sum(region_bytes(row, CONTEXT) for row in rows)
@@ -401,12 +403,12 @@ def test_a_placement_says_whether_rows_lie_below(tmp_path: Path) -> None:
     precision = precision_of("float32", torch.device("cpu"))
     tiers = tuple(Tier.DISK if layer in BELOW else Tier.DEVICE for layer in ALL)
     placement = Placement((Tier.DISK,) * len(ALL), (0,) * len(ALL), 0, cache_tiers=tiers)
-    assert row_store(None, config, precision, 1, tmp_path) is None
+    assert create_kv_store(None, config, precision, 1, tmp_path) is None
     plain = replace(placement, cache_tiers=())
-    assert row_store(plain, config, precision, 1, tmp_path) is None
+    assert create_kv_store(plain, config, precision, 1, tmp_path) is None
     with pytest.raises(TierError, match="no folder is named"):
-        row_store(placement, config, precision, 1, None)
-    store = row_store(replace(placement, tree_rows=30), config, precision, 2, tmp_path)
+        create_kv_store(placement, config, precision, 1, None)
+    store = create_kv_store(replace(placement, tree_rows=30), config, precision, 2, tmp_path)
     assert store is not None
     assert (store.layers, store.num_sessions, store.step_rows) == (BELOW, 2, 33)
     assert store.num_rows == whole_rows(CONTEXT)
