@@ -19,6 +19,7 @@ from torch import Tensor
 from medusa_core.heads.block_layers import BlockLayers
 from medusa_core.heads.block_parts import DrafterParts
 from medusa_core.heads.cached import CachedHeads
+from medusa_core.heads.draft_blocks import norm_bytes
 from medusa_core.heads.markov import Confidence, MarkovHead
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.part_tensors import TakeTensor, need
@@ -27,8 +28,10 @@ from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.first_outputs import beginning_of
 from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.native_linear import share_threads
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.system.native.pool import Workers
 
 
 class PlaceScores(NamedTuple):
@@ -148,16 +151,16 @@ class BlockHead(CachedHeads):
             own.append(self._by_pairs.projection)
         elif self._by_pairs is not None:
             own.append(self._by_pairs.second)
-        of_layers = (linear for layer in self._layers.layers for linear in layer.linears)
-        return (self._fc, *of_layers, *own)
+        return (self._fc, *self._layers.linears, *own)
+
+    def share_workers(self, workers: Workers) -> None:
+        super().share_workers(workers)
+        share_threads(self._layers.kv_linears, workers)
 
     @property
     def nbytes(self) -> int:
-        norms = [self._features_norm, self._last_norm]
-        norms += [norm for layer in self._layers.layers for norm in layer.norms]
-        held = sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
+        held = norm_bytes((self._features_norm, self._last_norm)) + self._layers.vector_bytes
         held += sum(linear.nbytes for linear in self.linears)
-        held += sum(layer.plain_bytes for layer in self._layers.layers)
         return held + (0 if self._by_pairs is None else self._by_pairs.plain_bytes)
 
     def features(self, deep: Tensor) -> Tensor:

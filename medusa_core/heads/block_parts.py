@@ -99,8 +99,8 @@ _IN_LAYER = {
     "mlp.gate_proj.weight": "gate",
     "mlp.up_proj.weight": "up",
     "mlp.down_proj.weight": "down",
-    "pre_feedforward_layernorm.weight": "before_mlp_norm",
-    "post_feedforward_layernorm.weight": "behind_mlp_norm",
+    "pre_feedforward_layernorm.weight": "pre_mlp_norm",
+    "post_feedforward_layernorm.weight": "post_mlp_norm",
     "layer_scalar": "scale",
     "attention_conv.base_kernel": "attention_convolution_kernels",
     "attention_conv.kernel_projection.weight": "attention_convolution_projection",
@@ -137,7 +137,7 @@ _EVERY_LAYER = (
     *("attention_norm", "q", "k", "o", "q_norm", "k_norm"),
     *("mlp_norm", "gate", "up", "down"),
 )
-_OF_GEMMA = ("behind_attention_norm", "behind_mlp_norm", "scale")
+_OF_GEMMA = ("post_attention_norm", "post_mlp_norm", "scale")
 _ALWAYS = ("fc", "features_norm", "last_norm")
 _MOST_LAYERS = 64
 _AGAIN = "Download the heads again."
@@ -237,7 +237,7 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
     if count > _MOST_LAYERS:
         raise HeadsError(f"The drafter has {count} layers.", _AGAIN)
     of_layer: tuple[str, ...] = (*_EVERY_LAYER, "v")
-    if "0.before_mlp_norm" in names:
+    if "0.pre_mlp_norm" in names:
         names = {_as_gemmas(part): name for part, name in names.items()}
         of_layer = (*_EVERY_LAYER, *_OF_GEMMA, *(["v"] if "0.v" in names else []))
     wanted = [*_ALWAYS, *(f"{i}.{part}" for i in range(count) for part in of_layer)]
@@ -254,7 +254,7 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
 def _as_gemmas(part: str) -> str:
     """Gemma's norm of the name that Qwen's before the MLP has stands behind attention."""
     index, _, inner = part.partition(".")
-    others = {"mlp_norm": "behind_attention_norm", "before_mlp_norm": "mlp_norm"}
+    others = {"mlp_norm": "post_attention_norm", "pre_mlp_norm": "mlp_norm"}
     return f"{index}.{others[inner]}" if inner in others else part
 
 
@@ -287,8 +287,8 @@ def _wanted_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
     of_layer = {
         **llama_shapes(layers, hidden),
         "attention_norm": (hidden,),
-        "behind_attention_norm": (hidden,),
-        "behind_mlp_norm": (hidden,),
+        "post_attention_norm": (hidden,),
+        "post_mlp_norm": (hidden,),
         "scale": (1,),
         **_convolution_shapes(parts, shapes),
     }

@@ -38,7 +38,7 @@ class BlockSettings:
         embedding_scale: What token vectors are multiplied with.
         score_scale: What the projection's scores are multiplied with.
         score_cap: Scores s become cap · tanh(s / cap); None for as they are.
-        in_pairs: Heads lie as the neighbouring pairs that are turned.
+        is_interleaved: Rotated pairs are adjacent (not `is_neox_style`).
         num_selected: Tokens of a place that a selector compares, if there is one.
     """
 
@@ -51,7 +51,7 @@ class BlockSettings:
     embedding_scale: float
     score_scale: float
     score_cap: float | None
-    in_pairs: bool
+    is_interleaved: bool
     num_selected: int
 
     @property
@@ -94,7 +94,7 @@ def block_settings(
         embedding_scale=scale or 1.0,
         score_scale=positive(settings, "output_multiplier", 1.0) or 1.0,
         score_cap=_cap(settings),
-        in_pairs=not flag(settings, "rope_is_neox_style", is_neox),
+        is_interleaved=not flag(settings, "rope_is_neox_style", is_neox),
         num_selected=whole(settings, "selector_top_k", 1 << 10, 16),
     )
 

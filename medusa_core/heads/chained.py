@@ -15,20 +15,18 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.cached import CachedHeads
+from medusa_core.heads.draft_blocks import BlockReader, norm_bytes, vector_bytes
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.part_tensors import TakeTensor, need
-from medusa_core.models.activation import active_of
-from medusa_core.models.attention import choose_attention
-from medusa_core.models.blocks.block import Attention, Block, Branch, linears_of
+from medusa_core.models.blocks.block import linears_of
 from medusa_core.models.blocks.caches import SequenceRows
 from medusa_core.models.blocks.torch_blocks import PassContext, run_block
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.experts import Mlp
-from medusa_core.models.norm import HeadNorm, RmsNorm
+from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.first_outputs import beginning_of
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.rope import Rope, interleave_rows
+from medusa_core.models.rope import Rope
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
 
@@ -160,16 +158,16 @@ class LlamaHead(ChainedHead):
         """
         super().__init__(layer, taps, shared_weights, precision)
         self._fc = make(need(take, "fc"), take("fc_bias"))
-        self._blocks = [_block(layer, index, take, make) for index in range(layer.num_layers)]
-        self._active = active_of(layer.traits)
+        reader = BlockReader(layer, take, make)
+        self._blocks = [
+            reader.read(index, f"{index}." if index else "") for index in range(layer.num_layers)
+        ]
         self._norms: dict[str, RmsNorm] = {}
         for name in norms:
             if (weight := take(name)) is not None:
                 self._norms[name] = RmsNorm(weight, layer.rms_norm_eps)
         self._embedding = shared_weights.embedding
         self._rope = Rope(layer, precision.scores, precision.device)
-        self._attend = choose_attention(precision.device)
-        self._group = layer.num_heads // layer.num_kv_heads
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
@@ -178,14 +176,8 @@ class LlamaHead(ChainedHead):
 
     @property
     def nbytes(self) -> int:
-        norms, held = list(self._norms.values()), sum(linear.nbytes for linear in self.linears)
-        for block in self._blocks:
-            norms += [norm for norm in (block.pre_norm, block.pre_mlp_norm) if norm is not None]
-            attention = block.attention
-            if attention is not None and isinstance(attention.qk_norm, HeadNorm):
-                norms.append(attention.qk_norm.norm)
-                held += attention.qk_norm.weight.nbytes
-        return held + sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
+        held = sum(linear.nbytes for linear in self.linears)
+        return held + norm_bytes(self._norms.values()) + vector_bytes(self._blocks)
 
     def step(
         self,
@@ -202,19 +194,16 @@ class LlamaHead(ChainedHead):
         device, scores = self._precision.device, self._precision.scores
         vectors = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]
         x, residual = self._joined(read, vectors.to(device, self._precision.compute))
-        context = PassContext(
-            positions=torch.tensor(positions, device=device),
-            num_positions=kv.capacity + 1,
-            ropes=[self._rope],
-            group=self._group,
-            scores_dtype=scores,
-            attend=self._attend,
-            attend_on_cpu=self._attend,
-            active=self._active,
+        context = PassContext.of_layers(
+            self._layer,
+            torch.tensor(positions, device=device),
+            kv.capacity + 1,
+            [self._rope],
+            scores,
         )
         kv.reserve_slots(torch.tensor(slots, device=device), width)
         if mask is not None:
-            mask = mask.to(scores).repeat(self._group, 1)
+            mask = mask.to(scores).repeat(context.group, 1)
         sequences, count = [SequenceRows(slice(0, len(x)), mask, kv)], len(x)
         for index, block in enumerate(self._blocks):
             only = count - 1 if only_last and index == len(self._blocks) - 1 else None
@@ -229,49 +218,3 @@ class LlamaHead(ChainedHead):
     @abstractmethod
     def _left(self, states: Tensor) -> Tensor:
         """What a step leaves behind, and the next one reads."""
-
-
-def _head_norm(layer: ModelConfig, prefix: str, take: TakeTensor) -> HeadNorm | None:
-    """The norm of every query and key head, before they are turned; None where there is none."""
-    q_norm, k_norm = take(f"{prefix}q_norm"), take(f"{prefix}k_norm")
-    if q_norm is None or k_norm is None:
-        return None
-    size, turned = layer.head_rows
-    q, k = (interleave_rows(norm, size, turned) for norm in (q_norm, k_norm))
-    every = [q.expand(layer.num_heads, -1), k.expand(layer.num_kv_heads, -1)]
-    wide = torch.promote_types(q.dtype, torch.float32)
-    return HeadNorm(torch.cat(every).to(wide), layer.rms_norm_eps)
-
-
-def _block(config: ModelConfig, index: int, take: TakeTensor, make: MakeLinear) -> Block:
-    """Read a block of Llama; the first has no norm, as its input is its own."""
-    prefix = f"{index}." if index else ""
-
-    def own(name: str) -> Tensor:
-        return need(take, f"{prefix}{name}")
-
-    q, k = (interleave_rows(own(name), *config.head_rows) for name in ("q", "k"))
-    biases = [take(f"{prefix}{name}_bias") for name in "qkv"]
-    bias = None
-    if all(one is not None for one in biases):
-        turned = [interleave_rows(one, *config.head_rows) for one in biases[:2] if one is not None]
-        bias = torch.cat([*turned, own("v_bias")])
-    eps = config.rms_norm_eps
-    gate_up = torch.cat([own("gate"), own("up")])
-    attention = Attention(
-        qkv=make(torch.cat([q, k, own("v")]), bias),
-        output=make(own("o"), None),
-        num_heads=config.num_heads,
-        num_kv_heads=config.num_kv_heads,
-        head_dim=config.head_dim,
-        scale=config.head_dim**-0.5,
-        rope=0,
-        kv_layer=index,
-        qk_norm=_head_norm(config, prefix, take),
-    )
-    return Block(
-        branches=(Branch(attention),),
-        mlp=Mlp(make(gate_up, None), make(own("down"), None), config.intermediate_size),
-        pre_norm=RmsNorm(own("input_norm"), eps) if index else None,
-        pre_mlp_norm=RmsNorm(own("mlp_norm"), eps),
-    )

@@ -139,7 +139,7 @@ def part_of(name: str) -> str | None:
         part, index = _IN_LAYER.get(name[match.end() :]), int(match[1] or 0)
         if part is None or not index:
             return part
-        return f"{index}.{'input_norm' if part == 'vector_norm' else part}"
+        return f"{index}.{'attention_norm' if part == 'vector_norm' else part}"
     outer = name.removeprefix("model.")
     if match := _FEATURE_NORM.fullmatch(outer):
         return f"feature_norm_{int(match[1])}"
@@ -166,7 +166,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
     own_columns = shapes[names["lm_head"]][:1] if is_third and "lm_head" in names else (0,)
     count = _num_layers(names)
     wanted = [*_ALWAYS, *(_OF_THREE if is_third else ())]
-    wanted += [f"{n}.{part}" for n in range(1, count) for part in (*_IN_EACH, "input_norm")]
+    wanted += [f"{n}.{part}" for n in range(1, count) for part in (*_IN_EACH, "attention_norm")]
     missing = [part for part in wanted if part not in names]
     if missing:
         raise HeadsError(f"The EAGLE head lacks {listed(missing)}.", "Download the heads again.")
@@ -337,7 +337,7 @@ def _check_shapes(parts: EagleParts, shapes: TensorShapes) -> None:
     }
     for index in range(parts.num_features):
         wanted[f"feature_norm_{index}"] = (features // parts.num_features,)
-    further = {**llama_shapes(layer, hidden), "input_norm": (hidden,), "state_norm": (hidden,)}
+    further = {**llama_shapes(layer, hidden), "attention_norm": (hidden,), "state_norm": (hidden,)}
     for index in range(1, layer.num_layers):
         wanted |= {f"{index}.{part}": shape for part, shape in further.items()}
     for part, name in parts.names.items():

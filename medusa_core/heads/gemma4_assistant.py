@@ -20,13 +20,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from medusa_core.heads.draft_blocks import norm_bytes, vector_bytes
 from medusa_core.heads.gemma4_assistant_parts import LAYER_NORMS, AssistantParts, RowsRead
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.part_tensors import TakeTensor, need
-from medusa_core.models.activation import active_of
-from medusa_core.models.attention import choose_attention
 from medusa_core.models.blocks.block import Attention, Block, Branch
-from medusa_core.models.blocks.caches import LayerState, RecurrentSteps, SequenceRows
+from medusa_core.models.blocks.caches import PassCache, SequenceRows
 from medusa_core.models.blocks.torch_blocks import PassContext, run_block
 from medusa_core.models.decoder import rope_configs
 from medusa_core.models.experts import Mlp
@@ -136,8 +135,7 @@ class AssistantHead:
         self._precision = precision
         self._embedding, self._scale = shared_weights.embedding, embedding_scale
         self._vocab_size = shared_weights.vocab_size
-        self._active = active_of(parts.layers.traits)
-        self._attend = choose_attention(precision.device)
+        self._layers = parts.layers
         ropes = rope_configs(parts.layers)
         self._ropes = [Rope(config, precision.scores, precision.device) for config in ropes]
         windows = parts.layers.traits.windows
@@ -158,17 +156,8 @@ class AssistantHead:
 
     @property
     def nbytes(self) -> int:
-        norms = [self._last_norm]
         held = sum(linear.nbytes for linear in self.linears)
-        for block in self._blocks:
-            attention, scale = block.attention, block.scale
-            assert attention is not None
-            assert isinstance(attention.qk_norm, SplitQkNorm)
-            assert scale is not None
-            all_norms = (block.pre_norm, block.post_norm, block.pre_mlp_norm, block.post_mlp_norm)
-            norms += [norm for norm in (*all_norms, attention.qk_norm.q_norm) if norm is not None]
-            held += scale.nbytes
-        held += sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
+        held += norm_bytes((self._last_norm,)) + vector_bytes(self._blocks)
         return held + (0 if self._clusters is None else self._clusters.nbytes)
 
     def reserve(self, num_rows: int) -> None:
@@ -215,15 +204,12 @@ class AssistantHead:
         vectors = vectors * torch.tensor(self._scale, dtype=vectors.dtype)
         read = states.to(precision.device, precision.compute)
         x = self._before(torch.cat([vectors, read], dim=-1))
-        context = PassContext(
+        context = PassContext.of_layers(
+            self._layers,
             positions=torch.zeros(len(x), dtype=torch.int64, device=x.device),
             num_positions=1,
             ropes=[_OnePosition(turn) for turn in seen.turns],
-            group=0,  # there are no masks
             scores_dtype=precision.scores,
-            attend=self._attend,
-            attend_on_cpu=self._attend,
-            active=self._active,
         )
         sequences = [SequenceRows(slice(0, len(x)), None, _TargetRows(seen.of_layers))]
         for index, block in enumerate(self._blocks):
@@ -260,39 +246,12 @@ class _OnePosition:
         return self.turn.new_ones(num_rows, size)
 
 
-@dataclass(frozen=True, slots=True)
-class _TargetRows:
-    """The target's keys and values as a cache that is only read.
+class _TargetRows(PassCache):
+    """The target's keys and values as a cache that is only read."""
 
-    Attributes:
-        of_layers: Keys and values of each layer of the assistant, [kv heads, s, head_dim] each.
-    """
-
-    of_layers: Sequence[tuple[Tensor, Tensor]]
-
-    def read(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Return keys and values of a layer."""
-        return self.of_layers[layer]
-
-    def device_of(self, layer: int) -> torch.device:
-        """Return the device of a layer's keys."""
-        return self.of_layers[layer][0].device
-
-    def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Refuse: an assistant has no keys of its own."""
-        raise AssertionError("an assistant has no keys of its own")
-
-    def state(self, layer: int) -> LayerState:
-        """Refuse: it has no recurrent layers."""
-        raise AssertionError("an assistant has no recurrent layers")
-
-    def put_state(self, layer: int, state: LayerState) -> None:
-        """Refuse: it has no recurrent layers."""
-        raise AssertionError("an assistant has no recurrent layers")
-
-    def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
-        """Refuse: it has no recurrent layers."""
-        raise AssertionError("an assistant has no recurrent layers")
+    def __init__(self, of_layers: Sequence[tuple[Tensor, Tensor]]) -> None:
+        super().__init__(of_layers[0][0].device)
+        self._written = dict(enumerate(of_layers))
 
 
 def _block(

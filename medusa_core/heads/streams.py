@@ -19,25 +19,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
-from medusa_core.models.attention import causal_mask, choose_attention
-from medusa_core.models.blocks.block import Block
+from medusa_core.models.attention import causal_mask
+from medusa_core.models.blocks.block import Attention, Block, linears_of
+from medusa_core.models.blocks.caches import SequenceRows
+from medusa_core.models.blocks.torch_blocks import PassContext, project, run_block
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.experts import Mlp
-from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.beside_linear import BesideLinear, UpLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import share_threads
-from medusa_core.models.rope import interleave_rows, rotate
+from medusa_core.models.rope import interleave_rows
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.runtime.tree.step import Chance
@@ -48,16 +48,6 @@ FILE = "streams.safetensors"  # in a folder of them
 EMBEDDINGS = "stream_embeddings"
 TakeStreamTensor = Callable[[str], Tensor]
 _MOST_CANDIDATES = 4096
-
-
-class Lora(NamedTuple):
-    """What an adapter adds: U V x."""
-
-    inner: QuantLinear
-    outer: QuantLinear
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.outer(self.inner(x))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +142,27 @@ class StreamHeads(CachedHeads):
         self._decoder: Decoder = shared_weights.decoder
         self._shared_weights = shared_weights
         self._vectors = take(EMBEDDINGS)
-        self._adapters = {
-            name: Lora(make(take(f"{name}.lora_A"), None), make(outer_of(name, take, config), None))
+        adapters = {
+            name: (make(take(f"{name}.lora_A"), None), make(outer_of(name, take, config), None))
             for name in sizes.adapters
         }
-        self._attend = choose_attention(precision.device)
-        self._group = config.num_heads // config.num_kv_heads
+        self._linears = [linear for pair in adapters.values() for linear in pair]
+        self._init = adapters["stream_init"]
+        self._target_blocks = [self._decoder.blocks[layer] for layer in taps]
+
+        def adapted(index: int) -> Block:
+            def adapt(part: str, base: QuantLinear) -> QuantLinear:
+                down, up = adapters[f"layers.{taps[index]}.{part}"]
+                outputs = sizes.widths[part][0]
+                return BesideLinear(base, down, [UpLinear(up, slice(0, sizes.rank), 0, outputs)])
+
+            return adapted_block(self._target_blocks[index], index, adapt)
+
+        self._blocks = [adapted(index) for index in range(len(taps))]
 
     @property
     def linears(self) -> list[QuantLinear]:
-        return [linear for adapter in self._adapters.values() for linear in adapter]
+        return self._linears
 
     @property
     def nbytes(self) -> int:
@@ -169,8 +170,7 @@ class StreamHeads(CachedHeads):
 
     def share_workers(self, workers: Workers) -> None:
         """Let the target's threads compute the adapters, and the target's layers for streams."""
-        blocks = (self._decoder.blocks[layer] for layer in self.taps)
-        lent = (linear for block in blocks for linear in block.linears)
+        lent = linears_of(self._target_blocks)
         share_threads((*self.linears, *lent, self._shared_weights.lm_head), workers)
 
     def remember(self, deep: Tensor, place: int, kv: KvCache) -> None:
@@ -184,12 +184,10 @@ class StreamHeads(CachedHeads):
         assert isinstance(kv, TensorCache)
         count = len(deep)
         entering = self._placed(deep).chunk(len(self.taps), dim=1)
-        factors = self._factors(place, count, kv)
+        context = self._context(place, count, kv)
         kv.reserve(count)
-        for index, x in enumerate(entering):
-            block = self._block(index)
-            qkv = block.qkv(block.attention_norm(x.contiguous()))
-            kv.write(index, self._turned(block, qkv, factors)[:, self._layer_sizes.num_heads :])
+        for index, (x, block) in enumerate(zip(entering, self._target_blocks, strict=True)):
+            kv.write(index, keys_values(block, x.contiguous(), context))
         kv.commit(range(count))
 
     def states(self, entering: Tensor, place: int, kv: KvCache, num_streams: int) -> Tensor:
@@ -206,14 +204,14 @@ class StreamHeads(CachedHeads):
         """
         assert isinstance(kv, TensorCache)
         start = self._placed(entering).unsqueeze(0)
-        start = start + self._adapters["stream_init"](start)
-        x = start + self._vectors[:num_streams]
-        factors = self._factors(place + 1, num_streams, kv)
+        inner, outer = self._init
+        x = start + outer(inner(start)) + self._vectors[:num_streams]
+        context = self._context(place + 1, num_streams, kv)
         kv.reserve(num_streams)  # and never committed
-        scores = self._precision.scores
-        mask = causal_mask(kv.length, num_streams, scores, x.device)
-        for index in range(len(self.taps)):
-            x = self._layer(index, x, factors, mask.repeat(self._group, 1), kv)
+        mask = causal_mask(kv.length, num_streams, self._precision.scores, x.device)
+        rows = [SequenceRows(slice(0, num_streams), mask.repeat(context.group, 1), kv)]
+        for index, block in enumerate(self._blocks):
+            x = run_block(index, block, x, context, rows)
         return self._decoder.final_norm(x)
 
     def ranked(
@@ -253,66 +251,57 @@ class StreamHeads(CachedHeads):
         wide = torch.promote_types(self._precision.compute, torch.float32)
         return self._shared_weights.lm_head(states).to(wide)
 
-    def _layer(
-        self, index: int, x: Tensor, factors: Tensor, mask: Tensor, kv: TensorCache
-    ) -> Tensor:
-        """One layer over streams, with what adapters change."""
-        block, num_q = self._block(index), self._layer_sizes.num_heads
-        adapters = {part: self._adapters[f"layers.{self.taps[index]}.{part}"] for part in LINEARS}
-        normed = block.attention_norm(x)
-        turned = self._turned(block, block.qkv(normed) + adapters["qkv"](normed), factors)
-        keys, values = (part.to(mask.dtype) for part in kv.write(index, turned[:, num_q:]))
-        mixed = self._attend(turned[:, :num_q].to(mask.dtype), keys, values, mask).to(x.dtype)
-        x = block.output.plus(mixed, x) + adapters["output"](mixed)
-        normed = block.mlp_norm(x)
-        gate, up = (block.gate_up(normed) + adapters["gate_up"](normed)).chunk(2, dim=-1)
-        active = F.silu(gate) * up
-        return block.down.plus(active, x) + adapters["down"](active)
-
-    def _block(self, index: int) -> LlamaWeights:
-        return llama_weights(self._decoder.blocks[self.taps[index]])
-
     def _placed(self, rows: Tensor) -> Tensor:
         return rows.to(self._precision.device, self._precision.compute)
 
-    def _factors(self, place: int, count: int, kv: KvCache) -> Tensor:
-        """Rotations of consecutive places."""
+    def _context(self, place: int, count: int, kv: KvCache) -> PassContext:
+        """Return the context of rows at consecutive positions."""
         positions = torch.arange(place, place + count, device=self._precision.device)
-        context = self._decoder.begin(positions, max(kv.capacity, place + count) + 1)
-        attention = self._decoder.blocks[self.taps[0]].attention
-        assert attention is not None  # as in all of Llama's relatives
-        return context.factors(attention)
-
-    def _turned(self, block: LlamaWeights, qkv: Tensor, factors: Tensor) -> Tensor:
-        """[n, heads, head_dim]: queries, then keys, turned by their places; then values."""
-        return rotate(qkv if block.qk_norm is None else block.qk_norm(qkv), factors)
+        return self._decoder.begin(positions, max(kv.capacity, place + count) + 1)
 
 
-class LlamaWeights(NamedTuple):
-    """Weights of a block of Llama or a near relative."""
+def adapted_block(
+    block: Block, kv_layer: int, adapt: Callable[[str, QuantLinear], QuantLinear]
+) -> Block:
+    """Return a block of the target with other linear layers.
 
-    attention_norm: RmsNorm
-    qkv: QuantLinear
-    qk_norm: HeadNorm | None
-    output: QuantLinear
-    mlp_norm: RmsNorm
-    gate_up: QuantLinear
-    down: QuantLinear
-
-
-def llama_weights(block: Block) -> LlamaWeights:
-    """Return the weights of a block of a model whose traits are Llama's (`Traits.is_usual`)."""
-    attention, mlp, norm = block.attention, block.mlp, block.pre_norm
-    assert attention is not None
-    assert norm is not None
-    assert block.pre_mlp_norm is not None
+    Args:
+        block: Block of attention and an MLP.
+        kv_layer: Layer of the streams' cache.
+        adapt: Returns the layer that replaces one of `LINEARS`.
+    """
+    (branch,), mlp = block.branches, block.mlp
+    attention = branch.mixer
+    assert isinstance(attention, Attention)  # as in all of Llama's relatives
     assert isinstance(mlp, Mlp)
-    qk_norm = attention.qk_norm
-    assert qk_norm is None or isinstance(qk_norm, HeadNorm)
-    return LlamaWeights(
-        *(norm, attention.qkv, qk_norm, attention.output, block.pre_mlp_norm),
-        *(mlp.gate_up, mlp.down),
+    adapted = replace(
+        attention,
+        qkv=adapt("qkv", attention.qkv),
+        output=adapt("output", attention.output),
+        kv_layer=kv_layer,
     )
+    return replace(
+        block,
+        branches=(replace(branch, mixer=adapted),),
+        mlp=replace(mlp, gate_up=adapt("gate_up", mlp.gate_up), down=adapt("down", mlp.down)),
+    )
+
+
+def keys_values(block: Block, x: Tensor, context: PassContext) -> Tensor:
+    """Return the keys and values that a block's attention makes of its input.
+
+    Args:
+        block: Block with attention.
+        x: Input of the block. [n, hidden]
+        context: Context of the pass.
+
+    Returns:
+        [n, 2 · kv heads, head_dim]
+    """
+    attention = block.attention
+    assert attention is not None  # as in all of Llama's relatives
+    rotated, _ = project(attention, x if block.pre_norm is None else block.pre_norm(x), context)
+    return rotated[:, attention.num_heads :]
 
 
 def outer_of(name: str, take: TakeStreamTensor, config: ModelConfig) -> Tensor:

@@ -88,6 +88,45 @@ def attend_sparsely(attended: int) -> Attend:
     return attend
 
 
+def attend_in_groups(group_size: int, is_causal: bool = False) -> Attend:
+    """Attention of rows that share some keys, and have others of their group alone.
+
+    Drafts of many positions are trained side by side: all of them see the text before, and each
+    sees its own draft. A mask over all rows would hide nearly all of their keys.
+
+    Args:
+        group_size: Consecutive rows of a group; the keys after the shared ones are divided evenly
+            among the groups, in their order.
+        is_causal: Row i of a group sees the first i + 1 keys of it, instead of all.
+
+    Returns:
+        Attention whose mask covers the shared keys alone: [q heads / kv heads · n, shared].
+    """
+
+    def attend(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        assert mask is not None
+        shared, num_kv, size = mask.shape[1], len(keys), q.shape[-1]
+        rows = by_kv_head(q, num_kv)
+        num_groups = len(q) // group_size
+        per_group = (num_kv, -1, num_groups, group_size)
+        own_keys, own_values = (
+            part[:, shared:].reshape(num_kv, num_groups, -1, size) for part in (keys, values)
+        )
+        own = torch.einsum("hgbrd,hbmd->hgbrm", rows.reshape(*per_group, size), own_keys)
+        if is_causal:
+            later = torch.ones(own.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+            own = own.masked_fill(later, float("-inf"))
+        scores = torch.baddbmm(mask, rows, keys[:, :shared].transpose(1, 2))
+        weights = torch.softmax(torch.cat([scores, own.flatten(1, 3)], dim=-1), dim=-1)
+        weights = weights.to(values.dtype)
+        of_own = weights[..., shared:].reshape(own.shape)
+        mixed = torch.bmm(weights[..., :shared], values[:, :shared])
+        mixed = mixed + torch.einsum("hgbrm,hbmd->hgbrd", of_own, own_values).flatten(1, 3)
+        return by_row(mixed, len(q))
+
+    return attend
+
+
 def choose_attention(device: torch.device, attended: int = 0) -> Attend:
     """The backend for a device.
 

@@ -97,7 +97,7 @@ class SplitQkNorm:
         Args:
             q_norm: Norm of queries; its weight says how many numbers are normalised together.
             k_norm: Norm of keys.
-            q_width: Width of all query heads.
+            q_width: Width of all query heads; 0 for rows without queries.
             k_width: Width of all key heads; 0 without `k_norm`.
         """
         self.q_norm = q_norm
@@ -107,10 +107,15 @@ class SplitQkNorm:
     def __call__(self, qkv: Tensor) -> Tensor:
         """[n, (q heads + any) · head_dim], normalised but for the values."""
         q_width, k_width = self._widths
-        parts = [_normed_in_parts(self.q_norm, qkv[:, :q_width])]
+        parts = [_normed_in_parts(self.q_norm, qkv[:, :q_width])] if q_width else []
         if self.k_norm is not None:
             parts.append(_normed_in_parts(self.k_norm, qkv[:, q_width : q_width + k_width]))
         return torch.cat([*parts, qkv[:, q_width + k_width :]], dim=-1)
+
+    @property
+    def of_keys(self) -> SplitQkNorm:
+        """The norm of rows of keys and values alone."""
+        return SplitQkNorm(self.q_norm, self.k_norm, 0, self._widths[1])
 
     @property
     def q_weight(self) -> Tensor:

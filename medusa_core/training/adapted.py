@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from medusa_core.errors import TrainingError
 from medusa_core.messages import WeightFormats
-from medusa_core.models.blocks.caches import LayerState, RecurrentSteps, SequenceRows
+from medusa_core.models.blocks.caches import LayerState, PassCache, SequenceRows
 from medusa_core.models.build import build_decoder
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
@@ -31,24 +31,13 @@ _MOST_KEPT_BYTES = 1 << 30  # of a pass; beyond it each block is computed again 
 _NUMBERS_OF_A_ROW = 12  # of hidden and inner size each, about, that a block keeps for them
 
 
-class _Fresh:
-    """A sequence that is read as a whole: what is remembered of it is of the pass alone."""
+class _TextCache(PassCache):
+    """A sequence that is read as a whole, from empty states."""
 
     def __init__(self, config: ModelConfig, precision: Precision) -> None:
-        self._config, self._device = config, precision.device
+        super().__init__(precision.device)
+        self._config = config
         self._dtype = torch.promote_types(precision.compute, torch.float32)
-        self._rows: dict[int, tuple[Tensor, Tensor]] = {}
-
-    def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
-        keys, values = rows.transpose(0, 1).chunk(2)
-        self._rows[layer] = keys, values
-        return keys, values
-
-    def read(self, layer: int) -> tuple[Tensor, Tensor]:
-        return self._rows[layer]
-
-    def device_of(self, layer: int) -> torch.device:
-        return self._device
 
     def state(self, layer: int) -> LayerState:
         shape = recurrent_part(self._config.layers[layer])
@@ -59,12 +48,6 @@ class _Fresh:
             for each in (sizes, (shape.conv_width - 1, shape.channels))
         )
         return LayerState(state, tail)
-
-    def put_state(self, layer: int, state: LayerState) -> None:
-        """Nothing comes after the pass."""
-
-    def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
-        """Nothing comes after the pass."""
 
 
 class AdaptedTarget:
@@ -113,7 +96,9 @@ class AdaptedTarget:
             mask = additive_mask(sees, 0, self._group, scores) if length > 1 else None
             rows = slice(start, start + length)
             tree = RowTree.chain(length, device)
-            sequences.append(SequenceRows(rows, mask, _Fresh(self.config, self._precision), tree))
+            sequences.append(
+                SequenceRows(rows, mask, _TextCache(self.config, self._precision), tree)
+            )
             start += length
         token_ids = torch.cat(list(texts))
         looked_up = decoder.offloaded_vectors(token_ids.tolist())

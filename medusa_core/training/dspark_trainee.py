@@ -20,6 +20,7 @@ from medusa_core.loading.target import Target
 from medusa_core.training.accuracy import UNKNOWN, ranks_of
 from medusa_core.training.deep_texts import SideBySide, side_by_side
 from medusa_core.training.deep_trainee import DeepTrainee
+from medusa_core.training.draft_layers import draft_config, layer_settings
 from medusa_core.training.dspark import DSparkForm, DSparkModule
 from medusa_core.training.heads import projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
@@ -73,21 +74,16 @@ class DSparkTrainee(DeepTrainee):
         matrix, vectors = projection_matrix(target), target.shared_weights.embedding
         kept = self._kept
         form = DSparkForm(
-            hidden=sizes.hidden_size,
             num_taps=len(self._taps),
-            inner=sizes.intermediate_size,
-            num_layers=config.num_layers,
-            num_heads=sizes.num_heads,
-            num_kv_heads=sizes.num_heads,  # else they are too few to hand on a state
-            head_dim=sizes.head_dim,
             columns=len(kept),
             block=config.block or config.num_heads,
             rank=config.markov_rank,
             mask_id=mask_id_of(vectors),
         )
+        layers = draft_config(sizes, "qwen3", config.num_layers)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            module = DSparkModule(form, vectors, matrix[kept.to(matrix.device)])
+            module = DSparkModule(layers, form, vectors, matrix[kept.to(matrix.device)])
         if (decoder := target.shared_weights.decoder) is not None:
             module.context_norm.weight.data.copy_(decoder.final_norm.weight)
         self.module: DSparkModule = module.to(self._device)
@@ -142,15 +138,7 @@ class DSparkTrainee(DeepTrainee):
             named["lm_head.weight"] = published(self.module.lm_head)
         settings = {
             "architectures": ["Qwen3DSparkModel"],
-            "model_type": "qwen3",
-            "num_hidden_layers": form.num_layers,
-            "hidden_size": form.hidden,
-            "intermediate_size": form.inner,
-            "num_attention_heads": form.num_heads,
-            "num_key_value_heads": form.num_kv_heads,
-            "head_dim": form.head_dim,
-            "rms_norm_eps": form.eps,
-            "rope_theta": form.theta,
+            **layer_settings(self.module.config),
             "block_size": form.block,
             "sample_from_anchor": True,
             "mask_token_id": form.mask_id,

@@ -12,7 +12,8 @@ from medusa_core.loading.target import Target
 from medusa_core.training.accuracy import UNKNOWN, ranks_of
 from medusa_core.training.deep_texts import side_by_side
 from medusa_core.training.deep_trainee import DeepTrainee
-from medusa_core.training.eagle import EagleForm, EagleModule
+from medusa_core.training.draft_layers import draft_config, layer_settings
+from medusa_core.training.eagle import EagleModule
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
@@ -49,18 +50,12 @@ class EagleTrainee(DeepTrainee):
         sizes = target.config
         super().__init__(target, config, token_ids, reference_taps(sizes.num_layers))
         matrix, kept = projection_matrix(target), self._kept
-        form = EagleForm(
-            hidden=sizes.hidden_size,
-            num_taps=len(self._taps),
-            inner=sizes.intermediate_size,
-            num_heads=sizes.num_heads,
-            head_dim=sizes.head_dim,
-            columns=len(kept),
-        )
+        layer = draft_config(sizes, "llama")
         lm_head = matrix[kept.to(matrix.device)]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            module = EagleModule(form, target.shared_weights.embedding, lm_head)
+            vectors = target.shared_weights.embedding
+            module = EagleModule(layer, len(self._taps), vectors, lm_head)
         self.module: EagleModule = module.to(self._device)
         self._num_steps = max(2, config.num_heads)
 
@@ -107,7 +102,6 @@ class EagleTrainee(DeepTrainee):
         return torch.cat(parts)
 
     def write(self, folder: Path, base_model: str) -> str:
-        form = self.module.form
         tensors = {
             f"{name}.weight": getattr(self.module, part).weight for part, name in _NAMES.items()
         }
@@ -117,15 +111,7 @@ class EagleTrainee(DeepTrainee):
             named["t2d"] = self._columns >= 0
         settings = {
             "architectures": ["LlamaForCausalLMEagle3"],
-            "model_type": "llama",
-            "num_hidden_layers": 1,
-            "hidden_size": form.hidden,
-            "intermediate_size": form.inner,
-            "num_attention_heads": form.num_heads,
-            "num_key_value_heads": form.num_heads,
-            "head_dim": form.head_dim,
-            "rms_norm_eps": form.eps,
-            "rope_theta": form.theta,
+            **layer_settings(self.module.config),
             "eagle_aux_hidden_state_layer_ids": list(self._taps),
         }
         self._write(folder, base_model, named, settings)

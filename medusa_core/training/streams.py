@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -18,15 +19,22 @@ from torch import Tensor, nn
 
 from medusa_core.heads.streams import (
     EMBEDDINGS,
-    LINEARS,
-    LlamaWeights,
     StreamSizes,
-    llama_weights,
+    adapted_block,
+    keys_values,
 )
+from medusa_core.models.attention import attend_in_groups
+from medusa_core.models.blocks.block import Attention, Block
+from medusa_core.models.blocks.caches import PassCache, SequenceRows
+from medusa_core.models.blocks.torch_blocks import PassContext, run_block
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder
-from medusa_core.models.norm import RmsNorm
+from medusa_core.models.decoder import Decoder, rope_configs
+from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.beside_linear import BesideLinear, UpLinear
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.rope import Rope
+from medusa_core.training.draft_layers import TrainedLinear
 from medusa_core.training.matrices import matrix_of
 
 _VECTOR_SIZE = 0.1  # of a stream's vector at first, of that of a state
@@ -45,11 +53,11 @@ class TappedText(NamedTuple):
 
 
 class StreamAdapter(nn.Module):
-    """What LoRA adds to a layer; nothing at first.
+    """A LoRA on one layer; it adds nothing at first.
 
     Attributes:
-        gain: By which what comes out is larger than what goes in, as the layer's own is: else what
-            learns at one pace would be lost beside layers of large numbers.
+        gain: Multiplier of the output. Without it, the adapters of layers with large outputs would
+            learn too slowly at a common learning rate.
     """
 
     def __init__(self, rank: int, outputs: int, inputs: int, gain: float = 1.0) -> None:
@@ -61,42 +69,11 @@ class StreamAdapter(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(F.linear(x, self.inner), self.outer) * self.gain
 
-
-class FrozenLayer(nn.Module):
-    """A layer of the target in plain numbers, none of which learns.
-
-    Attributes:
-        eps: Of its norms.
-        head_norm: Of every query and key head, or None. [heads, dim]
-    """
-
-    head_norm: Tensor | None
-
-    def __init__(self, block: LlamaWeights, sizes: StreamSizes, precision: Precision) -> None:
-        super().__init__()
-        self.eps = float(block.attention_norm.eps)
-        parts: dict[str, Tensor | None] = {
-            "attention_norm": block.attention_norm.weight,
-            "mlp_norm": block.mlp_norm.weight,
-            "head_norm": None if block.qk_norm is None else block.qk_norm.weight,
-        }
-        for name in LINEARS:
-            weight, bias = matrix_of(getattr(block, name), *sizes.widths[name], precision)
-            parts[name], parts[f"{name}_bias"] = weight, bias
-        for name, tensor in parts.items():
-            kept = None if tensor is None else tensor.detach().float()
-            self.register_buffer(name, kept, persistent=False)
-
-    def linear(self, name: str, x: Tensor) -> Tensor:
-        """One of its matrices."""
-        bias = getattr(self, f"{name}_bias")
-        y: Tensor = F.linear(x, getattr(self, name), bias)
-        return y
-
-    def normed(self, name: str, x: Tensor) -> Tensor:
-        """One of its norms, in float32."""
-        y: Tensor = rms(x, self.eps) * getattr(self, name)
-        return y
+    def beside(self, base: QuantLinear) -> BesideLinear:
+        """Return a layer with the adapter added."""
+        up = TrainedLinear(self.outer * self.gain)
+        every = UpLinear(up, slice(0, len(self.inner)), 0, len(self.outer))
+        return BesideLinear(base, TrainedLinear(self.inner), [every])
 
 
 class StreamsModule(nn.Module):
@@ -128,22 +105,23 @@ class StreamsModule(nn.Module):
         """
         super().__init__()
         self.sizes, self._size = sizes, size
-        self._num_q, self._num_kv, self._dim = (
-            config.num_heads,
-            config.num_kv_heads,
-            config.head_dim,
-        )
+        self._config = config
         self.vectors = nn.Parameter(_VECTOR_SIZE * torch.randn(sizes.num_streams, sizes.hidden))
-        of_streams = range(sizes.first_layer, sizes.num_layers)
-        self._frozen = nn.ModuleList(
-            FrozenLayer(llama_weights(decoder.blocks[layer]), sizes, precision)
-            for layer in of_streams
-        )
-        gains = {
-            f"layers.{layer}.{part}": gain_of(getattr(frozen, part))
-            for layer, frozen in zip(of_streams, self._frozen, strict=True)
-            for part in LINEARS
-        }
+        gains: dict[str, float] = {}
+
+        def frozen(index: int) -> Block:
+            layer = sizes.first_layer + index
+
+            def copied(name: str, linear: QuantLinear) -> QuantLinear:
+                weight, bias = matrix_of(linear, *sizes.widths[name], precision)
+                gains[f"layers.{layer}.{name}"] = gain_of(weight)
+                return TrainedLinear(weight.float(), bias.float())
+
+            return _norms_in_float32(adapted_block(decoder.blocks[layer], index, copied))
+
+        # Copies, so that the target's memory can be released.
+        self._blocks = [frozen(index) for index in range(sizes.num_layers - sizes.first_layer)]
+        self._final_norm = RmsNorm(decoder.final_norm.weight, decoder.final_norm.eps)
         self.adapters = nn.ModuleDict(
             {
                 _key(name): StreamAdapter(sizes.rank, outputs, inputs, gains.get(name, 1.0))
@@ -151,15 +129,7 @@ class StreamsModule(nn.Module):
             }
         )
         self.lm_head: Tensor
-        self.final_norm: Tensor
-        self.turns: Tensor
         self.register_buffer("lm_head", lm_head, persistent=False)
-        norm: RmsNorm = decoder.final_norm
-        self.register_buffer("final_norm", norm.weight.detach().float(), persistent=False)
-        self._eps = norm.eps
-        num_places = config.context_tokens + sizes.num_streams + 1
-        turns = torch.view_as_real(decoder.rotations(num_places)[0][:num_places]).float().clone()
-        self.register_buffer("turns", turns, persistent=False)
 
     def states(self, texts: Sequence[TappedText]) -> Tensor:
         """What streams leave behind the final norm.
@@ -174,13 +144,19 @@ class StreamsModule(nn.Module):
         width, num_streams = sizes.hidden, sizes.num_streams
         entering = torch.cat([text.deep[text.places, :width] for text in texts])
         start = entering + self._adapter("stream_init")(entering)
-        x = start[:, None] + self._size * self.vectors
+        x = (start[:, None] + self._size * self.vectors).flatten(0, 1)
         ahead = torch.arange(1, num_streams + 1, device=x.device)
-        places = torch.cat([text.places for text in texts])[:, None] + ahead
-        turns = self.turns[places].unsqueeze(2)
-        for index in range(len(self._frozen)):
-            x = self._layer(index, x, turns, texts)
-        return self._last(x)
+        positions = torch.cat([text.places for text in texts])[:, None] + ahead
+        context = self._context(positions.flatten(), max(len(text.deep) for text in texts))
+        sequences, first = [], 0
+        for text in texts:
+            rows = slice(first, first + len(text.places) * num_streams)
+            cache = PassCache(x.device, self._keys_values(text.deep))
+            sequences.append(SequenceRows(rows, self._mask(text, context.group), cache))
+            first = rows.stop
+        for index, block in enumerate(self._blocks):
+            x = run_block(index, self._adapted(index, block), x, context, sequences)
+        return self._final_norm(x).view(*positions.shape, width)
 
     def tensors(self) -> dict[str, Tensor]:
         """What was learned, by the names of `StreamSizes.tensors`; rows in the order of here."""
@@ -191,90 +167,58 @@ class StreamsModule(nn.Module):
             tensors[f"{name}.lora_B"] = adapter.gain * adapter.outer.detach()
         return tensors
 
-    def _layer(self, index: int, x: Tensor, turns: Tensor, texts: Sequence[TappedText]) -> Tensor:
-        layer = self._frozen[index]
-        assert isinstance(layer, FrozenLayer)
-        number = self.sizes.first_layer + index
+    def _adapted(self, index: int, block: Block) -> Block:
+        """Return a block with its adapters."""
+        layer = self.sizes.first_layer + index
 
-        def changed(name: str, rows: Tensor) -> Tensor:
-            adapter: Tensor = self._adapter(f"layers.{number}.{name}")(rows)
-            return layer.linear(name, rows) + adapter
+        def beside(name: str, linear: QuantLinear) -> QuantLinear:
+            return self._adapter(f"layers.{layer}.{name}").beside(linear)
 
-        q, k, v = self._heads(layer, changed("qkv", layer.normed("attention_norm", x)), turns)
-        counts = [len(text.places) for text in texts]
-        pieces = zip(*(torch.split(part, counts) for part in (q, k, v)), strict=True)
-        mixed = torch.cat(
-            [
-                self._attend(text.places, piece, self._main(layer, index, text.deep))
-                for text, piece in zip(texts, pieces, strict=True)
-            ]
+        return adapted_block(block, index, beside)
+
+    def _context(self, positions: Tensor, length: int) -> PassContext:
+        """Return the context of streams of texts of at most this length."""
+        config, device = self._config, positions.device
+        ropes = [Rope(each, torch.float32, device) for each in rope_configs(config)]
+        return PassContext.of_layers(
+            *(config, positions, length + self.sizes.num_streams, ropes, torch.float32),
+            attend_in_groups(self.sizes.num_streams, is_causal=True),
         )
-        x = x + changed("output", mixed)
-        gate, up = changed("gate_up", layer.normed("mlp_norm", x)).chunk(2, dim=-1)
-        return x + changed("down", F.silu(gate) * up)
 
     @torch.no_grad()
-    def _main(self, layer: FrozenLayer, index: int, deep: Tensor) -> tuple[Tensor, Tensor]:
-        """The target's own keys and values in a layer. [length, heads, dim] each"""
-        width = self.sizes.hidden
-        x = layer.normed("attention_norm", deep[:, index * width : (index + 1) * width])
-        turns = self.turns[: len(x)].unsqueeze(1)
-        _, k, v = self._heads(layer, layer.linear("qkv", x), turns)
-        return k, v
+    def _keys_values(self, deep: Tensor) -> list[Tensor]:
+        """Return the target's keys and values of a text, by layer. [length, 2 · kv heads, dim]"""
+        context = self._context(torch.arange(len(deep), device=deep.device), len(deep))
+        entering = deep.chunk(len(self._blocks), dim=1)
+        return [
+            keys_values(block, x, context) for block, x in zip(self._blocks, entering, strict=True)
+        ]
 
-    def _heads(
-        self, layer: FrozenLayer, qkv: Tensor, turns: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, scaled, keys and values. [..., heads, dim] each"""
-        rows = qkv.float().view(*qkv.shape[:-1], -1, self._dim)
-        turned, values = torch.split(rows, [self._num_q + self._num_kv, self._num_kv], dim=-2)
-        if layer.head_norm is not None:
-            turned = rms(turned, layer.eps) * layer.head_norm
-        a, b = turned.reshape(*turned.shape[:-1], -1, 2).unbind(-1)
-        cosine, sine = turns.unbind(-1)
-        turned = torch.stack([a * cosine - b * sine, b * cosine + a * sine], dim=-1).flatten(-2)
-        q, k = torch.split(turned, [self._num_q, self._num_kv], dim=-2)
-        return q / math.sqrt(self._dim), k, values
-
-    def _attend(
-        self,
-        places: Tensor,
-        own: tuple[Tensor, Tensor, Tensor],
-        main: tuple[Tensor, Tensor],
-    ) -> Tensor:
-        """Attention of streams of one text: over its tokens up to theirs, and streams up to them.
-
-        Args:
-            places: Of the streams' tokens. [n]
-            own: Queries, keys and values of streams. [n, streams, heads, dim]
-            main: Keys and values of the text's tokens. [length, heads, dim]
-
-        Returns:
-            [n, streams, heads · dim]
-        """
-        group = self._num_q // self._num_kv
-        q = own[0]
-        k, v = (part.repeat_interleave(group, dim=2) for part in own[1:])
-        keys, values = (part.repeat_interleave(group, dim=1) for part in main)
-        length, num_streams = len(keys), q.shape[1]
-        later = torch.arange(length, device=q.device) > places[:, None]
-        to_main = torch.einsum("nshd,thd->hnst", q, keys)
-        to_main = to_main.masked_fill(later[None, :, None], float("-inf"))
-        to_own = torch.einsum("nshd,nuhd->hnsu", q, k)
-        beyond = torch.ones(num_streams, num_streams, dtype=torch.bool, device=q.device).triu(1)
-        to_own = to_own.masked_fill(beyond, float("-inf"))
-        weights = torch.softmax(torch.cat([to_main, to_own], dim=-1), dim=-1)
-        mixed = torch.einsum("hnst,thd->nshd", weights[..., :length], values)
-        mixed = mixed + torch.einsum("hnsu,nuhd->nshd", weights[..., length:], v)
-        return mixed.flatten(2)
+    def _mask(self, text: TappedText, group: int) -> Tensor:
+        """Return the mask that hides the text after each place. [group · n · streams, length]"""
+        later = torch.arange(len(text.deep), device=text.deep.device) > text.places[:, None]
+        mask = torch.zeros(later.shape, device=later.device).masked_fill_(later, float("-inf"))
+        return mask.repeat_interleave(self.sizes.num_streams, dim=0).repeat(group, 1)
 
     def _adapter(self, name: str) -> StreamAdapter:
         adapter = self.adapters[_key(name)]
         assert isinstance(adapter, StreamAdapter)
         return adapter
 
-    def _last(self, x: Tensor) -> Tensor:
-        return rms(x, self._eps) * self.final_norm
+
+def _norms_in_float32(block: Block) -> Block:
+    """Return a block whose norms don't round their output to the target's dtype."""
+    (branch,) = block.branches
+    attention = branch.mixer
+    assert isinstance(attention, Attention)
+    if isinstance(norm := attention.qk_norm, HeadNorm):
+        head_norm = HeadNorm(norm.weight.float(), norm.norm.eps)
+        branch = replace(branch, mixer=replace(attention, qk_norm=head_norm))
+    pre, pre_mlp = (
+        None if one is None else RmsNorm(one.weight, one.eps)
+        for one in (block.pre_norm, block.pre_mlp_norm)
+    )
+    return replace(block, branches=(branch,), pre_norm=pre, pre_mlp_norm=pre_mlp)
 
 
 def gain_of(matrix: Tensor) -> float:
@@ -285,12 +229,6 @@ def gain_of(matrix: Tensor) -> float:
 def power_of_two(size: float) -> float:
     """The next one: what is multiplied by it is rounded as before."""
     return 2.0 ** round(math.log2(max(size, 1e-6)))
-
-
-def rms(x: Tensor, eps: float) -> Tensor:
-    """Normalize rows by their root mean square: x / √(mean(x²) + ε), in float32."""
-    wide = x.float()
-    return wide * (wide.pow(2).mean(-1, keepdim=True) + eps).rsqrt()
 
 
 def _key(name: str) -> str:

@@ -45,9 +45,6 @@ def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsSha
     if parts.num_columns:
         matrices.append(shapes["lm_head"])
     vectors = [shape[0] + 1 for part, shape in shapes.items() if _is_norm(part)]
-    # Of heads one for each of queries and keys, and the ones that are scaled.
-    in_heads = (layer.num_heads + layer.num_kv_heads + 1) * layer.head_dim + 1
-    vectors += [in_heads] * sum(part.endswith("q_norm") for part in shapes)
     biases = [shape[0] for part, shape in shapes.items() if part.endswith("_bias")]
     width = shapes["fc"][1] // (parts.num_features if parts.is_third else 2)
     own_vectors = shapes["embedding"] if parts.embeds(width) else (0, 0)
@@ -69,9 +66,7 @@ def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsSha
 
 
 def _is_norm(part: str) -> bool:
-    """Is it a norm of whole rows?"""
-    is_norm = part.endswith("_norm") or part.startswith("feature_norm_")
-    return is_norm and not part.endswith(("q_norm", "k_norm"))
+    return part.endswith("_norm") or part.startswith("feature_norm_")
 
 
 def _read(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from medusa_core.models.blocks.convolution import DynamicConvolution
 from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.norm import GatedNorm, QkNorm, RmsNorm
@@ -237,6 +238,7 @@ class Block:
         residual_scale: Multiplier of both halves before they are added to the residual.
         mlp_scale: Multiplier of the MLP's output besides.
         scale: Multiplier of the block's output. [1]
+        convolutions: Convolutions around the mixers and around the MLP (DFlash2).
     """
 
     branches: tuple[Branch, ...]
@@ -250,6 +252,7 @@ class Block:
     residual_scale: float = 1.0
     mlp_scale: float = 1.0
     scale: Tensor | None = None
+    convolutions: tuple[DynamicConvolution, DynamicConvolution] | None = None
 
     @property
     def attention(self) -> Attention | None:
@@ -271,6 +274,8 @@ class Block:
             yield from (self.per_layer.gate, self.per_layer.projection)
         if self.mlp is not None:
             yield from self.mlp.linears
+        for convolution in self.convolutions or ():
+            yield convolution.projection
 
 
 def linears_of(blocks: Sequence[Block]) -> list[QuantLinear]:

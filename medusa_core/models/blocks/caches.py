@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import torch
@@ -58,6 +59,45 @@ class LayerCache(Protocol):
 
     def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
         """Take the steps of all rows of a pass; of a decided chain that of the last row."""
+
+
+class PassCache:
+    """Keys and values of attention layers for one pass, after which they are gone.
+
+    Keeps autograd's graph, unlike the caches of answers.
+    """
+
+    def __init__(self, device: torch.device, before: Sequence[Tensor] = ()) -> None:
+        """Begin a pass.
+
+        Args:
+            device: Device of keys and values.
+            before: Rows of each layer before those of the pass. [m, 2 · kv heads, head_dim]
+        """
+        self._device, self._before = device, before
+        self._written: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        if self._before:
+            rows = torch.cat([self._before[layer], rows])
+        keys, values = rows.transpose(0, 1).chunk(2)
+        self._written[layer] = keys, values
+        return keys, values
+
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        return self._written[layer]
+
+    def device_of(self, layer: int) -> torch.device:
+        return self._device
+
+    def state(self, layer: int) -> LayerState:
+        raise AssertionError("a layer with a state")
+
+    def put_state(self, layer: int, state: LayerState) -> None:
+        """Nothing comes after the pass."""
+
+    def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
+        """Nothing comes after the pass."""
 
 
 class SequenceRows(NamedTuple):

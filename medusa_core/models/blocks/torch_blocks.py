@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.models.activation import Active
-from medusa_core.models.attention import Attend, by_kv_head, by_row
+from medusa_core.models.activation import Active, active_of
+from medusa_core.models.attention import Attend, by_kv_head, by_row, choose_attention
 from medusa_core.models.blocks.block import (
     Attention,
     Block,
@@ -30,6 +30,7 @@ from medusa_core.models.blocks.block import (
 )
 from medusa_core.models.blocks.caches import SequenceRows
 from medusa_core.models.blocks.tensors import strided_by_group
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.experts import Mlp
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.recurrence import convolve, delta_rule, short_convolution, state_space
@@ -75,8 +76,32 @@ class PassContext:
     active: Active
     query_factors: Tensor | None = None
     per_layer: Tensor | None = None
-    _factors: dict[tuple[int | None, float, int, int], Tensor] = field(default_factory=dict)
+    _factors: dict[tuple[int | None, float, int, int, int], Tensor] = field(default_factory=dict)
     _masks: dict[tuple[int | None, int, int | None], Tensor | None] = field(default_factory=dict)
+
+    @classmethod
+    def of_layers(
+        cls,
+        config: ModelConfig,
+        positions: Tensor,
+        num_positions: int,
+        ropes: Sequence[RopeTable],
+        scores_dtype: torch.dtype,
+        attend: Attend | None = None,
+    ) -> PassContext:
+        """Return the context of layers that are no whole model, such as those of heads.
+
+        Args:
+            config: Sizes of the layers.
+            positions: Positions of the rows. [n]
+            num_positions: One more than the highest position that may occur.
+            ropes: Rotary embeddings of the layers.
+            scores_dtype: Dtype of attention scores.
+            attend: Attention; None for the device's default.
+        """
+        attend = attend or choose_attention(positions.device)
+        group, active = config.num_heads // config.num_kv_heads, active_of(config.traits)
+        return cls(positions, num_positions, ropes, group, scores_dtype, attend, attend, active)
 
     def only(self, rows: Tensor) -> PassContext:
         """Return the context of some of the rows. [k], int64"""
@@ -97,7 +122,10 @@ class PassContext:
             [n, q heads + own kv heads, head_dim / 2], complex
         """
         num_own = attention.num_kv_heads if attention.owns_kv else 0
-        key = (attention.rope, attention.scale, num_own, attention.head_dim)
+        key = (
+            *(attention.rope, attention.scale, attention.num_heads),
+            *(num_own, attention.head_dim),
+        )
         if key not in self._factors:
             self._factors[key] = self._rotation(attention, num_own)
         return self._factors[key]
@@ -193,7 +221,13 @@ def _mixed(
     only_row: int | None,
 ) -> Tensor:
     """Add the branches to the residual. [n, hidden], or one row"""
-    is_plain = block.post_norm is None and block.residual_scale == 1
+    convolution, kernels = None, None
+    if block.convolutions is not None:
+        assert len(sequences) == 1  # rows of several would be mixed
+        assert only_row is None
+        convolution = block.convolutions[0]
+        normed, kernels = convolution.before(normed)
+    is_plain = block.post_norm is None and block.residual_scale == 1 and convolution is None
     if is_plain and len(block.branches) == 1 and block.branches[0].output_scale == 1:
         (branch,) = block.branches
         made = _branch(index, branch, normed, context, sequences, only_row)
@@ -204,6 +238,8 @@ def _mixed(
         made = _times(branch.mixer.output(made.to(residual.dtype)), branch.output_scale)
         total = made if total is None else total + made
     assert total is not None  # a block without branches doesn't come here
+    if convolution is not None and kernels is not None:
+        total = convolution.after(total, kernels)
     return _plus(residual, total, block.post_norm, block.residual_scale)
 
 
@@ -213,6 +249,10 @@ def _through_mlp(block: Block, x: Tensor, active: Active) -> Tensor:
     assert mlp is not None
     normed = x if block.pre_mlp_norm is None else block.pre_mlp_norm(x)
     scale = block.residual_scale * block.mlp_scale
+    if block.convolutions is not None:
+        normed, kernels = block.convolutions[1].before(normed)
+        made = block.convolutions[1].after(mlp(normed, active), kernels)
+        return _plus(x, made, block.post_mlp_norm, scale)
     if isinstance(mlp, Mlp) and beside is None and block.post_mlp_norm is None and scale == 1:
         return mlp.plus(normed, active, x)
     made = mlp(normed, active)

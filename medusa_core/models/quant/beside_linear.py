@@ -54,7 +54,7 @@ class BesideLinear:
         return self._add(x, self._base(x))
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        return self(x).add_(residual)
+        return residual + self(x)  # which may be wider, where a layer is trained
 
     def layout(self) -> LinearLayout:
         parts = [layer.layout() for layer in self.layers]

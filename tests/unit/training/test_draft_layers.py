@@ -14,10 +14,11 @@ from torch import Tensor
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
+from medusa_core.models.config import parse_config
 from medusa_core.training.accuracy import head_accuracies
 from medusa_core.training.documents import answered
 from medusa_core.training.dspark_trainee import DSparkTrainee, mask_id_of, taps_of
-from medusa_core.training.eagle import EagleForm, EagleModule
+from medusa_core.training.eagle import EagleModule
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_eval import NUM_RANKS, EvalText, heads_source, rank_shares
 from medusa_core.training.states import Shard
@@ -244,8 +245,11 @@ def test_a_token_without_a_vector_is_no_mask() -> None:
 def test_steps_of_an_eagle_head_go_on_as_while_it_drafts() -> None:
     """Every step at every place equals a head that drafts on from the place where it began."""
     torch.manual_seed(3)
-    form = EagleForm(hidden=16, num_taps=2, inner=24, num_heads=2, head_dim=8, columns=12)
-    head = EagleModule(form, torch.randn(12, 16), torch.randn(12, 16))
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_attention_heads": 2}
+    layer = parse_config(
+        {"model_type": "llama", "vocab_size": 12, "num_hidden_layers": 1, **sizes}, {}
+    )
+    head = EagleModule(layer, 2, torch.randn(12, 16), torch.randn(12, 16))
     for parameter in head.parameters():
         parameter.data = torch.randn(parameter.shape) * 0.3 + (parameter.dim() == 1)
     length, num_steps = 7, 4
@@ -274,20 +278,20 @@ def eagle_row(
     values: list[Tensor],
 ) -> Tensor:
     """One more row of a head that has a cache."""
-    form = head.form
+    size, num_heads = head.config.head_dim, head.config.num_heads
     x = torch.cat([head.vector_norm(head.vectors[token_id]), head.state_norm(read)])
-    turns = place * form.theta ** -(torch.arange(form.head_dim // 2) / (form.head_dim // 2))
+    turns = place * head.config.rope.theta ** -(torch.arange(size // 2) / (size // 2))
 
     def at_place(rows: Tensor) -> Tensor:
-        a, b = rows.view(form.num_heads, form.head_dim).chunk(2, dim=-1)
+        a, b = rows.view(num_heads, size).chunk(2, dim=-1)
         return torch.cat(
             [a * turns.cos() - b * turns.sin(), b * turns.cos() + a * turns.sin()], dim=-1
         )
 
     keys.append(at_place(head.k(x)))
-    values.append(head.v(x).view(form.num_heads, form.head_dim))
+    values.append(head.v(x).view(num_heads, size))
     scores = torch.einsum("hd,nhd->hn", at_place(head.q(x)), torch.stack(keys))
-    chances = torch.softmax(scores / math.sqrt(form.head_dim), dim=-1)
+    chances = torch.softmax(scores / math.sqrt(size), dim=-1)
     mixed = torch.einsum("hn,nhd->hd", chances, torch.stack(values)).flatten()
     inner = read + head.o(mixed)
     normed = head.mlp_norm(inner)

@@ -1,0 +1,178 @@
+"""Blocks of draft heads, read from the parts of a checkpoint.
+
+Every published head has Llama's or Gemma's layers; kinds differ in what the first one reads, in
+their norms, and in whether the target's states become keys and values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from medusa_core.heads.medusa import MakeLinear
+from medusa_core.heads.part_tensors import TakeTensor, need
+from medusa_core.models.blocks.block import Attention, Block, Branch
+from medusa_core.models.blocks.convolution import DynamicConvolution
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.experts import Mlp
+from medusa_core.models.norm import RmsNorm, SplitQkNorm
+from medusa_core.models.quant.joined_linear import join
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.rope import in_halves, interleave_rows
+
+
+class BlockReader:
+    """Reads the parts of a head's layers.
+
+    Part names: `q`, `k`, `v`, `o` and their biases, `q_norm`, `k_norm`, `gate`, `up`, `down`;
+    norms `attention_norm`, `post_attention_norm`, `mlp_norm`, `post_mlp_norm`; `scale`; convolution
+    kernels and projections. All norms but `mlp_norm`, and `v`, are optional.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        take: TakeTensor,
+        make: MakeLinear,
+        is_interleaved: bool = False,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            config: Sizes of the layers.
+            take: Reads a part in the compute dtype on the device; None if it is missing.
+            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            is_interleaved: Rotated pairs of the checkpoint's heads are adjacent.
+        """
+        self._config, self._take, self._make = config, take, make
+        self._is_interleaved = is_interleaved
+
+    def read(self, index: int, prefix: str) -> Block:
+        """Read a block with one fused projection to queries, keys and values."""
+        q, kv, bias = self._qkv(prefix)
+        return self._block(index, prefix, self._make(torch.cat([q, kv]), bias))
+
+    def read_with_kv(self, index: int, prefix: str) -> tuple[Block, Attention]:
+        """Read a block, and attention that projects to keys and values alone."""
+        q, kv, bias = self._qkv(prefix)
+        query, key_value = self._make(q, None), self._make(kv, None)
+        block = self._block(index, prefix, join([query, key_value], bias))
+        attention = block.attention
+        assert attention is not None
+        assert isinstance(attention.qk_norm, SplitQkNorm)
+        only_kv = key_value if bias is None else join([key_value], bias[len(q) :])
+        return block, replace(
+            attention, qkv=only_kv, num_heads=0, qk_norm=attention.qk_norm.of_keys
+        )
+
+    def _block(self, index: int, prefix: str, qkv: QuantLinear) -> Block:
+        config, make = self._config, self._make
+        down = self._need(prefix, "down")
+        first, second = (self._convolution(prefix, half) for half in ("attention", "mlp"))
+        return Block(
+            branches=(Branch(self._attention(index, prefix, qkv)),),
+            mlp=Mlp(
+                make(torch.cat([self._need(prefix, "gate"), self._need(prefix, "up")]), None),
+                make(down, None),
+                config.intermediate_size,
+            ),
+            pre_norm=self._norm(prefix, "attention_norm"),
+            post_norm=self._norm(prefix, "post_attention_norm"),
+            pre_mlp_norm=self._norm(prefix, "mlp_norm"),
+            post_mlp_norm=self._norm(prefix, "post_mlp_norm"),
+            scale=self._take(f"{prefix}scale"),
+            convolutions=None if first is None or second is None else (first, second),
+        )
+
+    def _attention(self, index: int, prefix: str, qkv: QuantLinear) -> Attention:
+        config, traits = self._config, self._config.traits
+        output = self._need(prefix, "o")
+        values_are_keys = bool(traits.keys_are_values)
+        if values_are_keys and self._is_interleaved:
+            # Such values come out in halves, as those of other checkpoints are stored.
+            output = in_halves(output.view(len(output), -1, config.head_dim)).flatten(1)
+        v_norm = None
+        if traits.normalises_values:
+            v_norm = RmsNorm(_wide(output.new_ones(config.head_dim)), config.rms_norm_eps)
+        return Attention(
+            qkv=qkv,
+            output=self._make(output, self._take(f"{prefix}o_bias")),
+            num_heads=config.num_heads,
+            num_kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            scale=traits.attention_scale or config.head_dim**-0.5,
+            rope=0,
+            kv_layer=index,
+            qk_norm=self._qk_norm(prefix),
+            v_norm=v_norm,
+            values_are_keys=values_are_keys,
+        )
+
+    def _qkv(self, prefix: str) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Weights of queries, of keys and values, and the bias of all."""
+        q, k = (self._interleaved(self._need(prefix, part)) for part in "qk")
+        v = self._take(f"{prefix}v")
+        bias = None
+        if self._take(f"{prefix}q_bias") is not None:
+            biases = [self._need(prefix, f"{part}_bias") for part in "qkv"]
+            bias = torch.cat([*map(self._interleaved, biases[:2]), biases[2]])
+        return q, k if v is None else torch.cat([k, v]), bias
+
+    def _qk_norm(self, prefix: str) -> SplitQkNorm | None:
+        q, k = (self._take(f"{prefix}{part}_norm") for part in "qk")
+        if q is None or k is None:
+            return None
+        eps, size = self._config.rms_norm_eps, self._config.head_dim
+        q_norm, k_norm = (RmsNorm(_wide(self._interleaved(weight)), eps) for weight in (q, k))
+        widths = (self._config.num_heads * size, self._config.num_kv_heads * size)
+        return SplitQkNorm(q_norm, k_norm, *widths)
+
+    def _norm(self, prefix: str, part: str) -> RmsNorm | None:
+        weight = self._take(f"{prefix}{part}")
+        return None if weight is None else RmsNorm(weight, self._config.rms_norm_eps)
+
+    def _convolution(self, prefix: str, half: str) -> DynamicConvolution | None:
+        kernels = self._take(f"{prefix}{half}_convolution_kernels")
+        if kernels is None:
+            return None
+        projection = self._need(prefix, f"{half}_convolution_projection")
+        return DynamicConvolution(kernels, self._make(projection, None))
+
+    def _need(self, prefix: str, part: str) -> Tensor:
+        return need(self._take, f"{prefix}{part}")
+
+    def _interleaved(self, rows: Tensor) -> Tensor:
+        if self._is_interleaved:
+            return rows
+        return interleave_rows(rows, *self._config.head_rows)
+
+
+def vector_bytes(blocks: Iterable[Block]) -> int:
+    """Bytes of what isn't a linear layer: norms with their epsilons, scales and kernels."""
+    return sum(norm_bytes(_norms(block)) + _other_bytes(block) for block in blocks)
+
+
+def norm_bytes(norms: Iterable[RmsNorm]) -> int:
+    """Bytes of norms with their epsilons."""
+    return sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
+
+
+def _norms(block: Block) -> Iterator[RmsNorm]:
+    every = [block.pre_norm, block.post_norm, block.pre_mlp_norm, block.post_mlp_norm]
+    qk_norm = None if block.attention is None else block.attention.qk_norm
+    if isinstance(qk_norm, SplitQkNorm):
+        every += [qk_norm.q_norm, qk_norm.k_norm]
+    yield from (norm for norm in every if norm is not None)
+
+
+def _other_bytes(block: Block) -> int:
+    kernels = sum(one.kernels.nbytes for one in block.convolutions or ())
+    return kernels + (0 if block.scale is None else block.scale.nbytes)
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """Return a tensor in float32 or better."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
