@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from medusa_core.engine.counting import count
 from medusa_core.engine.failures import Failures
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.measurements import Measurements
@@ -17,7 +16,7 @@ from medusa_core.engine.prefix_cache import PrefixCache, PrefixMatch, PrefixPend
 from medusa_core.engine.scheduler import Scheduler, StepResult
 from medusa_core.engine.session import Session
 from medusa_core.engine.sessions import Sessions
-from medusa_core.engine.tokenizing import tokenize
+from medusa_core.engine.text_commands import count, tokenize
 from medusa_core.engine.verification import verify
 from medusa_core.errors import Cancelled, OutOfMemoryError, RequestError
 from medusa_core.memory.heap import trim_heap

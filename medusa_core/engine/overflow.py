@@ -1,8 +1,8 @@
-"""Which part of a conversation the model reads where the whole is too long.
+"""Context overflow: choose the messages of a long conversation that fit into the context.
 
-Where messages are left out, everything behind them moves, and the model must read it anew. So a cut
-goes down to half of the context at once, and the turns that follow keep it: it is found by going
-through the conversation turn by turn, as it grew, and depends on nothing else.
+Dropping messages moves all tokens after them, so that their KV rows must be computed again. A cut
+therefore goes down to half of the context at once, and the next turns keep it: the cut is found by
+replaying the conversation turn by turn, and depends on nothing else.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Cut, GenerateSettings, Overflow, Role
 
-_LEFT_AFTER_CUT = 0.5  # of the context: what is left is read again, so it should last for turns
-_LEAST_ROOM = 1 / 8  # of the context, for an answer
-_BEGINNING = 1 / 4  # of the context, which `middle` keeps
-_SURELY_TOO_LONG = 1.25  # of the context, by estimate: then the whole needn't be counted exactly
+_KEPT_BY_CUT = 0.5  # of the context: what is kept is prefilled again, so it should last for turns
+_MIN_ANSWER = 1 / 8  # of the context
+_BEGINNING = 1 / 4  # of the context, kept by Overflow.MIDDLE
+# A conversation that is estimated to be this much longer than the context isn't tokenized whole.
+_FAR_TOO_LONG = 1.25
+_CHARS_PER_TOKEN = 3  # at least, in ordinary text; below it a count decides
 
 
 class Fitted(NamedTuple):
-    """What the model is to read.
+    """A conversation that fits into the context.
 
     Attributes:
-        messages: The messages that it reads.
+        messages: The messages that are part of the prompt.
         transcript: Their tokens.
-        num_tokens: Tokens of the whole conversation; an estimate where it is far too long.
-        cut: What is left out, or None.
+        num_tokens: Tokens of the whole conversation; an estimate if it is far too long.
+        cut: The dropped messages, or None.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -46,79 +48,98 @@ def fit(
     context_tokens: int = 0,
     tools: tuple[str, ...] = (),
 ) -> Fitted:
-    """Fit a conversation into the context; one that fits is read as it is.
+    """Fit a conversation into the context; one that fits is kept whole.
 
     Args:
-        messages: The turns; an assistant's message at the end is an answer to go on with.
-        keep_tokens: How many tokens of that answer to keep; None for all.
-        target: Its tokenizer and template are used.
-        settings: The policy and the longest answer.
-        context_tokens: The share of the context that it gets; 0 for all of it.
+        messages: The conversation; an assistant's message at the end is an answer to continue.
+        keep_tokens: Number of tokens of that answer to keep; None for all.
+        target: The target, whose tokenizer and template are used.
+        settings: Settings with the overflow policy.
+        context_tokens: The answer's share of the context; 0 for all of it.
         tools: Functions that the model may call, as in `Generate`.
 
     Raises:
-        RequestError: There is nothing to answer, or even the least that is read is too long.
-        ModelError: The template or the tokenizer can't serve.
+        RequestError: There is nothing to answer, or even the shortest prompt is too long.
+        ModelError: The template or the tokenizer fails.
     """
     limit = context_tokens or target.config.context_tokens
-    policy = settings.overflow
-    turns = None if policy is Overflow.STOP else _Turns(messages, target, tools)
-    if turns is None or turns.num_tokens <= _SURELY_TOO_LONG * limit:
+    may_cut = settings.overflow is not Overflow.STOP
+    # Lengths are estimated only if the conversation won't fit: that tokenizes every message again.
+    is_long = may_cut and _num_chars(messages) > _FAR_TOO_LONG * _CHARS_PER_TOKEN * limit
+    lengths = _ExchangeLengths(messages, target, tools) if is_long else None
+    if lengths is None or lengths.num_tokens <= _FAR_TOO_LONG * limit:
         whole = transcribe(messages, keep_tokens, target, settings.thinks, tools)
         num_tokens = len(whole.token_ids)
-        if num_tokens + _least_room(messages, settings, limit) <= limit:
+        if num_tokens + _reserved(messages, settings, limit) <= limit:
             return Fitted(tuple(messages), whole, num_tokens, None)
     else:
-        num_tokens = turns.num_tokens
-    if turns is None:
+        num_tokens = lengths.num_tokens
+    if not may_cut:
         raise _too_long(num_tokens, target, limit, is_whole=True)
-    return _cut(turns, keep_tokens, target, settings, limit, num_tokens)
+    lengths = lengths or _ExchangeLengths(messages, target, tools)
+    return _cut(lengths, keep_tokens, target, settings, limit, num_tokens)
 
 
-def _least_room(messages: Sequence[ChatMessage], settings: GenerateSettings, limit: int) -> int:
-    """What must be left; an answer that is gone on with keeps what it was asked with."""
-    goes_on = messages[-1].role is Role.ASSISTANT
-    return 1 if goes_on or settings.overflow is Overflow.STOP else _room(limit)
+def fit_prompt(token_ids: Sequence[int], target: Target, context_tokens: int) -> Fitted:
+    """Check a prompt that is given as tokens; nothing of it is ever dropped.
+
+    Raises:
+        RequestError: It is too long, or a token isn't in the target's vocabulary.
+    """
+    transcript = transcript_of(token_ids, target)
+    if len(token_ids) >= context_tokens:
+        raise _too_long(len(token_ids), target, context_tokens, is_whole=True)
+    return Fitted((), transcript, len(token_ids), None)
 
 
-def _room(limit: int) -> int:
-    """What a new answer is to have, at least; one limit for all, or each would have its own cut."""
-    return max(1, int(limit * _LEAST_ROOM))
+def _num_chars(messages: Sequence[ChatMessage]) -> int:
+    return sum(len(message.content) for message in messages)
+
+
+def _reserved(messages: Sequence[ChatMessage], settings: GenerateSettings, limit: int) -> int:
+    """Tokens that the prompt must leave; a continued answer reserved them when it began."""
+    continues = messages[-1].role is Role.ASSISTANT
+    return 1 if continues or settings.overflow is Overflow.STOP else _answer_tokens(limit)
+
+
+def _answer_tokens(limit: int) -> int:
+    """Minimum tokens of a new answer. All settings share it, or each would have its own cut."""
+    return max(1, int(limit * _MIN_ANSWER))
 
 
 def _cut(
-    turns: _Turns,
+    lengths: _ExchangeLengths,
     keep_tokens: int | None,
     target: Target,
     settings: GenerateSettings,
     limit: int,
     num_tokens: int,
 ) -> Fitted:
-    least = _least_room(turns.messages, settings, limit)
-    head = turns.head(limit * _BEGINNING) if settings.overflow is Overflow.MIDDLE else 0
-    first = turns.first_kept(head, limit - _room(limit), limit * _LEFT_AFTER_CUT)
-    last = max(0, len(turns.exchanges) - 1)
+    reserved = _reserved(lengths.messages, settings, limit)
+    head = lengths.head(limit * _BEGINNING) if settings.overflow is Overflow.MIDDLE else 0
+    first = lengths.first_kept(head, limit - _answer_tokens(limit), limit * _KEPT_BY_CUT)
+    last = max(0, len(lengths.exchanges) - 1)
     while True:
-        kept = turns.kept(head, first)
-        transcript = transcribe(kept, keep_tokens, target, settings.thinks, turns.tools)
-        num_read = len(transcript.token_ids)
-        if num_read + least <= limit or (first == last and head == 0):
+        kept = lengths.kept(head, first)
+        transcript = transcribe(kept, keep_tokens, target, settings.thinks, lengths.tools)
+        num_kept = len(transcript.token_ids)
+        if num_kept + reserved <= limit or (first == last and head == 0):
             break
         # The estimate was too low; or the beginning and the last message are too long together.
         first, head = (first + 1, head) if first < last else (last, head - 1)
-    if num_read >= limit:
-        raise _too_long(num_read, target, limit, is_whole=False)
-    left_out = len(turns.messages) - len(kept)
-    cut = Cut(left_out, max(0, num_tokens - num_read)) if left_out else None
+    if num_kept >= limit:
+        raise _too_long(num_kept, target, limit, is_whole=False)
+    num_dropped = len(lengths.messages) - len(kept)
+    cut = Cut(num_dropped, max(0, num_tokens - num_kept)) if num_dropped else None
     return Fitted(kept, transcript, num_tokens, cut)
 
 
-class _Turns:
-    """A conversation as exchanges, each a question and what answered it, and their lengths.
+class _ExchangeLengths:
+    """Estimated token counts of a conversation's exchanges: questions with their answers.
 
     Attributes:
         messages: All messages.
-        exchanges: All but what stands before the first of them.
+        exchanges: The exchanges, without the messages before the first one.
         tools: Functions that the model may call.
     """
 
@@ -131,100 +152,93 @@ class _Turns:
         self._system = self.messages[:begin]
         ends = [*starts, len(self.messages)]
         self.exchanges = [self.messages[a:b] for a, b in pairwise(ends)]
-        questions = [_num_asking(exchange) for exchange in self.exchanges]
+        questions = [_num_questions(exchange) for exchange in self.exchanges]
         parts = list(zip(self.exchanges, questions, strict=True))
-        self._question_lengths = [_length(exchange[:count], target) for exchange, count in parts]
-        self._answered = [_length(exchange[count:], target) for exchange, count in parts]
-        self._once, each = _frame(self._system, target, tools) if self.exchanges else (0, 0)
-        pairs = zip(self._question_lengths, self._answered, strict=True)
+        self._questions = [_num_tokens(exchange[:count], target) for exchange, count in parts]
+        self._answers = [_num_tokens(exchange[count:], target) for exchange, count in parts]
+        self._fixed, each = _overhead(self._system, target, tools) if self.exchanges else (0, 0)
+        pairs = zip(self._questions, self._answers, strict=True)
         self._before = [0, *accumulate(question + answer + each for question, answer in pairs)]
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of all, by estimate."""
+        """Estimated tokens of the whole conversation."""
         last = len(self.exchanges) - 1
-        return self._size(0, 0, last) + self._answered[last] if self.exchanges else 0
+        return self._prompt_tokens(0, 0, last) + self._answers[last] if self.exchanges else 0
 
-    def head(self, most: float) -> int:
-        """How many exchanges from the beginning on have at most so many tokens."""
-        fitting = [count for count, size in enumerate(self._before) if self._once + size <= most]
+    def head(self, max_tokens: float) -> int:
+        """Number of exchanges from the beginning on that fit into `max_tokens`."""
+        fitting = [n for n, size in enumerate(self._before) if self._fixed + size <= max_tokens]
         return max(0, min(len(fitting), len(self.exchanges)) - 1)
 
-    def first_kept(self, head: int, most: float, wanted: float) -> int:
-        """The first exchange behind the gap.
+    def first_kept(self, head: int, max_tokens: float, kept_tokens: float) -> int:
+        """Replay the conversation, and return the first exchange after the dropped ones.
 
         Args:
-            head: Exchanges before the gap.
-            most: Tokens from which on something must go.
-            wanted: Tokens that are then left.
+            head: Number of exchanges kept from the beginning.
+            max_tokens: Longest prompt that isn't cut.
+            kept_tokens: Length of the prompt to cut down to.
         """
         first, last = head, len(self.exchanges) - 1
-        for now in range(head, last + 1):
-            # What is gone on with, or comes again, has been read with its question.
-            is_over = self._size(head, first, now) > most
-            while is_over and first < now and self._size(head, first, now) > wanted:
+        for current in range(head, last + 1):
+            # A continued or repeated answer has been prefilled with its own question.
+            is_over = self._prompt_tokens(head, first, current) > max_tokens
+            while (
+                is_over
+                and first < current
+                and self._prompt_tokens(head, first, current) > kept_tokens
+            ):
                 first += 1
         return first
 
     def kept(self, head: int, first: int) -> tuple[ChatMessage, ...]:
-        """The messages before and behind the gap."""
+        """The messages without those of exchanges `head` to `first` - 1."""
         exchanges = (*self.exchanges[:head], *self.exchanges[first:])
         return (*self._system, *(message for exchange in exchanges for message in exchange))
 
-    def _size(self, head: int, first: int, now: int) -> int:
-        """Tokens of a prompt that asks exchange `now`, with a gap from `head` to `first`."""
+    def _prompt_tokens(self, head: int, first: int, current: int) -> int:
+        """Tokens of the prompt of question `current`, without exchanges `head` to `first` - 1."""
         before = self._before
-        return self._once + before[head] + before[now] - before[first] + self._question_lengths[now]
+        num_kept = before[head] + before[current] - before[first]
+        return self._fixed + num_kept + self._questions[current]
 
 
 def _starts(messages: Sequence[ChatMessage]) -> list[int]:
-    """Where exchanges begin: with a user's message, or the system messages right before it.
+    """Indices at which exchanges begin: a user's message, or the system messages right before it.
 
     The system messages at the start of the conversation belong to no exchange, unless there is
     nothing else to answer.
     """
-    asking = [i for i, message in enumerate(messages) if message.role in (Role.USER, Role.SYSTEM)]
-    users = (i for i in asking if messages[i].role is Role.USER)
-    first = next(users, asking[-1] if asking else 0)
+    inputs = [i for i, message in enumerate(messages) if message.role in (Role.USER, Role.SYSTEM)]
+    users = (i for i in inputs if messages[i].role is Role.USER)
+    first = next(users, inputs[-1] if inputs else 0)
     return [
-        i for i in asking if i == first or (i > first and messages[i - 1].role is not Role.SYSTEM)
+        i for i in inputs if i == first or (i > first and messages[i - 1].role is not Role.SYSTEM)
     ]
 
 
-def _num_asking(exchange: Sequence[ChatMessage]) -> int:
-    """How many messages of an exchange are the question."""
+def _num_questions(exchange: Sequence[ChatMessage]) -> int:
+    """Number of messages of an exchange before its first answer."""
     answers = (i for i, one in enumerate(exchange) if one.role in (Role.ASSISTANT, Role.TOOL))
     return next(answers, len(exchange))
 
 
-def _length(messages: Sequence[ChatMessage], target: Target) -> int:
+def _num_tokens(messages: Sequence[ChatMessage], target: Target) -> int:
     return sum(
         len(message.token_ids) or len(target.tokenizer.encode(message.content))
         for message in messages
     )
 
 
-def _frame(
+def _overhead(
     system: tuple[ChatMessage, ...], target: Target, tools: tuple[str, ...]
 ) -> tuple[int, int]:
-    """What the template adds once, the system prompt included, and for each exchange."""
+    """Tokens that the template adds to a prompt, system messages included, and to each exchange."""
     user, answer = ChatMessage(Role.USER, "a"), ChatMessage(Role.ASSISTANT, "a")
     one = len(transcribe((*system, user), None, target, None, tools).token_ids)
     two = len(transcribe((*system, user, answer, user), None, target, None, tools).token_ids)
     letter = len(target.tokenizer.encode("a"))
     return one - letter, max(0, two - one - 2 * letter)
-
-
-def fit_prompt(token_ids: Sequence[int], target: Target, context_tokens: int) -> Fitted:
-    """A prompt that is given as tokens; nothing of it is ever left out.
-
-    Raises:
-        RequestError: It is too long, or a token is none of the target's.
-    """
-    transcript = transcript_of(token_ids, target)
-    if len(token_ids) >= context_tokens:
-        raise _too_long(len(token_ids), target, context_tokens, is_whole=True)
-    return Fitted((), transcript, len(token_ids), None)
 
 
 def _too_long(num_tokens: int, target: Target, limit: int, *, is_whole: bool) -> RequestError:

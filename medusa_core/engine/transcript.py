@@ -1,8 +1,8 @@
-"""A conversation as token ids, in which every answer stays the tokens it was decoded as.
+"""Render and tokenize a conversation; answers keep the token ids that were decoded.
 
-An answer read back from its text may become other tokens than the model wrote: its cached rows
-would be worthless, and the model would read a history that it never wrote. So the template is
-rendered with a mark in the place of each answer, and the answer's own tokens are put there.
+Tokenizing an answer's text again may give other tokens than the model generated: its KV rows could
+not be reused, and the model would see a history that it didn't write. So the template is rendered
+with a marker in place of each answer, and the answer's own tokens are inserted there.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from medusa_core.models.text.detokenizer import Detokenizer
 from medusa_core.models.text.name_guard import NameGuard
 
 Render = Callable[[Sequence[ChatMessage]], str]
-_MARK = "\ue0a7{}\ue0a8"  # of the private use area: no text means anything by it
+_MARKER = "\ue0a7{}\ue0a8"  # private use area: texts have no use for it
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What the target reads before it writes.
+    """A tokenized prompt.
 
     Attributes:
-        prompt_ids: The conversation, up to where the answer begins.
-        given_ids: Tokens of the answer that are given already; it goes on behind them.
-        next_id: The token that followed them in the answer they are taken from, if any.
-        answers: Where tokens of answers lie in `token_ids`: from, to. Empty where the template
-            doesn't show them as they were written.
-        prompt: The conversation as text; empty where it is given as tokens.
+        prompt_ids: Tokens of the conversation, up to the start of the answer.
+        given_ids: First tokens of the answer, if a partial answer is continued.
+        next_id: The token after `given_ids` in that answer, if any.
+        answers: Ranges (start, stop) of answers in `token_ids`; empty if the template doesn't
+            reproduce them verbatim.
+        prompt: The rendered prompt; empty if it was given as tokens.
     """
 
     prompt_ids: list[int]
@@ -42,16 +42,12 @@ class Transcript:
     prompt: str = ""
 
     def opens_reasoning(self, tags: ReasoningFormat) -> bool:
-        """Whether the prompt ends within the model's reasoning.
-
-        Args:
-            tags: The model's format.
-        """
+        """Whether the prompt ends with the start tag of the model's reasoning."""
         return bool(tags.start) and self.prompt.rstrip().endswith(tags.start)
 
     @property
     def token_ids(self) -> list[int]:
-        """All that is to be read."""
+        """The prompt and the given tokens: everything that is prefilled."""
         return self.prompt_ids + self.given_ids
 
 
@@ -62,40 +58,40 @@ def transcribe(
     thinks: bool | None = None,
     tools: tuple[str, ...] = (),
 ) -> Transcript:
-    """The token ids of a conversation, however long it is.
+    """Render and tokenize a conversation of any length.
 
     Args:
-        messages: The turns; an assistant's message at the end is an answer to go on with.
-        keep_tokens: How many tokens of that answer to keep; None for all.
-        target: Its tokenizer and template are used.
-        thinks: Whether to think before the answer; None for the template's usual.
+        messages: The conversation; an assistant's message at the end is an answer to continue.
+        keep_tokens: Number of tokens of that answer to keep; None for all.
+        target: The target, whose tokenizer and template are used.
+        thinks: Whether to reason before the answer; None for the template's default.
         tools: Functions that the model may call, as in `Generate`.
 
     Raises:
         RequestError: There is nothing to answer.
-        ModelError: The template or the tokenizer can't serve.
+        ModelError: The template or the tokenizer fails.
     """
-    goes_on = bool(messages) and messages[-1].role is Role.ASSISTANT
-    turns = messages[:-1] if goes_on else messages
-    if not _asks(turns):
+    continues = bool(messages) and messages[-1].role is Role.ASSISTANT
+    turns = messages[:-1] if continues else messages
+    if not _has_question(turns):
         raise RequestError("There is nothing to answer.", "Write a message first.")
-    read = _read(turns, target, thinks, tools)
-    prompt_ids, answers = _prompt_ids(read, target)
-    prefix_ids = _written_ids(messages[-1], target) if goes_on else []
-    kept = _keep(prefix_ids, messages[-1], keep_tokens, target)
+    fitted = _fit_template(turns, target, thinks, tools)
+    prompt_ids, answers = _prompt_ids(fitted, target)
+    answer_ids = _decoded_ids(messages[-1], target) if continues else []
+    kept = _kept_ids(answer_ids, messages[-1], keep_tokens, target)
     if kept:
         answers = (*answers, (len(prompt_ids), len(prompt_ids) + len(kept)))
-    next_id = prefix_ids[len(kept)] if len(kept) < len(prefix_ids) else None
-    transcript = Transcript(prompt_ids, kept, next_id, answers, read.text)
+    next_id = answer_ids[len(kept)] if len(kept) < len(answer_ids) else None
+    transcript = Transcript(prompt_ids, kept, next_id, answers, fitted.prompt)
     _check_ids(transcript.token_ids, target)
     return transcript
 
 
 def transcript_of(token_ids: Sequence[int], target: Target) -> Transcript:
-    """A prompt that is given as tokens, which stay as they are.
+    """Make the transcript of a prompt that is given as tokens.
 
     Raises:
-        RequestError: A token is none of the target's.
+        RequestError: A token isn't in the target's vocabulary.
     """
     vocab_size = target.config.vocab_size
     foreign = next((one for one in token_ids if not 0 <= one < vocab_size), None)
@@ -107,27 +103,25 @@ def transcript_of(token_ids: Sequence[int], target: Target) -> Transcript:
     return Transcript(list(token_ids), [], None)
 
 
-def _asks(turns: Sequence[ChatMessage]) -> bool:
-    """Is there something to answer? A tool's result may be empty, a user's message may not."""
-    answerable = (turn for turn in reversed(turns) if turn.content.strip() or not _is_system(turn))
-    last = next(answerable, None)
+def _has_question(turns: Sequence[ChatMessage]) -> bool:
+    """Whether there is something to answer: a tool's result may be empty, a user's text may not."""
+    last = next(
+        (turn for turn in reversed(turns) if turn.content.strip() or turn.role is not Role.SYSTEM),
+        None,
+    )
     if last is None or last.role is Role.ASSISTANT:
         return False
     return last.role is Role.TOOL or bool(last.content.strip())
 
 
-def _is_system(turn: ChatMessage) -> bool:
-    return turn.role is Role.SYSTEM
-
-
-class _Read(NamedTuple):
-    """A conversation as the template takes it.
+class _FittedTurns(NamedTuple):
+    """A conversation in the form in which the template shows all of it.
 
     Attributes:
-        turns: Its messages.
-        guarded: The same, names of special tokens in them guarded.
+        turns: The messages.
+        guarded: The messages with guarded names of special tokens.
         render: Renders messages.
-        guard: What guards them.
+        guard: Guards and restores names of special tokens.
     """
 
     turns: tuple[ChatMessage, ...]
@@ -136,15 +130,15 @@ class _Read(NamedTuple):
     guard: NameGuard
 
     @property
-    def text(self) -> str:
-        """The prompt as text."""
+    def prompt(self) -> str:
+        """The rendered prompt."""
         return self.guard.without(self.render(self.guarded))
 
 
-def _read(
+def _fit_template(
     turns: Sequence[ChatMessage], target: Target, thinks: bool | None, tools: tuple[str, ...]
-) -> _Read:
-    """Find the form in which the template shows all of a conversation."""
+) -> _FittedTurns:
+    """Rewrite a conversation so that the template shows all of it."""
     template = target.template
     texts = () if template.continues_text else turns
     guard = NameGuard(texts, tools, target.tokenizer, template.reasoning)
@@ -160,42 +154,43 @@ def _read(
         return guard.without(render(guarded(messages)))
 
     fitting = template.conversations.fit(turns, prompt, bool(tools), template.reasoning)
-    return _Read(fitting, guarded(fitting), render, guard)
+    return _FittedTurns(fitting, guarded(fitting), render, guard)
 
 
-def _keep(
-    prefix_ids: list[int], answer: ChatMessage, keep_tokens: int | None, target: Target
+def _kept_ids(
+    answer_ids: list[int], answer: ChatMessage, keep_tokens: int | None, target: Target
 ) -> list[int]:
+    """The tokens of a continued answer that are kept; without `keep_tokens` all but an EOS."""
     if keep_tokens is None:
-        # What comes behind the end of an answer is no part of it.
         return (
-            prefix_ids[:-1] if prefix_ids and prefix_ids[-1] in target.eos_token_ids else prefix_ids
+            answer_ids[:-1] if answer_ids and answer_ids[-1] in target.eos_token_ids else answer_ids
         )
-    if not 0 <= keep_tokens <= len(prefix_ids) or tuple(prefix_ids) != answer.token_ids:
+    if not 0 <= keep_tokens <= len(answer_ids) or tuple(answer_ids) != answer.token_ids:
         raise RequestError(
             f"The answer can't be taken up again at token {keep_tokens}.",
             "Its tokens belong to another model or to another text: ask again instead.",
         )
-    return prefix_ids[:keep_tokens]
+    return answer_ids[:keep_tokens]
 
 
-def _prompt_ids(read: _Read, target: Target) -> tuple[list[int], tuple[tuple[int, int], ...]]:
-    """The turns' tokens, and where the answers among them lie."""
-    # An answer stays the tokens it was decoded as.
-    written = {
-        index: _written_ids(message, target)
-        for index, message in enumerate(read.turns)
+def _prompt_ids(
+    fitted: _FittedTurns, target: Target
+) -> tuple[list[int], tuple[tuple[int, int], ...]]:
+    """Tokenize the turns; returns their tokens, and the ranges of answers among them."""
+    decoded = {
+        index: _decoded_ids(message, target)
+        for index, message in enumerate(fitted.turns)
         if message.token_ids and not message.tool_calls and message.role is Role.ASSISTANT
     }
-    segments = _segments(read.guarded, written, read.render)
+    segments = _segments(fitted.guarded, decoded, fitted.render)
     tokenizer = target.tokenizer
     within = tokenizer.encode_within if target.template.continues_text else tokenizer.encode
     token_ids: list[int] = []
     answers = []
-    for segment, index in zip(segments, (*written, None), strict=True):
+    for segment, index in zip(segments, (*decoded, None), strict=True):
         encode = within if token_ids else tokenizer.encode_prompt
-        token_ids += read.guard.encode(segment, encode, tokenizer.encode_within)
-        answer = [] if index is None else written[index]
+        token_ids += fitted.guard.encode(segment, encode, tokenizer.encode_within)
+        answer = [] if index is None else decoded[index]
         if answer and answer[-1] in target.eos_token_ids:
             answer = answer[:-1]  # the template ends its answers itself
         if answer:
@@ -205,55 +200,55 @@ def _prompt_ids(read: _Read, target: Target) -> tuple[list[int], tuple[tuple[int
 
 
 def _segments(
-    turns: Sequence[ChatMessage], written: dict[int, list[int]], render: Render
+    turns: Sequence[ChatMessage], decoded: dict[int, list[int]], render: Render
 ) -> list[str]:
-    """What the template writes before, between and behind the turns in `written`.
+    """The template's text before, between and after the answers in `decoded`.
 
-    Empties `written` if the template doesn't show these turns as they are.
+    Clears `decoded` if the template doesn't reproduce these answers verbatim.
     """
     text = render(turns)
-    marks = {index: _MARK.format(index) for index in written}
+    marks = {index: _MARKER.format(index) for index in decoded}
     marked = [
         message._replace(content=marks.get(index, message.content))
         for index, message in enumerate(turns)
     ]
     segments = _split(render(marked), marks.values())
     if len(segments) != len(marks) + 1 or not _shows(text, segments, [turns[i] for i in marks]):
-        written.clear()
+        decoded.clear()
         return [text]
     if not marks:
         return segments
     last = len(marks) - 1
-    # Many templates put a space or a line break before an answer that they did not write
-    # when they asked for it: the model read the latter. Where the first and the last answer have
-    # the same space there, so have the others: each would cost a rendering.
+    # Many templates write a space or a line break before an answer of the history that is not in
+    # the generation prompt, after which the answer was decoded. If the first and the last answer
+    # have the same space there, the others are taken to have it, too: each costs a rendering.
     ends = {_space(_opening(n, marks, marked, render), segments[n]) for n in {0, last}}
     for place in range(len(marks)):
         if len(ends) == 1:
-            ((here, question),) = ends
+            ((space, prompted),) = ends
         else:
-            here, question = _space(_opening(place, marks, marked, render), segments[place])
+            space, prompted = _space(_opening(place, marks, marked, render), segments[place])
         text = segments[place].rstrip()
-        if here is not None and segments[place] == text + here:
-            segments[place] = text + question
+        if space is not None and segments[place] == text + space:
+            segments[place] = text + prompted
     return segments
 
 
 def _opening(
     place: int, marks: dict[int, str], marked: Sequence[ChatMessage], render: Render
 ) -> str:
-    """What the template wrote between the answer before this one and where this one begins."""
+    """The generation prompt of an answer: the template's text since the answer before it."""
     indices = list(marks)
     before = marked[: indices[place]]
     try:
         opened = render(before) if before else ""
-    except TemplateError:  # it may refuse a beginning: one without a user, say
+    except TemplateError:  # a template may refuse a beginning, such as one without a user's turn
         return ""
     return opened.rpartition(marks[indices[place - 1]])[2] if place else opened
 
 
 def _space(opening: str, segment: str) -> tuple[str | None, str]:
-    """Space at the end of a segment, and what stands for it in the opening; None for no match."""
+    """Trailing whitespace of a segment and of the opening; (None, "") if their texts differ."""
     text = segment.rstrip()
     if opening.rstrip() != text:
         return None, ""
@@ -261,7 +256,7 @@ def _space(opening: str, segment: str) -> tuple[str | None, str]:
 
 
 def _split(text: str, marks: Iterable[str]) -> list[str]:
-    """The parts of a text between the marks it holds, which must come in order."""
+    """Split a text at markers, which must come in order."""
     parts: list[str] = []
     for mark in marks:
         before, found, text = text.partition(mark)
@@ -272,7 +267,7 @@ def _split(text: str, marks: Iterable[str]) -> list[str]:
 
 
 def _shows(text: str, segments: Sequence[str], answers: Sequence[ChatMessage]) -> bool:
-    """Is the text these segments with the answers between them, but for space at their ends?"""
+    """Whether the text is the segments with the answers between them, up to space at the ends."""
     at = 0
     for segment, answer in zip(segments, (*answers, None), strict=True):
         if not text.startswith(segment, at):
@@ -288,8 +283,8 @@ def _shows(text: str, segments: Sequence[str], answers: Sequence[ChatMessage]) -
     return False
 
 
-def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
-    """The tokens an answer was decoded as, as far as they still are its text; the rest anew."""
+def _decoded_ids(answer: ChatMessage, target: Target) -> list[int]:
+    """An answer's decoded tokens as long as they match its text; the rest is tokenized again."""
     if not all(0 <= token_id < target.config.vocab_size for token_id in answer.token_ids):
         return target.tokenizer.encode(answer.content)  # another model's
     if target.tokenizer.writes(answer.token_ids, answer.content):
@@ -304,7 +299,7 @@ def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
         if not detokenizer.is_open:
             num_kept, num_bytes = index, len(text)
     else:
-        # The last character may never have been finished: then it shows as U+FFFD, or not at all.
+        # The last character may be incomplete: it is shown as U+FFFD, or not at all.
         if wanted in (text, text + detokenizer.flush()):
             return list(answer.token_ids)
     rest = wanted[num_bytes:].decode()
@@ -313,10 +308,10 @@ def _written_ids(answer: ChatMessage, target: Target) -> list[int]:
 
 
 def _check_ids(token_ids: Sequence[int], target: Target) -> None:
-    """Refuse what the target can't read.
+    """Check that the target can embed the tokens.
 
     Raises:
-        ModelError: The template wrote nothing, or the tokenizer belongs to another model.
+        ModelError: There are none, or the tokenizer belongs to another model.
     """
     if not token_ids:
         raise TemplateError(

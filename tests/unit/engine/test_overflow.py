@@ -1,16 +1,18 @@
 """Conversations that are longer than the context: what is left out, and what is told of it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from medusa_core.api import demo_model
-from medusa_core.engine.counting import count
 from medusa_core.engine.direct import events_of
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.overflow import fit
 from medusa_core.engine.session import Session
+from medusa_core.engine.text_commands import count
 from medusa_core.errors import RequestError, TemplateError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -205,6 +207,37 @@ def test_prefill_says_how_many_tokens_are_read_and_can_be_stopped(pebble: Target
     (done,) = generation.cancel()
     assert isinstance(done, GenerationDone)
     assert done.stop_reason is StopReason.CANCELLED
+
+
+@pytest.mark.parametrize("policy", Overflow)
+def test_a_turn_renders_and_tokenizes_its_prompt_once(
+    policy: Overflow, pebble: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered: list[int] = []
+    encoded: list[str] = []
+    render, encode = pebble.template._rendering.render, pebble.tokenizer.encode
+
+    def count_render(turns: Sequence[Mapping[str, Any]], *rest: Any) -> str:
+        rendered.append(len(turns))
+        return render(turns, *rest)
+
+    def count_encode(text: str) -> list[int]:
+        encoded.append(text)
+        return encode(text)
+
+    fit(chat(2), None, pebble, ROLLING)  # learns the template's format of reasoning
+    monkeypatch.setattr(pebble.template._rendering, "render", count_render)
+    monkeypatch.setattr(pebble.tokenizer, "encode", count_encode)
+    asked = user_says(f"Which policy is {policy.value}?")
+    settings = replace(ROLLING, overflow=policy)
+    Generation(Generate("s", "r", asked, settings), pebble, Session(pebble), Tuner(pebble))
+    assert rendered == [1]  # the prompt
+    assert sum(asked[0].content in text for text in encoded) == 1
+    rendered.clear()
+    output = ChatMessage(Role.ASSISTANT, "This one.", tuple(encode("This one.")))
+    more = (*asked, output, ChatMessage(Role.USER, "And then?"))
+    Generation(Generate("s", "r", more, settings), pebble, Session(pebble), Tuner(pebble))
+    assert rendered == [3, 3]  # the prompt, and with a marker for the answer
 
 
 # Counting -----------------------------------------------------------------------------------------

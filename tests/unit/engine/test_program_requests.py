@@ -8,12 +8,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from medusa_core.engine.counting import count
 from medusa_core.engine.direct import events_of
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.overflow import fit
 from medusa_core.engine.session import Session
-from medusa_core.engine.tokenizing import tokenize
+from medusa_core.engine.text_commands import count, tokenize
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
