@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from medusa_core.engine.direct import events_of
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
@@ -108,7 +108,7 @@ def _answer(
     messages = (ChatMessage(Role.USER, prompt),)
     request = Generate("bench", "bench", messages, settings, grammar=grammar)
     with closing(Session(target)) as session:
-        generation = Generation(request, target, session, Tuner(target), drafter)
+        generation = start_generation(request, target, session, Tuner(target), drafter)
         *_, done = events_of(generation)
     assert isinstance(done, GenerationDone)  # the last event of an answer
     return done
@@ -134,9 +134,9 @@ class _Unmasked:
         if self._reader is not None:
             self._reader.read(place, states, deep)
 
-    def look_into(self, kv: KvCache) -> None:
+    def attach_cache(self, kv: KvCache) -> None:
         if isinstance(self._drafter, ReadsCache):
-            self._drafter.look_into(kv)
+            self._drafter.attach_cache(kv)
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         return self._drafter.propose(root_id, max_rows)

@@ -20,7 +20,7 @@ from medusa_core.memory.policy.here import PolicyRequest, Rates
 from medusa_core.memory.policy.policy_file import read_policy
 from medusa_core.memory.policy.question import PolicyQuestion
 from medusa_core.memory.policy.reached import part_rates
-from medusa_core.memory.policy.rules import MOST_TOGETHER, check_policy, rules_of
+from medusa_core.memory.policy.rules import MAX_BATCH, check_policy, rules_of
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.tiers import limited
 from medusa_core.messages import Fit, LoadOptions, PartRate, Policy, Shares
@@ -179,7 +179,7 @@ def _question(
         ),
         limited(live_budget(options.device), options.memory_gib),
         below_device(options),
-        replace(rules, most_together=args.together or MOST_TOGETHER, lies_below=given is None),
+        replace(rules, most_together=args.together or MAX_BATCH, lies_below=given is None),
         Rates(MeasurementFiles(calibrations_dir()), _say),
     )
 

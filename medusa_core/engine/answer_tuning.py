@@ -8,11 +8,11 @@ from medusa_core.engine.sequence import Step
 from medusa_core.messages import AUTO_GROWTH, GenerateSettings
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.tuning.baseline import Baseline
-from medusa_core.speculation.tuning.costs import Sharers
+from medusa_core.speculation.tuning.costs import PassMix
 from medusa_core.speculation.tuning.learning import Guesses, StepYield
 from medusa_core.speculation.tuning.tuner import Tuner
 
-PRICED_STEPS = 8  # after so many steps it is asked again what time is worth
+UPDATE_STEPS = 8  # after so many steps it is asked again what time is worth
 
 
 class AnswerTuning:
@@ -48,7 +48,7 @@ class AnswerTuning:
         self._first_price = tuner.price(settings, num_prompt_tokens)
 
     @property
-    def price_share(self) -> float:
+    def cost_factor(self) -> float:
         """What drafts cost now over what they cost when the answer began.
 
         Where a form is asked for, that is the same all along, so that steps are repeatable.
@@ -58,13 +58,13 @@ class AnswerTuning:
         return self._tuner.price(self._settings, self._num_prompt_tokens) / self._first_price
 
     @property
-    def rests(self) -> bool:
+    def is_paused(self) -> bool:
         """Drafts don't pay at the moment."""
         return self._governor is not None and not self._governor.drafts
 
-    def shared_rows(self, length: int, sharers: Sharers) -> int:
+    def shared_rows(self, length: int, mix: PassMix) -> int:
         """Most rows of a tree behind so many committed rows, in a pass that others share."""
-        return self._tuner.shared_rows(self._settings, length, sharers)
+        return self._tuner.shared_rows(self._settings, length, mix)
 
     def learn_guesses(self, step: Step, place: int) -> None:
         """Learn what came true of the drafts, and note what else the drafter guessed.
@@ -81,7 +81,7 @@ class AnswerTuning:
             self._guesses.append((place, step.proposal.top_tokens))
 
     def learn_time(
-        self, step: Step, num_kept: int, place: int, step_s: float, rested: bool
+        self, step: Step, num_kept: int, place: int, step_s: float, was_paused: bool
     ) -> None:
         """Learn from a step that had its pass for itself.
 
@@ -90,7 +90,7 @@ class AnswerTuning:
             num_kept: Tokens that the answer kept.
             place: Of the first token behind its root.
             step_s: Seconds of all of it.
-            rested: Nothing was drafted, as drafts didn't pay.
+            was_paused: Drafting was paused.
         """
         proposal, verified_s = step.proposal, step.times.verify_s + step.times.accept_s
         self._baseline.add(proposal.num_rows, place, verified_s, step_s)
@@ -98,7 +98,7 @@ class AnswerTuning:
         if self._governor is not None:
             self.num_rested += not self._governor.drafts
             self._governor.add(num_kept, step_s)
-        if not rested:
+        if not was_paused:
             levels, num_accepted = proposal.tree.shape.depths[-1], len(step.acceptance.nodes)
             self._yields.append(
                 StepYield(
@@ -110,7 +110,7 @@ class AnswerTuning:
                     step.times.draft_s,
                 )
             )
-            if len(self._yields) == PRICED_STEPS:
+            if len(self._yields) == UPDATE_STEPS:
                 self._judge()
 
     def finish(self, token_ids: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Work of many, in which who fails leaves, and the others go on."""
+"""Failure isolation: an error in one sequence doesn't end the others."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ S = TypeVar("S")
 
 
 class Catch(Generic[S]):
-    """A block of work of one or more, whose error doesn't end the others' work."""
+    """Context manager that records an error of some sequences instead of raising it."""
 
     __slots__ = ("_errors", "_sequences")
 
     def __init__(self, errors: dict[S, BaseException], *sequences: S) -> None:
-        """Note whose work it is.
+        """Isolate some sequences.
 
         Args:
-            errors: Takes the error, whatever it is: who runs the step decides what it means.
-            sequences: Who fails by it.
+            errors: Receives any error, by sequence.
+            sequences: The sequences that an error in the block fails.
         """
         self._errors, self._sequences = errors, sequences
 
     def __enter__(self) -> None:
-        """Begin the work."""
+        """Enter the block."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if error is not None:

@@ -1,4 +1,4 @@
-"""An answer that is decoded: what its steps draft, how large their trees are, what they bring."""
+"""The decoding state of an answer: its drafter, tree sizes and accepted tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from medusa_core.engine.answer import AnswerBuffer
-from medusa_core.engine.answer_tuning import PRICED_STEPS, AnswerTuning
+from medusa_core.engine.answer_tuning import UPDATE_STEPS, AnswerTuning
 from medusa_core.engine.sequence import Step
 from medusa_core.engine.session import Session
 from medusa_core.messages import TARGET
@@ -14,24 +14,20 @@ from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal, WalkContext
-from medusa_core.speculation.drafters.drafter import Drafter, WeighsPrices
+from medusa_core.speculation.drafters.drafter import Drafter, ScalesCosts
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import ReadsCache
 from medusa_core.speculation.rules.rule import Rule, RuleNumbers
-from medusa_core.speculation.tuning.costs import Sharers
+from medusa_core.speculation.tuning.costs import PassMix
 
 
 class Decoding:
-    """See `DecodingSequence`.
+    """Decodes an answer; `DecodingSequence` describes its first four attributes.
 
     Attributes:
-        context: As `DecodingSequence` has it, and so are the next three.
-        drafter: It.
-        rule: It.
-        max_rows: It.
-        tuning: The tuner's part.
-        accept_lengths: How many tokens each step brought.
-        seconds: Of all steps.
+        tuning: Decides when to draft, and learns from the steps.
+        accept_lengths: Tokens of each step.
+        seconds: Duration of all steps.
     """
 
     def __init__(
@@ -42,30 +38,30 @@ class Decoding:
         drafter: Drafter,
         rule: Rule,
         tuning: AnswerTuning,
-        most_rows: int,
+        max_rows: int,
     ) -> None:
-        """Prepare the steps of an answer.
+        """Prepare to decode.
 
         Args:
             session: The conversation.
-            answer: Takes the tokens.
-            context: The session's tokens.
-            drafter: Drafts.
-            rule: Picks paths.
-            tuning: Says when to draft, and learns.
-            most_rows: Most rows of a tree.
+            answer: Collects the tokens.
+            context: The session's tokens, and the rule's other inputs.
+            drafter: The drafter.
+            rule: The acceptance rule.
+            tuning: Decides when to draft, and learns from the steps.
+            max_rows: Maximum number of rows of a tree.
         """
         self.context = context
         self.drafter = drafter
         self.rule = rule
-        self.max_rows = most_rows
+        self.max_rows = max_rows
         self.tuning = tuning
         self.accept_lengths: list[int] = []
         self.seconds = 0.0
         self._session, self._answer = session, answer
-        self._awake, self._resting = drafter, Resting(drafter)
-        self._looking = drafter if isinstance(drafter, ReadsCache) else None
-        self._most_rows = most_rows
+        self._drafter, self._plain_drafter = drafter, PlainDrafter(drafter)
+        self._cache_reader = drafter if isinstance(drafter, ReadsCache) else None
+        self._max_rows = max_rows
         self._is_shared = False
         self._started = 0.0
         self._step: Step | None = None
@@ -74,28 +70,28 @@ class Decoding:
     def kv(self) -> KvCache:
         return self._session.kv
 
-    def begin(self, sharers: Sharers, is_shared: bool) -> None:
-        """Begin a step.
+    def begin(self, mix: PassMix, is_shared: bool) -> None:
+        """Prepare a step.
 
         Args:
-            sharers: Which answers decode a step in the pass, this one among them.
-            is_shared: There are other rows in the pass, be it of a prompt.
+            mix: The decoding answers of the pass, this one included.
+            is_shared: The pass has rows of other answers, decoding or prefilling.
         """
         self._started = time.perf_counter()
         self._is_shared = is_shared
-        self.drafter = self._resting if self.tuning.rests and not is_shared else self._awake
-        if self._looking is not None:  # the cache may be another one than before
-            self._looking.look_into(self.kv)
-        # A path longer than the budget could not be kept: no rows for it near the end.
+        is_paused = self.tuning.is_paused and not is_shared
+        self.drafter = self._plain_drafter if is_paused else self._drafter
+        if self._cache_reader is not None:  # the cache is replaced when it grows
+            self._cache_reader.attach_cache(self.kv)
         length = self.kv.length
-        self.max_rows = min(self._most_rows, self.kv.most_rows, self.kv.capacity - length)
+        self.max_rows = min(self._max_rows, self.kv.most_rows, self.kv.capacity - length)
         if is_shared:
-            self.max_rows = min(self.max_rows, self.tuning.shared_rows(length, sharers))
+            self.max_rows = min(self.max_rows, self.tuning.shared_rows(length, mix))
 
     def append(self, step: Step) -> bool:
         numbers: tuple[RuleNumbers, ...] = ()
         decides_by_more = self.rule.has_numbers or self.context.grammar is not None
-        if self.context.traces and decides_by_more:  # while the context is the rule's
+        if self.context.traces and decides_by_more:  # before the tokens change the context
             path = (0, *step.acceptance.nodes)
             numbers = self.rule.numbers(step.logits, path, self.context, step.token_ids)
         kept = self._answer.take(step.token_ids)
@@ -120,16 +116,16 @@ class Decoding:
         self.seconds += step_s
         self.tuning.learn_guesses(step, place)
         if not self._is_shared:
-            rested = self.drafter is self._resting
-            self.tuning.learn_time(step, num_kept, place, step_s, rested)
-            is_due = len(self.accept_lengths) % PRICED_STEPS == 0
-            if is_due and isinstance(self._awake, WeighsPrices):
-                self._awake.price(self.tuning.price_share)
+            was_paused = self.drafter is self._plain_drafter
+            self.tuning.learn_time(step, num_kept, place, step_s, was_paused)
+            is_due = len(self.accept_lengths) % UPDATE_STEPS == 0
+            if is_due and isinstance(self._drafter, ScalesCosts):
+                self._drafter.scale_costs(self.tuning.cost_factor)
         return step_s
 
 
-class Resting:
-    """A drafter that proposes nothing for a while; it observes, to propose again later."""
+class PlainDrafter:
+    """Proposes the root alone while drafting is paused; the real drafter still observes."""
 
     _SHAPE = TreeShape.root_only()
 

@@ -9,6 +9,7 @@ from contextlib import closing, nullcontext
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
@@ -57,7 +58,7 @@ def generate(
     records = on_trace is not None
     request = Generate("direct", "direct", tuple(messages), settings, records=records)
     with nullcontext(session) if session else closing(Session(target)) as lasting:
-        generation = Generation(request, target, lasting, tuner or Tuner(target), drafter)
+        generation = start_generation(request, target, lasting, tuner or Tuner(target), drafter)
         for event in events_of(generation):
             if isinstance(event, LayersMoved):
                 log.warning("%s", event.move.text)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.errors import MedusaError, OutOfMemoryError, RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
@@ -160,7 +161,7 @@ class DrafterRace:
         try:
             request = Generate("race", "race", messages_of, settings)
             return _Answer(
-                name, Generation(request, self._target, session, self._tuners[name]), session
+                name, start_generation(request, self._target, session, self._tuners[name]), session
             )
         except BaseException:
             session.close()

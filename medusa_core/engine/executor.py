@@ -16,6 +16,7 @@ from medusa_core.engine.prefix_cache import PrefixCache, PrefixMatch, PrefixPend
 from medusa_core.engine.scheduler import Scheduler, StepResult
 from medusa_core.engine.session import Session
 from medusa_core.engine.sessions import Sessions
+from medusa_core.engine.start import start_generation
 from medusa_core.engine.text_commands import count, tokenize
 from medusa_core.engine.verification import verify
 from medusa_core.errors import Cancelled, OutOfMemoryError, RequestError
@@ -239,7 +240,7 @@ class Executor:
         return {
             one.request.session_id: one.prefill.prompt_ids
             for one in self._running
-            if one.is_reading
+            if one.is_prefilling
         }
 
     def _begin_waiting(self) -> None:
@@ -306,7 +307,7 @@ class Executor:
             known = None
         try:
             session = known or Session(target, cache_salt=command.cache_salt)
-            generation = Generation(command, target, session, tuner, prefixes=self._prefixes)
+            generation = start_generation(command, target, session, tuner, prefixes=self._prefixes)
             assert self._model.loaded is not None  # as there is a target
             load_id = self._model.loaded.request_id
             ids = (command.session_id, command.request_id)

@@ -1,4 +1,4 @@
-"""Prefill: a prompt is read chunk by chunk, until the answer begins behind it."""
+"""Chunked prefill of a prompt."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from medusa_core.speculation.drafters.source import ReadsStates
 
 
 class Prefill:
-    """See `PrefillSequence`.
+    """Prefills a prompt chunk by chunk; see `PrefillSequence`.
 
-    Where the cache had to go before there was a larger one, what is decided is read again.
+    After a preemption it prefills the decided tokens again.
 
     Attributes:
-        prompt_ids: What is read.
-        decoding: As `PrefillSequence` has it.
-        chunk: As `PrefillSequence` has it, once `begin` was called.
-        num_cached: Tokens of the prompt whose rows were there already.
-        num_reread: Tokens that are read again, as their state isn't known.
-        seconds: Of all chunks of the prompt.
-        ended: When the first token was decided, as `time.perf_counter` tells it.
-        reread_s: Seconds of all chunks that were read again.
+        prompt_ids: The prompt's tokens.
+        decoding: The sequence after prefill.
+        chunk: The current chunk, once `begin` was called.
+        num_cached: Tokens of the prompt whose rows were cached.
+        num_reread: Tokens prefilled again because their recurrent state wasn't saved.
+        seconds: Duration of the prompt's chunks.
+        ended: `time.perf_counter()` when the first token was decided.
+        reread_s: Duration of prefill after preemptions.
     """
 
     def __init__(
@@ -39,15 +39,15 @@ class Prefill:
         num_cached: int,
         checkpoints: Sequence[int] = (),
     ) -> None:
-        """Prepare to read.
+        """Prepare to prefill.
 
         Args:
-            prompt_ids: What is to be read.
-            session: The conversation, which holds what is cached.
+            prompt_ids: The prompt's tokens.
+            session: The conversation, with its cached rows.
             decoding: Decodes the answer.
-            reader: Takes the target's state of every token; None where nobody must.
-            num_cached: Tokens that are cached.
-            checkpoints: Lengths of prefixes behind which states are saved, besides the prompt's.
+            reader: Receives the target's hidden state of every token; None if no drafter needs it.
+            num_cached: Number of cached tokens.
+            checkpoints: Prefix lengths at which recurrent states are saved, besides the prompt's.
         """
         self.prompt_ids = prompt_ids
         self.decoding = decoding
@@ -65,35 +65,32 @@ class Prefill:
 
     @property
     def has_read(self) -> bool:
-        """The prompt is read to its end."""
+        """Whether the whole prompt was prefilled once."""
         return len(self._session.token_ids) >= len(self.prompt_ids)
 
     @property
     def is_over(self) -> bool:
-        """All tokens but the next root have rows."""
+        """Whether all tokens but the next root have rows."""
         return self.has_read and self.kv.length >= len(self._session.token_ids) - 1
 
     @property
-    def usual_rows(self) -> int:
-        """Rows of a chunk that is read soon enough."""
+    def chunk_rows(self) -> int:
+        """Rows of a chunk that delays a Cancel little enough."""
         return self._session.chunks.rows
 
-    def begin(self, most: int, decides: bool = True) -> int:
-        """Begin to read the next chunk.
+    def begin(self, max_tokens: int, decides: bool = True) -> int:
+        """Prepare the next chunk. Returns its number of tokens.
 
         Args:
-            most: Its tokens at most.
-            decides: The answer may begin behind the prompt; else its last token isn't read yet.
-
-        Returns:
-            How many it has.
+            max_tokens: Maximum number of its tokens.
+            decides: Decide the first token after the prompt; else the prompt's last token is left.
         """
         self._started = time.perf_counter()
         is_new, length = not self.has_read, self.kv.length
         text = self.prompt_ids if is_new else self._session.token_ids[:-1]
         end = len(text) if decides else len(text) - 1
         stop = next((place for place in self._checkpoints if place > length), end)
-        token_ids = text[length : min(length + most, stop, end)]
+        token_ids = text[length : min(length + max_tokens, stop, end)]
         is_last = is_new and length + len(token_ids) == len(text)
         self.chunk = Chunk(token_ids, self.kv, is_last, is_new and self._reader is not None)
         return len(token_ids)

@@ -1,10 +1,11 @@
-"""What the steps of an answer become for others: events."""
+"""Events of an answer's steps."""
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.decoding import Decoding
-from medusa_core.engine.logprobs import step_logprobs
 from medusa_core.engine.prefill import Prefill
 from medusa_core.engine.recorder import Recorder
 from medusa_core.engine.sequence import Step
@@ -23,8 +24,11 @@ from medusa_core.messages import (
     LayersMoved,
     Progress,
     StepDone,
+    StepLogprobs,
     StopReason,
+    TokenLogprob,
 )
+from medusa_core.models.text.tokenizer import Tokenizer
 
 
 class Report:
@@ -38,24 +42,26 @@ class Report:
         transcript: Transcript,
         cut: Cut | None,
         answer: AnswerBuffer,
+        given_pieces: tuple[bytes, ...],
         settings: GenerateSettings,
     ) -> None:
-        """Begin the report of an answer.
+        """Report nothing yet.
 
         Args:
-            request: What was asked for.
-            target: Answers.
+            request: The request.
+            target: The target.
             session: The conversation.
-            transcript: What the target reads.
-            cut: What it doesn't read of the conversation, if anything.
-            answer: The answer, which begins with what is given.
-            settings: How it is decoded.
+            transcript: The prompt.
+            cut: Messages that were dropped from the prompt, if any.
+            answer: The answer.
+            given_pieces: UTF-8 of its given tokens.
+            settings: The answer's settings.
         """
         self._ids = (request.session_id, request.request_id)
         self._target, self._session, self._answer = target, session, answer
         self._num_prompt_tokens = len(transcript.prompt_ids)
         self._given_ids = tuple(transcript.given_ids)
-        self._given_pieces = answer.resume(self._given_ids)
+        self._given_pieces = given_pieces
         self._settings = settings
         self._num_logprobs = request.num_logprobs
         self._recorder = Recorder(target.tokenizer) if request.records else None
@@ -65,16 +71,12 @@ class Report:
             self._opening = (ContextCut(*self._ids, cut, self._num_prompt_tokens, limit),)
 
     def opening(self) -> tuple[Event, ...]:
-        """What comes before a step's own events: layers that moved; once, what is cut."""
+        """Events before a step's own: moved layers and, at first, the cut of the conversation."""
         opening, self._opening = self._opening, ()
         return (*opening, *(LayersMoved(*self._ids, move) for move in self._target.take_moves()))
 
     def progress(self, num_total: int) -> Progress:
-        """A chunk of the prompt is read.
-
-        Args:
-            num_total: Tokens of the prompt.
-        """
+        """The event of a prefilled chunk of a prompt of `num_total` tokens."""
         num_done = len(self._session.token_ids)
         text = f"Reading {num_done:,} of {num_total:,} tokens"
         return Progress(*self._ids, "prefill", num_done / num_total, text, num_done, num_total)
@@ -112,7 +114,7 @@ class Report:
         events: list[Event] = [done]
         if self._num_logprobs >= 0:
             tokenizer, num = self._target.tokenizer, self._num_logprobs
-            events.append(step_logprobs(done, step, num, tokenizer))
+            events.append(_logprobs(done, step, num, tokenizer))
         if self._recorder is not None:
             events.append(self._recorder.trace(done, step))
         return tuple(events)
@@ -120,12 +122,12 @@ class Report:
     def done(
         self, reason: StopReason, prefill: Prefill, decoding: Decoding, first_token_s: float
     ) -> GenerationDone:
-        """The answer is complete.
+        """The final event.
 
         Args:
-            reason: Why it ends.
-            prefill: How it began.
-            decoding: How it went on.
+            reason: Why the answer ended.
+            prefill: Its prefill.
+            decoding: Its decoding.
             first_token_s: Seconds to the first token.
         """
         tuning = decoding.tuning
@@ -147,3 +149,32 @@ class Report:
             plain_step_s=tuning.plain_step_s(len(self._answer.token_ids)),
             num_reread_tokens=prefill.num_reread,
         )
+
+
+def _logprobs(
+    done: StepDone, step: Step, num_alternatives: int, tokenizer: Tokenizer
+) -> StepLogprobs:
+    """Log-probabilities of a step's tokens, before temperature, penalties and filters.
+
+    Args:
+        done: The step's event.
+        step: The step.
+        num_alternatives: Number of most likely tokens to return for each position.
+        tokenizer: The target's tokenizer.
+    """
+    num_kept = step.num_kept
+    nodes = list((0, *step.acceptance.nodes)[:num_kept])
+    rows = step.logits[nodes].double().log_softmax(dim=-1)  # [num_kept, vocabulary]
+    best = rows.topk(min(num_alternatives, rows.shape[1]), dim=-1)
+    chosen, alternatives = [], []
+    for place, token_id in enumerate(step.token_ids[:num_kept]):
+        chosen.append(_token_logprob(token_id, rows[place, token_id], tokenizer))
+        pairs = zip(best.indices[place].tolist(), best.values[place], strict=True)
+        alternatives.append(tuple(_token_logprob(*pair, tokenizer) for pair in pairs))
+    return StepLogprobs(
+        done.session_id, done.request_id, done.step, tuple(chosen), tuple(alternatives)
+    )
+
+
+def _token_logprob(token_id: int, logprob: Tensor, tokenizer: Tokenizer) -> TokenLogprob:
+    return TokenLogprob(token_id, tokenizer.bytes_of(token_id), float(logprob))

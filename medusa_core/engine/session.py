@@ -1,4 +1,4 @@
-"""A conversation's tokens and their cache."""
+"""A conversation's tokens, and their KV cache."""
 
 from __future__ import annotations
 
@@ -9,38 +9,37 @@ from medusa_core.errors import OutOfMemoryError
 from medusa_core.loading.target import Target
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import steps_up
-from medusa_core.speculation.drafters.source import (
-    SourceMemory,
-    num_common,
-)
+from medusa_core.speculation.drafters.source import SourceMemory, num_common
 from medusa_core.speculation.tuning.chunks import Chunks
 
 log = logging.getLogger(__name__)
 
+_RESERVED_ROWS = 512  # at a time: few answers become as long as they may
+
 
 class Session:
-    """What the engine remembers of one conversation.
+    """The engine's state of one conversation.
 
-    While decoding, the decided tokens are one more than the cached rows: the last is the root.
+    While decoding there is one more decided token than cached rows: the last token is the root.
 
     Attributes:
-        token_ids: Tokens decided so far.
-        kv: Rows of the target for them.
-        chunks: Reads prompts.
-        memory: What sources of drafts keep of the conversation, by their names.
-        is_preempted: Its cache was given to others: it may not be used until `make_room`.
-        cache_salt: Only conversations with the same one share rows; see `Generate`.
-        num_forgotten: Tokens that the last `reuse` would have kept, had their states been known.
+        token_ids: Decided tokens.
+        kv: The target's KV rows for them.
+        chunks: Chooses the sizes of prefill chunks.
+        memory: State that draft sources keep between answers, by source.
+        is_preempted: The cache was released; `make_room` must be called before it is used.
+        cache_salt: Only conversations with the same salt share rows; see `Generate`.
+        num_forgotten: Tokens that the last `reuse` had to drop because their recurrent state
+            wasn't saved.
     """
 
     def __init__(self, target: Target, has_one_answer: bool = False, cache_salt: str = "") -> None:
-        """Begin with nothing.
+        """Start an empty conversation.
 
         Args:
-            target: Answers in it.
-            has_one_answer: It ends with its first answer, so that its cache takes no more rows
-                than that needs: more conversations have room.
-            cache_salt: See the attribute.
+            target: The target.
+            has_one_answer: It ends with its first answer, so its cache gets no spare rows.
+            cache_salt: Salt of its shared rows.
         """
         self._target = target
         self._has_one_answer = has_one_answer
@@ -52,39 +51,39 @@ class Session:
         self.num_forgotten = 0
         self.kv: KvCache = target.allocate_cache(1)
 
-    def reuse(self, prompt_ids: list[int], most: int | None = None) -> int:
-        """Keep the cached rows that begin a prompt and forget the rest.
+    def reuse(self, prompt_ids: list[int], max_rows: int | None = None) -> int:
+        """Keep the cached rows of the prompt's longest common prefix, and drop the rest.
 
         Args:
-            prompt_ids: Token ids of the whole prompt.
-            most: Rows that are kept at most; None for all.
+            prompt_ids: The whole prompt.
+            max_rows: Maximum number of rows to keep; None for no limit.
 
         Returns:
-            How many of its tokens need no computing. The last one always does: its state and
-            scores are needed, and only keys and values are cached.
+            The number of reused rows. The last token is always computed: its hidden state and
+            logits are needed, and only keys and values are cached.
         """
         common = self._num_common(prompt_ids)
-        common = common if most is None else min(common, most)
+        common = common if max_rows is None else min(common, max_rows)
         self.cut(common)
         self.num_forgotten = common - self.kv.length
         return self.kv.length
 
     def num_reusable(self, prompt_ids: Sequence[int]) -> int:
-        """Number of a prompt's first tokens whose rows can be copied from here."""
+        """Length of a prompt's prefix whose rows can be copied from this conversation."""
         return self.kv.num_reusable(self._num_common(prompt_ids))
 
     def _num_common(self, prompt_ids: Sequence[int]) -> int:
-        """Cached tokens that begin a prompt, except its last, which is always computed."""
+        """Length of the common prefix with the cached tokens, without the prompt's last token."""
         return num_common(prompt_ids[:-1], self.token_ids[: self.kv.length])
 
     def share_prefix(self, other: Session, num_tokens: int) -> None:
-        """Replace what is cached by rows that are another conversation's, too.
+        """Replace the cache by rows shared with another conversation.
 
-        As many as caches of this kind can share, which may be none.
+        How many rows are shared depends on the kind of cache, and may be none.
 
         Args:
             other: A conversation of the same target.
-            num_tokens: As `other.num_reusable` returns it.
+            num_tokens: Result of `other.num_reusable`.
         """
         if not other.kv.can_share:
             return
@@ -92,16 +91,16 @@ class Session:
         caches, new_cache = self._target.caches, self._target.runner.new_cache
         num_shared = caches.split(new_cache, other.kv, num_tokens)
         if num_shared and not self.is_preempted:
-            assert other.kv.prefix is not None  # of `split`
+            assert other.kv.prefix is not None  # made by `split`
             self.kv.share(other.kv.prefix, num_shared)
             self.token_ids[:] = other.token_ids[:num_shared]
 
     def copy_prefix(self, other: Session, num_tokens: int) -> None:
-        """Copy the rows that another conversation begins with, and aren't shared with it.
+        """Copy another conversation's first rows, except those that are shared with it.
 
         Args:
-            other: A conversation of the same target, which stays as it is; see `share_prefix`.
-            num_tokens: As `other.num_reusable` returns it; they fit into the cache.
+            other: A conversation of the same target.
+            num_tokens: Result of `other.num_reusable`; there is room for so many rows.
         """
         self.kv.copy_prefix(other.kv, num_tokens)
         self.token_ids[:] = other.token_ids[:num_tokens]
@@ -110,31 +109,27 @@ class Session:
             try:
                 self.memory[name] = remembered.fork(num_tokens)
             except OutOfMemoryError:
-                log.info("%s has no room for a copy, and begins anew", name)
+                log.info("the draft source %s has no room for a copy, and starts empty", name)
 
     def take_over(self, other: Session) -> None:
-        """Go on with another conversation's cache, which is closed by it.
-
-        Args:
-            other: A conversation of the same target that nobody uses.
-        """
+        """Move the cache of an idle conversation of the same target here."""
         self.close()
         self.kv, self.token_ids[:] = other.kv, other.token_ids
         self.memory.update(other.memory)
         self.is_preempted = other.is_preempted
 
     def make_room(self, num_tokens: int, num_drafts: int, shares: int = 1) -> None:
-        """Let the cache hold that many rows.
+        """Allocate or grow the cache.
 
         Args:
-            num_tokens: Rows that there must be room for.
-            num_drafts: Rows of a tree behind them, which gets what is left.
-            shares: The cache may grow to one of so many equal parts of what was planned.
+            num_tokens: Rows that must fit.
+            num_drafts: Rows of a tree after them, which is cut to the rows that are left.
+            shares: Number of answers that share the planned rows equally.
 
         Raises:
-            OutOfMemoryError: Answers that are being written leave no room for it.
+            OutOfMemoryError: Running answers leave no room for it.
         """
-        least = num_tokens + 1  # a step may pad into one
+        least = num_tokens + 1  # padding of a step may write to one
         caches, new_cache = self._target.caches, self._target.runner.new_cache
         wanted = least + num_drafts
         if not self._has_one_answer:
@@ -148,17 +143,17 @@ class Session:
             self.kv = caches.grown(new_cache, self.kv, least, wanted)
 
     def preempt(self) -> None:
-        """Give all rows back; the tokens stay, to be read again once there is room."""
+        """Release all rows, and keep the tokens, to prefill them again once there is room."""
         self.kv.truncate(0)
         self._target.caches.release(self.kv)
         self.is_preempted = True
 
     def trim(self) -> bool:
-        """Give back the rows that nothing is committed to. Returns whether there were any."""
+        """Release uncommitted rows. Returns whether there were any."""
         return not self.is_preempted and self._target.caches.trim(self.kv)
 
     def close(self) -> None:
-        """Give the cache back; whoever still holds the session may not use it any more."""
+        """Release the cache; the session can't be used afterwards."""
         self._target.caches.release(self.kv)
         self._close_memory()
 
@@ -168,6 +163,42 @@ class Session:
         self.memory.clear()
 
     def cut(self, num_tokens: int) -> None:
-        """Forget the tokens from `num_tokens` on, and their rows; where states hold more, those."""
+        """Drop the tokens from `num_tokens` on, and their rows.
+
+        With recurrent layers more is dropped: back to the last saved state.
+        """
         self.kv.truncate(num_tokens)
         del self.token_ids[self.kv.length :]
+
+
+class CacheReservation:
+    """Grows a session's cache with its answer, which may become as long as the context."""
+
+    def __init__(self, session: Session, max_tokens: int, tree_rows: int, shares: int) -> None:
+        """Reserve nothing yet.
+
+        Args:
+            session: The answer's session.
+            max_tokens: Maximum length of prompt and answer together.
+            tree_rows: Maximum rows of a tree.
+            shares: Number of answers that share the planned rows equally.
+        """
+        self._session = session
+        self._max_tokens, self._tree_rows, self._shares = max_tokens, tree_rows, shares
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the cache must grow before the next step."""
+        kv = self._session.kv
+        if self._session.is_preempted:
+            return True
+        return kv.capacity <= self._max_tokens and kv.capacity - kv.length <= self._tree_rows + 1
+
+    def grow(self, num_decided: int) -> None:
+        """Make room for the answer after `num_decided` tokens.
+
+        Raises:
+            OutOfMemoryError: Running answers leave no room for it.
+        """
+        rows = min(self._max_tokens - num_decided, _RESERVED_ROWS)
+        self._session.make_room(num_decided + rows, self._tree_rows, self._shares)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.prefix_cache import PrefixCache
-from medusa_core.engine.scheduler import MOST_TOGETHER, Scheduler, StepResult
+from medusa_core.engine.scheduler import MAX_BATCH, Scheduler, StepResult
 from medusa_core.engine.session import Session
 from medusa_core.engine.sessions import Sessions
+from medusa_core.engine.start import start_generation
 from medusa_core.errors import MedusaError, OutOfMemoryError
 from medusa_core.loading.target import Target
 from medusa_core.messages import Event, Generate, GenerationDone, StepDone
@@ -48,7 +49,7 @@ def answer_all(
     target: Target,
     requests: Iterable[Generate],
     tuner: Tuner,
-    most: int = MOST_TOGETHER,
+    most: int = MAX_BATCH,
     on_tokens: OnTokens = _nothing,
     drafter_of: DrafterOf = named_drafter,
 ) -> Generator[Answered, None, None]:
@@ -142,7 +143,7 @@ class _Block:
             return Answered(request, (), error)
         drafter = self._drafter_of(request)
         try:
-            generation = Generation(
+            generation = start_generation(
                 request, self._target, session, self._tuner, drafter, prefixes=self._prefixes
             )
         except MedusaError as error:

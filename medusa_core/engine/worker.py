@@ -1,18 +1,21 @@
-"""The worker: one thread owns the model, hears commands, and sends events.
+"""The worker: one thread owns the model, receives commands, and sends events.
 
-This file imports no torch: the thread does, so that whoever starts the engine stays quick.
+This file imports no torch: the thread does, so that starting the engine doesn't block the caller.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import importlib.util
 import logging
 import queue
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medusa_core.engine.preload import preload_torch_libraries
 from medusa_core.errors import EngineError
 from medusa_core.messages import Cancel, Command, Event, Failed, Message, Progress
 from medusa_core.system.installation import command_to_mend
@@ -22,21 +25,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_RTLD_NOW_GLOBAL = 0x102  # the mode in which torch loads its global dependencies
+
 
 class Worker:
-    """Runs an `Executor` in a thread; see `medusa_core.api.Engine`."""
+    """Runs an `Executor` in its own thread; see `medusa_core.api.Engine`."""
 
     def __init__(self, on_event: Callable[[Event], None]) -> None:
         self._on_event = on_event
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
-        self._cancelled: set[tuple[str, str]] = set()  # of Cancels that wait to be handled
+        self._cancelled: set[tuple[str, str]] = set()  # of queued Cancels
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="medusa-engine", daemon=True)
         self._thread.start()
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread still hears commands."""
+        """Whether the thread still receives commands."""
         return self._thread.is_alive()
 
     def submit(self, command: Command) -> None:
@@ -46,7 +51,7 @@ class Worker:
         self._commands.put(command)
 
     def close(self, timeout_s: float = 10.0) -> None:
-        """End the thread; what runs is cancelled within a step."""
+        """End the thread; running requests are cancelled within a step."""
         self._closing.set()
         self._commands.put(None)
         if threading.current_thread() is not self._thread:
@@ -71,11 +76,11 @@ class Worker:
             executor.close()
 
     def _notify(self, event: Event) -> None:
-        """Hand an event over; a receiver that fails loses it, and the thread goes on."""
+        """Deliver an event; if its receiver fails, the event is lost and the thread continues."""
         try:
             self._on_event(event)
         except BaseException:
-            log.exception("whoever receives the engine's events fails at one")
+            log.exception("a receiver of engine events failed")
 
     def _is_cancelled(self, command: Message) -> bool:
         return self._closing.is_set() or (command.session_id, command.request_id) in self._cancelled
@@ -87,7 +92,7 @@ class Worker:
             return None
 
     def _opened(self, first: Command) -> Executor | None:
-        """The executor; None where torch can't be used, which the asker is told."""
+        """Return the executor; if torch can't be imported, fail the command and return None."""
         try:
             return self._open_executor(first)
         except BaseException as error:
@@ -107,10 +112,10 @@ class Worker:
         self._notify(
             Progress(first.session_id, first.request_id, "import", 0.0, "Starting the engine")
         )
-        preload_torch_libraries()
-        # Torch brings 170,000 objects that stay: collecting among them while they come, or
-        # ever again, would hold the interpreter lock and freeze the window for a tenth of a second.
-        collects = gc.isenabled()  # the window may do that itself
+        _preload_torch_libraries()
+        # Importing torch creates 170,000 permanent objects. Garbage collection of them, now or
+        # later, would hold the interpreter lock and freeze the window for a tenth of a second.
+        collects = gc.isenabled()  # the window may collect by itself
         gc.disable()
         try:
             from medusa_core.engine.executor import Executor
@@ -119,3 +124,24 @@ class Worker:
             if collects:
                 gc.enable()
         return Executor(self._notify, self._is_cancelled)
+
+
+def _preload_torch_libraries() -> None:
+    """Load torch's shared libraries without holding Python's interpreter lock.
+
+    Importing torch loads several hundred megabytes while it holds the lock, which would freeze the
+    window. A foreign call releases the lock, and leaves the import little to do. Linux only:
+    elsewhere the loader's function has another name.
+    """
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None or not sys.platform.startswith("linux"):
+        return
+    folder = Path(spec.origin).parent / "lib"
+    dlopen = ctypes.CDLL(None).dlopen
+    dlopen.restype = ctypes.c_void_p
+    dlopen.argtypes = (ctypes.c_char_p, ctypes.c_int)
+    for name in ("libtorch_global_deps.so", "libc10.so", "libtorch_cpu.so", "libtorch_python.so"):
+        path = folder / name
+        if path.exists() and not dlopen(str(path).encode(), _RTLD_NOW_GLOBAL):
+            # The import itself will report the error, with a better message.
+            log.info("could not load %s ahead of torch", name)

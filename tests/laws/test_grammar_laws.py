@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.errors import GrammarError
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone, StopReason
 from medusa_core.speculation.drafters.drafter import DrafterSpec
@@ -101,7 +101,7 @@ def _together(load: LoadTarget, requests: list[Generate]) -> list[GenerationDone
     sessions = [Session(target) for _ in requests]
     tuner, scheduler = Tuner(target), Scheduler()
     running = [
-        Generation(
+        start_generation(
             replace(request, settings=replace(request.settings, tree_rows=12)),
             target,
             session,

@@ -12,8 +12,8 @@ from app.chat.messages.answer_document import AnswerDocument
 from app.theme.legend import Mark
 from medusa_core.api import demo_model
 from medusa_core.engine.direct import events_of, generate
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
@@ -127,7 +127,9 @@ def emit(
     scripted = replace(target, runner=ScriptedRunner(target.runner, script, size))
     request = Generate("s", "r", tuple(user_says("write")), settings, records=True)
     oracle = oracle_spec(script, seed)
-    generation = Generation(request, scripted, Session(scripted), Tuner(scripted), drafter=oracle)
+    generation = start_generation(
+        request, scripted, Session(scripted), Tuner(scripted), drafter=oracle
+    )
     steps: list[StepDone] = []
     traces: list[StepTrace] = []
     for event in events_of(generation):

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from medusa_core.engine.batch.answers_file import AnswersFile
 from medusa_core.engine.batch.lines import BatchLine
 from medusa_core.engine.batch.sparse_effect import AnsweredPrompt
-from medusa_core.engine.generation import check_settings
 from medusa_core.engine.several import (
     Answered,
     answer_all,
 )
+from medusa_core.engine.start import check_settings
 from medusa_core.errors import (
     CheckpointError,
     EngineError,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from medusa_core.errors import CheckpointError, RequestError
 from medusa_core.memory.policy.found import BatchForecast, FoundPolicy
-from medusa_core.memory.policy.rules import MOST_TOGETHER
+from medusa_core.memory.policy.rules import MAX_BATCH
 from medusa_core.messages import Policy, Shares, Tier
 from medusa_core.models.quant.choice import CACHE_FORMATS
 from medusa_core.system.files import record_json
@@ -50,8 +50,8 @@ def checked_policy(policy: Policy) -> Policy:
         _check_shares(name, shares)
     if max(policy.activations.device, policy.activations.memory, policy.activations.disk) < 1:
         raise ValueError("activations all lie in one place.")
-    if policy.batch < 1 or policy.num_batches < 1 or policy.num_sequences > MOST_TOGETHER:
-        raise ValueError(f"batch × num_batches is 1 to {MOST_TOGETHER}.")
+    if policy.batch < 1 or policy.num_batches < 1 or policy.num_sequences > MAX_BATCH:
+        raise ValueError(f"batch × num_batches is 1 to {MAX_BATCH}.")
     if not 1 <= policy.prompt_rows <= _MOST_PROMPT_ROWS:
         raise ValueError(f"prompt_rows is 1 to {_MOST_PROMPT_ROWS}.")
     if policy.cache_format not in ("", *CACHE_FORMATS):

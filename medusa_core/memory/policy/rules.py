@@ -9,7 +9,7 @@ from medusa_core.messages import Policy, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows
 
-MOST_TOGETHER = 256
+MAX_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Rules:
     cache_below: bool = True
     overlaps: bool = True
     attended_below: bool = False
-    most_together: int = MOST_TOGETHER
+    most_together: int = MAX_BATCH
     lies_below: bool = False
 
 

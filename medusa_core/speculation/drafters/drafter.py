@@ -36,19 +36,19 @@ class Drafter(Protocol):
 
 
 @runtime_checkable
-class TellsOffers(Protocol):
-    """A drafter that weighs offers, and can tell which."""
+class RecordsOffers(Protocol):
+    """A drafter that chooses among candidates, and can record them for a trace."""
 
-    def tell_offers(self) -> None:
-        """Tell `Proposal.offers` from now on."""
+    def record_offers(self) -> None:
+        """Fill `Proposal.offers` from now on."""
 
 
 @runtime_checkable
-class WeighsPrices(Protocol):
-    """A drafter that weighs what rows and asking cost, which may change in an answer."""
+class ScalesCosts(Protocol):
+    """A drafter that compares drafts with their costs, which may change during an answer."""
 
-    def price(self, share: float) -> None:
-        """From now on everything costs this share of what the budget says."""
+    def scale_costs(self, factor: float) -> None:
+        """Multiply the budget's costs of rows and levels by a factor from now on."""
 
 
 def accuracies_of(target: Target) -> Accuracies:

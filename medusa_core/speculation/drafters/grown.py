@@ -64,14 +64,14 @@ class GrownDrafter:
             budget = budget.behind(self._rider.most_riders)
         self._most_nodes = budget.most
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
-        self._looking = [source for source in self._sources if isinstance(source, ReadsCache)]
+        self._cache_readers = [source for source in self._sources if isinstance(source, ReadsCache)]
         self._growth = make_growth(budget, [*(spec.weight for spec in specs), 0.0])
 
-    def tell_offers(self) -> None:
+    def record_offers(self) -> None:
         self._growth.tells = True
 
-    def price(self, share: float) -> None:
-        self._growth.price(share)
+    def scale_costs(self, factor: float) -> None:
+        self._growth.scale_costs(factor)
 
     def begin(self, token_ids: Sequence[int]) -> None:
         for source in self._sources:
@@ -90,9 +90,9 @@ class GrownDrafter:
         for reader in self._readers:
             reader.read(place, states, deep)
 
-    def look_into(self, kv: KvCache) -> None:
-        for source in self._looking:
-            source.look_into(kv)
+    def attach_cache(self, kv: KvCache) -> None:
+        for source in self._cache_readers:
+            source.attach_cache(kv)
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         with between_passes(self._runner):

@@ -82,8 +82,8 @@ class Growth(Protocol):
 
     tells: bool
 
-    def price(self, share: float) -> None:
-        """From now on everything costs this share of what the budget says."""
+    def scale_costs(self, factor: float) -> None:
+        """Multiply the budget's costs of rows and levels by a factor."""
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         """A tree of at most so many rows, root included.
@@ -169,10 +169,10 @@ class CompiledGrowth:
             )
         )
         self._structs_address = addressof(self._candidate_structs)
-        self.price(1.0)
+        self.scale_costs(1.0)
 
-    def price(self, share: float) -> None:
-        self._costs = costs = _Costs.of(self._budget).times(share)
+    def scale_costs(self, factor: float) -> None:
+        self._costs = costs = _Costs.of(self._budget).times(factor)
         self._struct.prices = _address(costs.prices)
         self._struct.floors = _address(costs.floors)
         self._struct.asking = _address(costs.asking)
@@ -277,10 +277,10 @@ class GrowthInPython:
         self._weights, self._trust = weights, budget.trust
         self._is_chain = budget.growth == CHAIN
         self._budget = budget
-        self.price(1.0)
+        self.scale_costs(1.0)
 
-    def price(self, share: float) -> None:
-        self._prices, self._floors, self._asking = _Costs.of(self._budget).times(share)
+    def scale_costs(self, factor: float) -> None:
+        self._prices, self._floors, self._asking = _Costs.of(self._budget).times(factor)
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         self._offers = []

@@ -136,7 +136,7 @@ class ReadsStates(Protocol):
 class ReadsCache(Protocol):
     """A source that drafts from the target's own keys and values."""
 
-    def look_into(self, kv: KvCache) -> None:
+    def attach_cache(self, kv: KvCache) -> None:
         """Hear which cache holds rows of all decided tokens but the root; called before a step."""
 
 

@@ -49,7 +49,7 @@ class SourceCost(NamedTuple):
         return tuple(seconds * share for seconds, share in zip(self.chain, noise, strict=True))
 
 
-class Sharers(NamedTuple):
+class PassMix(NamedTuple):
     """Sequences that decode a step in one pass.
 
     Attributes:
@@ -66,7 +66,7 @@ class Sharers(NamedTuple):
         return self.drafting + self.plain
 
 
-ALONE = Sharers(1, 0)
+ALONE = PassMix(1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class StepCosts:
         values: Sequence[float],
         length: int,
         source_s: Sequence[float] = (0.0,),
-        sharers: Sharers = ALONE,
+        mix: PassMix = ALONE,
     ) -> int:
         """The row count with the most tokens per second: the largest τ(n) / step time.
 
@@ -150,13 +150,13 @@ class StepCosts:
             values: The chance that the whole path to each node is right.
             length: Committed rows of the cache.
             source_s: What drafting one level takes, two, ..., behind 0.0 for none.
-            sharers: Which sequences are in the pass; each that drafts has such a tree.
+            mix: Which sequences are in the pass; each that drafts has such a tree.
 
         Returns:
             Rows of one tree, root included; 1 where no tree pays.
         """
-        drafting, plain = sharers
-        speeds, expected, deepest = [sharers.num / self.step_s(sharers.num, length)], 1.0, 0
+        drafting, plain = mix
+        speeds, expected, deepest = [mix.num / self.step_s(mix.num, length)], 1.0, 0
         for num_rows, (depth, value) in enumerate(zip(depths, values, strict=True), start=2):
             rows_of_all = num_rows * drafting + plain
             if rows_of_all > self.most_rows:

@@ -35,7 +35,7 @@ from medusa_core.speculation.tuning.chance_trust import ChanceTrust
 from medusa_core.speculation.tuning.costs import (
     ASKED_PATHS,
     MOST_ROWS,
-    Sharers,
+    PassMix,
     StepCosts,
 )
 from medusa_core.speculation.tuning.governor import Governor
@@ -213,7 +213,7 @@ class Tuner:
         # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
         return max(2, rows)
 
-    def shared_rows(self, settings: GenerateSettings, length: int, sharers: Sharers) -> int:
+    def shared_rows(self, settings: GenerateSettings, length: int, mix: PassMix) -> int:
         """Rows of a tree, root included, where several answers decode in one pass.
 
         Each row of every one of them makes the pass longer for all.
@@ -221,17 +221,17 @@ class Tuner:
         Args:
             settings: How the answer is decoded.
             length: Committed rows that it is decoded behind, about.
-            sharers: Which answers there are, this one among them.
+            mix: Which answers there are, this one among them.
         """
         spec = drafter_registry().get(settings.drafter)
-        most = max(1, (MOST_ROWS - sharers.plain) // max(1, sharers.drafting))
+        most = max(1, (MOST_ROWS - mix.plain) // max(1, mix.drafting))
         if self.costs is None or not spec.drafts:
             return most
         order = _order(self._accuracies(settings, spec))
         share = self._yields_of(settings).share
         values = [share * value for value in order.values]
         source_s = self._source_s(settings, spec.sources)
-        return min(most, self.costs.best_rows(order.depths, values, length, source_s, sharers))
+        return min(most, self.costs.best_rows(order.depths, values, length, source_s, mix))
 
     def _accuracies(self, settings: GenerateSettings, spec: DrafterSpec) -> Accuracies:
         """How often each rank at each depth is right; where ranks say nothing, any at a depth."""

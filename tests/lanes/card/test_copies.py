@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import Generate, GenerateSettings, LoadOptions, StepDone, WeightFormats
@@ -48,7 +48,7 @@ def copies(
     """Copies to the card and from it in each decoding step."""
     settings = replace(settings, max_new_tokens=16, tree_rows=12)
     request = Generate("s", "r", MESSAGES, settings, records=records)
-    generation = Generation(request, target, Session(target), Tuner(target), drafter)
+    generation = start_generation(request, target, Session(target), Tuner(target), drafter)
     counted = []
     while not generation.is_done:
         card.journal.clear()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.engine import cache_room
+from medusa_core.engine import session
 from medusa_core.messages import (
     AnswerStarted,
     Calibrate,
@@ -72,7 +72,7 @@ def test_two_sessions_write_in_turns_what_they_write_on_the_cpu(
 def test_a_cache_that_grows_within_an_answer_changes_none_of_its_words(
     capability: tuple[int, int], folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache_room, "_ROWS", 16)
+    monkeypatch.setattr(session, "_RESERVED_ROWS", 16)
     settings = replace(SETTINGS, rule="sample", seed=5, temperature=1.5)
     prompt = user_says("the sea at night")
     limited = Generate("s", "r", prompt, replace(settings, max_new_tokens=1000), shares=4)
@@ -169,7 +169,7 @@ def test_a_session_gives_way_where_there_is_no_room_for_another(tmp_path: Path) 
 def test_a_cache_that_grows_while_it_is_used_does_not_give_way_to_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache_room, "_ROWS", 16)
+    monkeypatch.setattr(session, "_RESERVED_ROWS", 16)
     half, open_ended = replace(PLAIN, max_new_tokens=70), replace(PLAIN, max_new_tokens=0)
     with imagined_card():
         engine = EngineOnCard()

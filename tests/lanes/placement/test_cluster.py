@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medusa_core.engine.direct import events_of, generate
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.errors import ClusterError, HeadsError, OutOfMemoryError, PlanError, StageBusyError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -303,7 +303,7 @@ def moves_of(target: Target) -> list[Move]:
     """What the events of an answer say of layers."""
     session = Session(target)
     request = Generate("s", "r", MESSAGES, replace(SETTINGS, tree_rows=12))
-    reported = list(events_of(Generation(request, target, session, Tuner(target))))
+    reported = list(events_of(start_generation(request, target, session, Tuner(target))))
     assert isinstance(reported[-1], GenerationDone)
     return [event.move for event in reported if isinstance(event, LayersMoved)]
 

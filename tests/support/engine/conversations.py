@@ -10,6 +10,7 @@ from medusa_core.engine.prefix_cache import PrefixCache
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
 from medusa_core.engine.sessions import Sessions
+from medusa_core.engine.start import start_generation
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Generate, GenerateSettings, GenerationDone, Role
 from medusa_core.speculation.tuning.tuner import Tuner
@@ -65,7 +66,7 @@ class Conversations:
         settings = replace(settings, tree_rows=settings.tree_rows or 12)
         request = Generate(name, name, tuple(messages), settings, cache_salt=salt)
         try:
-            generation = Generation(
+            generation = start_generation(
                 request, self.target, session, Tuner(self.target), prefixes=self.prefixes
             )
             self.running.append(generation)

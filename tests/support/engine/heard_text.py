@@ -61,7 +61,7 @@ def hear(
             source.observe(Observation(text[at : at + piece], final, rows, None, deep))
         at += piece
     if isinstance(source, ReadsCache):
-        source.look_into(kv)
+        source.attach_cache(kv)
     return final if deep is None else deep
 
 

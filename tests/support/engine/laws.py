@@ -10,6 +10,7 @@ from medusa_core.engine.direct import events_of
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     GIVEN,
@@ -89,7 +90,7 @@ def decode(
     session = session or Session(target)
     settings = replace(settings, tree_rows=settings.tree_rows or 12)
     request = Generate("session", "request", messages, settings, keep_tokens, grammar=grammar)
-    generation = Generation(request, target, session, Tuner(target), drafter, rule)
+    generation = start_generation(request, target, session, Tuner(target), drafter, rule)
     steps: list[StepDone] = []
     for event in events_of(generation):
         if isinstance(event, StepDone):

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.loading.target import Target
 from medusa_core.messages import Generate, GenerationDone, StepDone
 from medusa_core.runtime.runner.native import NativeRunner
@@ -46,7 +46,9 @@ def decode_together(
     tuner, scheduler = Tuner(target), Scheduler()
     sessions = {request.session_id: Session(target) for request in requests}
     running = [
-        Generation(r, target, sessions[r.session_id], tuner, (drafters or {}).get(r.session_id))
+        start_generation(
+            r, target, sessions[r.session_id], tuner, (drafters or {}).get(r.session_id)
+        )
         for r in requests
     ]
     done: dict[str, GenerationDone] = {}

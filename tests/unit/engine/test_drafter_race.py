@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from medusa_core.engine import drafter_race
 from medusa_core.engine.direct import generate
 from medusa_core.engine.drafter_race import DrafterRace
 from medusa_core.engine.generation import Generation
+from medusa_core.engine.start import start_generation
 from medusa_core.errors import EngineError
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
@@ -132,14 +134,13 @@ def test_a_question_that_does_not_fit_counts_for_nobody(tiny: Target) -> None:
 def test_who_fails_leaves_the_race(tiny: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
 
-    class Failing(Generation):
-        def __init__(self, request: Generate, *rest: object) -> None:
-            started.append(request.settings.drafter)
-            if request.settings.drafter == "medusa":
-                raise EngineError("It broke.", "Try again.")
-            super().__init__(request, *rest)  # type: ignore[arg-type]
+    def fail(request: Generate, *rest: Any) -> Generation:
+        started.append(request.settings.drafter)
+        if request.settings.drafter == "medusa":
+            raise EngineError("It broke.", "Try again.")
+        return start_generation(request, *rest)
 
-    monkeypatch.setattr(drafter_race, "Generation", Failing)
+    monkeypatch.setattr(drafter_race, "start_generation", fail)
     free = tiny.caches.free_rows
     names = {speed.name for speed in run(DrafterRace(tiny, COSTS, QUESTIONS, 6))}
     assert names == {spec.name for spec in raced_drafters(tiny)} - {"medusa"}

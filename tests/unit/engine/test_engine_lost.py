@@ -217,7 +217,7 @@ def test_a_torch_that_cannot_be_used_is_told_to_whoever_asks(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr("medusa_core.engine.worker.preload_torch_libraries", fail)
+    monkeypatch.setattr("medusa_core.engine.worker._preload_torch_libraries", fail)
     for name in ("first", "second"):
         assert isinstance(ask(engine, name), Failed)
     monkeypatch.undo()

@@ -92,7 +92,7 @@ def test_who_fails_while_it_gives_its_rows_to_others_fails_alone(
         raise MemoryError
 
     failed: list[str] = []
-    monkeypatch.setattr("medusa_core.engine.cache_room._ROWS", 64)
+    monkeypatch.setattr("medusa_core.engine.session._RESERVED_ROWS", 64)
     monkeypatch.setattr(Generation, "preempt", fail)
     names = ("a", "b", "c")
     for each in names:
@@ -105,7 +105,7 @@ def test_who_fails_while_it_ends_for_want_of_room_fails_alone(
     engine: EngineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Generation, "make_room", lambda self: not self.prefill.has_read)
-    monkeypatch.setattr(Generation, "end_for_want_of_room", raises(MemoryError()))
+    monkeypatch.setattr(Generation, "end_without_room", raises(MemoryError()))
     engine.submit(Generate("a", "a", user_says("say"), OPEN))
     assert isinstance(engine.wait("a", *LAST), Failed)
     monkeypatch.undo()
@@ -149,7 +149,7 @@ def test_a_device_lost_by_one_who_waited_ends_each_once(
     for each in waiting:
         engine.submit(Generate(each, each, user_says("say"), WIDE))
     engine.wait("runs", AnswerStarted)
-    monkeypatch.setattr("medusa_core.engine.executor.Generation", raises(POISON))
+    monkeypatch.setattr("medusa_core.engine.executor.start_generation", raises(POISON))
     for each in waiting:
         assert isinstance(engine.wait(each, *LAST), EngineLost)
     engine.submit(Cancel(waiting[0], waiting[0]))

@@ -9,9 +9,9 @@ import pytest
 
 from medusa_core.api import demo_model
 from medusa_core.engine.direct import events_of
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.overflow import fit
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.engine.text_commands import count
 from medusa_core.errors import RequestError, TemplateError
 from medusa_core.loading.load import load_target
@@ -141,7 +141,7 @@ def test_cutting_the_middle_keeps_the_beginning_and_the_end(pebble: Target) -> N
 
 def test_what_is_cut_is_told_before_the_text(pebble: Target) -> None:
     request = Generate("s", "r", chat(9), ROLLING)
-    generation = Generation(request, pebble, Session(pebble), Tuner(pebble))
+    generation = start_generation(request, pebble, Session(pebble), Tuner(pebble))
     events = list(events_of(generation))
     cut, *_ = events
     assert isinstance(cut, ContextCut)
@@ -183,7 +183,7 @@ def test_an_answer_without_a_limit_takes_what_the_context_leaves(
 def test_an_answer_whose_cache_had_to_go_reads_it_again(drafter: str, tiny: Target) -> None:
     requested = replace(OPEN, drafter=drafter, max_new_tokens=40)
     session = Session(tiny)
-    generation = Generation(
+    generation = start_generation(
         Generate("s", "r", user_says("begin"), requested), tiny, session, Tuner(tiny)
     )
     for piece in range(1000):
@@ -199,7 +199,7 @@ def test_an_answer_whose_cache_had_to_go_reads_it_again(drafter: str, tiny: Targ
 
 def test_prefill_says_how_many_tokens_are_read_and_can_be_stopped(pebble: Target) -> None:
     request = Generate("s", "r", chat(4), ROLLING)
-    generation = Generation(request, pebble, Session(pebble), Tuner(pebble))
+    generation = start_generation(request, pebble, Session(pebble), Tuner(pebble))
     (progress,) = take_step(generation)
     assert isinstance(progress, Progress)
     assert 0 < progress.num_done < progress.num_total
@@ -230,13 +230,13 @@ def test_a_turn_renders_and_tokenizes_its_prompt_once(
     monkeypatch.setattr(pebble.tokenizer, "encode", count_encode)
     asked = user_says(f"Which policy is {policy.value}?")
     settings = replace(ROLLING, overflow=policy)
-    Generation(Generate("s", "r", asked, settings), pebble, Session(pebble), Tuner(pebble))
+    start_generation(Generate("s", "r", asked, settings), pebble, Session(pebble), Tuner(pebble))
     assert rendered == [1]  # the prompt
     assert sum(asked[0].content in text for text in encoded) == 1
     rendered.clear()
     output = ChatMessage(Role.ASSISTANT, "This one.", tuple(encode("This one.")))
     more = (*asked, output, ChatMessage(Role.USER, "And then?"))
-    Generation(Generate("s", "r", more, settings), pebble, Session(pebble), Tuner(pebble))
+    start_generation(Generate("s", "r", more, settings), pebble, Session(pebble), Tuner(pebble))
     assert rendered == [3, 3]  # the prompt, and with a marker for the answer
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from medusa_core.engine.direct import events_of
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.overflow import fit
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.engine.text_commands import count, tokenize
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
@@ -60,7 +60,7 @@ def with_template(tiny: Target) -> Callable[[str], Target]:
 
 def answer(target: Target, request: Generate) -> list[Event]:
     """All events of an answer."""
-    generation = Generation(request, target, Session(target), Tuner(target))
+    generation = start_generation(request, target, Session(target), Tuner(target))
     return list(events_of(generation))
 
 
@@ -112,7 +112,7 @@ def test_a_raw_prompt_is_gone_on_with_as_it_stands(tiny: Target) -> None:
     done = answer(tiny, request)[-1]
     assert isinstance(done, GenerationDone)
     assert done.num_prompt_tokens == len(prompt)
-    generation = Generation(request, tiny, Session(tiny), Tuner(tiny))
+    generation = start_generation(request, tiny, Session(tiny), Tuner(tiny))
     assert generation.prefill.prompt_ids == list(prompt)
 
 

@@ -12,6 +12,7 @@ from medusa_core.engine.drafter_race import DrafterRace
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
@@ -62,13 +63,13 @@ def engine(folders: Folders) -> Iterator[EngineHarness]:
 
 def begun(target: Target, name: str, settings: GenerateSettings, text: str) -> Generation:
     request = Generate(name, "r", user_says(text), settings)
-    return Generation(request, target, Session(target), Tuner(target))
+    return start_generation(request, target, Session(target), Tuner(target))
 
 
 def test_answers_that_outgrow_the_cache_give_way_and_are_the_same(
     narrow: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medusa_core.engine.cache_room._ROWS", 64)
+    monkeypatch.setattr("medusa_core.engine.session._RESERVED_ROWS", 64)
     few = replace(OPEN, max_new_tokens=400)
     texts = {"first": "one", "second": "two two", "third": "three three three"}
     expected = {
@@ -82,7 +83,7 @@ def test_answers_that_outgrow_the_cache_give_way_and_are_the_same(
     scheduler = Scheduler()
     while running:
         for generation in running:
-            if generation.prefill.has_read and generation.is_reading:
+            if generation.prefill.has_read and generation.is_prefilling:
                 preempted.add(generation.request.session_id)
         for result in scheduler.step(running):
             assert result.error is None

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from medusa_core.engine.answer_tuning import AnswerTuning
 from medusa_core.engine.generation import Generation
-from medusa_core.engine.scheduler import MOST_TOGETHER, Scheduler, StepResult
+from medusa_core.engine.scheduler import MAX_BATCH, Scheduler, StepResult
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
@@ -52,7 +53,7 @@ class NotingRunner(ResidentRunner):
 @pytest.fixture(scope="module")
 def roomy(folders: Folders) -> Target:
     """A target with room for many conversations."""
-    options = LoadOptions("float64", context_tokens=512, sessions=MOST_TOGETHER + 4)
+    options = LoadOptions("float64", context_tokens=512, sessions=MAX_BATCH + 4)
     return load_target(*folders["grouped"], options)
 
 
@@ -65,7 +66,7 @@ def target(roomy: Target) -> Target:
 def started(target: Target, name: str, text: str, joins: bool = True) -> Generation:
     """An answer whose prompt isn't read yet."""
     request = Generate(name, "r", user_says(text), PLAIN, joins=joins)
-    return Generation(request, target, Session(target), Tuner(target))
+    return start_generation(request, target, Session(target), Tuner(target))
 
 
 def passes_of(target: Target) -> list[tuple[int, ...]]:
@@ -175,13 +176,13 @@ def test_a_pass_has_as_many_rows_of_prompts_as_are_asked_for(target: Target) -> 
 
 
 def test_no_answer_waits_for_long_where_more_run_than_share_a_pass(target: Target) -> None:
-    running = [started(target, str(n), "hello") for n in range(MOST_TOGETHER + 3)]
+    running = [started(target, str(n), "hello") for n in range(MAX_BATCH + 3)]
     scheduler, taken = Scheduler(), Counter[str]()
     for _ in range(20):
         results = scheduler.step(running)
-        assert len(results) <= MOST_TOGETHER
+        assert len(results) <= MAX_BATCH
         taken.update(result.generation.request.session_id for result in results)
-    assert len(taken) == MOST_TOGETHER + 3
+    assert len(taken) == MAX_BATCH + 3
     assert max(taken.values()) - min(taken.values()) <= 1
 
 
@@ -196,13 +197,13 @@ def test_only_the_time_of_steps_that_nobody_shares_is_learned_from(
     assert len(learned) == 1
     late = started(target, "late", LONG_PROMPT)
     running.append(late)
-    while late.is_reading:
+    while late.is_prefilling:
         scheduler.step(running)
     assert len(learned) == 1
 
 
 def test_prompts_that_wait_for_rows_take_no_place_in_a_pass(target: Target) -> None:
-    scheduler, running = Scheduler(most=3), [started(target, "early", "hello")]
+    scheduler, running = Scheduler(max_batch=3), [started(target, "early", "hello")]
     scheduler.step(running)
     running[:0] = [started(target, str(n), LONG_PROMPT) for n in range(4)]
     results = scheduler.step(running)

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.errors import EngineError, RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
@@ -133,7 +133,7 @@ def test_a_cancelled_answer_leaves_a_session_that_goes_on(tiny: Target) -> None:
     def cancel_after(num_pieces: int) -> None:
         session = Session(tiny)
         request = Generate("s", "r", user_says(prompt), SAMPLED)
-        generation = Generation(request, tiny, session, Tuner(tiny))
+        generation = start_generation(request, tiny, session, Tuner(tiny))
         for _ in range(num_pieces):
             take_step(generation)
         *_, done = generation.cancel()
@@ -153,7 +153,9 @@ def test_a_refused_request_leaves_the_session_as_it_was(tiny: Target) -> None:
     before = list(session.token_ids), session.kv.committed()
     for bad in (replace(SAMPLED, drafter="x"), replace(SAMPLED, temperature=-1.0)):
         with pytest.raises(RequestError):
-            Generation(Generate("s", "r", user_says("other"), bad), tiny, session, Tuner(tiny))
+            start_generation(
+                Generate("s", "r", user_says("other"), bad), tiny, session, Tuner(tiny)
+            )
     assert session.token_ids == before[0]
     assert session.kv.committed().equal(before[1])
 

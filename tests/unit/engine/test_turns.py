@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import RequestError, TemplateError
 from medusa_core.loading.target import Target
@@ -208,7 +208,7 @@ def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
     requested = replace(SAMPLED, rule=rule, tree_rows=num_rows)
     prompt = user_says("a long prompt, " * 12)  # several chunks of prefill
     with closing(Session(target)) as session:
-        generation = Generation(
+        generation = start_generation(
             Generate("s", "r", prompt, requested), target, session, Tuner(target)
         )
         for _ in range(num_pieces):

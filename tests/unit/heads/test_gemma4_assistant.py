@@ -135,7 +135,7 @@ def heard(target: Target, text: list[int], root_id: int) -> AssistantSource:
     states = target.runner.extend(text, kv)
     source.begin(text)
     source.observe(Observation([root_id], states[-1:]))
-    source.look_into(kv)
+    source.attach_cache(kv)
     source.start(root_id, 16)
     return source
 
@@ -207,7 +207,7 @@ def test_behind_a_step_it_drafts_as_if_all_had_been_read_at_once() -> None:
     kv.commit(KEPT)
     tokens = [TREE.token_ids[node] for node in KEPT]
     source.observe(Observation([*tokens[1:], 77], states, KEPT))
-    source.look_into(kv)
+    source.attach_cache(kv)
     source.start(77, 16)
     (found,), (wanted,) = (
         candidates_of(one, ()) for one in (source, heard(target, [*TEXT[:40], *tokens], 77))

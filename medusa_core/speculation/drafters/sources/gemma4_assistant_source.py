@@ -50,7 +50,7 @@ class AssistantSource:
     def begin(self, token_ids: Sequence[int]) -> None:
         self._last = self._seen = None
 
-    def look_into(self, kv: KvCache) -> None:
+    def attach_cache(self, kv: KvCache) -> None:
         self._kv = kv if isinstance(kv, ReadableCache) else None
 
     def start(self, root_id: int, most_rows: int) -> None:

@@ -17,8 +17,8 @@ import pytest
 import torch
 
 from medusa_core.engine.direct import events_of
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.errors import MedusaError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -389,7 +389,7 @@ def answer(target: Target, settings: GenerateSettings, updates_datastore: bool) 
     request = Generate(
         "talk", "r", user_says("trees"), settings, updates_datastore=updates_datastore
     )
-    generation = Generation(request, target, Session(target), Tuner(target))
+    generation = start_generation(request, target, Session(target), Tuner(target))
     *_, last = events_of(generation)
     generation.update_datastore()
     assert isinstance(last, GenerationDone)

@@ -11,9 +11,9 @@ import pytest
 
 from medusa_core.engine.direct import events_of
 from medusa_core.engine.failures import Failures
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.errors import GrammarError
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
@@ -216,7 +216,7 @@ def test_others_go_on_while_a_grammar_is_compiled(load: LoadTarget) -> None:
     ]
     sessions = [Session(target) for _ in requests]
     running = [
-        Generation(request, target, session, tuner)
+        start_generation(request, target, session, tuner)
         for request, session in zip(requests, sessions, strict=True)
     ]
     done: dict[str, GenerationDone] = {}
@@ -229,7 +229,7 @@ def test_others_go_on_while_a_grammar_is_compiled(load: LoadTarget) -> None:
     while "goes on" not in done:
         step()
     assert [one.request.session_id for one in running] == ["waits"]
-    assert running[0].is_held
+    assert running[0].awaits_grammar
     started, used = time.perf_counter(), time.thread_time()
     for _ in range(3):
         step()
@@ -252,7 +252,7 @@ def test_an_answer_that_waits_for_its_grammar_can_be_cancelled(load: LoadTarget)
     request = Generate("s", "", MESSAGES, SETTINGS, grammar=PERSON_GRAMMAR)
     target = replace(target, grammars=held)
     session = Session(target)
-    generation = Generation(request, target, session, Tuner(target))
+    generation = start_generation(request, target, session, Tuner(target))
     running = [generation]
     for _ in range(3):
         Scheduler().step(running)
@@ -272,7 +272,7 @@ def test_a_grammar_that_is_refused_fails_its_answer_alone(load: LoadTarget) -> N
     ]
     sessions = [Session(target) for _ in requests]
     running = [
-        Generation(request, target, session, tuner)
+        start_generation(request, target, session, tuner)
         for request, session in zip(requests, sessions, strict=True)
     ]
     errors = {}
@@ -313,7 +313,7 @@ def test_drafts_that_break_the_grammar_are_dropped_and_told_in_the_trace(
             grammar=PERSON_GRAMMAR,
         )
         session = Session(target)
-        events = list(events_of(Generation(request, target, session, Tuner(target))))
+        events = list(events_of(start_generation(request, target, session, Tuner(target))))
         traces = [event for event in events if isinstance(event, StepTrace)]
         session.close()
         checker = target.grammars.compile(PERSON_GRAMMAR).result()

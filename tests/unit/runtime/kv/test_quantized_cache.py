@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.errors import RequestError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -127,7 +127,7 @@ def test_law_7_answers_that_share_a_pass_are_those_of_each_alone(
     alone = [decode(target, settings, prompt).token_ids for prompt in prompts]
     sessions = [Session(target) for _ in prompts]
     running = [
-        Generation(Generate(str(n), "", prompt, settings), target, session, Tuner(target))
+        start_generation(Generate(str(n), "", prompt, settings), target, session, Tuner(target))
         for n, (prompt, session) in enumerate(zip(prompts, sessions, strict=True))
     ]
     reported: dict[str, tuple[int, ...]] = {}

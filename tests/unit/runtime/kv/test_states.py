@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.engine.direct import events_of
-from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
 from medusa_core.errors import EngineError
 from medusa_core.loading.target import Target
 from medusa_core.memory.plan import kv_bytes
@@ -248,7 +248,7 @@ def test_an_answer_written_again_reads_no_token_again_and_an_edit_says_how_many(
 
     def ask(text: str) -> GenerationDone:
         request = Generate("s", "", user_says(text), settings)
-        *_, done = events_of(Generation(request, target, session, Tuner(target)))
+        *_, done = events_of(start_generation(request, target, session, Tuner(target)))
         assert isinstance(done, GenerationDone)
         return done
 

@@ -237,7 +237,7 @@ def test_as_many_heads_are_asked_as_the_budget_has_levels(tiny: Target, levels: 
     drafter = drafter_registry().get("composite").build(tiny, RowBudget(8, levels=levels))
     drafter.begin([1])
     drafter.observe(Observation([9], hidden[None]))
-    assert len(drafter.propose(9, 8).guesses) == levels
+    assert len(drafter.propose(9, 8).top_tokens) == levels
 
 
 def test_an_answer_tells_what_its_trees_brought(
@@ -325,4 +325,4 @@ def test_a_drafter_says_what_it_promises(tiny: Target) -> None:
         )
         proposal = drafter.propose(9, rows)
         expected = tiny.trees.expected_length(proposal.tree.shape) - 1
-        assert proposal.promised == pytest.approx(expected)
+        assert proposal.expected_accepted == pytest.approx(expected)
