@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from medusa_core.errors import RequestError
+from medusa_core.system import compute_threads
 from medusa_core.system.extras import LLAMA_CPP
 
 
@@ -91,7 +90,7 @@ class LlamaCpp:
         model = api.llama_model_load_from_file(str(path).encode(), api.llama_model_default_params())
         parameters = api.llama_context_default_params()
         parameters.n_ctx = parameters.n_batch = num_tokens
-        parameters.n_threads = parameters.n_threads_batch = torch.get_num_threads()
+        parameters.n_threads = parameters.n_threads_batch = compute_threads.count()
         context = api.llama_init_from_model(model, parameters) if model else None
         if not context:
             raise RequestError(f"llama.cpp can't load {path.name}.", "Leave out llamacpp.")

@@ -12,7 +12,7 @@ from medusa_core.bench.divergence import Divergence, find_divergence
 from medusa_core.bench.race import RaceConversation, RaceResult, Totals
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.system import cuda
+from medusa_core.system import compute_threads, cuda
 
 Figures = dict[str, float | int | None]
 BenchReport = dict[str, object]
@@ -26,7 +26,7 @@ def machine(target: Target) -> dict[str, str | int]:
         "system": platform.platform(),
         "device": str(device),
         "device_name": name or platform.machine(),
-        "threads": torch.get_num_threads(),
+        "threads": compute_threads.count(),
         "torch": str(torch.__version__),
         "dtype": target.precision.name,
         "model": target.name,

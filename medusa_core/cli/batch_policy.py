@@ -10,8 +10,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-import torch
-
 from medusa_core.heads.kind import chosen_heads, chosen_shape
 from medusa_core.loading.plan import as_placed
 from medusa_core.memory.plan import plan_memory
@@ -28,6 +26,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import choose_device, hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.runtime.runner.traffic import Traffic
+from medusa_core.system import compute_threads
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.resources import calibrations_dir
 
@@ -171,7 +170,7 @@ def _question(
     prompt_tokens = max(1, round(fmean(talks.lengths)) - new_tokens)
     rules = rules_of(config, device.type, has_adapter=bool(args.adapter))
     # What is usual changes when a model is loaded.
-    num_threads = args.threads or torch.get_num_threads()
+    num_threads = args.threads or compute_threads.count()
     return PolicyQuestion(
         PolicyRequest(
             *(config, formats, precision, len(talks.lengths)),

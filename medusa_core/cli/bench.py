@@ -346,8 +346,6 @@ def _random(args: argparse.Namespace) -> Target:
 def _race(
     args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
 ) -> dict[str, object]:
-    import torch
-
     from medusa_core.bench.contestant import Contestant, OwnMode
     from medusa_core.bench.peer import PeerOptions, peer_registry
     from medusa_core.bench.race import run_race
@@ -360,6 +358,7 @@ def _race(
     )
     from medusa_core.speculation.rules.rule import rule_registry
     from medusa_core.speculation.tuning.tuner import Tuner
+    from medusa_core.system import compute_threads
 
     modes, peers = _modes(args, target), listed_names(args.peers)
     chosen = _drafters(args, target, modes)
@@ -383,7 +382,7 @@ def _race(
     if len(modes) > 1:
         print(category_table(report))
     print(
-        f"{torch.get_num_threads()} threads · {rows or 'measured'} rows per step · "
+        f"{compute_threads.count()} threads · {rows or 'measured'} rows per step · "
         f"{race.num_skipped} prompts skipped as too long"
         + (f" · auto is {chosen[AUTO]}" if AUTO in chosen else "")
     )

@@ -215,16 +215,15 @@ def placing_of(args: argparse.Namespace) -> LoadOptions:
 
 def ready(args: argparse.Namespace, target: Target) -> Target:
     """The target, with the threads that the arguments ask for or that serve best."""
-    import torch
-
     from medusa_core.engine.admission import check_threads
     from medusa_core.speculation.tuning.threads import settle_threads
+    from medusa_core.system import compute_threads
 
     check_threads(args.threads)
     if args.threads:
         target.runner.use_threads(args.threads, args.threads)
     else:
-        settle_threads(target, torch.get_num_threads())
+        settle_threads(target, compute_threads.count())
     gc.freeze()  # what was loaded stays: nothing in it needs to be looked through again
     return target
 

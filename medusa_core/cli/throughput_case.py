@@ -9,8 +9,6 @@ from itertools import cycle, islice
 from pathlib import Path
 from statistics import fmean
 
-import torch
-
 from medusa_core.bench.random_target import random_target, shape_config
 from medusa_core.cli.load_arguments import model_dirs, options_of, ready
 from medusa_core.engine.batch.room import sessions_for
@@ -37,6 +35,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import choose_device, hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
+from medusa_core.system import compute_threads
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import calibrations_dir, demo_model_dir, prompts_dir
@@ -124,7 +123,7 @@ class ThroughputCase:
                 prompt_tokens=round(self.prompt_tokens),
                 new_tokens=self.new_tokens,
                 lengths=tuple(self.lengths),
-                num_threads=self.args.threads or torch.get_num_threads(),
+                num_threads=self.args.threads or compute_threads.count(),
             ),
             limited(live_budget(options.device), options.memory_gib),
             below_device(options),

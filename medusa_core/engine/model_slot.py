@@ -9,8 +9,6 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-
 from medusa_core.engine.admission import check_threads
 from medusa_core.errors import Cancelled, RequestError
 from medusa_core.loading.load import load_target
@@ -38,7 +36,7 @@ from medusa_core.speculation.tuning.calibration import Calibration
 from medusa_core.speculation.tuning.measurements import ModelMeasurements
 from medusa_core.speculation.tuning.threads import Threads
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system import cuda
+from medusa_core.system import compute_threads, cuda
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +66,7 @@ class ModelSlot:
         self._measurements: ModelMeasurements | None = None
         self._speeds: tuple[DrafterSpeed, ...] = ()
         self._threads: Threads | None = None
-        self._most_threads = torch.get_num_threads()
+        self._most_threads = compute_threads.count()
 
     @property
     def loaded(self) -> LoadModel | None:

@@ -29,7 +29,7 @@ from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear, share_threads
 from medusa_core.runtime.tree.tables import typical_table
-from medusa_core.system import cuda
+from medusa_core.system import compute_threads, cuda
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.pool import Workers
 
@@ -157,7 +157,7 @@ def _measured(device: str, spec: QuantSpec) -> ReadRate:
     nbytes = spec.nbytes(_WIDTH, _WIDTH, torch.device(device).type) * len(layers)
     workers = _share_workers(layers)
     rates = []
-    with torch.inference_mode():
+    with torch.inference_mode(), compute_threads.limited(compute_threads.count()):
         for rows in _ROWS:
             x = torch.ones(rows, _WIDTH, dtype=_compute(device), device=device)
             work = partial(_run, layers, x)
@@ -201,7 +201,7 @@ def _share_workers(layers: list[QuantLinear]) -> Workers | None:
     if library is None or not compiled:
         return None
     workers = Workers(library)
-    count = max(1, min(torch.get_num_threads(), os.cpu_count() or 1))
+    count = max(1, min(compute_threads.count(), os.cpu_count() or 1))
     workers.use(count, count)
     share_threads(compiled, workers)
     return workers

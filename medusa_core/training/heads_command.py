@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from medusa_core.errors import PlanError
@@ -21,6 +20,7 @@ from medusa_core.models.lora.adapter_shape import (
 )
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.tuning.threads import settle_threads
+from medusa_core.system import compute_threads
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import (
     demo_model_dir,
@@ -179,7 +179,7 @@ def load_for_training(config: HeadsConfig) -> Target:
             lacking = error
             continue
         # Many answers at once and whole texts pay for every thread, also where others compute.
-        target.runner.use_threads(torch.get_num_threads(), torch.get_num_threads())
+        target.runner.use_threads(compute_threads.count(), compute_threads.count())
         return target
     assert lacking is not None  # there are session counts
     raise lacking
@@ -204,7 +204,7 @@ def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
     if is_adapter(learned):
         options = replace(options, adapter_dir=learned)
     target = load_target(model_dir_of(config), heads_dir, options)
-    settle_threads(target, torch.get_num_threads())
+    settle_threads(target, compute_threads.count())
     prompts = read_prompts(prompts_dir() / "general.jsonl")
     most_s = _JUDGED_S if not config.minutes else min(_JUDGED_S, config.minutes * 60 * _JUDGED)
     return evaluate_heads(target, prompts, _JUDGED_TOKENS, lambda *_: None, most_s)

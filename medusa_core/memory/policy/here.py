@@ -49,7 +49,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.kv.size import ROUND_ROWS, whole_rows
 from medusa_core.runtime.offload.layer_file import PIECE_BYTES
-from medusa_core.system import cuda
+from medusa_core.system import compute_threads, cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.files.own_folder import make_own_folder
 
@@ -96,7 +96,7 @@ class PolicyRequest:
     @property
     def threads(self) -> int:
         """Threads that compute."""
-        return self.num_threads or torch.get_num_threads()
+        return self.num_threads or compute_threads.count()
 
     @property
     def mean_tokens(self) -> int:

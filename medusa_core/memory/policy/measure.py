@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -38,7 +37,7 @@ from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.runtime.runner.choice import choose_runner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
-from medusa_core.system import cuda
+from medusa_core.system import compute_threads, cuda
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.pool import Workers
 
@@ -85,7 +84,7 @@ def model_rates(
         tokens: Behind which attention is measured.
         num_threads: That compute on a processor.
     """
-    with on_threads(num_threads):
+    with compute_threads.limited(num_threads):
         itemsize = cache_itemsize(config, formats)
         if config.is_ours and config.traits.is_usual:
             found = _OneLayer(config, formats, precision, num_threads).rates(tokens)
@@ -128,7 +127,7 @@ def paces_beside(
         num_threads: That compute on a processor.
         read: Reads a piece of the disk; see `reads_of`.
     """
-    with on_threads(num_threads), ThreadPoolExecutor(1) as beside:
+    with compute_threads.limited(num_threads), ThreadPoolExecutor(1) as beside:
         compute = _work_of_layer(config, formats, precision, num_threads)
         paces = []
         for _ in range(_LEAST_TURNS):
@@ -312,17 +311,6 @@ def copied_bytes_per_s() -> float:
     return len(here) / _usual(copy)
 
 
-@contextmanager
-def on_threads(num_threads: int) -> Iterator[None]:
-    """Compute with so many threads; a loaded model has let torch have one."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(num_threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def from_card_bytes_per_s(device: torch.device) -> float:
     """Bytes a second that a card gives to pinned memory."""
     here = cuda.pinned(_MOVED_BYTES)
@@ -356,7 +344,7 @@ def _workers() -> Workers | None:
     if library is None:
         return None
     workers = Workers(library)
-    workers.use(torch.get_num_threads(), torch.get_num_threads())
+    workers.use(compute_threads.count(), compute_threads.count())
     return workers
 
 

@@ -15,7 +15,7 @@ from medusa_core.runtime.runner.runner import (
     Runner,
     RunnerSpec,
 )
-from medusa_core.system.native.pool import torch_on_one_thread
+from medusa_core.system import compute_threads
 from medusa_core.system.registry import Registry
 
 
@@ -27,7 +27,7 @@ def runner_registry() -> Registry[RunnerSpec]:
 
 def between_passes(runner: Runner) -> AbstractContextManager[None]:
     """Where drafts are made: with one of torch's threads beside a runner that has its own."""
-    return torch_on_one_thread() if isinstance(runner, NativeRunner) else nullcontext()
+    return compute_threads.limited(1) if isinstance(runner, NativeRunner) else nullcontext()
 
 
 def choose_runner(model: Decoder, precision: Precision, lower: LowerTiers | None = None) -> Runner:

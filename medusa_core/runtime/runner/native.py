@@ -35,6 +35,7 @@ from medusa_core.runtime.runner.runner import (
     reads_prompts,
     wanted_rows,
 )
+from medusa_core.system import compute_threads
 from medusa_core.system.native.pool import (
     Pool,
     Workers,
@@ -119,7 +120,7 @@ class NativeRunner(Runner):
         return Waited()  # all layers are on the device
 
     def use_threads(self, decoding: int, prefill: int) -> None:
-        torch.set_num_threads(decoding)
+        compute_threads.use(decoding)
         self.workers.use(decoding, prefill)
         self._scratch_for = (0, 0)
 

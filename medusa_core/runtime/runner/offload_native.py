@@ -22,7 +22,8 @@ from medusa_core.runtime.runner.runner import (
 )
 from medusa_core.runtime.runner.tier_visits import TierVisits
 from medusa_core.runtime.runner.tiered import TieredRunner
-from medusa_core.system.native.pool import Pool, torch_on_one_thread
+from medusa_core.system import compute_threads
+from medusa_core.system.native.pool import Pool
 from medusa_core.system.native.structs import (
     CacheStruct,
     DecoderStruct,
@@ -82,7 +83,7 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
         told = torch.empty(len(wanted), 1 + len(self.taps), config.hidden_size)
         x = torch.empty(max(counts), _TOLD, config.hidden_size)
         # Torch's threads would stay awake on cores that the pool's need.
-        with torch_on_one_thread(), tiers.passing(batches, caches, layers):
+        with compute_threads.limited(1), tiers.passing(batches, caches, layers):
             tiers.states.begin(counts, config.hidden_size, x.dtype)
             for index in layers:
                 linears = tiers.enter(index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -37,6 +37,7 @@ from medusa_core.runtime.runner.runner import (
     only_wanted,
     reads_prompts,
 )
+from medusa_core.system import compute_threads
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.pool import Workers
 
@@ -77,7 +78,7 @@ class ResidentRunner(Runner):
 
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Compute with so many CPU threads; for several rows of prefill it may be more."""
-        torch.set_num_threads(decoding)
+        compute_threads.use(decoding)
         self._prefill_threads = prefill
         if self._workers is not None:
             self._workers.use(decoding, decoding)
@@ -107,18 +108,11 @@ class ResidentRunner(Runner):
         kv.commit(range(count))
         return hidden if only_last else hidden[:count]
 
-    @contextmanager
-    def _threads_for(self, reads_prompt: bool) -> Iterator[None]:
+    def _threads_for(self, reads_prompt: bool) -> AbstractContextManager[None]:
         """Compute with as many threads as serve a pass of that kind."""
-        num_threads = torch.get_num_threads()
-        if not reads_prompt or self._prefill_threads <= num_threads:
-            yield
-            return
-        torch.set_num_threads(self._prefill_threads)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(num_threads)
+        if not reads_prompt or self._prefill_threads <= compute_threads.count():
+            return nullcontext()
+        return compute_threads.limited(self._prefill_threads)
 
     def _padded(self, token_ids: Sequence[int], kv: KvCache) -> Sequence[int]:
         """The tokens of a chunk, and more that nothing sees, up to a round number.

@@ -27,6 +27,7 @@ from medusa_core.runtime.kv.transformers_cache import TransformersCache, rows_co
 from medusa_core.runtime.runner.rows import lines_of, padded_width, seen_by, words_of
 from medusa_core.runtime.runner.runner import PlacedTree, Runner, Waited, only_wanted
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
+from medusa_core.system import compute_threads
 
 # Of the scores' spread. Another pass may round otherwise; one that reads otherwise is off by more.
 _MOST_ROUNDING = 0.1
@@ -83,7 +84,7 @@ class TransformersRunner(Runner):
         return Waited()  # all layers are on the device
 
     def use_threads(self, decoding: int, prefill: int) -> None:
-        torch.set_num_threads(decoding)
+        compute_threads.use(decoding)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TransformersCache:
         model, is_plain = self._model, bool(self.plain_why)

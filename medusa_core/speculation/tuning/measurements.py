@@ -18,7 +18,7 @@ from medusa_core.speculation.drafters.lineup import raced_drafters
 from medusa_core.speculation.tuning.calibration import Calibration
 from medusa_core.speculation.tuning.costs import StepCosts
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system import cuda
+from medusa_core.system import compute_threads, cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.native.binding import native_library
 
@@ -122,7 +122,7 @@ def calibration_key(target: Target, folders: Iterable[Path]) -> str:
         torch.__version__,
         target.config.context_tokens,
         where,
-        torch.get_num_threads(),
+        compute_threads.count(),
         () if placement is None else tuple(len(placement.layers(tier)) for tier in Tier),
     )
     return hashlib.sha256(repr(fields).encode()).hexdigest()[:32]

@@ -17,6 +17,7 @@ import torch
 from medusa_core.loading.target import Target
 from medusa_core.runtime.runner.resident import ROUND_ROWS
 from medusa_core.speculation.tuning.costs import usual_s
+from medusa_core.system import compute_threads
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ def settle_threads(target: Target, most: int) -> int:
         The count that torch now uses in the calling thread, for decoding.
     """
     if target.precision.device.type != "cpu":
-        return torch.get_num_threads()
+        return compute_threads.count()
     if target.assistant is not None:  # first: the target's count is torch's in the end
         settle_threads(target.assistant, most)
     for_prefill = _best(target, most, _prompt_tokens(target))

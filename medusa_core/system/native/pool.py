@@ -5,27 +5,9 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from ctypes import addressof
 
-import torch
-
 from medusa_core.system.native.structs import PoolStruct
-
-
-@contextmanager
-def torch_on_one_thread() -> Iterator[None]:
-    """Let torch compute with the calling thread alone.
-
-    Its helpers stay awake for milliseconds behind an operation, on cores that a pool needs by then.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class Pool:
