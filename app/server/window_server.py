@@ -7,8 +7,7 @@ from medusa_core.client import Client
 from medusa_core.server.server import Server
 from medusa_core.server.server_options import ServerOptions
 from medusa_core.server.server_thread import ServerThread
-from medusa_core.server.shared_engine import SharedEngine
-from medusa_core.server.sleeping_model import SleepingModel
+from medusa_core.server.shared_engine import SharedEngine, SleepingModel
 
 
 class WindowServer:

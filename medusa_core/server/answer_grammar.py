@@ -1,4 +1,4 @@
-"""What an answer must match: a schema, calls of functions, thoughts before them."""
+"""The Lark grammar of an answer: reasoning, tool calls, text or JSON."""
 
 from __future__ import annotations
 
@@ -20,72 +20,74 @@ _ANY = r"/(.|\n)*/"
 _GAP = r"GAP: /[ \n]{0,4}/"
 
 
-class Thoughts(Enum):
-    """Thoughts before an answer, which a grammar leaves free."""
+class ReasoningState(Enum):
+    """Whether an answer begins with reasoning, which the grammar leaves free."""
 
     NONE = 0
-    BEGUN = 1  # the prompt ends with the mark of a thought
+    BEGUN = 1  # the prompt ends with the start tag
     POSSIBLE = 2
 
 
 class AnswerRules(NamedTuple):
-    """What an answer must match.
+    """Rules for an answer.
 
     Attributes:
-        shape: How the model writes calls; None where it may not call anything.
-        tools: As `ChatRequest.tools`.
-        choice: Which of them may be called.
-        schema: Of the answer, where it is no call; empty for any text.
-        grammar: Of an answer without calls, as Lark; empty for any text.
-        thoughts: Before it.
-        mark_ids: Tokens without text that are marks, by their names.
-        reasoning: How thoughts are set apart.
+        tool_format: Format of tool calls; None for no calls.
+        tools: See `ChatRequest.tools`.
+        choice: Which functions may be called.
+        schema: JSON schema of an answer without calls; empty for any text.
+        grammar: Lark grammar of an answer without calls; empty for any text.
+        reasoning_state: Whether reasoning comes first.
+        marker_ids: Special tokens of the call format: ids by names.
+        reasoning: Format of the reasoning.
     """
 
-    shape: ToolCallFormat | None
+    tool_format: ToolCallFormat | None
     tools: tuple[str, ...]
     choice: ToolChoice
     schema: str
-    thoughts: Thoughts
-    mark_ids: Mapping[str, int]
+    reasoning_state: ReasoningState
+    marker_ids: Mapping[str, int]
     reasoning: ReasoningFormat = THINK_TAGS
     grammar: str = ""
 
 
 def answer_grammar(rules: AnswerRules) -> str:
-    """The grammar of an answer, as Lark for llguidance; empty where it may be anything.
-
-    Args:
-        rules: What it must match.
-    """
-    if rules.grammar and rules.thoughts is Thoughts.NONE:
+    """Return the grammar of an answer as Lark for llguidance; empty for free text."""
+    if rules.grammar and rules.reasoning_state is ReasoningState.NONE:
         return rules.grammar
-    if rules.shape is None and not rules.schema and not rules.grammar:
+    if rules.tool_format is None and not rules.schema and not rules.grammar:
         return ""
-    thought = {Thoughts.NONE: "", Thoughts.BEGUN: "thought ", Thoughts.POSSIBLE: "thought? "}
-    lines = [f"start: {thought[rules.thoughts]}body", *_Body(rules).lines()]
-    if rules.thoughts is not Thoughts.NONE:
-        lines += _thought(rules)
+    thought = {
+        ReasoningState.NONE: "",
+        ReasoningState.BEGUN: "thought ",
+        ReasoningState.POSSIBLE: "thought? ",
+    }
+    lines = [f"start: {thought[rules.reasoning_state]}body", *_Body(rules).lines()]
+    if rules.reasoning_state is not ReasoningState.NONE:
+        lines += _reasoning_rules(rules)
     return "\n".join(lines) + "\n"
 
 
 class _Body:
-    """The rules of an answer without its thoughts."""
+    """Grammar rules of an answer without its reasoning."""
 
     def __init__(self, rules: AnswerRules) -> None:
         self._rules = rules
         name = rules.choice.name
-        functions = [one for one in map(json.loads, rules.tools) if not name or one["name"] == name]
+        functions = [
+            function for function in map(json.loads, rules.tools) if name in ("", function["name"])
+        ]
         self._calls = (
             None
-            if rules.shape is None
+            if rules.tool_format is None
             else ToolCallGrammar(
-                rules.shape, functions, rules.mark_ids, is_parallel=rules.choice.is_parallel
+                rules.tool_format, functions, rules.marker_ids, is_parallel=rules.choice.is_parallel
             )
         )
 
     def lines(self) -> Iterator[str]:
-        """All rules that `body` needs."""
+        """Yield the rule `body` and those that it uses."""
         rules, calls = self._rules, self._calls
         before, after = _around_answer(rules)
         if calls is None:
@@ -107,19 +109,19 @@ class _Body:
             yield f"TEXT: {_ANY}{self._exclusions()}"
 
     def _calls_in_text(self, calls: ToolCallGrammar, before: str) -> Iterator[str]:
-        """An answer in which a trigger begins a call."""
+        """Yield the rules of text in which a trigger begins calls."""
         shape, reasoning = calls.shape, self._rules.reasoning
         text = f"{_literal(shape.text_mark.removeprefix(shape.opening))} " if shape.is_open else ""
         body = "(lead calls)* free" if calls.takes_several else "lead calls | free"
         forms = [f"{text}({body})"]
-        # Where something stands before text, or the prompt ends with the trigger, a call that is
-        # the beginning of the answer isn't text and a call.
+        # With a tag before text, or a trigger at the end of the prompt, a call at the beginning of
+        # the answer doesn't match "text and a call".
         if before or shape.is_open:
             forms.append(calls.required)
         if calls.bare:
             forms.append(calls.bare)
         yield f"body: {' | '.join(forms)}"
-        # Each of several messages has a header, the one that is a call, too.
+        # Each of several messages has a header, a call included.
         turn = f"{_tag_rule(reasoning.end, reasoning)} {_tag_rule(reasoning.header, reasoning)} "
         if calls.is_token:
             header = f"({turn})? " if reasoning.header else ""
@@ -129,11 +131,11 @@ class _Body:
             yield f"LEAD: /(.|\\n)*{text_pattern(calls.trigger)}/{self._exclusions()}"
 
     def _exclusions(self) -> str:
-        """How free text may not begin, since it would be something else."""
+        """Return a regex that excludes text that would be parsed as reasoning or a call."""
         beginnings = []
         start, reasoning = self._rules.reasoning.start, self._rules.reasoning
-        is_spelled = all(number is None for _, number in _tag_parts(start, reasoning))
-        if self._rules.thoughts is Thoughts.POSSIBLE and is_spelled:
+        is_spelled = all(token_id is None for _, token_id in _tag_parts(start, reasoning))
+        if self._rules.reasoning_state is ReasoningState.POSSIBLE and is_spelled:
             beginnings.append(text_pattern(start))
         if self._calls is not None and not (self._calls.trigger and self._rules.schema):
             beginnings += map(text_pattern, self._calls.bare_beginnings)
@@ -141,15 +143,15 @@ class _Body:
         return f" & ~/\\s*({alternatives})(.|\\n)*/" if beginnings else ""
 
 
-def _thought(rules: AnswerRules) -> Sequence[str]:
-    """A thought up to its end, and the space behind it."""
+def _reasoning_rules(rules: AnswerRules) -> Sequence[str]:
+    """Return the rules of reasoning up to its end tag and the white space after it."""
     reasoning = rules.reasoning
-    is_begun = rules.thoughts is Thoughts.BEGUN
+    is_begun = rules.reasoning_state is ReasoningState.BEGUN
     end = _tag_parts(reasoning.end, reasoning)
     after = f"{_tag_rule(reasoning.header, reasoning)} GAP" if reasoning.header else "GAP"
-    place = next((place for place, (_, number) in enumerate(end) if number is not None), None)
+    place = next((place for place, (_, token_id) in enumerate(end) if token_id is not None), None)
     start = _tag_parts(reasoning.start, reasoning)
-    has_token = any(number is not None for _, number in start)
+    has_token = any(token_id is not None for _, token_id in start)
     if place is None and not has_token:
         begin = "" if is_begun else rf"\s*{text_pattern(reasoning.start)}"
         lines = ["thought: thinking GAP"]
@@ -157,7 +159,7 @@ def _thought(rules: AnswerRules) -> Sequence[str]:
         begin = ""
         lead = "" if is_begun else f"{_parts_rule(start)} "
         if place is not None:
-            # Text before the first token can't be told from the thought's own.
+            # Text of the end tag before its first token can't be told from reasoning.
             closing = _parts_rule(end[place:])
             return [f"thought: {lead}THOUGHT {closing} {after}", f"THOUGHT: {_ANY}", _GAP]
         lines = [f"thought: {lead}thinking {after}"]
@@ -170,12 +172,12 @@ def _thought(rules: AnswerRules) -> Sequence[str]:
 
 
 def _around_answer(rules: AnswerRules) -> tuple[str, str]:
-    """Tags that a model may write before an answer that isn't a call, and after it."""
+    """Return the rules of the tags before and after text."""
     reasoning = rules.reasoning
-    if rules.thoughts is Thoughts.NONE:
+    if rules.reasoning_state is ReasoningState.NONE:
         return "", ""
     responses = " | ".join(_tag_rule(tag, reasoning) for tag in reasoning.responses)
-    # Each message of an answer needs one.
+    # With headers, each message of an answer needs a tag.
     before = f"({responses}){'' if reasoning.header else '?'} " if responses else ""
     ends = " | ".join(_tag_rule(tag, reasoning) for tag in reasoning.response_ends)
     return before, f" ({ends})?" if ends else ""
@@ -186,8 +188,8 @@ def _tag_rule(tag: str, reasoning: ReasoningFormat) -> str:
 
 
 def _tag_parts(tag: str, reasoning: ReasoningFormat) -> list[tuple[str, int | None]]:
-    """The parts of a tag: each a token of the vocabulary, or text."""
-    ids = {name: number for number, name in reasoning.tokens}
+    """Split a tag into special tokens, with their ids, and text."""
+    ids = {name: token_id for token_id, name in reasoning.tokens}
     names = sorted(ids, key=len, reverse=True)
     if not names:
         return [(tag, None)]
@@ -196,7 +198,9 @@ def _tag_parts(tag: str, reasoning: ReasoningFormat) -> list[tuple[str, int | No
 
 
 def _parts_rule(parts: Sequence[tuple[str, int | None]]) -> str:
-    return " ".join(_literal(text) if number is None else f"<[{number}]>" for text, number in parts)
+    return " ".join(
+        _literal(text) if token_id is None else f"<[{token_id}]>" for text, token_id in parts
+    )
 
 
 def _literal(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Whose turn it is: so many answers at a time by one model, the others in their order."""
+"""Admit answers in order: a limited number at a time, all by one model."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ log = logging.getLogger(__name__)
 
 
 class _Waiting(NamedTuple):
-    """An answer that wants to begin."""
+    """A queued answer."""
 
     model: ServedModel
     granted: asyncio.Future[None]
 
 
 class AnswerQueue:
-    """Lets answers begin in the order in which they came.
+    """A first-in, first-out queue of answers.
 
-    One by another model waits until no answer runs, and everything that came later waits behind
-    it: so neither model starves the other.
+    An answer by another model waits until no answer runs, and later ones wait for it, so that
+    neither model starves the other.
 
     Attributes:
-        num_running: Answers under way.
+        num_running: Number of running answers.
     """
 
     def __init__(self, models: ServedModels, most_running: int, most_waiting: int) -> None:
         """Make an empty queue.
 
         Args:
-            models: Loads what the first one wants.
-            most_running: Answers at the same time.
-            most_waiting: Answers that wait; one more is refused.
+            models: Loads the models.
+            most_running: Most answers at the same time.
+            most_waiting: Most queued answers; further ones are refused.
         """
         self._models = models
         self._most_running, self._most_waiting = most_running, most_waiting
@@ -49,15 +49,15 @@ class AnswerQueue:
 
     @property
     def num_waiting(self) -> int:
-        """Answers that wait."""
+        """Number of queued answers."""
         return len(self._waiting)
 
     @asynccontextmanager
     async def turn(self, model: ServedModel) -> AsyncIterator[None]:
-        """Wait until an answer by this model may begin; it runs until the context is left.
+        """Wait until an answer by this model may begin; it runs within the context.
 
         Raises:
-            ApiError: Too many wait, or the model can't be loaded.
+            ApiError: The queue is full, or the model can't be loaded.
         """
         await self._wait(model)
         try:
@@ -67,7 +67,7 @@ class AnswerQueue:
             self._advance()
 
     async def close(self) -> None:
-        """Stop loading."""
+        """Cancel loading."""
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
@@ -96,7 +96,7 @@ class AnswerQueue:
             raise
 
     def _advance(self) -> None:
-        """Let as many begin as may."""
+        """Admit as many answers as the limit allows."""
         while self._waiting and self._loading is None:
             first = self._waiting[0]
             if first.model != self._models.loaded:
@@ -111,14 +111,14 @@ class AnswerQueue:
                 first.granted.set_result(None)
 
     async def _load(self, first: _Waiting) -> None:
-        """Load what the first one wants; who leaves meanwhile doesn't stop that."""
+        """Load the model of the first answer, even if that one leaves meanwhile."""
         error: ApiError | None = None
         try:
             await self._models.load(first.model)
         except ApiError as refused:
             error = refused
         except MedusaError as failed:
-            log.info("a model that was asked for can't be loaded", exc_info=True)
+            log.info("a requested model can't be loaded", exc_info=True)
             error = api_error_of(failed)
             error.status = 503 if error.status == 400 else error.status
         finally:

@@ -1,4 +1,4 @@
-"""The events of an answer become text, thoughts, calls of functions and figures."""
+"""Convert an answer's events to text, reasoning, tool calls and token counts."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _FINISHES = {
     StopReason.CONTEXT: Finish.LENGTH,
     StopReason.REPETITION: Finish.LENGTH,
 }
-NO_MARKS: Mapping[int, str] = {}
+NO_MARKERS: Mapping[int, str] = {}
 
 
 class _Piece(NamedTuple):
-    """A token whose text isn't shown yet.
+    """A token whose text isn't sent yet.
 
     Attributes:
-        text: Its bytes; of a mark, its name.
-        token_id: The token.
-        end: Where its text ends in the answer, in which marks have none.
-        scored: It with its probability, where that is asked for.
+        text: Bytes of the token; of a marker, its name.
+        token_id: Id of the token.
+        end: End of its bytes in the answer, where markers have none.
+        scored: The token with its log probability, if requested.
     """
 
     text: bytes
@@ -53,7 +53,7 @@ class _Piece(NamedTuple):
 
 
 class AnswerReader:
-    """Reads the events of one answer in their order."""
+    """Reads the events of one answer in order."""
 
     def __init__(
         self,
@@ -62,40 +62,44 @@ class AnswerReader:
         stop: tuple[str, ...],
         is_scored: bool,
         calls: ToolCallParser | None = None,
-        marks: Mapping[int, str] = NO_MARKS,
+        markers: Mapping[int, str] = NO_MARKERS,
     ) -> None:
         """Read an answer.
 
         Args:
-            tags: How the model sets reasoning apart.
-            end_ids: Tokens that end it, which are no part of its text.
-            stop: The strings that may end it.
-            is_scored: A `StepLogprobs` follows every step.
-            calls: Finds calls of functions, where the answer may hold some.
-            marks: Names of tokens without text that calls are known by.
+            tags: Format of the model's reasoning.
+            end_ids: EOS tokens, which have no text.
+            stop: Stop strings.
+            is_scored: Whether a `StepLogprobs` follows every step.
+            calls: Parser of tool calls; None if the answer has none.
+            markers: Special tokens of the call format: names by ids.
         """
         self._tags = tags
         self._reasoning = ReasoningParser(tags, begins_inside=False)
-        self._num_given_chars = 0  # of the given text, those that are still held back
-        self._calls, self._marks = calls, marks
-        self._waiting: tuple[ScoredToken, ...] = ()  # of text that may become a call
+        self._num_given_chars = 0  # prefilled text that the parser holds back
+        self._calls, self._markers = calls, markers
+        self._waiting: tuple[ScoredToken, ...] = ()  # tokens of text that may become a call
         self._end_ids, self._stop, self._is_scored = end_ids, stop, is_scored
         self._pieces: deque[_Piece] = deque()
-        self._num_bytes = 0  # of all pieces so far
+        self._num_bytes = 0  # bytes of all pieces so far
         self._num_shown = 0
-        self._step: StepDone | None = None  # waits for its probabilities
-        self._num_thought_tokens = 0
+        self._step: StepDone | None = None  # waits for its log probabilities
+        self._num_reasoning_tokens = 0
         self._num_drafted = self._num_drafts_accepted = 0
 
     def begin(self, begins_inside: bool) -> None:
-        """Say whether the prompt opened the reasoning, before anything of the answer comes."""
+        """Begin the answer.
+
+        Args:
+            begins_inside: Whether the prompt ends with the start tag of reasoning.
+        """
         self._reasoning = ReasoningParser(self._tags, begins_inside)
 
     def step(self, step: StepDone) -> Iterator[AnswerDelta]:
-        """A step is done.
+        """Read a step.
 
         Yields:
-            What may be shown now.
+            Parts of the answer that are complete.
         """
         if step.step:
             self._num_drafted += len(step.node_sources) - 1
@@ -106,20 +110,20 @@ class AnswerReader:
         yield from self._read(step, None)
 
     def logprobs(self, scores: StepLogprobs) -> Iterator[AnswerDelta]:
-        """The probabilities of the last step's tokens.
+        """Read the log probabilities of the last step.
 
         Yields:
-            What may be shown now.
+            Parts of the answer that are complete.
         """
         step, self._step = self._step, None
         if step is not None and step.step == scores.step:
             yield from self._read(step, scores)
 
     def finish(self, done: GenerationDone) -> Iterator[AnswerDelta | AnswerEnd]:
-        """The answer is complete.
+        """Read the end of the answer.
 
         Yields:
-            What is left of its text, and its end.
+            The rest of the text, and the last part.
         """
         if self._step is not None:
             yield from self._read(self._step, None)
@@ -134,25 +138,25 @@ class AnswerReader:
         yield self._end(done, hidden[len(rest) :])
 
     def _read(self, step: StepDone, scores: StepLogprobs | None) -> Iterator[AnswerDelta]:
-        """Take a step's tokens; given ones are known to whoever asked."""
+        """Read a step's tokens; those of a prefilled answer aren't sent back."""
         num_given = sum(source == GIVEN for source in step.sources)
         given = sum(map(len, step.pieces[:num_given]))
         self._num_bytes += given
         self._num_shown += given
         for token_id, text in zip(step.token_ids[:num_given], step.pieces, strict=False):
-            self._give(token_id, text.decode("utf-8", "replace"))
+            self._skip(token_id, text.decode("utf-8", "replace"))
         scored = iter(()) if scores is None else _scored(scores)
         for token_id, text in zip(step.token_ids[num_given:], step.pieces[num_given:], strict=True):
             self._num_bytes += len(text)
             score = next(scored, None)
             is_end = token_id in self._end_ids
-            text = text or self._marks.get(token_id, "").encode()
+            text = text or self._markers.get(token_id, "").encode()
             shown = None if is_end else score
             self._pieces.append(_Piece(text, token_id, self._num_bytes, shown))
         yield from self._with_calls(_joined(self._visible(step.num_visible_bytes)))
 
     def _visible(self, num_bytes: int) -> Iterator[TextDelta]:
-        """The tokens whose text may be shown."""
+        """Yield the tokens whose text is complete."""
         while self._pieces and self._pieces[0].end <= num_bytes:
             piece = self._pieces.popleft()
             self._num_shown = piece.end
@@ -165,20 +169,20 @@ class AnswerReader:
     ) -> Iterator[TextDelta]:
         deltas = self._deltas(self._reasoning.push(text, token_id))
         if self._reasoning.is_reasoning:
-            self._num_thought_tokens += 1
+            self._num_reasoning_tokens += 1
         if deltas:
             deltas[-1] = deltas[-1]._replace(tokens=tokens)
         elif tokens:
             deltas = [TextDelta("", self._reasoning.is_reasoning, tokens)]
         return iter(deltas)
 
-    def _give(self, token_id: int, text: str) -> None:
-        """Take what is known to whoever asked: it decides whether reasoning goes on."""
+    def _skip(self, token_id: int, text: str) -> None:
+        """Parse prefilled text without sending it: it may begin or end the reasoning."""
         self._num_given_chars += len(text)
         self._deltas(self._reasoning.push(text, token_id))
 
     def _deltas(self, parts: Iterable[tuple[str, Part]]) -> list[TextDelta]:
-        """What is to be sent of the text."""
+        """Convert parsed text to deltas, without tags and prefilled text."""
         deltas = []
         for text, part in parts:
             new = text[self._num_given_chars :]
@@ -188,16 +192,16 @@ class AnswerReader:
         return deltas
 
     def _with_calls(self, deltas: Iterable[TextDelta]) -> Iterator[AnswerDelta]:
-        """Calls apart from text."""
+        """Parse tool calls out of the text."""
         for delta in deltas:
-            if self._calls is None or delta.is_thought:
+            if self._calls is None or delta.is_reasoning:
                 yield delta
                 continue
             self._waiting += delta.tokens
             yield from self._with_scores(self._calls.push(delta.text))
 
     def _with_scores(self, parts: Iterable[ToolCallEvent]) -> Iterator[AnswerDelta]:
-        """Text takes the tokens that have waited; those of a call aren't shown."""
+        """Add waiting tokens to text; tokens of a call aren't sent."""
         for part in parts:
             if isinstance(part, ContentDelta):
                 yield TextDelta(part.text, tokens=self._waiting)
@@ -209,14 +213,14 @@ class AnswerReader:
         finish = _FINISHES[done.stop_reason]
         if finish is Finish.STOP and self._calls is not None and self._calls.num_calls:
             finish = Finish.TOOL_CALLS
-        stops = (one for one in self._stop if hidden.startswith(one.encode()))
+        stops = (stop for stop in self._stop if hidden.startswith(stop.encode()))
         return AnswerEnd(
             finish=finish,
             stop=next(stops, "") if finish is Finish.STOP_STRING else "",
             num_prompt_tokens=done.num_prompt_tokens + done.num_given_tokens,
             num_cached_tokens=done.num_cached_tokens,
             num_answer_tokens=len(done.token_ids) - done.num_given_tokens,
-            num_thought_tokens=self._num_thought_tokens,
+            num_reasoning_tokens=self._num_reasoning_tokens,
             num_drafted=self._num_drafted,
             num_drafts_accepted=self._num_drafts_accepted,
             done=done,
@@ -229,15 +233,17 @@ def _scored(scores: StepLogprobs) -> Iterator[ScoredToken]:
 
 
 def _best_first(alternatives: Iterable[TokenLogprob]) -> list[TokenLogprob]:
-    return sorted(alternatives, key=lambda one: -one.logprob)
+    return sorted(alternatives, key=lambda token: -token.logprob)
 
 
 def _joined(deltas: Iterable[TextDelta]) -> Iterator[TextDelta]:
-    """Neighbours of one kind as one."""
+    """Join adjacent deltas of the same kind."""
     last: TextDelta | None = None
     for delta in deltas:
-        if last is not None and last.is_thought == delta.is_thought:
-            last = TextDelta(last.text + delta.text, last.is_thought, (*last.tokens, *delta.tokens))
+        if last is not None and last.is_reasoning == delta.is_reasoning:
+            last = TextDelta(
+                last.text + delta.text, last.is_reasoning, (*last.tokens, *delta.tokens)
+            )
             continue
         if last is not None:
             yield last

@@ -1,4 +1,4 @@
-"""Answers requests by the engine, whichever API they came by."""
+"""Run requests of all APIs on the engine."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ from medusa_core.messages import (
     StepDone,
     StepLogprobs,
     StopReason,
-    ToolCall,
 )
-from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
 from medusa_core.models.text.tool_calls.parser import ToolCallParser
 from medusa_core.server.answer_form import AnswerForm, answer_form, check_text_length
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.api_error import ApiError, api_error_of, bad_request
 from medusa_core.server.chat import (
+    Answer,
     AnswerEnd,
     AnswerPart,
     ChatRequest,
@@ -40,11 +39,11 @@ from medusa_core.server.limits import Limits
 from medusa_core.server.served_models import ServedModels
 from medusa_core.server.session_pool import Lease, SessionPool
 
-_USUAL = Advice(temperature=0.7, top_p=0.95)  # as the window draws where makers advise nothing
+_DEFAULT = Advice(temperature=0.7, top_p=0.95)  # the window's settings without advice
 
 
 class Answering:
-    """Runs requests on one engine: they wait for their turn, and share its passes."""
+    """Runs requests on one engine, many at a time."""
 
     def __init__(
         self,
@@ -57,11 +56,11 @@ class Answering:
         """Answer requests.
 
         Args:
-            client: The engine.
-            models: Its models.
-            queue: Says whose turn it is.
-            sessions: Conversations that the engine has read.
-            limits: What a request may cost.
+            client: Client of the engine.
+            models: Models that requests can name.
+            queue: Admits answers.
+            sessions: Sessions of the engine.
+            limits: Limits of the server.
         """
         self._client, self._models = client, models
         self._queue, self._sessions = queue, sessions
@@ -73,19 +72,19 @@ class Answering:
         """Answer a request.
 
         Args:
-            request: What is asked.
-            cache_salt: As in `Generate`.
+            request: The request.
+            cache_salt: See `Generate`.
 
         Yields:
-            Text as it comes, calls of functions, and at last one `AnswerEnd`. Leaving earlier
-            frees the answer's rows within a step; use `aclosing`.
+            Text, tool calls, and at last one `AnswerEnd`. Closing the generator earlier frees the
+            answer's KV rows within a step; use `aclosing`.
 
         Raises:
-            ApiError: It can't be answered.
+            ApiError: The request can't be answered.
         """
         if self._models.is_lost:
             raise ApiError(
-                503, "The engine can't answer any more. Start the server again.", code="engine_lost"
+                503, "The engine has stopped. Start the server again.", code="engine_lost"
             )
         model = await self._models.find_to_answer(request.model)
         async with self._queue.turn(model):
@@ -94,19 +93,19 @@ class Answering:
                 raise ApiError(503, "No model is loaded.", code="no_model")
             settings = decoding_settings(request, facts)
             form = answer_form(request, facts, settings)
-            check_text_length(form.turns, form.tools, facts, self._limits)
-            with self._sessions.lease(form.turns, request.prompt_ids, cache_salt) as lease:
+            check_text_length(form.messages, form.tools, facts, self._limits)
+            with self._sessions.lease(form.messages, request.prompt_ids, cache_salt) as lease:
                 command = _command(request, settings, form, lease, cache_salt)
                 reader = _reader(request, settings, form, facts)
-                answer = _Answer(request, form, lease)
+                answer = _SessionAnswer(request, form, lease)
                 async with aclosing(self._run(command, reader, answer)) as parts:
                     async for part in parts:
                         yield part
 
     async def _run(
-        self, command: Generate, reader: AnswerReader, answer: _Answer
+        self, command: Generate, reader: AnswerReader, answer: _SessionAnswer
     ) -> AsyncGenerator[AnswerPart, None]:
-        """The parts of an answer that has its turn and its session."""
+        """Yield the parts of an admitted answer."""
         try:
             async with aclosing(self._client.generate(command)) as events:
                 async for event in events:
@@ -120,15 +119,15 @@ class Answering:
 
 
 def decoding_settings(request: ChatRequest, facts: ModelLoaded) -> GenerateSettings:
-    """How an answer is decoded by a model: what the request leaves open is as its makers advise.
+    """Return the generation settings, with the model's `Advice` for open ones.
 
     Raises:
         ApiError: The model has no such drafter or rule.
     """
     settings = request.settings
-    _check_choice("drafter", settings.drafter, [one.name for one in facts.drafters])
-    _check_choice("rule", settings.rule, [one.name for one in facts.rules])
-    advice = facts.advice or _USUAL
+    _check_choice("drafter", settings.drafter, [drafter.name for drafter in facts.drafters])
+    _check_choice("rule", settings.rule, [rule.name for rule in facts.rules])
+    advice = facts.advice or _DEFAULT
     advised = {
         name: value for name, value in advice._asdict().items() if name in request.open_settings
     }
@@ -142,7 +141,7 @@ def _check_choice(noun: str, name: str, known: list[str]) -> None:
     if name and name not in known:
         raise ApiError(
             400,
-            f"There is no {noun} {name!r} here. There are: {', '.join(known)}.",
+            f"There is no {noun} {name!r}. There are: {', '.join(known)}.",
             f"medusa.{noun}",
         )
 
@@ -157,7 +156,7 @@ def _command(
     return Generate(
         lease.session_id,
         new_id(),
-        lease.messages,
+        lease.decoded,
         settings,
         tools=form.tools,
         grammar=form.grammar,
@@ -179,15 +178,15 @@ def _reader(
         settings.stop,
         is_scored,
         calls,
-        form.marks,
+        form.markers,
     )
 
 
 def _read(reader: AnswerReader, event: Event) -> Iterator[AnswerPart]:
-    """What an event of an answer brings those who wait for it.
+    """Convert an event of the engine to parts of the answer.
 
     Raises:
-        ApiError: Somebody stopped the answer.
+        ApiError: The answer was stopped on the server's side.
     """
     if isinstance(event, AnswerStarted):
         reader.begin(event.begins_inside)
@@ -197,56 +196,47 @@ def _read(reader: AnswerReader, event: Event) -> Iterator[AnswerPart]:
         yield from reader.logprobs(event)
     elif isinstance(event, GenerationDone):
         if event.stop_reason is StopReason.CANCELLED:
-            raise ApiError(503, "The answer was stopped here. Try again.", code="stopped")
+            raise ApiError(503, "The answer was stopped on the server. Try again.", code="stopped")
         yield from reader.finish(event)
 
 
-class _Answer:
-    """What an answer says, for the session that has written it."""
+class _SessionAnswer:
+    """Collects an answer and stores it in the history of its session."""
 
     def __init__(self, request: ChatRequest, form: AnswerForm, lease: Lease) -> None:
         self._request, self._form, self._lease = request, form, lease
         self.constraint = form.constraint
-        self._text = ""
-        self._has_thoughts = False
-        self._calls: list[ToolCall] = []
+        self._answer = Answer()
 
     def add(self, part: AnswerPart) -> None:
-        """Take a part; with the last one the session remembers the answer."""
-        if isinstance(part, CallStarted):
-            self._calls.append(ToolCall(part.call_id, part.name, ""))
-        elif isinstance(part, CallDelta):
-            call = self._calls[part.place]
-            self._calls[part.place] = call._replace(arguments=call.arguments + part.text)
-        elif isinstance(part, AnswerEnd):
-            self._conclude(part.done)
-        elif part.is_thought:
-            self._has_thoughts = True
-        else:
-            self._text += part.text
+        """Add a part; the last one updates the session."""
+        self._answer.add(part)
+        if isinstance(part, AnswerEnd):
+            self._update_session(part.done)
 
-    def _conclude(self, done: GenerationDone) -> None:
-        """Remember what the session has read and written, as a later request will send it."""
+    def _update_session(self, done: GenerationDone) -> None:
+        """Store prompt and answer in the form in which a later request will send them."""
         request, lease = self._request, self._lease
         if request.prompt_ids:
-            lease.conclude((*request.prompt_ids, *done.token_ids))
+            lease.update((*request.prompt_ids, *done.token_ids))
             return
-        turns, given = lease.turns, ""
-        if turns[-1].role is Role.ASSISTANT:
-            given, turns = turns[-1].content, turns[:-1]
-        sent = ChatMessage(Role.ASSISTANT, given + self._text, tool_calls=tuple(self._calls))
-        turn = self._form.as_turn(sent)
-        if turn.content == done.text and not turn.tool_calls:
-            turn = turn._replace(token_ids=done.token_ids)
-        lease.conclude((*turns, turn), self._written(done))
+        messages, given = lease.messages, ""
+        if messages[-1].role is Role.ASSISTANT:
+            given, messages = messages[-1].content, messages[:-1]
+        answer = self._answer
+        sent = ChatMessage(Role.ASSISTANT, given + answer.text, tool_calls=tuple(answer.calls))
+        message = self._form.as_message(sent)
+        if message.content == done.text and not message.tool_calls:
+            message = message._replace(token_ids=done.token_ids)
+        lease.update((*messages, message), self._as_decoded(done))
 
-    def _written(self, done: GenerationDone) -> ChatMessage | None:
-        """The answer as it was written, where calls make that something else than what is sent.
+    def _as_decoded(self, done: GenerationDone) -> ChatMessage | None:
+        """Return an answer with tool calls as it was decoded; None if later prompts differ.
 
-        Templates leave out the thoughts before a call.
+        Templates leave out the reasoning before a call.
         """
-        tool_format = self._form.tool_format
-        if not self._calls or self._has_thoughts or tool_format is None:
+        tool_format, answer = self._form.tool_format, self._answer
+        if not answer.calls or answer.reasoning or tool_format is None:
             return None
         if not tool_format.is_replayed:
             return None

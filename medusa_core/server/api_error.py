@@ -1,4 +1,4 @@
-"""What is wrong with a request, before an API puts it into its own form."""
+"""The error of a request, which each API converts to its own form."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _UNAVAILABLE = (PlanError, OutOfMemoryError, Cancelled)
 
 
 class ApiError(Exception):
-    """A request that isn't answered, or an answer that ends too early.
+    """A request that fails, or an answer that ends too early.
 
     Attributes:
-        status: HTTP status: 400, 401, 403, 404, 405, 408, 413, 429; 500 where the engine failed,
-            501 for what a local model doesn't do, 503 where no model can answer now.
+        status: HTTP status: 400, 401, 403, 404, 405, 408, 413, 429; 500 for a failure of the
+            engine, 501 for unsupported routes, 503 if no model can answer now.
         message: What happened and what to do, for people.
-        param: The field of the request that is wrong; empty for none.
-        code: A word that programs compare, such as `model_not_found`; may be empty.
-        retry_after_s: Seconds after which another try makes sense; 0 for none.
-        num_tokens: Tokens of a prompt that is longer than the context; 0 for other errors.
-        context_tokens: The context that it is longer than; 0 for other errors.
+        param: Path of the invalid field; empty for none.
+        code: Code for programs, such as `model_not_found`; may be empty.
+        retry_after_s: Seconds until a retry; 0 for none.
+        num_tokens: Tokens of a prompt that is too long; 0 for other errors.
+        context_tokens: Context size that the prompt exceeds; 0 for other errors.
     """
 
     def __init__(
@@ -48,15 +48,15 @@ class ApiError(Exception):
 
 
 def bad_request(message: str, param: str = "", code: str = "") -> ApiError:
-    """The error of a field that is missing, of another type or out of range."""
+    """Return the error for an invalid request."""
     return ApiError(400, message, param, code)
 
 
 def api_error_of(error: MedusaError) -> ApiError:
-    """What an error of the engine is for whoever asked."""
+    """Convert an error of the engine."""
     data = error.data
     if isinstance(error, RequestError) and {"num_tokens", "context_tokens"} <= data.keys():
-        # Clients shorten the conversation where they recognise this code or the dialect's words.
+        # Clients shorten the conversation if they recognise this code or the dialect's words.
         return ApiError(
             400,
             str(error),

@@ -1,4 +1,4 @@
-"""The server as an ASGI application: guard, routes, errors, and what is counted."""
+"""The ASGI application: access checks, routes, errors, log and metrics."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from medusa_core.system.registry import Registry
 log = logging.getLogger(__name__)
 
 _AMBIGUOUS = "ambiguous_length"
-_LATE = 408  # what didn't come in time isn't waited for again
-# Routes that llama-server and many clients know without `/v1`, too.
+_TIMEOUT = 408
+# Routes that llama-server and many clients call without `/v1`, too.
 _WITHOUT_VERSION = ("/chat/completions", "/completions", "/models", "/responses", "/messages")
-_GONE = 499  # as other servers log a client that left
+_GONE = 499  # nginx's status for a client that closed the connection
 
 
 @cache
 def dialect_registry() -> Registry[DialectSpec]:
-    """All APIs."""
+    """Return the registry of APIs."""
     return Registry(dialects, "API", DialectSpec)
 
 
 class HttpApplication:
-    """Serves all APIs over one engine."""
+    """Serves all APIs with one engine."""
 
     def __init__(
         self, context: ServerContext, guard: Guard, on_request: Callable[[RequestRecord], None]
@@ -49,9 +49,9 @@ class HttpApplication:
         """Make the application.
 
         Args:
-            context: What the routes work with.
-            guard: Says who may speak to it.
-            on_request: Called with every request that is over.
+            context: Objects that all routes share.
+            guard: Checks access.
+            on_request: Called after every request.
         """
         self._context, self._guard, self._on_request = context, guard, on_request
         specs = dialect_registry().specs
@@ -76,7 +76,7 @@ class HttpApplication:
             watched.status = _GONE
         except asyncio.CancelledError:
             if not watched.status:
-                ending = ApiError(503, "The server is ending. Try again later.", code="stopped")
+                ending = ApiError(503, "The server is stopping. Try again later.", code="stopped")
                 await self._error_reply(http.url.path, ending)(scope, receive, watched)
             raise
         finally:
@@ -86,10 +86,10 @@ class HttpApplication:
             self._on_request(record)
 
     async def _serve(self, http: Request, scope: Scope, body: RequestBody, send: _Watched) -> None:
-        """Route a request; whatever goes wrong becomes a reply.
+        """Route a request, and reply with an error to any failure.
 
         Raises:
-            ClientGone: Nobody waits for it.
+            ClientGone: The client disconnected.
         """
         try:
             self._guard.check(http.method, http.url.path, http.headers)
@@ -108,16 +108,16 @@ class HttpApplication:
             raise
         except Exception as error:
             if send.status:
-                log.exception("a reply broke off")
+                log.exception("a reply failed after its first bytes")
                 raise ClientGone from None
             found = _as_api_error(error)
-            if found.code != _AMBIGUOUS and found.status != _LATE:
+            if found.code != _AMBIGUOUS and found.status != _TIMEOUT:
                 await body.drop(self._context.limits)
             await self._error_reply(http.url.path, found)(scope, body.receive, send)
 
     def _check_length(self, headers: Headers) -> None:
         if "transfer-encoding" in headers and "content-length" in headers:
-            # A proxy before this server may end the body elsewhere: its rest would be a request.
+            # Request smuggling: a proxy may see another end of the body than this server.
             raise ApiError(
                 400,
                 "The request has both Content-Length and Transfer-Encoding; send one of them.",
@@ -125,22 +125,22 @@ class HttpApplication:
             )
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
-            raise ApiError(400, "The header Content-Length is no number.")
+            raise ApiError(400, "The header Content-Length is not a number.")
         if len(length) > 12 or int(length) > self._context.limits.body_bytes:
             raise too_large(self._context.limits)
 
     def _error_reply(self, path: str, error: ApiError) -> Response:
-        """An error in the form of the API that was called."""
+        """Return an error in the form of the called API."""
         path = f"/v1{path}" if path.startswith(_WITHOUT_VERSION) else path
         form = next(spec for prefix, spec in self._forms if path.startswith(prefix))
         headers = {"retry-after": str(error.retry_after_s)} if error.retry_after_s else {}
         if error.status == 413 or error.code == _AMBIGUOUS:
-            headers["connection"] = "close"  # the rest of the body isn't read, or may be none
+            headers["connection"] = "close"  # the rest of the body isn't read
         return JsonReply(form.error_json(error), error.status, headers)
 
 
 class _Watched:
-    """Sends a reply, and remembers its status; 0 before it begins."""
+    """Sends a reply, adds headers and stores its status; 0 before it begins."""
 
     def __init__(self, send: Send, headers: dict[str, str], tally: RequestTally) -> None:
         self._send, self._tally = send, tally
@@ -159,8 +159,8 @@ class _Watched:
 
 
 def _header_value(text: str) -> bytes:
-    """A text as a header may carry it: printable ASCII in one line."""
-    line = "".join(one if one.isprintable() else " " for one in text)
+    """Return a text as a header's value: printable ASCII in one line."""
+    line = "".join(char if char.isprintable() else " " for char in text)
     return line.strip().encode("ascii", "backslashreplace")
 
 
@@ -174,6 +174,6 @@ def _as_api_error(error: Exception) -> ApiError:
             404: "There is no such route. The README's page docs/server.md lists them.",
             405: "This route takes another method.",
         }
-        return ApiError(error.status_code, known.get(error.status_code, "That isn't possible."))
+        return ApiError(error.status_code, known.get(error.status_code, "It isn't possible."))
     log.error("a request failed", exc_info=error)
-    return ApiError(500, "The server failed at this request; its log says more.")
+    return ApiError(500, "The server failed at this request; see its log.")

@@ -1,12 +1,18 @@
-"""What is asked of a model and what it answers, whichever API it came by."""
+"""Requests for answers and the parts of answers, independent of the API."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, TokenLogprob
+from medusa_core.messages import (
+    ChatMessage,
+    GenerateSettings,
+    GenerationDone,
+    TokenLogprob,
+    ToolCall,
+)
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
 
 
@@ -22,9 +28,9 @@ class ToolChoice(NamedTuple):
     """Which functions may be called.
 
     Attributes:
-        mode: Whether.
-        name: The only one that may be; empty for any.
-        is_parallel: Several may be called in one answer.
+        mode: Whether functions may or must be called.
+        name: The only function that may be called; empty for any.
+        is_parallel: Whether one answer may have several calls.
     """
 
     mode: ToolMode = ToolMode.AUTO
@@ -39,16 +45,15 @@ class ChatRequest:
     Attributes:
         model: Id of the model; empty for the loaded one.
         messages: The conversation; an assistant's message at the end is continued.
-        settings: How to decode.
-        open_settings: Names of those settings that the request leaves open: for them counts what
-            the makers of the model advise.
+        settings: Generation settings.
+        open_settings: Names of the settings that the request leaves to the model's `Advice`.
         tools: Functions, each a JSON object of `name`, `description` and `parameters`, as text.
-        tool_choice: Which of them may be called.
-        schema: A JSON schema that the answer must match, as text; empty for free text.
-        grammar: A Lark grammar that the answer must match; empty for none.
-        num_logprobs: Alternatives to each token; −1 where no probability is asked for.
-        prompt_ids: Tokens to go on behind, instead of messages.
-        warning: What of the request isn't followed, for people; empty for nothing.
+        tool_choice: Which functions may be called.
+        schema: JSON schema that the answer must match, as text; empty for free text.
+        grammar: Lark grammar that the answer must match; empty for none.
+        num_logprobs: Number of alternatives to each token; -1 for no log probabilities.
+        prompt_ids: Token ids of a prompt to continue, instead of messages.
+        warning: Parts of the request that are not followed, for people; empty for none.
     """
 
     model: str
@@ -65,11 +70,11 @@ class ChatRequest:
 
 
 class ScoredToken(NamedTuple):
-    """A token of an answer with its probability.
+    """A token of an answer with its log probability.
 
     Attributes:
         chosen: The token.
-        alternatives: The most likely ones at its place, the best first.
+        alternatives: The most likely tokens at its position, best first.
     """
 
     chosen: TokenLogprob
@@ -77,16 +82,16 @@ class ScoredToken(NamedTuple):
 
 
 class TextDelta(NamedTuple):
-    """More of an answer's text.
+    """New text of an answer.
 
     Attributes:
-        text: What is new.
-        is_thought: It belongs to the thoughts before the answer.
-        tokens: Its tokens with their probabilities, where these are asked for.
+        text: The text.
+        is_reasoning: Whether it belongs to the reasoning.
+        tokens: Tokens of the text with their log probabilities, if requested.
     """
 
     text: str
-    is_thought: bool = False
+    is_reasoning: bool = False
     tokens: tuple[ScoredToken, ...] = ()
 
 
@@ -105,13 +110,13 @@ class AnswerEnd(NamedTuple):
     Attributes:
         finish: Why it ended.
         stop: The stop string that ended it; empty for others.
-        num_prompt_tokens: Of the rendered conversation.
-        num_cached_tokens: Of these, those that weren't computed again.
-        num_answer_tokens: All that were decoded.
-        num_thought_tokens: Of these, those of the thoughts.
-        num_drafted: Draft nodes that were verified.
-        num_drafts_accepted: Those that became text.
-        done: What the engine says of it.
+        num_prompt_tokens: Tokens of the rendered prompt.
+        num_cached_tokens: Prompt tokens that were cached.
+        num_answer_tokens: Decoded tokens.
+        num_reasoning_tokens: Decoded tokens of the reasoning.
+        num_drafted: Draft tokens that were verified.
+        num_drafts_accepted: Draft tokens that were accepted.
+        done: The engine's event.
     """
 
     finish: Finish
@@ -119,7 +124,7 @@ class AnswerEnd(NamedTuple):
     num_prompt_tokens: int
     num_cached_tokens: int
     num_answer_tokens: int
-    num_thought_tokens: int
+    num_reasoning_tokens: int
     num_drafted: int
     num_drafts_accepted: int
     done: GenerationDone
@@ -127,3 +132,40 @@ class AnswerEnd(NamedTuple):
 
 AnswerDelta = TextDelta | CallStarted | CallDelta
 AnswerPart = AnswerDelta | AnswerEnd
+
+
+@dataclass(slots=True)
+class Answer:
+    """An answer so far.
+
+    Attributes:
+        text: The text, without reasoning.
+        reasoning: The reasoning before it.
+        calls: Tool calls.
+        tokens: Tokens of the text with their probabilities, if requested.
+        num_parts: Number of the parts so far.
+        end: The last part; None before it.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
+    tokens: list[ScoredToken] = field(default_factory=list)
+    num_parts: int = 0
+    end: AnswerEnd | None = None
+
+    def add(self, part: AnswerPart) -> None:
+        """Add the next part."""
+        self.num_parts += 1
+        if isinstance(part, CallStarted):
+            self.calls.append(ToolCall(part.call_id, part.name, ""))
+        elif isinstance(part, CallDelta):
+            call = self.calls[part.place]
+            self.calls[part.place] = call._replace(arguments=call.arguments + part.text)
+        elif isinstance(part, AnswerEnd):
+            self.end = part
+        elif part.is_reasoning:
+            self.reasoning += part.text
+        else:
+            self.text += part.text
+            self.tokens += part.tokens

@@ -1,4 +1,4 @@
-"""What the routes of the server work with."""
+"""The objects that all routes share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from medusa_core.messages import (
     Tokenize,
     Tokenized,
 )
-from medusa_core.server.answer_form import check_text_length, read_turns, tool_call_format
+from medusa_core.server.answer_form import check_text_length, prompt_messages, tool_call_format
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answering import Answering
 from medusa_core.server.api_error import api_error_of, bad_request
@@ -37,15 +37,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """The parts of a server.
+    """The objects that all routes share.
 
     Attributes:
-        client: The engine.
-        models: Its models.
-        queue: Who waits.
-        answering: Answers requests.
-        limits: What a request may cost.
-        metrics: Counts what was done.
+        client: Client of the engine.
+        models: Models that requests can name.
+        queue: Admits answers.
+        answering: Runs requests.
+        limits: Limits of the server.
+        metrics: Counters of the server.
     """
 
     client: Client
@@ -56,25 +56,24 @@ class ServerContext:
     metrics: Metrics
 
     async def answer(self, http: Request, request: ChatRequest) -> AsyncGenerator[AnswerPart, None]:
-        """Answer a request, and count its tokens for the log; see `Answering.answer`.
+        """Answer a request, and count its tokens for log and metrics.
 
         Args:
-            http: How it came here.
-            request: What is asked.
+            http: The HTTP request.
+            request: The request.
 
         Yields:
-            As `Answering.answer`.
+            The parts of the answer; see `Answering.answer`.
 
         Raises:
-            ApiError: It can't be answered.
+            ApiError: The request can't be answered.
         """
         tally = tally_of(http)
         tally.warning = request.warning
         async with aclosing(self.answering.answer(request, cache_salt(http.headers))) as parts:
             async for part in parts:
                 if isinstance(part, AnswerEnd):
-                    model = self.models.loaded
-                    tally.model = "" if model is None else model.model_id
+                    tally.model = self.models.loaded_id
                     tally.add(part)
                     self.metrics.add(part)
                 yield part
@@ -82,16 +81,16 @@ class ServerContext:
     async def tokenize(
         self, model: str, text: str, *, opens_prompt: bool, is_literal: bool = False
     ) -> Tokenized:
-        """Which tokens are a text?
+        """Tokenize a text.
 
         Args:
             model: Id of the model; empty for the loaded one.
             text: The text.
-            opens_prompt: Begin as the model's prompts do.
-            is_literal: Names of special tokens in the text are mere text.
+            opens_prompt: Whether to add the BOS token, if the model's prompts have one.
+            is_literal: Whether names of special tokens in the text are plain text.
 
         Raises:
-            ApiError: The model can't be asked, or the text is too long.
+            ApiError: The model can't be loaded, or the text is too long.
         """
         if len(text) > self.limits.text_chars:
             raise bad_request(f"The text is longer than {self.limits.text_chars:,} characters.")
@@ -101,14 +100,14 @@ class ServerContext:
         return await self._with_model(model, self.client.tokenize(command))
 
     async def detokenize(self, model: str, token_ids: tuple[int, ...]) -> str:
-        """Which text are tokens?
+        """Return the text of tokens.
 
         Args:
             model: Id of the model; empty for the loaded one.
             token_ids: The tokens.
 
         Raises:
-            ApiError: The model can't be asked, or a token is none of its own.
+            ApiError: The model can't be loaded, or a token isn't in its vocabulary.
         """
         if not token_ids:
             return ""
@@ -122,27 +121,24 @@ class ServerContext:
         settings: GenerateSettings,
         tools: tuple[str, ...] = (),
     ) -> Counted:
-        """A conversation as the model reads it: its rendered prompt, and how many tokens that is.
+        """Render a conversation and count its tokens.
 
         Args:
             model: Id of the model; empty for the loaded one.
-            messages: The turns.
-            settings: As for an answer.
+            messages: The conversation.
+            settings: Generation settings.
             tools: Functions that may be called.
 
         Raises:
-            ApiError: The model can't be asked.
+            ApiError: The model can't be loaded.
         """
         return await self._with_model(model, self._count(messages, settings, tools))
 
     async def input_tokens(self, request: ChatRequest) -> int:
-        """How many tokens the model reads of a request.
-
-        Args:
-            request: What is asked.
+        """Count the prompt tokens of a request.
 
         Raises:
-            ApiError: The model can't be asked, or can't read that.
+            ApiError: The model can't be loaded, or the conversation can't be rendered.
         """
         counted = await self.count(request.model, request.messages, request.settings, request.tools)
         if counted.lack and not counted.num_tokens:
@@ -155,23 +151,23 @@ class ServerContext:
         settings: GenerateSettings,
         tools: tuple[str, ...],
     ) -> Counted:
-        """As `count`, once the model is loaded."""
+        """Count the tokens once the model is loaded."""
         facts = self.models.facts
-        messages, tools = read_turns(messages, tools, tool_call_format(facts))
+        messages, tools = prompt_messages(messages, tools, tool_call_format(facts))
         if facts is not None:
             check_text_length(messages, tools, facts, self.limits)
         command = Count(_SESSION, new_id(), messages, settings, wants_prompt=True, tools=tools)
         return await self.client.count(command)
 
-    async def _with_model(self, model: str, question: Coroutine[Any, Any, _T]) -> _T:
-        """The answer to a question that needs no turn where the model is loaded."""
+    async def _with_model(self, model: str, query: Coroutine[Any, Any, _T]) -> _T:
+        """Await a query of the engine; it waits in the queue only if the model must be loaded."""
         try:
             found = await self.models.find_to_answer(model)
             if found == self.models.loaded:
-                return await question
+                return await query
             async with self.queue.turn(found):
-                return await question
+                return await query
         except MedusaError as error:
             raise api_error_of(error) from error
         finally:
-            question.close()
+            query.close()

@@ -1,4 +1,4 @@
-"""What an API of other programs is here: its routes, and how it writes errors."""
+"""Description of an API: routes, and the form of its errors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ class DialectSpec:
     """An API; a module in `dialects` exports one as `SPEC`.
 
     Attributes:
-        name: What it is called.
-        prefixes: Beginnings of the paths whose errors are written in its form; of several the
-            longest counts.
-        routes: Its routes, over what the server has.
-        error_json: An error as the JSON object that its clients know.
+        name: Name of the API.
+        prefixes: Prefixes of the paths whose errors have its form; the longest match counts.
+        routes: Makes its routes.
+        error_json: Converts an error to the JSON object that its clients expect.
     """
 
     name: str

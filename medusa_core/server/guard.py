@@ -1,4 +1,4 @@
-"""Who may speak to the server: its names, its pages, its key."""
+"""Access to the server: host names, origins of pages, API key."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Checks a request's head before anything is done for it.
+    """Checks the headers of a request.
 
-    A page in a browser can make it send requests to a local server, also under a name that it
-    lets mean 127.0.0.1 (DNS rebinding): so names of hosts and origins are checked on every address.
+    A web page can make the browser send requests to a local server, even under a name that
+    resolves to 127.0.0.1 (DNS rebinding), so hosts and origins are checked on every address.
 
     Attributes:
-        hosts: Names and addresses under which the server is reached, in lower case.
-        port: Where it listens.
+        hosts: Names and addresses of the server, in lower case.
+        port: Port of the server.
         origins: Other origins whose pages may use it.
-        api_key: What clients must know; empty for no key.
+        api_key: Key that clients must send; empty for none.
     """
 
     hosts: frozenset[str]
@@ -43,13 +43,13 @@ class Guard:
     api_key: str = ""
 
     def check(self, method: str, path: str, headers: Headers) -> None:
-        """Refuse a request that comes from where it may not, or without the key.
+        """Check host, origin and key of a request.
 
         Raises:
-            ApiError: It is refused.
+            ApiError: The request is refused.
         """
         self._check_host(headers.getlist("host"))
-        if not all(map(self._may_use, headers.getlist("origin"))):
+        if not all(map(self._is_allowed, headers.getlist("origin"))):
             raise ApiError(
                 403,
                 "Pages of this origin may not use the server; name it with --cors-origin.",
@@ -59,13 +59,13 @@ class Guard:
             self._check_key(headers)
 
     def cors_headers(self, origin: str | None) -> Mapping[str, str]:
-        """What lets a page of a named origin read the reply."""
+        """Return the CORS headers of a reply; none for origins that aren't allowed."""
         if origin is None or origin not in self.origins:
             return {}
         return {"access-control-allow-origin": origin, "vary": "Origin"}
 
     def preflight_headers(self, headers: Headers) -> Mapping[str, str]:
-        """The answer to a browser that asks what a page may send."""
+        """Return the headers of a reply to a CORS preflight request."""
         allowed = self.cors_headers(headers.get("origin"))
         if not allowed:
             return {}
@@ -77,24 +77,22 @@ class Guard:
         }
 
     def _check_host(self, named: list[str]) -> None:
-        if len(named) != 1 or not self._is_ours(named[0], 80):
-            raise ApiError(
-                403, "The header Host names another server than this one.", code="host_refused"
-            )
+        if len(named) != 1 or not self._names_server(named[0], 80):
+            raise ApiError(403, "The header Host doesn't name this server.", code="host_refused")
 
-    def _is_ours(self, authority: str, default_port: int) -> bool:
+    def _names_server(self, authority: str, default_port: int) -> bool:
         parts = _AUTHORITY.fullmatch(authority)
         if parts is None:
             return False
         name = (parts["address"] or parts["name"]).lower().removesuffix(".")
         return name in self.hosts and int(parts["port"] or default_port) == self.port
 
-    def _may_use(self, origin: str) -> bool:
+    def _is_allowed(self, origin: str) -> bool:
         if origin in self.origins:
             return True
         scheme, mark, authority = origin.partition("://")
         port = _DEFAULT_PORTS.get(scheme, 0)
-        return bool(mark) and scheme == "http" and self._is_ours(authority, port)
+        return bool(mark) and scheme == "http" and self._names_server(authority, port)
 
     def _check_key(self, headers: Headers) -> None:
         if not hmac.compare_digest(given_key(headers).encode(), self.api_key.encode()):
@@ -106,21 +104,21 @@ class Guard:
 
 
 def given_key(headers: Headers) -> str:
-    """The API key that a request brings; empty where it has none."""
+    """Return the API key of a request; empty for none."""
     scheme, _, bearer = headers.get("authorization", "").partition(" ")
     return bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
 
 
 def cache_salt(headers: Headers) -> str:
-    """Separates the cached prompts of clients with different API keys; see `Generate`.
+    """Return the cache salt of a client: clients with different keys share no cached prompts.
 
-    Keys that the server doesn't ask for separate, too, and all from the window.
+    That holds for keys that the server doesn't check, too, and for the window.
     """
     return "server:" + hashlib.sha256(given_key(headers).encode()).hexdigest()
 
 
 def is_loopback(host: str) -> bool:
-    """Does only this computer reach the address?"""
+    """Return whether only this computer reaches an address."""
     if host == "localhost":
         return True
     try:
@@ -130,10 +128,10 @@ def is_loopback(host: str) -> bool:
 
 
 def known_hosts(host: str, own: Iterable[str]) -> frozenset[str]:
-    """Under which names a server on an address is reached.
+    """Return the names and addresses of a server.
 
     Args:
-        host: What it listens on.
+        host: Address it listens on.
         own: Names and addresses of this computer.
     """
     named = {host.lower()}
@@ -143,4 +141,4 @@ def known_hosts(host: str, own: Iterable[str]) -> frozenset[str]:
         is_all = ipaddress.ip_address(host).is_unspecified
     except ValueError:
         is_all = False
-    return LOOPBACK_NAMES | named | ({one.lower() for one in own} if is_all else set())
+    return LOOPBACK_NAMES | named | ({name.lower() for name in own} if is_all else set())

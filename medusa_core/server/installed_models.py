@@ -1,4 +1,4 @@
-"""The models on this computer, as requests name them."""
+"""Installed models, as a source for `medusa serve`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOADABLE = (ContentsKind.TARGET, ContentsKind.MERGED)
 
 
 class InstalledModels:
-    """What `list` shows, the first model, and the demo model."""
+    """The first model, the models that `medusa list` shows, and the demo model."""
 
     def __init__(
         self,
@@ -28,27 +28,27 @@ class InstalledModels:
         """Offer models.
 
         Args:
-            first: Folder or GGUF file of the model that is loaded first.
-            cache_dir: The shared cache.
-            folders: Finds the folders outside of it.
-            load_command: Makes the command that loads a folder or a file.
+            first: Folder or GGUF file of the model to load first.
+            cache_dir: The Hub's cache.
+            folders: Returns further folders with models.
+            load_command: Returns the command that loads a folder or a GGUF file.
         """
         self._first, self._cache_dir = first, cache_dir
         self._folders, self._load_command = folders, load_command
 
     def models(self) -> tuple[ServedModel, ...]:
-        """All that can be loaded; the first one is first.
+        """List the models, the one to load first at the head.
 
         Raises:
             ModelError: The list of folders can't be read.
         """
         installed = list_installed(self._cache_dir, self._folders())
         named = [
-            (one.name, one.path)
-            for one in installed
-            if one.contents.kind in _LOADABLE and one.is_complete
+            (model.name, model.path)
+            for model in installed
+            if model.contents.kind in _LOADABLE and model.is_complete
         ]
-        first = next((one for one in named if _is_same(one[1], self._first)), None)
+        first = next((pair for pair in named if _is_same(pair[1], self._first)), None)
         demo = demo_model_dir()
         found: dict[Path, ServedModel] = {}
         for name, path in (first or (_name(self._first), self._first), *named, (demo.name, demo)):
@@ -56,30 +56,30 @@ class InstalledModels:
         return _unique(found.values())
 
     def load_command(self, model: ServedModel) -> LoadModel:
-        """The command that loads one of them.
+        """Return the command that loads a model.
 
         Raises:
-            MedusaError: It can't be loaded.
+            MedusaError: The model can't be loaded.
         """
         assert model.path is not None  # all of `models` have one
         return self._load_command(model.path)
 
 
 def _name(path: Path) -> str:
-    """The name of a model that was given by its path."""
+    """Return the name of a model at a path."""
     repository = name_at(path)
     return at_folder(path).name if repository == path.name else repository
 
 
 def _served(name: str, path: Path) -> ServedModel:
     created = 0
-    with suppress(OSError):  # it is listed all the same
+    with suppress(OSError):  # listed anyway
         created = int(path.stat().st_mtime)
     return ServedModel(name.removesuffix(".gguf"), path, created)
 
 
 def _unique(models: Iterable[ServedModel]) -> tuple[ServedModel, ...]:
-    """Of several revisions of one name the first."""
+    """Keep the first model of each name; a model can be installed in several revisions."""
     found: dict[str, ServedModel] = {}
     for model in models:
         found.setdefault(model.model_id.casefold(), model)

@@ -1,9 +1,9 @@
-"""JSON schemas that somebody sent: within bounds, and as parts of a grammar."""
+"""Check the JSON schemas of requests: size, references, keywords that can be enforced."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from medusa_core.models.text.schema_keywords import enforced_schema
@@ -21,14 +21,14 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def check_schema(schema: Mapping[str, Any], where: str) -> None:
-    """Refuse a schema that is too large, or that refers to something outside of it.
+    """Check size and references of a schema.
 
     Args:
         schema: The schema.
-        where: Its place in the request, for errors.
+        where: Its path in the request, for errors.
 
     Raises:
-        ApiError: It is out of bounds.
+        ApiError: The schema is too large, or refers to something outside of it.
     """
     num_bytes = len(json.dumps(schema, ensure_ascii=False).encode())
     if num_bytes > MOST_BYTES:
@@ -39,11 +39,12 @@ def check_schema(schema: Mapping[str, Any], where: str) -> None:
         depth += 1
         if depth > MOST_DEPTH:
             raise _out_of_bounds(where, f"is nested too deeply; {MOST_DEPTH} levels are the most")
-        for one in _objects(level):
-            _check_references(one, where)
-            num_properties += _size(one.get("properties"))
-            num_choices += _size(one.get("enum"))
-        level = [inner for one in level for inner in _inside(one)]
+        for value in level:
+            if isinstance(value, dict):
+                _check_references(value, where)
+                num_properties += _size(value.get("properties"))
+                num_choices += _size(value.get("enum"))
+        level = [child for value in level for child in _children(value)]
     if num_properties > MOST_PROPERTIES:
         raise _out_of_bounds(
             where, f"has {num_properties:,} properties; {MOST_PROPERTIES:,} are the most"
@@ -58,15 +59,15 @@ def refuse_unenforced(schema: Mapping[str, Any], where: str) -> None:
     """Refuse a schema with keywords that can't be enforced.
 
     Args:
-        schema: The schema; `check_schema` has passed it.
-        where: Its place in the request, for errors.
+        schema: A schema that `check_schema` has passed.
+        where: Its path in the request, for errors.
 
     Raises:
-        ApiError: It has some.
+        ApiError: The schema has such keywords.
     """
-    found = enforced_schema(schema, is_lenient=False).unenforced
-    if found:
-        listed = ", ".join(one.text for one in found[:_MOST_NAMED])
+    keywords = enforced_schema(schema, is_lenient=False).unenforced
+    if keywords:
+        listed = ", ".join(keyword.text for keyword in keywords[:_MOST_NAMED])
         raise bad_request(
             f"The schema in `{where}` has keywords that can't be enforced: {listed}. Leave them "
             "out.",
@@ -75,14 +76,14 @@ def refuse_unenforced(schema: Mapping[str, Any], where: str) -> None:
 
 
 def unenforced_places(schema: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Name the keywords of a function's schema that stay unchecked.
+    """Return the keywords of a function's schema that can't be enforced, with their paths.
 
     Args:
-        schema: The schema; `check_schema` has passed it.
-        where: Its place in the request.
+        schema: A schema that `check_schema` has passed.
+        where: Its path in the request.
     """
-    found = enforced_schema(schema, is_lenient=True).unenforced
-    return tuple(one._replace(path=f"{where}.{one.path}").text for one in found)
+    keywords = enforced_schema(schema, is_lenient=True).unenforced
+    return tuple(keyword._replace(path=f"{where}.{keyword.path}").text for keyword in keywords)
 
 
 def schema_text(schema: Mapping[str, Any], where: str) -> str:
@@ -90,30 +91,25 @@ def schema_text(schema: Mapping[str, Any], where: str) -> str:
 
     Args:
         schema: The schema.
-        where: Its place in the request.
+        where: Its path in the request.
 
     Raises:
-        ApiError: The schema is out of bounds, or has keywords that can't be enforced.
+        ApiError: The schema is too large, or has keywords that can't be enforced.
     """
     check_schema(schema, where)
     refuse_unenforced(schema, where)
     return json.dumps(schema, ensure_ascii=False)
 
 
-def _objects(level: list[Any]) -> Iterator[dict[str, Any]]:
-    return (one for one in level if isinstance(one, dict))
-
-
-def _inside(value: Any) -> Iterator[Any]:
+def _children(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
-def _check_references(one: Mapping[str, Any], where: str) -> None:
+def _check_references(schema: Mapping[str, Any], where: str) -> None:
     for name in _REFERENCES:
-        target = one.get(name)
+        target = schema.get(name)
         if isinstance(target, str) and not target.startswith(_LOCAL):
             raise bad_request(
                 f"The schema in `{where}` refers to {target[:80]!r}, which isn't fetched: put it "

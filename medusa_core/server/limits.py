@@ -1,4 +1,4 @@
-"""What a request may cost."""
+"""Limits of the server."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ MOST_CHOICES = 16  # answers to one request
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of the server.
+    """Limits of the server.
 
     Attributes:
-        most_running: Answers that take steps at the same time.
-        most_waiting: Answers that wait for their turn.
-        body_bytes: Of a request's body.
-        body_s: Seconds in which a body must have arrived.
-        head_s: Seconds in which a request's head must have arrived.
-        send_s: Seconds that a reader may let us wait.
-        idle_s: Seconds that a connection may be without a request.
-        head_bytes: Of a request's head.
-        most_connections: Open at the same time.
-        text_chars: Of a text whose tokens are wanted: meanwhile no answer takes a step.
-        json_parts: Objects, lists, names and strings of a body.
-        dropped_bytes: Of a body that is refused unread, dropped so that its client reads the reply.
-        drop_s: Seconds in which that must have arrived.
+        most_running: Answers at the same time.
+        most_waiting: Queued answers.
+        body_bytes: Size of a request's body.
+        body_s: Timeout for a body in seconds.
+        head_s: Timeout for a request's head in seconds.
+        send_s: Timeout for a client to read, in seconds.
+        idle_s: Timeout of a connection without a request, in seconds.
+        head_bytes: Size of a request's head.
+        most_connections: Open connections.
+        text_chars: Length of a text to tokenize, since that blocks all answers.
+        json_parts: Objects, lists, keys and strings of a body.
+        dropped_bytes: Size of a refused body that is read and discarded.
+        drop_s: Timeout for that in seconds.
     """
 
     most_running: int = 16

@@ -1,47 +1,30 @@
-"""Figures of the server in the text format of Prometheus."""
+"""Metrics of the server in Prometheus' text format."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from medusa_core.server.chat import AnswerEnd
 from medusa_core.server.request_log import RequestRecord
 
 
-class _Figure(NamedTuple):
-    """One figure.
-
-    Attributes:
-        name: Behind `medusa_`.
-        kind: `counter` or `gauge`.
-        meaning: For people.
-        value: Now.
-    """
-
-    name: str
-    kind: str
-    meaning: str
-    value: float
-
-
 @dataclass(slots=True)
 class Metrics:
-    """Counts since the server began.
+    """Counters since the start of the server.
 
     Attributes:
-        requests: By path of a route and status.
+        requests: Number of requests by route and status.
         request_s: Seconds of all requests.
-        prompt_tokens: Of all prompts.
-        cached_tokens: Of these, those that weren't computed again.
-        answer_tokens: Of all answers.
-        prefill_s: Seconds of reading prompts.
+        prompt_tokens: Prompt tokens.
+        cached_tokens: Prompt tokens that were cached.
+        answer_tokens: Decoded tokens.
+        prefill_s: Seconds of prefill.
         decode_s: Seconds of decoding.
         num_steps: Decoding steps.
-        step_tokens: Tokens that these gave.
-        num_drafted: Draft nodes that were verified.
-        num_drafts_accepted: Those that became text.
+        step_tokens: Tokens of decoding steps.
+        num_drafted: Verified draft tokens.
+        num_drafts_accepted: Accepted draft tokens.
     """
 
     requests: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -57,7 +40,7 @@ class Metrics:
     num_drafts_accepted: int = 0
 
     def add(self, end: AnswerEnd) -> None:
-        """An answer is complete."""
+        """Count a complete answer."""
         self.prompt_tokens += end.num_prompt_tokens
         self.cached_tokens += end.num_cached_tokens
         self.answer_tokens += end.num_answer_tokens
@@ -69,46 +52,42 @@ class Metrics:
         self.num_drafts_accepted += end.num_drafts_accepted
 
     def add_request(self, record: RequestRecord, route: str) -> None:
-        """A request is over.
+        """Count a request.
 
         Args:
-            record: It.
-            route: Path of its route; empty where there is none.
+            record: The request.
+            route: Path of its route; empty for an unknown path.
         """
         self.requests[route, record.status] += 1
         self.request_s += record.seconds
 
     def text(self, num_running: int, num_waiting: int) -> str:
-        """All figures.
+        """Return all metrics as text.
 
         Args:
-            num_running: Answers under way.
-            num_waiting: Answers that wait.
+            num_running: Running answers.
+            num_waiting: Queued answers.
         """
         lines = ["# HELP medusa_requests_total Requests.", "# TYPE medusa_requests_total counter"]
         for (route, status), count in sorted(self.requests.items()):
             lines.append(f'medusa_requests_total{{path="{route}",status="{status}"}} {count}')
-        for name, kind, meaning, value in self._figures(num_running, num_waiting):
+        tau = self.step_tokens / self.num_steps if self.num_steps else 0.0
+        for name, value, meaning in (
+            ("request_seconds_total", self.request_s, "Seconds of requests."),
+            ("prompt_tokens_total", self.prompt_tokens, "Prompt tokens."),
+            ("cached_tokens_total", self.cached_tokens, "Prompt tokens that were cached."),
+            ("answer_tokens_total", self.answer_tokens, "Decoded tokens."),
+            ("prefill_seconds_total", self.prefill_s, "Seconds of prefill."),
+            ("decode_seconds_total", self.decode_s, "Seconds of decoding."),
+            ("steps_total", self.num_steps, "Decoding steps."),
+            ("drafted_total", self.num_drafted, "Verified draft tokens."),
+            ("drafts_accepted_total", self.num_drafts_accepted, "Accepted draft tokens."),
+            ("tau", tau, "Mean tokens per decoding step."),
+            ("answers_running", num_running, "Running answers."),
+            ("answers_waiting", num_waiting, "Queued answers."),
+        ):
+            kind = "counter" if name.endswith("_total") else "gauge"
             lines.append(f"# HELP medusa_{name} {meaning}")
             lines.append(f"# TYPE medusa_{name} {kind}")
             lines.append(f"medusa_{name} {value:.12g}")
         return "\n".join(lines) + "\n"
-
-    def _figures(self, num_running: int, num_waiting: int) -> list[_Figure]:
-        tau = self.step_tokens / self.num_steps if self.num_steps else 0.0
-        return [
-            _Figure("request_seconds_total", "counter", "Seconds of requests.", self.request_s),
-            _Figure("prompt_tokens_total", "counter", "Tokens of prompts.", self.prompt_tokens),
-            _Figure("cached_tokens_total", "counter", "Not computed again.", self.cached_tokens),
-            _Figure("answer_tokens_total", "counter", "Tokens of answers.", self.answer_tokens),
-            _Figure("prefill_seconds_total", "counter", "Seconds of prefill.", self.prefill_s),
-            _Figure("decode_seconds_total", "counter", "Seconds of decoding.", self.decode_s),
-            _Figure("steps_total", "counter", "Decoding steps.", self.num_steps),
-            _Figure("drafted_total", "counter", "Draft nodes verified.", self.num_drafted),
-            _Figure(
-                "drafts_accepted_total", "counter", "Drafts accepted.", self.num_drafts_accepted
-            ),
-            _Figure("tau", "gauge", "Mean tokens per decoding step.", tau),
-            _Figure("answers_running", "gauge", "Answers under way.", num_running),
-            _Figure("answers_waiting", "gauge", "Answers that wait.", num_waiting),
-        ]

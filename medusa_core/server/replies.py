@@ -1,4 +1,4 @@
-"""Bodies that come and replies that go, within bounds of time."""
+"""Read request bodies and send replies, within time limits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
+from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,16 +17,15 @@ from starlette.types import Message, Receive, Scope, Send
 from medusa_core.server.api_error import ApiError, bad_request
 from medusa_core.server.limits import Limits
 from medusa_core.server.records import Record, validate
-from medusa_core.server.request_json import parse_json
 
 _SMALL_BYTES = 64 << 10
-_LENGTH_DIGITS = 13  # more are endless all the same
+_LENGTH_DIGITS = 13  # longer bodies are refused anyway
 _T = TypeVar("_T")
 _Record = TypeVar("_Record", bound=Record)
 
 
 class ClientGone(Exception):  # noqa: N818 - nothing went wrong
-    """Nobody waits for the reply any more."""
+    """The client closed the connection."""
 
 
 class JsonReply(Response):
@@ -38,16 +38,16 @@ class JsonReply(Response):
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON in one line."""
+    """Return a value as JSON in one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 async def read_body(http: Request, limits: Limits) -> bytes:
-    """The body of a request.
+    """Read the body of a request.
 
     Raises:
-        ApiError: It is too large, or doesn't come.
-        ClientGone: The client went away.
+        ApiError: The body is too large, or doesn't arrive in time.
+        ClientGone: The client disconnected.
     """
     body = bytearray()
     try:
@@ -66,14 +66,14 @@ async def read_body(http: Request, limits: Limits) -> bytes:
 
 
 class RequestBody:
-    """A request's body on its way, of which somebody may read only a part."""
+    """The body of a request, which may be read in part."""
 
     def __init__(self, headers: Headers, receive: Receive) -> None:
-        """Watch who reads it.
+        """Track what is read.
 
         Args:
-            headers: Of the request.
-            receive: Brings it.
+            headers: Headers of the request.
+            receive: ASGI's `receive`.
         """
         length = headers.get("content-length", "0")
         is_number = length.isascii() and length.isdigit()
@@ -83,16 +83,17 @@ class RequestBody:
         self._receive = receive
 
     async def receive(self) -> Message:
-        """The next part of it, or that the client has gone."""
+        """Receive the next chunk, or the disconnect message."""
         message = await self._receive()
         self._is_read = not message.get("more_body", False)
         return message
 
     async def drop(self, limits: Limits) -> None:
-        """Read and forget what nobody has read, up to a bound.
+        """Read and discard the rest, up to a limit.
 
-        Most clients send all of a body before they read a reply. Were the connection closed
-        before, they would be told that it broke, and not why. Who asks before they send need none.
+        Most clients send all of a body before they read the reply. If the connection closed
+        earlier, they would report a broken connection instead of the error. Clients that send
+        `Expect` wait for the reply first.
         """
         left = limits.dropped_bytes
         if self._is_awaited or self._length > left:
@@ -104,7 +105,7 @@ class RequestBody:
 
 
 def too_large(limits: Limits) -> ApiError:
-    """The error of a body that is too large."""
+    """Return the error for a body that is too large."""
     return ApiError(413, f"The body is larger than {limits.body_bytes:,} bytes.")
 
 
@@ -118,7 +119,7 @@ async def read_record(http: Request, limits: Limits, kind: type[_Record]) -> _Re
 
     Raises:
         ApiError: The body is no JSON object, or a field is invalid.
-        ClientGone: The client went away.
+        ClientGone: The client disconnected.
     """
     body = await read_body(http, limits)
 
@@ -132,11 +133,43 @@ async def read_record(http: Request, limits: Limits, kind: type[_Record]) -> _Re
     return parse() if len(body) <= _SMALL_BYTES else await asyncio.to_thread(parse)
 
 
-async def while_connected(http: Request, work: Coroutine[Any, Any, _T]) -> _T:
-    """Do work for a client, whose body is read; ends with the connection.
+def parse_json(body: bytes, most_parts: int) -> Any:
+    """Parse a JSON text; the parser refuses more than 200 levels and lone surrogates.
+
+    Args:
+        body: JSON text in UTF-8.
+        most_parts: Most objects, lists, keys and strings: the interpreter does nothing else while
+            it makes them.
 
     Raises:
-        ClientGone: The client went away first.
+        ApiError: The text is not valid JSON, too deep, or has too many parts.
+    """
+    if _num_parts(body, most_parts) > most_parts:
+        raise bad_request(f"The JSON has too many parts; {most_parts:,} are the most.")
+    try:
+        value = from_json(body, allow_inf_nan=False)
+        json.dumps(value, allow_nan=False)  # the parser takes 1e999 for infinity
+    except ValueError as error:
+        raise bad_request(f"The body is not valid JSON: {error}.") from None
+    return value
+
+
+def _num_parts(body: bytes, enough: int) -> int:
+    """Count a lower bound of the objects, lists and strings in a JSON text."""
+    most = body.count(b"[") + body.count(b"{") + body.count(b'"') // 2
+    if most <= enough:
+        return most
+    # Without escapes every quote begins or ends a string: each second piece is in one.
+    pieces = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"', 2 * enough)
+    rest = b"".join(pieces[::2])
+    return len(pieces) // 2 + rest.count(b"[") + rest.count(b"{")
+
+
+async def while_connected(http: Request, work: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine until it ends or the client disconnects; the body must have been read.
+
+    Raises:
+        ClientGone: The client disconnected first.
     """
     gone = asyncio.ensure_future(_gone(http))
     task = asyncio.ensure_future(work)
@@ -161,9 +194,9 @@ async def _end(*tasks: asyncio.Future[Any]) -> None:
 
 
 class EventStream(Response):
-    """Server-sent events, from a generator of their text.
+    """Server-sent events.
 
-    A reader that leaves, or that doesn't read for too long, ends the generator.
+    The generator is closed when the client disconnects, or doesn't read for too long.
     """
 
     media_type = "text/event-stream"
@@ -172,8 +205,8 @@ class EventStream(Response):
         """Stream events.
 
         Args:
-            events: Each with its closing empty line; none may raise.
-            limits: How long a reader may let us wait.
+            events: Yields encoded events; must not raise.
+            limits: Limits of the server, with the timeout for sending.
         """
         self.status_code = 200
         self.background = None
@@ -188,7 +221,7 @@ class EventStream(Response):
         head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         async with aclosing(self._events) as events:
             async for event in events:
-                if head:  # not before the generator runs: only then can it be closed
+                if head:  # sent after the first event: a generator that never ran isn't closed
                     await self._bounded(send(head))
                     head = {}
                 body = {"type": "http.response.body", "body": event.encode(), "more_body": True}
@@ -204,11 +237,11 @@ class EventStream(Response):
 
 
 def server_event(value: Mapping[str, Any], name: str = "") -> str:
-    """One event of a stream.
+    """Return a server-sent event.
 
     Args:
-        value: Its JSON object.
-        name: Its name; empty for none.
+        value: JSON object of the event.
+        name: Name of the event; empty for none.
     """
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {json_text(value)}\n\n"
@@ -217,14 +250,14 @@ def server_event(value: Mapping[str, Any], name: str = "") -> str:
 async def first_of(
     http: Request, parts: AsyncGenerator[_T, None]
 ) -> tuple[_T, AsyncGenerator[_T, None]]:
-    """The first part of an answer, before its reply begins: until then errors have a status.
+    """Wait for the first part of an answer.
 
     Returns:
-        It, and the generator of the rest, which has to be closed.
+        The first part, and the generator of the rest, which has to be closed.
 
     Raises:
-        ApiError: There is no answer.
-        ClientGone: The client went away.
+        ApiError: The answer fails before its first part.
+        ClientGone: The client disconnected.
     """
 
     async def first() -> _T:

@@ -1,4 +1,4 @@
-"""Requests as they come: what was asked for and what it took, without any text."""
+"""Log of requests: model, token counts and times, but no text."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _KEY = "medusa_tally"
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """A request that is over.
+    """A finished request.
 
     Attributes:
-        time: When it came, in seconds of the epoch.
-        method: Of HTTP.
-        path: Of the address.
-        status: Of the reply; 499 where the client went away before it was complete.
-        model: Id of the model that answered; empty where none did.
-        prompt_tokens: Of all its answers.
-        answer_tokens: Of all its answers.
-        tokens_per_s: Of decoding; 0 without an answer.
-        seconds: From its head to the end of the reply.
+        time: Unix time of its arrival in seconds.
+        method: HTTP method.
+        path: Path of the URL.
+        status: HTTP status; 499 if the client disconnected before the end of the reply.
+        model: Id of the model that answered; empty for none.
+        prompt_tokens: Prompt tokens of all its answers.
+        answer_tokens: Decoded tokens of all its answers.
+        tokens_per_s: Decoded tokens per second; 0 without an answer.
+        seconds: Time from its headers to the end of the reply.
     """
 
     time: float
@@ -47,15 +47,12 @@ RequestListener = Callable[[RequestRecord], None]
 
 @dataclass(slots=True)
 class RequestTally:
-    """What is known so far of a request under way.
+    """Figures of a request in progress; see `RequestRecord`.
 
     Attributes:
-        model: As in `RequestRecord`.
-        prompt_tokens: As there.
-        answer_tokens: As there.
-        decode_s: Seconds of decoding its answers.
-        warning: As in `ChatRequest`.
-        started: When it came, in seconds of the epoch.
+        decode_s: Seconds of prefill and decoding.
+        warning: See `ChatRequest`.
+        started: Unix time of its arrival in seconds.
     """
 
     model: str = ""
@@ -67,13 +64,13 @@ class RequestTally:
     _clock: float = field(default_factory=time.perf_counter)
 
     def add(self, end: AnswerEnd) -> None:
-        """An answer is complete."""
+        """Count a complete answer."""
         self.prompt_tokens += end.num_prompt_tokens
         self.answer_tokens += end.num_answer_tokens
         self.decode_s += end.done.prefill_s + end.done.decode_s
 
     def record(self, method: str, path: str, status: int) -> RequestRecord:
-        """The request is over."""
+        """Return the record of the finished request."""
         return RequestRecord(
             time=self.started,
             method=method,
@@ -88,13 +85,13 @@ class RequestTally:
 
 
 def tally_of(request: Request) -> RequestTally:
-    """What a request has taken so far."""
+    """Return the figures of a request in progress."""
     tally: RequestTally = request.scope.setdefault(_KEY, RequestTally())
     return tally
 
 
 class JsonLog:
-    """Writes one JSON line for each request."""
+    """Writes a JSON line for each request."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file

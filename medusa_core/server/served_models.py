@@ -1,4 +1,4 @@
-"""Which models can be asked for, and which one is loaded."""
+"""Models that requests can name, and the loaded one."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from medusa_core.errors import MedusaError
 from medusa_core.messages import EngineLost, Event, LoadModel, ModelLoaded, Unloaded
 from medusa_core.server.api_error import ApiError, api_error_of
 
-_LIST_S = 10.0  # a list of what is installed is good for so long
-_MOST_SHOWN = 100  # characters of a name that is none
-_OWNER_S = 120.0  # that a window may take to load its model
+_LIST_S = 10.0  # the list of installed models is cached so long
+_MOST_SHOWN = 100  # characters of an unknown name in an error
+_OWNER_S = 120.0  # timeout for a window to load its model
 
 
 class ServedModel(NamedTuple):
     """A model that requests can name.
 
     Attributes:
-        model_id: What they call it.
-        path: Its folder or GGUF file; None where it isn't known.
-        created: When its files came here, in seconds of the epoch.
+        model_id: Name in requests.
+        path: Folder or GGUF file; None if unknown.
+        created: Time of installation, as Unix time in seconds.
     """
 
     model_id: str
@@ -32,42 +32,42 @@ class ServedModel(NamedTuple):
 
 
 class ModelSource(Protocol):
-    """What is installed, and how it is loaded."""
+    """Models that a server can load."""
 
     def models(self) -> tuple[ServedModel, ...]:
-        """All that can be loaded, the one that is loaded first at the head; may read the disk.
+        """List the models, the one to load first at the head; may read the disk.
 
         Raises:
-            MedusaError: That can't be found out.
+            MedusaError: The models can't be listed.
         """
 
     def load_command(self, model: ServedModel) -> LoadModel | None:
-        """The command that loads one of them; may read the disk.
+        """Return the command that loads a model; may read the disk.
 
-        None where somebody else has begun to load it: then that is waited for.
+        None if the owner of the engine has begun to load it; the server then waits.
 
         Raises:
-            MedusaError: It can't be loaded.
+            MedusaError: The model can't be loaded.
         """
 
 
 class ServedModels:
-    """Knows the loaded model, and loads others.
+    """Tracks the loaded model, and loads others.
 
     Attributes:
-        loaded: The one that answers; None while there is none.
-        facts: The engine's event about it: context, drafters, rules, chat template.
-        is_lost: The engine can't answer any more.
+        loaded: The loaded model; None for none.
+        facts: Event of the loaded model: context, drafters, rules, chat template.
+        is_lost: Whether the engine has died.
     """
 
     def __init__(self, client: Client, source: ModelSource, is_strict: bool = False) -> None:
-        """Follow an engine.
+        """Track an engine's model.
 
         Args:
-            client: Its door.
-            source: What else can be loaded.
-            is_strict: Refuse requests for a model that isn't here, instead of answering them by
-                the loaded one.
+            client: Client of the engine.
+            source: Models that can be loaded.
+            is_strict: Refuse requests for unknown models instead of answering them with the loaded
+                one.
         """
         self._client, self._source = client, source
         self._is_strict = is_strict
@@ -78,17 +78,22 @@ class ServedModels:
         self._has_loaded = asyncio.Event()
         self._listed: tuple[ServedModel, ...] = ()
         self._listed_at = -_LIST_S
-        self._stop_listening = client.listen(self._hear)
+        self._stop_listening = client.listen(self._receive)
+
+    @property
+    def loaded_id(self) -> str:
+        """Id of the loaded model; empty for none."""
+        return "" if self.loaded is None else self.loaded.model_id
 
     def close(self) -> None:
-        """Follow the engine no longer."""
+        """Stop listening to the engine."""
         self._stop_listening()
 
     async def all(self) -> tuple[ServedModel, ...]:
-        """All that requests can name, the loaded one among them.
+        """List the models that requests can name, the loaded one included.
 
         Raises:
-            ApiError: That can't be found out.
+            ApiError: The models can't be listed.
         """
         if time.monotonic() - self._listed_at >= _LIST_S:
             try:
@@ -100,12 +105,12 @@ class ServedModels:
         return (*loaded, *self._listed)
 
     async def find_to_answer(self, name: str) -> ServedModel:
-        """Return the model that answers a request: as `find`, else the loaded one.
+        """Return the model for a request: the named one, or the loaded one for unknown names.
 
-        Many clients ask for a fixed name such as `gpt-4o` whatever the server has.
+        Many clients send a fixed name such as `gpt-4o`.
 
         Raises:
-            ApiError: There is none of that name, and the server is strict or has no model loaded.
+            ApiError: The name is unknown, and the server is strict or has no model loaded.
         """
         try:
             return await self.find(name)
@@ -115,10 +120,10 @@ class ServedModels:
             return self.loaded
 
     async def find(self, name: str) -> ServedModel:
-        """The model that a request names; without a name the loaded one, or the first.
+        """Return the model of this name; for an empty name the loaded one, or the first.
 
         Raises:
-            ApiError: There is none of that name, or none at all.
+            ApiError: There is no such model.
         """
         if self.loaded is not None and name in ("", self.loaded.model_id):
             return self.loaded
@@ -132,11 +137,11 @@ class ServedModels:
         return found[0]
 
     async def load(self, model: ServedModel) -> None:
-        """Load a model in place of the one before.
+        """Load a model in place of the loaded one.
 
         Raises:
-            MedusaError: It can't be loaded.
-            ApiError: It is none that can be.
+            MedusaError: The model can't be loaded.
+            ApiError: The owner of the engine didn't load it in time.
         """
         self._loading = ("", model)
         self._has_loaded.clear()
@@ -152,20 +157,20 @@ class ServedModels:
             self._loading = None
 
     async def _wait_for_owner(self) -> None:
-        """Wait until somebody else has loaded what is wanted.
+        """Wait until the owner of the engine has loaded the model.
 
         Raises:
-            ApiError: They don't.
+            ApiError: The timeout passed.
         """
         try:
             await asyncio.wait_for(self._has_loaded.wait(), _OWNER_S)
         except TimeoutError as error:
             raise ApiError(503, "The model could not be loaded.", code="no_model") from error
 
-    def _hear(self, event: Event) -> None:
-        """Somebody loaded a model, or freed it; maybe not by this server."""
+    def _receive(self, event: Event) -> None:
+        """Track models that this server or the owner of the engine loads."""
         if isinstance(event, Unloaded) or (isinstance(event, ModelLoaded) and event.is_remote):
-            # Another machine's model is the user's own way there, with the user's key.
+            # A remote model is used with the user's own key, so programs don't get it.
             self.loaded = self.facts = None
             self._listed_at = -_LIST_S
         elif isinstance(event, ModelLoaded):

@@ -1,4 +1,4 @@
-"""The server itself: a socket, and the parts behind it."""
+"""The server: a socket, an HTTP application and an engine."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answering import Answering
 from medusa_core.server.application import HttpApplication
-from medusa_core.server.connection import TimedConnection
 from medusa_core.server.context import ServerContext
 from medusa_core.server.guard import Guard, is_loopback, known_hosts
 from medusa_core.server.limits import Limits
@@ -28,15 +29,15 @@ from medusa_core.server.session_pool import SessionPool
 
 log = logging.getLogger(__name__)
 
-_SPARE_SESSIONS = 16  # conversations that are read and rest
+_SPARE_SESSIONS = 16  # idle sessions
 _CLOSING_S = 1
 _UNSENT_BYTES = 64 << 10
 
 
 class Server:
-    """Serves one engine until it is stopped.
+    """Serves one engine.
 
-    `serve` runs in any thread that has an event loop; `stop` may be called from another one.
+    `serve` runs in any thread that has an event loop; `stop` may be called from another thread.
     """
 
     def __init__(
@@ -49,18 +50,18 @@ class Server:
         """Prepare a server.
 
         Args:
-            options: Where it listens.
-            make_client: Makes the way to the engine, in the server's loop.
-            source: The models that it can load; see `SleepingModel`.
-            on_request: Called in the server's thread with every request that is over.
+            options: Address and access.
+            make_client: Makes the engine's client, in the server's event loop.
+            source: Models that the server can load; see `SleepingModel`.
+            on_request: Called in the server's thread after every request.
 
         Raises:
-            RequestError: Others than this computer would reach it without a key.
+            RequestError: Other computers could use the server without a key.
         """
         if not options.api_key and not is_loopback(options.host):
             raise RequestError(
-                f"At {options.host} other computers reach the server, and it has no key.",
-                "Give it one with --api-key.",
+                f"Other computers reach the server at {options.host}, and it has no key.",
+                "Give it a key with --api-key.",
             )
         self._options, self._make_client = options, make_client
         self._source, self._on_request = source, on_request
@@ -71,7 +72,7 @@ class Server:
         """Serve until `stop`.
 
         Args:
-            on_ready: Called with the address, once a model is loaded and requests are heard.
+            on_ready: Called with the address once a model is loaded and the server listens.
 
         Raises:
             MedusaError: The address can't be used, or the first model can't be loaded.
@@ -91,7 +92,7 @@ class Server:
                     models.close()
 
     def stop(self) -> None:
-        """End `serve` soon: open answers are ended. Safe in any thread, and twice."""
+        """End `serve` and open answers; safe in any thread, and to call twice."""
         self._is_stopped = True
         if self._http is not None:
             self._http.should_exit = True
@@ -117,14 +118,14 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Leaves signals to whoever started it, and says when it listens."""
+    """Installs no signal handlers, and calls back when it listens."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def serve_on(self, listening: socket.socket, ready: Callable[[], None]) -> None:
-        """Serve a socket until `should_exit`."""
+        """Serve a socket until `should_exit` is set."""
         self._ready = ready
         await self.serve([listening])
 
@@ -145,7 +146,7 @@ def _configuration(application: HttpApplication, limits: Limits) -> uvicorn.Conf
     return uvicorn.Config(
         application,
         loop="asyncio",
-        http=partial(TimedConnection, head_s=limits.head_s),  # type: ignore[arg-type]
+        http=partial(_TimedConnection, head_s=limits.head_s),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         log_config=None,
@@ -162,17 +163,17 @@ def _configuration(application: HttpApplication, limits: Limits) -> uvicorn.Conf
 
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket at an address, closed in the end.
+    """Bind a socket to an address, and close it at exit.
 
     Raises:
         RequestError: The address can't be used.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP: else the loop leaves Nagle's algorithm on, which costs 40 ms a reply.
+    # With the protocol named, asyncio turns off Nagle's algorithm, which costs 40 ms per reply.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections inherit it: the system would hold megabytes for a reader that doesn't read.
+        # Connections inherit it: the kernel would buffer megabytes for a client that doesn't read.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNSENT_BYTES)
         try:
             listening.bind((host, port))
@@ -187,14 +188,63 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def _own_names() -> tuple[str, ...]:
-    """Names and addresses of this computer; may ask the system for a while."""
+    """Return names and addresses of this computer; slow."""
     import psutil
 
     found = {socket.gethostname(), socket.getfqdn(), f"{socket.gethostname()}.local"}
     for addresses in psutil.net_if_addrs().values():
         found |= {
-            one.address.partition("%")[0]
-            for one in addresses
-            if one.family in (socket.AF_INET, socket.AF_INET6)
+            address.address.partition("%")[0]
+            for address in addresses
+            if address.family in (socket.AF_INET, socket.AF_INET6)
         }
     return tuple(found)
+
+
+class _TimedConnection(H11Protocol):
+    """A connection that closes if a request's head doesn't arrive in time.
+
+    uvicorn has a timeout between requests alone, so half-open connections would stay for ever.
+    """
+
+    def __init__(self, *args: Any, head_s: float, **more: Any) -> None:
+        """Serve a connection.
+
+        Args:
+            args: Arguments of uvicorn's protocol.
+            head_s: Timeout for a request's head in seconds.
+            more: Arguments of uvicorn's protocol.
+        """
+        super().__init__(*args, **more)
+        self._head_s = head_s
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)  # type: ignore[arg-type]
+        self._restart_timer()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._restart_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _restart_timer(self) -> None:
+        """Run the timer between requests, and stop it during one."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self._stop_timer()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(self._head_s, self._close_late)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _close_late(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing():
+            self.transport.close()

@@ -1,4 +1,4 @@
-"""Where a server listens, and to whom."""
+"""Options of a server."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class ServerOptions:
     """Where a server listens, and to whom.
 
     Attributes:
-        host: Address; who isn't on this computer needs the key.
-        port: 0 for any that is free.
-        api_key: What clients must know; empty for none, which only loopback allows.
-        origins: Of other sites whose pages may use it.
-        limits: What a request may cost.
-        is_strict: Refuse requests for models that aren't here; else the loaded one answers them.
+        host: Address to listen on; one that other computers reach needs an API key.
+        port: Port; 0 for any free one.
+        api_key: Key that clients must send; empty for none.
+        origins: Origins of other sites whose pages may use the server.
+        limits: Limits of the server.
+        is_strict: Refuse requests for unknown models instead of answering them with the loaded one.
     """
 
     host: str = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""A server in a thread with an event loop of its own, beside a window."""
+"""Run a server in a thread of the window's process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class ServerThread:
-    """Runs a server until it is stopped."""
+    """Runs a server in a thread with its own event loop."""
 
     def __init__(
         self,
@@ -22,12 +22,12 @@ class ServerThread:
         on_ready: Callable[[str], None],
         on_failed: Callable[[MedusaError], None],
     ) -> None:
-        """Start it.
+        """Start the thread.
 
         Args:
-            server: The server; it is served once.
-            on_ready: Called in the thread with the address, once requests are heard.
-            on_failed: Called in the thread where it can't serve, or ends by itself.
+            server: A server that hasn't run yet.
+            on_ready: Called in the thread with the address once the server listens.
+            on_failed: Called in the thread if the server can't start or ends by itself.
         """
         self._server = server
         self._on_ready, self._on_failed = on_ready, on_failed
@@ -36,11 +36,11 @@ class ServerThread:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it serves."""
+        """Whether the thread runs."""
         return self._thread.is_alive()
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """End open answers and the server; safe to call twice."""
+        """Stop the server and its open answers; safe to call twice."""
         self._server.stop()
         self._thread.join(timeout_s)
         if self._thread.is_alive():

@@ -1,6 +1,8 @@
-"""Conversations that were answered: earlier answers come back as the tokens they were decoded as.
+"""Sessions of the engine for stateless requests.
 
-Cached rows are found by the engine, whichever session they are in (`engine/prefix_cache.py`).
+A later request sends earlier answers as text; the pool gives them back the token ids as which they
+were decoded. The engine's prefix cache finds cached rows by tokens, in whichever session they are
+(`engine/prefix_cache.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import NamedTuple
 from medusa_core.chats.conversation import new_id
 from medusa_core.messages import ChatMessage, ToolCall
 
-# What a session has read: the turns of a conversation, or tokens.
+# The messages of a conversation, or the token ids of a prompt and its continuation.
 SessionHistory = tuple[ChatMessage, ...] | tuple[int, ...]
 
 
@@ -23,18 +25,18 @@ class _Pooled:
     """A session of the engine.
 
     Attributes:
-        session_id: Its name there.
-        cache_salt: As in `Generate`.
-        history: What it has read and written, as requests send it.
-        written: Of answers in it that call functions, by their places: what the engine wrote.
-        is_busy: It is being answered.
-        last_used: Counts requests.
+        session_id: Id of the session.
+        cache_salt: See `Generate`.
+        history: Prompt and answer, as requests send them.
+        decoded: Answers with tool calls as they were decoded, by their indices in `history`.
+        is_busy: Whether a request uses it.
+        last_used: Number of the last request.
     """
 
     session_id: str
     cache_salt: str
     history: SessionHistory = ()
-    written: dict[int, ChatMessage] = field(default_factory=dict)
+    decoded: dict[int, ChatMessage] = field(default_factory=dict)
     is_busy: bool = False
     last_used: int = 0
 
@@ -43,42 +45,42 @@ class Lease(NamedTuple):
     """A session for one answer.
 
     Attributes:
-        session_id: Its name in the engine.
-        turns: The request's turns; earlier answers of ours bring their tokens.
-        messages: The same for the engine, which reads its earlier calls as it wrote them.
+        session_id: Id of the session.
+        messages: Messages of the request; earlier answers have their token ids.
+        decoded: Messages for the engine, with earlier tool calls as they were decoded.
         pooled: The session.
     """
 
     session_id: str
-    turns: tuple[ChatMessage, ...]
     messages: tuple[ChatMessage, ...]
+    decoded: tuple[ChatMessage, ...]
     pooled: _Pooled
 
-    def conclude(self, history: SessionHistory, written: ChatMessage | None = None) -> None:
-        """Remember what the session has read and written.
+    def update(self, history: SessionHistory, decoded: ChatMessage | None = None) -> None:
+        """Store prompt and answer in the session.
 
         Args:
-            history: As later requests will send it.
-            written: Its last turn as the engine wrote it, where that is something else.
+            history: Prompt and answer as later requests will send them.
+            decoded: The answer as it was decoded, if that differs.
         """
         self.pooled.history = history
-        if written is not None:
-            self.pooled.written[len(history) - 1] = written
+        if decoded is not None:
+            self.pooled.decoded[len(history) - 1] = decoded
 
 
 class SessionPool:
-    """Sessions that requests use one after the other.
+    """Sessions for requests.
 
-    A request that continues a conversation gets its session, and so does one that asks the same
-    again. Another one gets a new session, or the one that has rested for longest; what it has in
-    common with any conversation of the same client is read as it was written there.
+    A request that continues or repeats a conversation gets its session. Another one gets a new
+    session, or the least recently used one; messages that it shares with any conversation of the
+    same client are read as they were decoded there.
     """
 
     def __init__(self, most: int) -> None:
         """Make an empty pool.
 
         Args:
-            most: Sessions; at least as many as answers are given at once.
+            most: Most sessions; at least as many as concurrent answers.
         """
         self._most = most
         self._sessions: list[_Pooled] = []
@@ -91,55 +93,58 @@ class SessionPool:
         """Use a session for an answer.
 
         Args:
-            messages: The turns of the request.
-            prompt_ids: Its tokens, where it has no turns.
-            cache_salt: As in `Generate`; sessions with another one aren't considered.
+            messages: Messages of the request.
+            prompt_ids: Token ids of a request without messages.
+            cache_salt: See `Generate`; sessions with another one aren't considered.
         """
-        wanted = messages or prompt_ids
-        alike = [one for one in self._sessions if one.cache_salt == cache_salt]
-        known = max(
-            alike, key=lambda one: (_num_same(one.history, wanted), one.last_used), default=None
+        prompt = messages or prompt_ids
+        best = max(
+            (pooled for pooled in self._sessions if pooled.cache_salt == cache_salt),
+            key=lambda pooled: (_num_common(pooled.history, prompt), pooled.last_used),
+            default=_Pooled("", cache_salt),
         )
-        history, written = ((), {}) if known is None else (known.history, known.written)
-        pooled = self._choose(wanted, cache_salt)
+        history, decoded = best.history, best.decoded
+        pooled = self._choose(prompt, cache_salt)
         self._num_used += 1
         pooled.is_busy, pooled.last_used = True, self._num_used
         try:
-            yield _lease(pooled, messages, history, written)
+            yield _lease(pooled, messages, history, decoded)
         finally:
             pooled.is_busy = False
 
     def clear(self) -> None:
-        """Forget what the sessions have read: another model reads anew."""
+        """Clear the histories, because another model was loaded."""
         for pooled in self._sessions:
             pooled.history = ()
-            pooled.written.clear()
+            pooled.decoded.clear()
 
-    def _choose(self, wanted: SessionHistory, cache_salt: str) -> _Pooled:
-        idle = [one for one in self._sessions if not one.is_busy]
-        alike = [one for one in idle if one.cache_salt == cache_salt]
-        known = max(alike, key=lambda one: _fit(one.history, wanted), default=None)
-        if known is not None and _fit(known.history, wanted):
-            return known
+    def _choose(self, prompt: SessionHistory, cache_salt: str) -> _Pooled:
+        idle = [pooled for pooled in self._sessions if not pooled.is_busy]
+        same_client = [pooled for pooled in idle if pooled.cache_salt == cache_salt]
+        best = max(same_client, key=lambda pooled: _overlap(pooled.history, prompt), default=None)
+        if best is not None and _overlap(best.history, prompt):
+            return best
         if len(self._sessions) < self._most or not idle:
             self._sessions.append(_Pooled(new_id(), cache_salt))
             return self._sessions[-1]
-        rested = min(idle, key=lambda one: (bool(one.history), one.last_used))
-        rested.cache_salt, rested.history, rested.written = cache_salt, (), {}
-        return rested
+        oldest = min(idle, key=lambda pooled: (bool(pooled.history), pooled.last_used))
+        oldest.cache_salt, oldest.history, oldest.decoded = cache_salt, (), {}
+        return oldest
 
 
-def _fit(history: SessionHistory, wanted: SessionHistory) -> int:
-    """How much of a session serves: all it has read, or all that is wanted; else nothing."""
-    common = _num_same(history, wanted)
-    return common if common in (len(history), len(wanted)) else 0
+def _overlap(history: SessionHistory, prompt: SessionHistory) -> int:
+    """Return the length of the common prefix if it is all of one of them, else 0."""
+    common = _num_common(history, prompt)
+    return common if common in (len(history), len(prompt)) else 0
 
 
-def _num_same(history: Sequence[object], wanted: Sequence[object]) -> int:
-    for place, (left, right) in enumerate(zip(history, wanted, strict=False)):
-        if not _is_same(left, right):
-            return place
-    return min(len(history), len(wanted))
+def _num_common(history: Sequence[object], prompt: Sequence[object]) -> int:
+    """Return the length of the common prefix."""
+    pairs = zip(history, prompt, strict=False)
+    return next(
+        (index for index, pair in enumerate(pairs) if not _is_same(*pair)),
+        min(len(history), len(prompt)),
+    )
 
 
 def _is_same(left: object, right: object) -> bool:
@@ -149,13 +154,13 @@ def _is_same(left: object, right: object) -> bool:
 
 
 def _as_sent(message: ChatMessage) -> ChatMessage:
-    """A turn without what its sender can't know or may write otherwise."""
+    """Remove what a client can't know or may format differently."""
     calls = tuple(_normal(call) for call in message.tool_calls)
     return message._replace(token_ids=(), tool_calls=calls)
 
 
 def _normal(call: ToolCall) -> ToolCall:
-    """A call whose arguments are written in one way: some clients read them and write them anew."""
+    """Format a call's arguments in one way: some clients parse and reformat them."""
     try:
         return call._replace(arguments=json.dumps(json.loads(call.arguments)))
     except (ValueError, RecursionError):
@@ -166,12 +171,12 @@ def _lease(
     pooled: _Pooled,
     messages: tuple[ChatMessage, ...],
     history: SessionHistory,
-    written: dict[int, ChatMessage],
+    decoded: dict[int, ChatMessage],
 ) -> Lease:
-    """A session for these turns, of which a conversation may know some as they were written."""
-    known = [one for one in history if isinstance(one, ChatMessage)]
-    num_same = _num_same(known, messages)
-    turns = (*known[:num_same], *messages[num_same:])
-    pooled.written = {at: one for at, one in written.items() if at < num_same}
-    read = tuple(pooled.written.get(at, turn) for at, turn in enumerate(turns))
-    return Lease(pooled.session_id, turns, read, pooled)
+    """Lease a session for messages, replacing those that a history has as decoded."""
+    known = [message for message in history if isinstance(message, ChatMessage)]
+    num_common = _num_common(known, messages)
+    messages = (*known[:num_common], *messages[num_common:])
+    pooled.decoded = {at: message for at, message in decoded.items() if at < num_common}
+    for_engine = tuple(pooled.decoded.get(at, message) for at, message in enumerate(messages))
+    return Lease(pooled.session_id, messages, for_engine, pooled)

@@ -1,8 +1,8 @@
-"""One engine for a window and for the programs that it serves.
+"""Share one engine between a window and its server.
 
-The window owns the engine: it starts it, ends it, and starts another one if it dies. Whoever joins
-has sessions of their own, and gets their events alone; what concerns everybody, such as another
-model, goes to all. No event costs the window anything that isn't its own.
+The window owns the engine: it starts and ends it, and restarts it if it dies. A guest has its own
+sessions and gets only their events; events about the model go to all. The window doesn't get the
+guests' events, so that serving costs it nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from medusa_core.messages import (
     Event,
     Failed,
     GenerationDone,
+    LoadModel,
     ModelLoaded,
     Tokenized,
     Unloaded,
     Verified,
 )
+from medusa_core.server.served_models import ServedModel
 
 log = logging.getLogger(__name__)
 
@@ -37,15 +39,15 @@ _RequestIds = tuple[str, str]
 
 
 class SharedEngine:
-    """Starts an engine for its owner, and lets others join; for any threads.
+    """An engine with an owner and guests; thread-safe.
 
     Attributes:
-        loaded: The model that is loaded; None where none is.
-        last_loaded: That one, or the one that was loaded last.
+        loaded: Event of the loaded model; None for no model.
+        last_loaded: Event of the model that is or was loaded last.
     """
 
     def __init__(self, start: Callable[[EventSink], Engine]) -> None:
-        """Prepare.
+        """Share an engine that isn't started yet.
 
         Args:
             start: Starts the engine.
@@ -59,7 +61,7 @@ class SharedEngine:
         self.last_loaded: ModelLoaded | None = None
 
     def start(self, on_event: EventSink) -> Engine:
-        """Start the engine for its owner; in place of one that died, if there was one before."""
+        """Start the engine for its owner, or replace the one that died."""
         with self._lock:
             self._owner, self.loaded = on_event, None
             guests = tuple(self._guests)
@@ -69,7 +71,7 @@ class SharedEngine:
         return engine
 
     def join(self, on_event: EventSink) -> JoinedEngine:
-        """The same engine for somebody else, who learns at once what is loaded."""
+        """Add a guest, and send it the event of the loaded model."""
         guest = JoinedEngine(self, on_event)
         with self._lock:
             self._guests.append(guest)
@@ -79,16 +81,16 @@ class SharedEngine:
         return guest
 
     def leave(self, guest: JoinedEngine) -> None:
-        """Let somebody go who had joined."""
+        """Remove a guest."""
         with self._lock:
             if guest in self._guests:
                 self._guests.remove(guest)
 
     def submit(self, command: Command) -> None:
-        """Hand a command to the engine.
+        """Submit a command to the engine.
 
         Raises:
-            EngineError: Its owner hasn't started it yet.
+            EngineError: The engine hasn't been started yet.
         """
         if self._engine is None:
             raise EngineError("The engine hasn't started yet.", "Try again in a moment.")
@@ -96,31 +98,31 @@ class SharedEngine:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the engine hears commands."""
+        """Whether the engine executes commands."""
         return self._engine is not None and self._engine.is_alive
 
     def _receive(self, event: Event) -> None:
-        """The engine's thread: hand an event to whom it concerns."""
+        """Pass an event to the owner or to a guest; runs in the engine's thread."""
         with self._lock:
             guests, owner = tuple(self._guests), self._owner
             if isinstance(event, ModelLoaded | Unloaded):
                 self.loaded = event if isinstance(event, ModelLoaded) else None
                 self.last_loaded = self.loaded or self.last_loaded
-        its_guest = next((guest for guest in guests if guest.owns(event.session_id)), None)
+        addressed = next((guest for guest in guests if guest.owns(event.session_id)), None)
         for_all = isinstance(event, _FOR_ALL)
         receivers: list[EventSink] = []
-        if owner is not None and (its_guest is None or for_all):
+        if owner is not None and (addressed is None or for_all):
             receivers.append(owner)
-        receivers += [guest.receive for guest in guests if guest is its_guest or for_all]
+        receivers += [guest.receive for guest in guests if guest is addressed or for_all]
         for receive in receivers:
             try:
                 receive(event)
             except Exception:
-                log.exception("somebody fails at an event, which the others still get")
+                log.exception("a receiver failed at an event; the others still get it")
 
 
 class JoinedEngine:
-    """What somebody has who joined: an `Engine` whose end ends nothing but their own answers."""
+    """A guest's view of the engine; closing it ends only the guest's answers."""
 
     def __init__(self, shared: SharedEngine, on_event: EventSink) -> None:
         self._shared, self._on_event = shared, on_event
@@ -138,7 +140,7 @@ class JoinedEngine:
         self._shared.submit(command)
 
     def close(self, timeout_s: float = 10.0) -> None:
-        """Cancel what is under way, and forget the sessions; the engine goes on."""
+        """Cancel the open requests and close the sessions; the engine keeps running."""
         for session_id, request_id in tuple(self._open):
             self._shared.submit(Cancel(session_id, request_id))
         for session_id in tuple(self._sessions):
@@ -146,18 +148,44 @@ class JoinedEngine:
         self._shared.leave(self)
 
     def owns(self, session_id: str) -> bool:
-        """Whether a session is theirs."""
+        """Return whether the guest opened a session."""
         return session_id in self._sessions
 
     def receive(self, event: Event) -> None:
-        """Take an event."""
+        """Receive an event of the engine."""
         if isinstance(event, _ENDS):
             self._open.discard((event.session_id, event.request_id))
         self._on_event(event)
 
     def fail_open_requests(self) -> None:
-        """Fail all open requests, because the engine has died."""
+        """Fail all open requests after the engine has died."""
         for session_id, request_id in tuple(self._open):
             message = "The engine stopped working and was started again."
             hint = "Try again once the model is loaded."
             self.receive(Failed(session_id, request_id, EngineError.__name__, message, hint))
+
+
+class SleepingModel:
+    """Offers the window's model while it is unloaded for lack of use.
+
+    Clients can't load other models: that would change the model of the user's conversation.
+    """
+
+    def __init__(self, shared: SharedEngine, wake: Callable[[], None]) -> None:
+        """Offer the model.
+
+        Args:
+            shared: The engine.
+            wake: Makes the window load the model again; called in any thread.
+        """
+        self._shared, self._wake = shared, wake
+
+    def models(self) -> tuple[ServedModel, ...]:
+        last = self._shared.last_loaded
+        if last is None or last.is_remote or self._shared.loaded is not None:
+            return ()
+        return (ServedModel(last.name),)
+
+    def load_command(self, model: ServedModel) -> LoadModel | None:
+        self._wake()
+        return None

@@ -12,7 +12,7 @@ from medusa_core.server.limits import MOST_CHOICES
 from medusa_core.server.records import Record, refusal
 
 _MOST_FILES = 256
-_REPOSITORY = "repository\n"  # a name must follow the token, and requests bring none
+_REPOSITORY = "repository\n"  # the token needs a name after it, and requests have none
 _FILE = "file\n"
 _PROMPT_KINDS = "must be a string, a list of tokens, or a list of these"
 

@@ -1,1 +1,1 @@
-"""The APIs that other programs speak: each file exports its routes and its form of errors."""
+"""APIs of the server; each module exports its routes and its form of errors."""

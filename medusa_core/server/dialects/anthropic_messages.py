@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -24,15 +23,13 @@ from medusa_core.server.chat import (
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.anthropic_requests import CountBody, MessagesBody, parse_messages
-from medusa_core.server.growing_reply import whole_reply
 from medusa_core.server.replies import (
-    EventStream,
     JsonReply,
-    first_of,
     read_record,
     server_event,
     while_connected,
 )
+from medusa_core.server.reply import Reply, respond
 
 _ERRORS = {
     400: "invalid_request_error",
@@ -51,18 +48,15 @@ _STOPS = {
 }
 _DELTAS = {"text": ("text_delta", "text"), "thinking": ("thinking_delta", "thinking")}
 _Block = dict[str, Any]
+_Event = dict[str, Any]
 
 
 def _routes(context: ServerContext) -> list[Route]:
     async def messages(http: Request) -> Response:
         body = await read_record(http, context.limits, MessagesBody)
         chat = parse_messages(body)
-        parts = context.answer(http, chat)
-        message = _Message(chat, context)
-        if not body.stream:
-            return JsonReply(await while_connected(http, whole_reply(message, parts)))
-        first, rest = await first_of(http, parts)
-        return EventStream(_stream(message, first, rest), context.limits)
+        reply = _MessageReply(chat, context)
+        return await respond(http, context, (chat,), reply, streams=body.stream)
 
     async def count_tokens(http: Request) -> Response:
         chat = parse_messages(await read_record(http, context.limits, CountBody))
@@ -75,20 +69,26 @@ def _routes(context: ServerContext) -> list[Route]:
     ]
 
 
-class _Message:
-    """An answer as it grows, block by block."""
+class _MessageReply(Reply):
+    """An answer block by block."""
 
     def __init__(self, chat: ChatRequest, context: ServerContext) -> None:
         self._chat, self._context = chat, context
         self._id = f"msg_{new_id()}"
         self._blocks: list[_Block] = []
-        self._arguments = ""  # of the call under way
+        self._arguments = ""  # of the tool call in progress
         self._is_open = False
+        self._end: AnswerEnd | None = None
 
-    def events(self, part: AnswerPart) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Take a part: names and contents of the events that it becomes."""
+    async def begin(self) -> Iterable[_Event]:
+        num_tokens = await self._context.input_tokens(self._chat)
+        usage = {"input_tokens": num_tokens, "output_tokens": 0}
+        message = self._json([], {"stop_reason": None, "stop_sequence": None}, usage)
+        return {"type": "message_start", "message": message}, {"type": "ping"}
+
+    def events(self, index: int, part: AnswerPart) -> Iterator[_Event]:
         if isinstance(part, TextDelta):
-            yield from self._text("thinking" if part.is_thought else "text", part.text)
+            yield from self._text("thinking" if part.is_reasoning else "text", part.text)
         elif isinstance(part, CallStarted):
             yield from self._close()
             call = {"type": "tool_use", "id": part.call_id, "name": part.name, "input": {}}
@@ -97,39 +97,35 @@ class _Message:
             self._arguments += part.text
             yield self._delta({"type": "input_json_delta", "partial_json": part.text})
         else:
+            self._end = part
             yield from self._close()
-            yield "message_delta", {"delta": _ending(part), "usage": _usage(part)}
-            yield "message_stop", {}
+            yield {"type": "message_delta", "delta": _ending(part), "usage": _usage(part)}
+            yield {"type": "message_stop"}
 
-    async def head(self) -> dict[str, Any]:
-        """The message before its first block.
+    def whole(self) -> _Event:
+        assert self._end is not None  # the last part of an answer
+        return self._json(self._blocks, _ending(self._end), _usage(self._end))
 
-        Raises:
-            ApiError: The engine doesn't say how much it reads.
-        """
-        num_read = await self._context.input_tokens(self._chat)
-        usage = {"input_tokens": num_read, "output_tokens": 0}
-        return self._json([], {"stop_reason": None, "stop_sequence": None}, usage)
+    def failure(self, error: ApiError) -> Mapping[str, Any]:
+        return anthropic_error(error)
 
-    def whole(self, end: AnswerEnd) -> dict[str, Any]:
-        """The message, once it is complete."""
-        return self._json(self._blocks, _ending(end), _usage(end))
+    def encode(self, event: Mapping[str, Any]) -> str:
+        return server_event(event, event["type"])
 
     def _json(
         self, blocks: list[_Block], ending: Mapping[str, Any], usage: Mapping[str, Any]
     ) -> dict[str, Any]:
-        loaded = self._context.models.loaded
         return {
             "id": self._id,
             "type": "message",
             "role": "assistant",
-            "model": self._chat.model if loaded is None else loaded.model_id,
+            "model": self._context.models.loaded_id or self._chat.model,
             "content": blocks,
             **ending,
             "usage": usage,
         }
 
-    def _text(self, kind: str, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def _text(self, kind: str, text: str) -> Iterator[_Event]:
         if not text:
             return
         if not self._is_open or self._blocks[-1]["type"] != kind:
@@ -140,44 +136,26 @@ class _Message:
         delta, key = _DELTAS[kind]
         yield self._delta({"type": delta, key: text})
 
-    def _open(self, block: _Block) -> tuple[str, Mapping[str, Any]]:
+    def _open(self, block: _Block) -> _Event:
         self._blocks.append(block)
         self._is_open, self._arguments = True, ""
-        place = len(self._blocks) - 1
-        return "content_block_start", {"index": place, "content_block": dict(block)}
+        # A copy: the block grows before the event is encoded.
+        return self._of_block("start", content_block=dict(block))
 
-    def _delta(self, delta: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        return "content_block_delta", {"index": len(self._blocks) - 1, "delta": delta}
+    def _delta(self, delta: Mapping[str, Any]) -> _Event:
+        return self._of_block("delta", delta=delta)
 
-    def _close(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def _close(self) -> Iterator[_Event]:
         if not self._is_open:
             return
         self._is_open = False
         block = self._blocks[-1]
         if block["type"] == "tool_use":
             block["input"] = _object(self._arguments)
-        yield "content_block_stop", {"index": len(self._blocks) - 1}
+        yield self._of_block("stop")
 
-
-async def _stream(
-    message: _Message, first: AnswerPart, rest: AsyncGenerator[AnswerPart, None]
-) -> AsyncGenerator[str, None]:
-    """The answer as events."""
-    try:
-        async with aclosing(rest) as parts:
-            yield _event("message_start", {"message": await message.head()})
-            yield _event("ping", {})
-            for name, content in message.events(first):
-                yield _event(name, content)
-            async for part in parts:
-                for name, content in message.events(part):
-                    yield _event(name, content)
-    except ApiError as error:
-        yield server_event(anthropic_error(error), "error")
-
-
-def _event(name: str, content: Mapping[str, Any]) -> str:
-    return server_event({"type": name, **content}, name)
+    def _of_block(self, kind: str, **fields: Any) -> _Event:
+        return {"type": f"content_block_{kind}", "index": len(self._blocks) - 1, **fields}
 
 
 def _ending(end: AnswerEnd) -> dict[str, Any]:
@@ -185,7 +163,7 @@ def _ending(end: AnswerEnd) -> dict[str, Any]:
 
 
 def _usage(end: AnswerEnd) -> dict[str, Any]:
-    """Tokens; what was cached counts apart."""
+    """Return the token counts; cached tokens count apart."""
     return {
         "input_tokens": end.num_prompt_tokens - end.num_cached_tokens,
         "cache_creation_input_tokens": 0,
@@ -195,7 +173,7 @@ def _usage(end: AnswerEnd) -> dict[str, Any]:
 
 
 def _object(arguments: str) -> Any:
-    """A call's arguments; none where an answer was cut in the middle of them."""
+    """Parse a call's arguments; none if the answer was cut within them."""
     try:
         found = json.loads(arguments or "{}")
     except ValueError:
@@ -204,7 +182,7 @@ def _object(arguments: str) -> Any:
 
 
 def anthropic_error(error: ApiError) -> Mapping[str, Any]:
-    """An error in Anthropic's form."""
+    """Return an error in Anthropic's form."""
     kind = _ERRORS.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
     message = error.message
     if error.context_tokens:  # Anthropic's own words, which its clients look for

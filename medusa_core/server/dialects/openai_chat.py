@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pydantic import Field, model_validator
@@ -12,30 +10,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from medusa_core.chats.conversation import new_id
 from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
-from medusa_core.server.api_error import ApiError
-from medusa_core.server.chat import (
-    AnswerEnd,
-    AnswerPart,
-    ChatRequest,
-    ScoredToken,
-    TextDelta,
-    ToolMode,
-)
-from medusa_core.server.choices import ChoiceParts, merged
+from medusa_core.server.chat import Answer, AnswerEnd, AnswerPart, ChatRequest, ToolMode
 from medusa_core.server.constraints import ConstraintRecord, read_constraint
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_forms import (
-    FINGERPRINT,
-    answer_figures,
+    OpenAiReply,
     chat_logprobs,
-    created_now,
     finish_reason,
     input_tokens_json,
     openai_error,
-    usage,
 )
 from medusa_core.server.dialects.openai_messages import (
     ConversationRecord,
@@ -45,18 +30,11 @@ from medusa_core.server.dialects.openai_messages import (
 )
 from medusa_core.server.limits import MOST_CHOICES
 from medusa_core.server.records import Flag, MaxTokens, Record, Whole, refusal
-from medusa_core.server.replies import (
-    EventStream,
-    JsonReply,
-    first_of,
-    read_record,
-    server_event,
-    while_connected,
-)
+from medusa_core.server.replies import JsonReply, read_record, while_connected
+from medusa_core.server.reply import respond
 from medusa_core.server.sampling import SamplingRecord, StopStrings
 
 _MOST_LOGPROBS = 20
-_DONE = "data: [DONE]\n\n"
 
 
 class StreamOptions(Record):
@@ -117,48 +95,11 @@ class ParsedChat(NamedTuple):
     has_usage: bool
 
 
-@dataclass(slots=True)
-class _Choice:
-    """One answer as it grows.
-
-    Attributes:
-        text: What is said.
-        thought: What is thought before it.
-        calls: Functions that are called, as JSON objects.
-        tokens: With probabilities, where these are asked for.
-        end: Its end.
-    """
-
-    text: str = ""
-    thought: str = ""
-    calls: list[dict[str, Any]] = field(default_factory=list)
-    tokens: list[ScoredToken] = field(default_factory=list)
-    end: AnswerEnd | None = None
-
-    def add(self, part: AnswerPart) -> None:
-        """Take a part."""
-        if isinstance(part, TextDelta) and part.is_thought:
-            self.thought += part.text
-        elif isinstance(part, TextDelta):
-            self.text += part.text
-            self.tokens += part.tokens
-        elif isinstance(part, CallStarted):
-            self.calls.append(_call_json(part))
-        elif isinstance(part, CallDelta):
-            self.calls[part.place]["function"]["arguments"] += part.text
-        else:
-            self.end = part
-
-
 def _routes(context: ServerContext) -> list[Route]:
     async def completions(http: Request) -> Response:
         chat = parse_chat(await read_record(http, context.limits, ChatBody))
-        parts = merged([context.answer(http, request) for request in chat.requests])
-        head = _Head(chat, context)
-        if not chat.streams:
-            return JsonReply(await while_connected(http, _whole(head, parts)))
-        first, rest = await first_of(http, parts)
-        return EventStream(_chunks(head, first, rest), context.limits)
+        reply = _ChatReply(chat.requests, context, has_usage=chat.has_usage)
+        return await respond(http, context, chat.requests, reply, streams=chat.streams)
 
     async def input_tokens(http: Request) -> Response:
         chat = parse_chat(await read_record(http, context.limits, ChatBody))
@@ -202,143 +143,51 @@ def parse_chat(body: ChatBody) -> ParsedChat:
 
 
 def seeded(request: ChatRequest, count: int) -> tuple[ChatRequest, ...]:
-    """The same request several times, each with a seed of its own."""
+    """Return copies of a request, each with its own seed."""
     settings = request.settings
     return tuple(
-        replace(request, settings=replace(settings, seed=settings.seed + place))
-        for place in range(count)
+        replace(request, settings=replace(settings, seed=settings.seed + index))
+        for index in range(count)
     )
 
 
-class _Head:
-    """What all replies to one request have in common."""
+class _ChatReply(OpenAiReply):
+    id_prefix = "chatcmpl-"
+    kind, chunk_kind = "chat.completion", "chat.completion.chunk"
 
-    def __init__(self, chat: ParsedChat, context: ServerContext) -> None:
-        self.chat = chat
-        self.is_scored = chat.requests[0].num_logprobs >= 0
-        self._context = context
-        self._id, self._created = f"chatcmpl-{new_id()}", created_now()
+    def deltas(self, index: int, part: AnswerPart) -> list[dict[str, Any]]:
+        # A first delta without text, as OpenAI's servers send it.
+        role = {"delta": {"role": "assistant", "content": ""}}
+        return [*([role] if not self.answers[index].num_parts else []), self._delta(part)]
 
-    def as_json(self, kind: str) -> dict[str, Any]:
-        """The fields at the beginning of an object."""
-        loaded = self._context.models.loaded
-        model = self.chat.requests[0].model if loaded is None else loaded.model_id
-        return {
-            "id": self._id,
-            "object": kind,
-            "created": self._created,
-            "model": model,
-            "system_fingerprint": FINGERPRINT,
-        }
+    def choice(self, answer: Answer) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
+        if answer.reasoning:
+            message["reasoning_content"] = answer.reasoning
+        if answer.calls:
+            calls = [_call_json(*call) for call in answer.calls]
+            message |= {"content": answer.text or None, "tool_calls": calls}
+        logprobs = chat_logprobs(answer.tokens) if self.is_scored else None
+        return {"message": message, "logprobs": logprobs}
 
-
-async def _whole(head: _Head, parts: ChoiceParts) -> Mapping[str, Any]:
-    """The answers in one object."""
-    choices = [_Choice() for _ in head.chat.requests]
-    async with aclosing(parts) as arriving:
-        async for place, part in arriving:
-            choices[place].add(part)
-    ends = [choice.end for choice in choices if choice.end is not None]
-    return {
-        **head.as_json("chat.completion"),
-        "choices": [
-            _choice_json(place, choice, head.is_scored) for place, choice in enumerate(choices)
-        ],
-        "usage": usage(ends),
-        **answer_figures(ends[0]),
-    }
+    def _delta(self, part: AnswerPart) -> dict[str, Any]:
+        if isinstance(part, CallStarted):
+            call = {"index": part.place, **_call_json(part.call_id, part.name)}
+            return {"delta": {"tool_calls": [call]}}
+        if isinstance(part, CallDelta):
+            call = {"index": part.place, "function": {"arguments": part.text}}
+            return {"delta": {"tool_calls": [call]}}
+        if isinstance(part, AnswerEnd):
+            return {"delta": {}, "finish_reason": finish_reason(part)}
+        if part.is_reasoning:
+            return {"delta": {"reasoning_content": part.text}}
+        logprobs = chat_logprobs(part.tokens) if self.is_scored else None
+        return {"delta": {"content": part.text}, "logprobs": logprobs}
 
 
-def _choice_json(place: int, choice: _Choice, is_scored: bool) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": choice.text, "refusal": None}
-    if choice.thought:
-        message["reasoning_content"] = choice.thought
-    if choice.calls:
-        message |= {"content": choice.text or None, "tool_calls": choice.calls}
-    assert choice.end is not None  # the parts of an answer close with it
-    return {
-        "index": place,
-        "message": message,
-        "logprobs": chat_logprobs(choice.tokens) if is_scored else None,
-        "finish_reason": finish_reason(choice.end),
-    }
-
-
-async def _chunks(
-    head: _Head, first: tuple[int, AnswerPart], rest: ChoiceParts
-) -> AsyncGenerator[str, None]:
-    """The answers as events, each as it comes."""
-    begun: set[int] = set()
-    ends: dict[int, AnswerEnd] = {}
-    try:
-        async with aclosing(rest) as parts:
-            for event in _events(head, first, begun, ends):
-                yield event
-            async for item in parts:
-                for event in _events(head, item, begun, ends):
-                    yield event
-    except ApiError as error:
-        yield server_event(openai_error(error))
-        return
-    last = [ends[place] for place in sorted(ends)]
-    if head.chat.has_usage:
-        counted = {"choices": [], "usage": usage(last), **answer_figures(last[0])}
-        yield server_event({**head.as_json("chat.completion.chunk"), **counted})
-    yield _DONE
-
-
-def _events(
-    head: _Head, item: tuple[int, AnswerPart], begun: set[int], ends: dict[int, AnswerEnd]
-) -> list[str]:
-    """The events that a part of an answer becomes."""
-    place, part = item
-    deltas: list[dict[str, Any]] = []
-    if place not in begun:
-        begun.add(place)
-        deltas.append({"delta": {"role": "assistant", "content": ""}, "finish_reason": None})
-    if isinstance(part, AnswerEnd):
-        ends[place] = part
-        is_last = len(ends) == len(head.chat.requests)
-        deltas.append({"delta": {}, "finish_reason": finish_reason(part)})
-        extra = answer_figures(ends[min(ends)]) if is_last else {}
-    else:
-        deltas.append(_delta(part, head.is_scored))
-        extra = {}
-    chunk = head.as_json("chat.completion.chunk")
-    nothing = {"usage": None} if head.chat.has_usage else {}
-    return [
-        server_event(
-            {
-                **chunk,
-                "choices": [{"index": place, "logprobs": None, **delta}],
-                **nothing,
-                **(extra if delta is deltas[-1] else {}),
-            }
-        )
-        for delta in deltas
-    ]
-
-
-def _delta(part: TextDelta | CallStarted | CallDelta, is_scored: bool) -> dict[str, Any]:
-    delta: dict[str, Any]
-    if isinstance(part, CallStarted):
-        delta = {"tool_calls": [{"index": part.place, **_call_json(part)}]}
-    elif isinstance(part, CallDelta):
-        delta = {"tool_calls": [{"index": part.place, "function": {"arguments": part.text}}]}
-    else:
-        delta = {"reasoning_content" if part.is_thought else "content": part.text}
-    found: dict[str, Any] = {"delta": delta, "finish_reason": None}
-    if is_scored and isinstance(part, TextDelta) and not part.is_thought:
-        found["logprobs"] = chat_logprobs(part.tokens)
-    return found
-
-
-def _call_json(call: CallStarted) -> dict[str, Any]:
-    return {
-        "id": call.call_id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": ""},
-    }
+def _call_json(call_id: str, name: str, arguments: str = "") -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    return {"id": call_id, "type": "function", "function": function}
 
 
 SPEC = DialectSpec("openai_chat", ("/v1/chat/",), _routes, openai_error)

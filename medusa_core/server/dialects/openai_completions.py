@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pydantic import Field, model_validator
@@ -12,40 +10,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from medusa_core.chats.conversation import new_id
-from medusa_core.server.api_error import ApiError
-from medusa_core.server.chat import AnswerEnd, AnswerPart, ChatRequest, ScoredToken, TextDelta
-from medusa_core.server.choices import ChoiceParts, merged
+from medusa_core.server.chat import Answer, AnswerEnd, AnswerPart, ChatRequest, TextDelta
 from medusa_core.server.constraints import ConstraintRecord, read_constraint
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_chat import StreamOptions, seeded
 from medusa_core.server.dialects.openai_forms import (
-    FINGERPRINT,
-    answer_figures,
-    created_now,
+    OpenAiReply,
     finish_reason,
     openai_error,
     text_logprobs,
-    usage,
 )
 from medusa_core.server.dialects.openai_messages import FormatRecord
 from medusa_core.server.limits import MOST_CHOICES
 from medusa_core.server.records import Flag, MaxTokens, Whole, refusal
-from medusa_core.server.replies import (
-    EventStream,
-    JsonReply,
-    first_of,
-    read_record,
-    server_event,
-    while_connected,
-)
+from medusa_core.server.replies import read_record, while_connected
+from medusa_core.server.reply import respond
 from medusa_core.server.sampling import SamplingRecord, StopStrings
 from medusa_core.server.text_prompts import GapPrompt, GivenPrompt, Prompts, prompt_ids
 
 _DEFAULT_TOKENS = 16  # OpenAI's default
 _MOST_LOGPROBS = 5
-_DONE = "data: [DONE]\n\n"
 
 
 class TextRecord(SamplingRecord, ConstraintRecord):
@@ -121,39 +106,12 @@ class ParsedCompletion(NamedTuple):
     has_usage: bool
 
 
-@dataclass(slots=True)
-class Continuation:
-    """One answer as it grows.
-
-    Attributes:
-        text: Its text.
-        tokens: With probabilities, where these are asked for.
-        end: Its end.
-    """
-
-    text: str = ""
-    tokens: list[ScoredToken] = field(default_factory=list)
-    end: AnswerEnd | None = None
-
-    def add(self, part: AnswerPart) -> None:
-        """Take a part; a text has no calls."""
-        if isinstance(part, TextDelta):
-            self.text += part.text
-            self.tokens += part.tokens
-        elif isinstance(part, AnswerEnd):
-            self.end = part
-
-
 def _routes(context: ServerContext) -> list[Route]:
     async def completions(http: Request) -> Response:
         parsed = parse_completion(await read_record(http, context.limits, CompletionBody))
         requests = await while_connected(http, text_requests(parsed, context))
-        parts = merged([context.answer(http, request) for request in requests])
-        head = _TextHead(parsed, context)
-        if not parsed.streams:
-            return JsonReply(await while_connected(http, _whole(head, len(requests), parts)))
-        first, rest = await first_of(http, parts)
-        return EventStream(_chunks(head, len(requests), first, rest), context.limits)
+        reply = _TextReply(requests, context, has_usage=parsed.has_usage)
+        return await respond(http, context, requests, reply, streams=parsed.streams)
 
     return [Route("/v1/completions", completions, methods=["POST"])]
 
@@ -179,11 +137,7 @@ def parse_completion(body: CompletionBody) -> ParsedCompletion:
 async def text_requests(
     parsed: ParsedCompletion, context: ServerContext
 ) -> tuple[ChatRequest, ...]:
-    """Make a request for each answer, its prompt as tokens of the model.
-
-    Args:
-        parsed: The request.
-        context: The server's shared objects.
+    """Tokenize the prompts, and return a request for each answer.
 
     Raises:
         ApiError: The prompt is empty, or the model can't be loaded.
@@ -195,82 +149,22 @@ async def text_requests(
     return tuple(found)
 
 
-class _TextHead:
-    """What all replies to one request have in common."""
+class _TextReply(OpenAiReply):
+    id_prefix = "cmpl-"
+    kind = chunk_kind = "text_completion"
 
-    def __init__(self, parsed: ParsedCompletion, context: ServerContext) -> None:
-        self.parsed = parsed
-        self.is_scored = parsed.request.num_logprobs >= 0
-        self._context = context
-        self._id, self._created = f"cmpl-{new_id()}", created_now()
+    def deltas(self, index: int, part: AnswerPart) -> list[dict[str, Any]]:
+        if isinstance(part, AnswerEnd):
+            return [{"text": "", "finish_reason": finish_reason(part)}]
+        if not isinstance(part, TextDelta):  # a continuation has no tool calls
+            return []
+        offset = len(self.answers[index].text)
+        logprobs = text_logprobs(part.tokens, offset) if self.is_scored else None
+        return [{"text": part.text, "logprobs": logprobs}]
 
-    def as_json(self) -> dict[str, Any]:
-        """The fields at the beginning of an object."""
-        loaded = self._context.models.loaded
-        model = self.parsed.request.model if loaded is None else loaded.model_id
-        return {
-            "id": self._id,
-            "object": "text_completion",
-            "created": self._created,
-            "model": model,
-            "system_fingerprint": FINGERPRINT,
-        }
-
-
-async def _whole(head: _TextHead, count: int, parts: ChoiceParts) -> Mapping[str, Any]:
-    """The answers in one object."""
-    answers = [Continuation() for _ in range(count)]
-    async with aclosing(parts) as arriving:
-        async for place, part in arriving:
-            answers[place].add(part)
-    ends = [one.end for one in answers if one.end is not None]
-    choices = [
-        {
-            "index": place,
-            "text": answer.text,
-            "logprobs": text_logprobs(answer.tokens, 0) if head.is_scored else None,
-            "finish_reason": finish_reason(end),
-        }
-        for place, (answer, end) in enumerate(zip(answers, ends, strict=True))
-    ]
-    return {**head.as_json(), "choices": choices, "usage": usage(ends), **answer_figures(ends[0])}
-
-
-async def _chunks(
-    head: _TextHead, count: int, first: tuple[int, AnswerPart], rest: ChoiceParts
-) -> AsyncGenerator[str, None]:
-    """The answers as events, each as it comes."""
-    answers = [Continuation() for _ in range(count)]
-    try:
-        async with aclosing(rest) as parts:
-            yield _event(head, answers, *first)
-            async for place, part in parts:
-                yield _event(head, answers, place, part)
-    except ApiError as error:
-        yield server_event(openai_error(error))
-        return
-    if head.parsed.has_usage:
-        ends = [one.end for one in answers if one.end is not None]
-        counted = {"choices": [], "usage": usage(ends), **answer_figures(ends[0])}
-        yield server_event({**head.as_json(), **counted})
-    yield _DONE
-
-
-def _event(head: _TextHead, answers: list[Continuation], place: int, part: AnswerPart) -> str:
-    """The event that a part of an answer becomes."""
-    offset = len(answers[place].text)
-    answers[place].add(part)
-    choice: dict[str, Any] = {"index": place, "text": "", "logprobs": None, "finish_reason": None}
-    extra: Mapping[str, Any] = {}
-    if isinstance(part, TextDelta):
-        choice["text"] = part.text
-        choice["logprobs"] = text_logprobs(part.tokens, offset) if head.is_scored else None
-    elif isinstance(part, AnswerEnd):
-        choice["finish_reason"] = finish_reason(part)
-        if all(answer.end is not None for answer in answers):
-            extra = answer_figures(part)
-    nothing = {"usage": None} if head.parsed.has_usage else {}
-    return server_event({**head.as_json(), "choices": [choice], **nothing, **extra})
+    def choice(self, answer: Answer) -> dict[str, Any]:
+        logprobs = text_logprobs(answer.tokens, 0) if self.is_scored else None
+        return {"text": answer.text, "logprobs": logprobs}
 
 
 SPEC = DialectSpec("openai_completions", ("/v1/completions",), _routes, openai_error)

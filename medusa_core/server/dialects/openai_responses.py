@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -33,15 +32,13 @@ from medusa_core.server.dialects.openai_response_requests import (
     ResponseRequest,
     parse_response_request,
 )
-from medusa_core.server.growing_reply import whole_reply
 from medusa_core.server.replies import (
-    EventStream,
     JsonReply,
-    first_of,
     read_record,
     server_event,
     while_connected,
 )
+from medusa_core.server.reply import Reply, respond
 
 _Json = dict[str, Any]
 _WHOLE, _CUT = "completed", "incomplete"
@@ -66,12 +63,8 @@ _REPEATED: _Json = {
 def _routes(context: ServerContext) -> list[Route]:
     async def responses(http: Request) -> Response:
         request = parse_response_request(await read_record(http, context.limits, ResponseBody))
-        parts = context.answer(http, request.chat)
-        response = _Response(request, context)
-        if not request.streams:
-            return JsonReply(await while_connected(http, whole_reply(response, parts)))
-        first, rest = await first_of(http, parts)
-        return EventStream(_stream(response, first, rest), context.limits)
+        reply = _ResponseReply(request, context)
+        return await respond(http, context, (request.chat,), reply, streams=request.streams)
 
     async def input_tokens(http: Request) -> Response:
         request = parse_response_request(await read_record(http, context.limits, ResponseBody))
@@ -84,41 +77,26 @@ def _routes(context: ServerContext) -> list[Route]:
     ]
 
 
-class _Response:
-    """A response as it grows, item by item."""
+class _ResponseReply(Reply):
+    """A response item by item."""
 
     def __init__(self, request: ResponseRequest, context: ServerContext) -> None:
         self._request, self._context = request, context
         self._id, self._created = f"resp_{new_id()}", created_now()
         self._items: list[_Json] = []
         self._is_open = False
+        self._end: AnswerEnd | None = None
+        self._num_events = 0
 
-    def head(self) -> _Json:
-        """The response before its first item."""
-        return self._json("in_progress")
+    async def begin(self) -> Iterable[_Json]:
+        return tuple(
+            {"type": name, "response": self._json("in_progress")}
+            for name in ("response.created", "response.in_progress")
+        )
 
-    def failed(self, error: ApiError) -> _Json:
-        """The response that ends in an error."""
-        failure = {"code": error.code or "server_error", "message": error.message}
-        return {**self._json("failed"), "error": failure}
-
-    def whole(self, end: AnswerEnd) -> _Json:
-        """The response, once it is complete."""
-        status, settings = _status(end), end.done.settings
-        is_cut = status == _CUT
-        return {
-            **self._json(status),
-            "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
-            "temperature": settings.temperature,
-            "top_p": settings.top_p,
-            "usage": _usage(end),
-            **answer_figures(end),
-        }
-
-    def events(self, part: AnswerPart) -> Iterator[_Json]:
-        """Take a part: the events that it becomes."""
-        if isinstance(part, TextDelta) and part.is_thought:
-            yield from self._thought(part.text)
+    def events(self, index: int, part: AnswerPart) -> Iterator[_Json]:
+        if isinstance(part, TextDelta) and part.is_reasoning:
+            yield from self._reasoning(part.text)
         elif isinstance(part, TextDelta):
             yield from self._text(part)
         elif isinstance(part, CallStarted):
@@ -129,14 +107,37 @@ class _Response:
             self._items[-1]["arguments"] += part.text
             yield self._of_item("response.function_call_arguments.delta", delta=part.text)
         else:
+            self._end = part
             if not self._items:  # clients look for a message
                 yield from self._open_text()
             status = _status(part)
             yield from self._close(status)
-            yield {"type": f"response.{status}", "response": self.whole(part)}
+            yield {"type": f"response.{status}", "response": self.whole()}
+
+    def whole(self) -> _Json:
+        assert self._end is not None  # the last part of an answer
+        end, status = self._end, _status(self._end)
+        settings = end.done.settings
+        return {
+            **self._json(status),
+            "incomplete_details": {"reason": "max_output_tokens"} if status == _CUT else None,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "usage": _usage(end),
+            **answer_figures(end),
+        }
+
+    def failure(self, error: ApiError) -> _Json:
+        failure = {"code": error.code or "server_error", "message": error.message}
+        return {"type": "response.failed", "response": {**self._json("failed"), "error": failure}}
+
+    def encode(self, event: Mapping[str, Any]) -> str:
+        numbered = {**event, "sequence_number": self._num_events}
+        self._num_events += 1
+        return server_event(numbered, str(event["type"]))
 
     def _json(self, status: str) -> _Json:
-        loaded, request = self._context.models.loaded, self._request
+        request = self._request
         repeated = {name: request.sent.get(name, default) for name, default in _REPEATED.items()}
         if request.chat.warning:
             given = repeated["metadata"]
@@ -151,7 +152,7 @@ class _Response:
             "status": status,
             "error": None,
             "incomplete_details": None,
-            "model": request.chat.model if loaded is None else loaded.model_id,
+            "model": self._context.models.loaded_id or request.chat.model,
             "output": list(self._items),
             "previous_response_id": None,
             "store": False,
@@ -176,7 +177,7 @@ class _Response:
         content: _Json = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
         yield from self._add_content(content)
 
-    def _thought(self, text: str) -> Iterator[_Json]:
+    def _reasoning(self, text: str) -> Iterator[_Json]:
         if not text:
             return
         if not self._is_open or self._items[-1]["type"] != "reasoning":
@@ -195,7 +196,7 @@ class _Response:
         item = {"id": f"{prefix}_{new_id()}", "type": kind, "status": "in_progress", **more}
         self._items.append(item)
         self._is_open = True
-        # A copy: the item grows before the event is written.
+        # A copy: the item grows before the event is encoded.
         shown = {**item, "content": []} if "content" in item else dict(item)
         return {
             "type": "response.output_item.added",
@@ -208,7 +209,7 @@ class _Response:
         yield self._of_content("response.content_part.added", part=dict(content))
 
     def _close(self, status: str = _WHOLE) -> Iterator[_Json]:
-        """End the item under way."""
+        """Complete the item in progress."""
         if not self._is_open:
             return
         self._is_open = False
@@ -240,33 +241,8 @@ class _Response:
         return self._of_item(kind, content_index=0, **more)
 
 
-async def _stream(
-    response: _Response, first: AnswerPart, rest: AsyncGenerator[AnswerPart, None]
-) -> AsyncGenerator[str, None]:
-    """The answer as events, which are numbered."""
-    number = 0
-
-    def event(content: Mapping[str, Any]) -> str:
-        nonlocal number
-        number += 1
-        numbered = {**content, "sequence_number": number - 1}
-        return server_event(numbered, str(content["type"]))
-
-    for name in ("response.created", "response.in_progress"):
-        yield event({"type": name, "response": response.head()})
-    try:
-        async with aclosing(rest) as parts:
-            for content in response.events(first):
-                yield event(content)
-            async for part in parts:
-                for content in response.events(part):
-                    yield event(content)
-    except ApiError as error:
-        yield event({"type": "response.failed", "response": response.failed(error)})
-
-
 def _status(end: AnswerEnd) -> str:
-    """Of the response, and of the item with which it ends."""
+    """Return the status of a response and of its last item."""
     return _CUT if end.finish is Finish.LENGTH else _WHOLE
 
 
@@ -276,7 +252,7 @@ def _usage(end: AnswerEnd) -> _Json:
         "input_tokens": num_read,
         "input_tokens_details": {"cached_tokens": end.num_cached_tokens, "cache_write_tokens": 0},
         "output_tokens": num_written,
-        "output_tokens_details": {"reasoning_tokens": end.num_thought_tokens},
+        "output_tokens_details": {"reasoning_tokens": end.num_reasoning_tokens},
         "total_tokens": num_read + num_written,
     }
 

@@ -12,7 +12,7 @@ from medusa_core.messages import ChatMessage, Role, ToolCall, ToolCallFormat
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.models.text.tool_calls.comparing import header_length, num_turn_end
 from medusa_core.models.text.tool_calls.round_trip import check_round_trip
-from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
+from medusa_core.server.answer_grammar import AnswerRules, ReasoningState, answer_grammar
 from medusa_core.server.chat import ToolChoice, ToolMode
 from tests.conftest import MISSING
 from tests.support.server.grammar_checks import matches
@@ -82,7 +82,7 @@ def written(template: ChatTemplate, arguments: str) -> str:
 
 def enforced(template: ChatTemplate, mode: ToolMode) -> str:
     shape = template.tool_calls
-    rules = (shape, (json.dumps(TOOL),), ToolChoice(mode), "", Thoughts.NONE, {})
+    rules = (shape, (json.dumps(TOOL),), ToolChoice(mode), "", ReasoningState.NONE, {})
     return answer_grammar(AnswerRules(*rules))
 
 

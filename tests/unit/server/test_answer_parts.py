@@ -96,10 +96,10 @@ def test_probabilities_come_with_the_text_of_their_tokens() -> None:
 def test_tokens_of_thoughts_are_counted() -> None:
     answer = reader(inside=True)
     parts = list(answer.step(step(0, (b"so", b" it", b"</think>", b"\n\n", b"Yes"), 18)))
-    assert [(part.text, part.is_thought) for part in parts] == [("so it", True), ("Yes", False)]
+    assert [(part.text, part.is_reasoning) for part in parts] == [("so it", True), ("Yes", False)]
     *_, end = answer.finish(done("so it</think>\n\nYes"))
     assert isinstance(end, AnswerEnd)
-    assert end.num_thought_tokens == 2
+    assert end.num_reasoning_tokens == 2
 
 
 def wish(settings: GenerateSettings, *open_settings: str) -> ChatRequest:
@@ -159,7 +159,7 @@ def test_messages_of_one_answer_are_apart() -> None:
     first = step(0, pieces, len(text))._replace(token_ids=ids)
     parts = [part for part in answer.step(first) if isinstance(part, TextDelta)]
     parts += [part for part in answer.finish(done(text)) if isinstance(part, TextDelta)]
-    assert [(part.text, part.is_thought) for part in parts] == [
+    assert [(part.text, part.is_reasoning) for part in parts] == [
         ("Hm.", True),
         ("</think>closes.", False),
     ]
@@ -171,7 +171,7 @@ def test_an_answer_that_was_cut_within_a_thought_goes_on_within(inside: bool) ->
     given = b"Hm" if inside else b"<think>Hm"
     first = step(0, (given, b" so", b"</think>", b"Yes"), len(given) + 14)
     first = first._replace(sources=(GIVEN, TARGET, TARGET, TARGET))
-    parts = [(part.text, part.is_thought) for part in answer.step(first)]
+    parts = [(part.text, part.is_reasoning) for part in answer.step(first)]
     assert parts == [(" so", True), ("Yes", False)]
 
 

@@ -19,8 +19,7 @@ from medusa_core.server.api_error import ApiError
 from medusa_core.server.guard import Guard, is_loopback, known_hosts
 from medusa_core.server.server import Server
 from medusa_core.server.server_options import ServerOptions
-from medusa_core.server.shared_engine import SharedEngine
-from medusa_core.server.sleeping_model import SleepingModel
+from medusa_core.server.shared_engine import SharedEngine, SleepingModel
 from tests.support.server.served import Served
 
 PAGES = "https://pages.example"

@@ -10,7 +10,7 @@ import pytest
 
 from medusa_core.messages import THINK_TAGS, ReasoningFormat
 from medusa_core.models.text.schema_keywords import enforced_schema
-from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
+from medusa_core.server.answer_grammar import AnswerRules, ReasoningState, answer_grammar
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import ToolChoice
 from medusa_core.server.json_schema import (
@@ -68,7 +68,7 @@ def test_schemas_within_bounds_pass() -> None:
     check_schema({"properties": {"$ref": {"type": "string"}, "enum": {"enum": ["a"]}}}, "schema")
 
 
-def grammar(schema: str, thoughts: Thoughts = Thoughts.NONE, **marks: int) -> str:
+def grammar(schema: str, thoughts: ReasoningState = ReasoningState.NONE, **marks: int) -> str:
     tags = THINK_TAGS._replace(tokens=tuple((number, mark) for mark, number in marks.items()))
     return answer_grammar(AnswerRules(None, (), ToolChoice(), schema, thoughts, {}, tags))
 
@@ -98,17 +98,17 @@ def test_an_answer_cant_lose_itself_in_spaces() -> None:
 
 @pytest.mark.parametrize("marks", [{}, CLOSE_ID], ids=["text", "tokens"])
 def test_a_thought_before_an_answer_is_free(marks: dict[str, int]) -> None:
-    begun = grammar('{"type": "integer"}', Thoughts.BEGUN, **marks)
+    begun = grammar('{"type": "integer"}', ReasoningState.BEGUN, **marks)
     assert matches(begun, "so {it} is\n</think>\n\n5", marks)
     assert not matches(begun, "so </think>five", marks)
     assert not matches(begun, "5", marks)
-    possible = grammar('{"type": "integer"}', Thoughts.POSSIBLE, **marks)
+    possible = grammar('{"type": "integer"}', ReasoningState.POSSIBLE, **marks)
     assert matches(possible, "<think>so</think>5", marks)
     assert matches(possible, "5", marks)
     assert not matches(possible, "so</think>5", marks)
 
 
-def reasoned(tags: ReasoningFormat, thoughts: Thoughts, *, with_tokens: bool) -> Matches:
+def reasoned(tags: ReasoningFormat, thoughts: ReasoningState, *, with_tokens: bool) -> Matches:
     """Whether an answer of a number after reasoning in a format is allowed."""
     ids = {
         mark: number
@@ -124,12 +124,12 @@ def reasoned(tags: ReasoningFormat, thoughts: Thoughts, *, with_tokens: bool) ->
 @pytest.mark.parametrize("with_tokens", [False, True], ids=["text", "tokens"])
 def test_tags_around_an_answer_are_allowed(with_tokens: bool) -> None:
     tags = ReasoningFormat("<|A|>", "<|/A|>", responses=("<|R|>",), response_ends=("<|/R|>",))
-    is_allowed = reasoned(tags, Thoughts.POSSIBLE, with_tokens=with_tokens)
+    is_allowed = reasoned(tags, ReasoningState.POSSIBLE, with_tokens=with_tokens)
     for text in ("<|A|>so</|A|>", "<|A|>so"):
         assert not is_allowed(text)
     for text in ("5", "<|R|>5<|/R|>", "<|A|>so<|/A|>\n5", "<|A|>so<|/A|><|R|>5<|/R|>"):
         assert is_allowed(text), text
-    is_allowed = reasoned(tags, Thoughts.BEGUN, with_tokens=with_tokens)
+    is_allowed = reasoned(tags, ReasoningState.BEGUN, with_tokens=with_tokens)
     assert is_allowed("so<|/A|><|R|>5<|/R|>")
     assert not is_allowed("<|R|>5<|/R|>")
     assert not is_allowed("so<|/A|><|R|>five")
@@ -142,7 +142,7 @@ def test_reasoning_may_be_a_message_of_its_own() -> None:
         "<|start|>assistant",
         ("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
     )
-    is_allowed = reasoned(tags, Thoughts.POSSIBLE, with_tokens=True)
+    is_allowed = reasoned(tags, ReasoningState.POSSIBLE, with_tokens=True)
     thought = "<|channel|>analysis<|message|>so<|end|><|start|>assistant"
     assert is_allowed(f"{thought}<|channel|>final<|message|>5")
     assert is_allowed("<|channel|>final<|message|>5")

@@ -28,8 +28,8 @@ from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answering import Answering
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import ChatRequest
-from medusa_core.server.choices import merged
 from medusa_core.server.limits import Limits
+from medusa_core.server.reply import merge
 from medusa_core.server.served_models import ServedModel, ServedModels
 from medusa_core.server.session_pool import SessionPool
 from tests.support.messages import EXAMPLES
@@ -249,10 +249,10 @@ def say(*texts: str) -> tuple[ChatMessage, ...]:
 def test_a_conversation_gets_its_session_and_its_tokens_again() -> None:
     pool = SessionPool(4)
     with pool.lease(say("a"), ()) as first:
-        first.conclude((*say("a"), ChatMessage(Role.ASSISTANT, "b", (7, 8))))
+        first.update((*say("a"), ChatMessage(Role.ASSISTANT, "b", (7, 8))))
     with pool.lease(say("x"), ()) as other:
         assert other.session_id != first.session_id
-        other.conclude(say("x", "y"))
+        other.update(say("x", "y"))
     with pool.lease(say("a", "b", "c"), ()) as again:
         assert again.session_id == first.session_id
         assert [message.token_ids for message in again.messages] == [(), (7, 8), ()]
@@ -264,7 +264,7 @@ def test_a_conversation_gets_its_session_and_its_tokens_again() -> None:
 def test_a_question_that_is_asked_again_gets_its_session() -> None:
     pool = SessionPool(4)
     with pool.lease(say("a"), ()) as first:
-        first.conclude(say("a", "b"))
+        first.update(say("a", "b"))
     with pool.lease(say("a"), ()) as again:
         assert again.session_id == first.session_id
         with pool.lease(say("a"), ()) as beside:  # it is busy
@@ -277,14 +277,14 @@ def test_a_full_pool_gives_the_session_that_rested_longest() -> None:
     for text in ("a", "b", "c", "d"):
         with pool.lease(say(text), ()) as lease:
             sessions.append(lease.session_id)
-            lease.conclude(say(text, "answer"))
+            lease.update(say(text, "answer"))
     assert sessions[2:] == sessions[:2]
 
 
 def test_tokens_are_told_apart_like_messages() -> None:
     pool = SessionPool(4)
     with pool.lease((), (1, 2, 3)) as first:
-        first.conclude((1, 2, 3, 4, 5))
+        first.update((1, 2, 3, 4, 5))
     with pool.lease((), (1, 2, 3, 4, 5, 6)) as longer:
         assert longer.session_id == first.session_id
     with pool.lease((), (1, 9)) as other:
@@ -305,11 +305,11 @@ async def counting(name: str, count: int, closed: list[str]) -> AsyncGenerator[s
 def test_answers_are_merged_and_one_that_fails_ends_all() -> None:
     async def play() -> None:
         closed: list[str] = []
-        found = [item async for item in merged([counting(n, 3, closed) for n in "ab"])]
+        found = [item async for item in merge([counting(n, 3, closed) for n in "ab"])]
         assert [text for place, text in found if place == 1] == ["b0", "b1", "b2"]
         assert sorted(closed) == ["a", "b"]
         closed.clear()
-        failing = merged([counting("bad", 2, closed), counting("long", 10**9, closed)])
+        failing = merge([counting("bad", 2, closed), counting("long", 10**9, closed)])
         with pytest.raises(ApiError):
             await drained(failing)
         assert sorted(closed) == ["bad", "long"]

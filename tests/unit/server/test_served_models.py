@@ -13,8 +13,7 @@ from medusa_core.messages import NO_PLAN, Command, Event, LoadModel, LoadRemote,
 from medusa_core.messages import EndpointModel as Model
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.served_models import ServedModels
-from medusa_core.server.shared_engine import SharedEngine
-from medusa_core.server.sleeping_model import SleepingModel
+from medusa_core.server.shared_engine import SharedEngine, SleepingModel
 
 HERE = LoadModel("model", "here", Path("m"))
 THERE = LoadRemote("model", "there", Model("http://host/v1", "small", "the lab"))

@@ -20,8 +20,7 @@ from medusa_core.server.request_log import RequestRecord
 from medusa_core.server.server import Server
 from medusa_core.server.server_options import ServerOptions
 from medusa_core.server.server_thread import ServerThread
-from medusa_core.server.shared_engine import SharedEngine
-from medusa_core.server.sleeping_model import SleepingModel
+from medusa_core.server.shared_engine import SharedEngine, SleepingModel
 from medusa_core.system.resources import demo_model_dir
 
 WAIT_S = 240.0

@@ -27,7 +27,7 @@ from medusa_core.models.text.tool_calls.parser import ToolCallParser, new_call_i
 from medusa_core.models.text.tool_calls.python_calls import python_calls
 from medusa_core.models.text.tool_calls.raw_strings import string_expression
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
-from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
+from medusa_core.server.answer_grammar import AnswerRules, ReasoningState, answer_grammar
 from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.chat import (
     AnswerEnd,
@@ -285,7 +285,7 @@ AUTO = ToolChoice()
 
 
 def grammar(name: str, choice: ToolChoice = AUTO, marks: dict[str, int] | None = None) -> str:
-    rules = (FORMATS[name], (WEATHER, CLOCK), choice, "", Thoughts.NONE, marks or {})
+    rules = (FORMATS[name], (WEATHER, CLOCK), choice, "", ReasoningState.NONE, marks or {})
     return answer_grammar(AnswerRules(*rules))
 
 
@@ -396,7 +396,7 @@ RICH_TOOL = json.dumps({"name": "weather", "description": "", "parameters": RICH
 
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - UNWRITTEN.keys()))
 def test_schemas_of_all_kinds_are_enforced_in_every_form(name: str) -> None:
-    rules = (FORMATS[name], (RICH_TOOL,), REQUIRED, "", Thoughts.NONE, {})
+    rules = (FORMATS[name], (RICH_TOOL,), REQUIRED, "", ReasoningState.NONE, {})
     made = answer_grammar(AnswerRules(*rules))
     values = {"unit": "C", "size": 3, "note": "n", "either": True, "anything": "x", "odd": 5}
     some = ({"size": 3}, {"unit": "F", "size": 0, "list": [{"a": 1}]}, values)
@@ -440,7 +440,7 @@ INVALID_STRINGS = (
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - UNWRITTEN.keys()))
 def test_strings_match_their_schemas_in_every_form(name: str, marked: bool) -> None:
     marks = marks_of(name) if marked else {}
-    rules = (FORMATS[name], (STRING_TOOL,), REQUIRED, "", Thoughts.NONE, marks)
+    rules = (FORMATS[name], (STRING_TOOL,), REQUIRED, "", ReasoningState.NONE, marks)
     made = answer_grammar(AnswerRules(*rules))
     for wanted in VALID_STRINGS:
         text = call(name, json.dumps(wanted, ensure_ascii=False))
@@ -481,7 +481,7 @@ def test_patterns_of_another_dialect_are_left_unchecked(pattern: str) -> None:
 def test_a_schema_is_what_answers_match_that_call_nothing() -> None:
     for name in FORMATS:
         rules = (FORMATS[name], (WEATHER,), ToolChoice(), '{"type": "integer"}')
-        either = answer_grammar(AnswerRules(*rules, Thoughts.NONE, {}))
+        either = answer_grammar(AnswerRules(*rules, ReasoningState.NONE, {}))
         assert matches(either, "5")
         assert matches(either, call(name, '{"city": "Ulm"}'))
         assert not matches(either, "five")
@@ -490,7 +490,7 @@ def test_a_schema_is_what_answers_match_that_call_nothing() -> None:
 def test_odd_names_of_functions_are_written_as_json() -> None:
     name = 'a "b" \\ü/\n'
     tool = json.dumps({"name": name, "parameters": {}})
-    rules = AnswerRules(FORMATS["json"], (tool,), ToolChoice(), "", Thoughts.NONE, {})
+    rules = AnswerRules(FORMATS["json"], (tool,), ToolChoice(), "", ReasoningState.NONE, {})
     call = json.dumps({"name": name, "arguments": {}}, ensure_ascii=False)
     assert matches(answer_grammar(rules), call)
     assert collected(ToolCallParser(FORMATS["json"], [json.loads(tool)]).push(call)) == (
@@ -535,7 +535,7 @@ def test_an_answer_that_is_cut_within_a_call_has_reached_its_length() -> None:
 def test_calls_within_thoughts_are_none() -> None:
     text = '<think><tool_call>{"name": "clock", "arguments": {}}</tool_call></think>No.'
     *parts, end = answered([(1, text.encode())], text, "hermes")
-    assert [part.text for part in parts if not part.is_thought] == ["No."]
+    assert [part.text for part in parts if not part.is_reasoning] == ["No."]
     assert isinstance(end, AnswerEnd)
     assert end.finish is Finish.STOP
 
@@ -579,7 +579,7 @@ def test_a_call_may_be_one_of_several_messages_of_an_answer(answer: str) -> None
     reader = AnswerReader(HARMONY, frozenset({END_ID}), (), False, parser, marks)
     first = step(0, tuple(pieces), len(shown))._replace(token_ids=tuple(ids))
     *parts, end = [*reader.step(first), *reader.finish(done(shown))]
-    thoughts = [part for part in parts if isinstance(part, TextDelta) and part.is_thought]
+    thoughts = [part for part in parts if isinstance(part, TextDelta) and part.is_reasoning]
     assert "".join(part.text for part in thoughts) == thought
     assert collected(part for part in parts if part not in thoughts) == (text, [_ULM])
     assert isinstance(end, AnswerEnd)
@@ -590,7 +590,7 @@ def test_a_call_may_be_one_of_several_messages_of_an_answer(answer: str) -> None
             (WEATHER, CLOCK),
             ToolChoice(mode),
             "",
-            Thoughts.POSSIBLE,
+            ReasoningState.POSSIBLE,
             HARMONY_MARKS,
             HARMONY,
         )
@@ -626,16 +626,16 @@ def test_a_session_reads_its_own_call_as_it_was_as_written() -> None:
     sent = ChatMessage(Role.ASSISTANT, "", tool_calls=(asked,))
     as_written = ChatMessage(Role.ASSISTANT, call("hermes", asked.arguments), (1, 2, 3))
     with pool.lease((question,), ()) as lease:
-        lease.conclude((question, sent), as_written)
+        lease.update((question, sent), as_written)
     spaced = sent._replace(tool_calls=(asked._replace(arguments='{"city":"Ulm"}'),))
     result = ChatMessage(Role.TOOL, "wet", tool_name="weather", call_id="a")
     with pool.lease((question, spaced, result), ()) as lease:
-        assert lease.messages == (question, as_written, result)
-        assert lease.turns == (question, sent, result)
-        lease.conclude((*lease.turns, ChatMessage(Role.ASSISTANT, "It rains.")))
+        assert lease.decoded == (question, as_written, result)
+        assert lease.messages == (question, sent, result)
+        lease.update((*lease.messages, ChatMessage(Role.ASSISTANT, "It rains.")))
     other = sent._replace(tool_calls=(asked._replace(name="clock"),))
     with pool.lease((question, other, result), ()) as lease:
-        assert lease.messages == (question, other, result)
+        assert lease.decoded == (question, other, result)
 
 
 def test_a_grammar_may_name_tokens_of_the_target_by_number() -> None:
