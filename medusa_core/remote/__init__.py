@@ -1,1 +1,1 @@
-"""Models of other machines, behind an OpenAI-compatible address, as an engine of their own."""
+"""Remote models behind OpenAI-compatible endpoints, as an engine."""

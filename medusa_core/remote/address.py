@@ -1,4 +1,4 @@
-"""What a user writes as an address, as the one form that is kept and asked."""
+"""Parse and normalize addresses of endpoints."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from urllib.parse import SplitResult, urlsplit
 from medusa_core.errors import RequestError
 
 _SCHEMES = ("http", "https")
-_CALLS = ("/chat/completions", "/completions", "/models", "/responses")  # pasted with the address
+_ROUTES = ("/chat/completions", "/completions", "/models", "/responses")  # often pasted, too
 _VERSION = "/v1"
 _MOST_CHARS = 500
 
 
 def endpoint_url(text: str) -> str:
-    """The address of an OpenAI-compatible server.
+    """Normalize the address of an OpenAI-compatible server.
 
     Args:
-        text: As people write it, such as `localhost:8080` or `https://host/v1/chat/completions`.
+        text: User input, such as `localhost:8080` or `https://host/v1/chat/completions`.
 
     Returns:
-        Scheme, host, port and path up to where `/models` follows; without a path, `/v1`. Without a
-        scheme, HTTP for numbers and names of a local network and HTTPS for all others.
+        Scheme, host, port and path before `/models`. The default path is `/v1`; the default scheme
+        is HTTP for IP addresses and local names, HTTPS for others.
 
     Raises:
-        RequestError: It is none, or holds more than an address, such as a key.
+        RequestError: The text is no address, or holds more, such as a key.
     """
     written = text.strip()
     try:
@@ -52,12 +52,12 @@ def endpoint_url(text: str) -> str:
 
 
 def host_of_url(url: str) -> str:
-    """Host and port of an address, which name a machine where the user doesn't."""
+    """Return host and port of a URL, the default name of an endpoint."""
     return urlsplit(url).netloc
 
 
 def is_loopback_url(url: str) -> bool:
-    """Whether an address leads to this computer."""
+    """Return whether a URL is on this computer."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -66,14 +66,14 @@ def is_loopback_url(url: str) -> bool:
 
 
 def is_readable_by_others(url: str) -> bool:
-    """Whether who is on the way can read what is sent: no encryption, and another computer."""
+    """Return whether requests leave this computer unencrypted."""
     return urlsplit(url).scheme == "http" and not is_loopback_url(url)
 
 
 def _path(parts: SplitResult) -> str:
     path = parts.path.rstrip("/")
-    for call in _CALLS:
-        path = path.removesuffix(call)
+    for route in _ROUTES:
+        path = path.removesuffix(route)
     return path or _VERSION
 
 
@@ -86,7 +86,7 @@ def _is_local_name(host: str) -> bool:
 
 
 def _no_address(text: str) -> RequestError:
-    shown = "This" if "@" in text else text[:100] or "Nothing"  # no password goes into a log
+    shown = "This" if "@" in text else text[:100] or "Nothing"  # a password must not get into a log
     return RequestError(
         f"{shown} is no address of a server.",
         "Write one such as http://localhost:8080/v1.",

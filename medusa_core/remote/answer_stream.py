@@ -1,4 +1,4 @@
-"""One chat completion of another machine: its chunks as events of an answer."""
+"""Stream a chat completion of an endpoint as events of an answer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from medusa_core.remote.chunk import AnswerChunk, read_chunk
 from medusa_core.remote.connection import EndpointConnection, EndpointResponse
 from medusa_core.remote.refusals import broken_off, unreadable_answer
 from medusa_core.remote.remote_answer import RemoteAnswer
-from medusa_core.remote.server_events import MOST_ANSWER_BYTES, event_data
 
+MOST_LINE_BYTES = 1 << 20
+MOST_ANSWER_BYTES = 64 << 20
+_DATA = b"data:"
 _END = b"[DONE]"
 _STREAMED, _WHOLE = "text/event-stream", "json"
 
@@ -21,11 +23,11 @@ _STREAMED, _WHOLE = "text/event-stream", "json"
 async def answer_events(
     connection: EndpointConnection, request: Generate, model_id: str
 ) -> AsyncIterator[StepDone | GenerationDone]:
-    """The events of an answer; cancelled, what has come is the answer.
+    """Request an answer and yield its events; cancellation completes the partial answer.
 
     Raises:
-        EndpointError: It can't be had, or breaks off.
-        RequestError: It asks for what can't be asked of another machine.
+        EndpointError: The endpoint fails, or the answer is cut off.
+        RequestError: The request uses a feature that endpoints don't have.
     """
     answer, body = RemoteAnswer(request), chat_body(request, model_id)
     try:
@@ -34,7 +36,7 @@ async def answer_events(
             aclosing(_chunks(connection, response)) as chunks,
         ):
             async for chunk in chunks:
-                if (step := answer.take(chunk)) is not None:
+                if (step := answer.add(chunk)) is not None:
                     yield step
         if not answer.finish:
             raise broken_off(connection.place, "it ended without saying why")
@@ -47,7 +49,7 @@ async def answer_events(
 async def _chunks(
     connection: EndpointConnection, response: EndpointResponse
 ) -> AsyncGenerator[AnswerChunk, None]:
-    """The chunks of a streamed answer; of one that comes whole, that."""
+    """Yield the chunks of a streamed answer, or a whole answer as one chunk."""
     place, key = connection.place, connection.key
     if _STREAMED in response.content_type:
         async for data in event_data(response.pieces, place):
@@ -64,3 +66,41 @@ async def _chunks(
     else:
         kind = response.content_type.partition(";")[0][:50] or "of no kind"
         raise unreadable_answer(place, f"it is {kind}")
+
+
+async def event_data(pieces: AsyncIterator[bytes], place: str) -> AsyncIterator[bytes]:
+    """Yield the data of server-sent events.
+
+    Args:
+        pieces: Bytes of the stream, split anywhere.
+        place: Name of the endpoint, for errors.
+
+    Raises:
+        EndpointAnswerError: A line or the stream is too long.
+    """
+    lines: list[bytes] = []
+    async for line in _lines(pieces, place):
+        if line.startswith(_DATA):
+            lines.append(line[len(_DATA) :].removeprefix(b" "))
+            if sum(map(len, lines)) > MOST_LINE_BYTES:
+                raise unreadable_answer(place, "an event is too long")
+        elif not line and lines:
+            yield b"\n".join(lines)
+            lines.clear()
+    if lines:  # the last event may lack its empty line
+        yield b"\n".join(lines)
+
+
+async def _lines(pieces: AsyncIterator[bytes], place: str) -> AsyncIterator[bytes]:
+    rest, num_bytes = b"", 0
+    async for piece in pieces:
+        num_bytes += len(piece)
+        if num_bytes > MOST_ANSWER_BYTES:
+            raise unreadable_answer(place, "it has no end")
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield line.removesuffix(b"\r")
+        if len(rest) > MOST_LINE_BYTES:
+            raise unreadable_answer(place, "a line has no end")
+    if rest:
+        yield rest.removesuffix(b"\r")

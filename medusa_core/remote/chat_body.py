@@ -1,4 +1,4 @@
-"""A command to answer as the body of a chat completion."""
+"""Convert `Generate` to the body of a chat completion."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _GREEDY = "greedy"
 
 
 def chat_body(request: Generate, model_id: str) -> dict[str, Any]:
-    """What is sent: the conversation, and of the settings those that the API or its servers know.
+    """Return the request body: messages, tools, and settings that endpoints know.
 
-    What is as usual isn't sent: servers have their own usual, and some refuse names that they don't
-    know.
+    Settings with default values aren't sent: servers have their own defaults, and some refuse
+    unknown fields.
 
     Raises:
-        RequestError: It asks for what can't be asked of another machine.
+        RequestError: The request uses a feature that endpoints don't have.
     """
     _check(request)
     body: dict[str, Any] = {
         "model": model_id,
-        "messages": [_message(one) for one in request.messages],
+        "messages": [_message(message) for message in request.messages],
         "stream": True,
         "stream_options": {"include_usage": True},
         **_sampling(request.settings),
@@ -37,7 +37,7 @@ def chat_body(request: Generate, model_id: str) -> dict[str, Any]:
 
 
 def _check(request: Generate) -> None:
-    """Refuse what only the engine of this computer can do."""
+    """Refuse features that only local models have."""
     lack = ""
     if request.prompt_ids:
         lack = "go on behind tokens"
@@ -54,24 +54,22 @@ def _check(request: Generate) -> None:
 
 
 def _sampling(settings: GenerateSettings) -> dict[str, Any]:
-    usual = GenerateSettings()
     if settings.rule == _GREEDY or settings.temperature == 0:
         values: dict[str, Any] = {"temperature": 0}
     else:
         values = {"temperature": settings.temperature, "seed": settings.seed}
-        if settings.top_p != usual.top_p:
-            values["top_p"] = settings.top_p
-        if settings.top_k != usual.top_k:
-            values["top_k"] = settings.top_k
-        if settings.min_p != usual.min_p:
-            values["min_p"] = settings.min_p
-    for name in ("presence_penalty", "frequency_penalty"):
-        if getattr(settings, name):
-            values[name] = getattr(settings, name)
-    if settings.repetition_penalty != usual.repetition_penalty:
-        # llama-server's name for it, and vLLM's.
+        values |= _changed(settings, "top_p", "top_k", "min_p")
+    values |= _changed(settings, "presence_penalty", "frequency_penalty")
+    if settings.repetition_penalty != GenerateSettings().repetition_penalty:
+        # llama-server's name, and vLLM's.
         values["repeat_penalty"] = values["repetition_penalty"] = settings.repetition_penalty
     return values
+
+
+def _changed(settings: GenerateSettings, *names: str) -> dict[str, Any]:
+    default = GenerateSettings()
+    changed = (name for name in names if getattr(settings, name) != getattr(default, name))
+    return {name: getattr(settings, name) for name in changed}
 
 
 def _length(settings: GenerateSettings) -> dict[str, Any]:
@@ -84,9 +82,9 @@ def _length(settings: GenerateSettings) -> dict[str, Any]:
 
 
 def _message(message: ChatMessage) -> dict[str, Any]:
-    written: dict[str, Any] = {"role": message.role.value, "content": message.content}
+    body: dict[str, Any] = {"role": message.role.value, "content": message.content}
     if message.tool_calls:
-        written["tool_calls"] = [
+        body["tool_calls"] = [
             {
                 "id": call.call_id,
                 "type": "function",
@@ -95,8 +93,8 @@ def _message(message: ChatMessage) -> dict[str, Any]:
             for call in message.tool_calls
         ]
     if message.role is Role.TOOL:
-        written["tool_call_id"] = message.call_id
-    return written
+        body["tool_call_id"] = message.call_id
+    return body
 
 
 def _tool(text: str) -> dict[str, Any]:

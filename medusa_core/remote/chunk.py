@@ -1,29 +1,28 @@
-"""One chunk of a streamed answer, or a whole answer, as JSON of the chat completions API."""
+"""Parse a chunk of a streamed chat completion, or a whole one."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, NamedTuple
 
-from medusa_core.errors import EndpointError
 from medusa_core.remote.refusals import failed_within, message_in, unreadable_answer
 
 _MOST = 1 << 40
-# Where servers put what a model thinks before it answers.
-_THOUGHT_NAMES = ("reasoning_content", "reasoning")
+# Fields with the reasoning, of llama-server and vLLM, and of others.
+_REASONING_NAMES = ("reasoning_content", "reasoning")
 
 
 class AnswerFigures(NamedTuple):
-    """What a server counts and measures of an answer; 0 where it doesn't say.
+    """Token counts and times of an answer; 0 if the endpoint doesn't send them.
 
     Attributes:
-        num_prompt_tokens: Tokens of the conversation.
-        num_cached_tokens: Those of them that it needn't read again.
+        num_prompt_tokens: Prompt tokens.
+        num_cached_tokens: Prompt tokens that were cached.
         num_tokens: Tokens of the answer.
-        prefill_s: Seconds in which it read the prompt.
-        decode_s: Seconds in which it wrote.
-        num_drafted: Tokens that were drafted.
-        num_draft_accepted: Those of them that were accepted.
+        prefill_s: Seconds of prefill.
+        decode_s: Seconds of decoding.
+        num_drafted: Draft tokens.
+        num_draft_accepted: Accepted draft tokens.
     """
 
     num_prompt_tokens: int = 0
@@ -35,7 +34,7 @@ class AnswerFigures(NamedTuple):
     num_draft_accepted: int = 0
 
     def updated(self, later: AnswerFigures) -> AnswerFigures:
-        """These, and in their place what came later."""
+        """Return the figures, with those of a later chunk in their place."""
         return self._replace(**{name: new for name, new in later._asdict().items() if new})
 
 
@@ -43,28 +42,28 @@ class AnswerChunk(NamedTuple):
     """A part of an answer.
 
     Attributes:
-        text: What is said.
-        thought: What is thought before it.
-        finish: Why the answer ends here, as the API names it; empty where it goes on.
-        figures: What the server counts.
+        text: Text of the answer.
+        reasoning: Text of the reasoning.
+        finish: The API's `finish_reason`; empty before the end.
+        figures: Token counts and times.
     """
 
     text: str = ""
-    thought: str = ""
+    reasoning: str = ""
     finish: str = ""
     figures: AnswerFigures = AnswerFigures()
 
 
 def read_chunk(data: bytes, place: str, key: str) -> AnswerChunk:
-    """A chunk.
+    """Parse a chunk.
 
     Args:
-        data: JSON.
-        place: Who sends it, for messages.
-        key: What mustn't be shown.
+        data: JSON text.
+        place: Name of the endpoint, for errors.
+        key: API key, which errors must not quote.
 
     Raises:
-        EndpointError: It is no JSON of this API, or says that the server failed.
+        EndpointError: The text is no JSON of this API, or an error of the server.
     """
     try:
         raw = json.loads(data)
@@ -73,25 +72,21 @@ def read_chunk(data: bytes, place: str, key: str) -> AnswerChunk:
     if not isinstance(raw, dict):
         raise unreadable_answer(place, "it is no object")
     if raw.get("error"):
-        raise _failure(raw["error"], place, key)
+        raise failed_within(place, message_in(raw["error"]), key)
     figures = _figures(_object(raw.get("usage")), _object(raw.get("timings")))
     choices = raw.get("choices")
     if not isinstance(choices, list):
         raise unreadable_answer(place, "it holds no choices")
     choice = _object(choices[0]) if choices else {}
-    # Who doesn't stream sends a whole message.
+    # Servers without streaming send a whole message.
     part = _object(choice.get("delta")) or _object(choice.get("message"))
-    thoughts = (_text(part.get(name)) for name in _THOUGHT_NAMES)
+    reasoning = (_text(part.get(name)) for name in _REASONING_NAMES)
     return AnswerChunk(
         _text(part.get("content")),
-        next(filter(None, thoughts), ""),
+        next(filter(None, reasoning), ""),
         _text(choice.get("finish_reason")),
         figures,
     )
-
-
-def _failure(error: object, place: str, key: str) -> EndpointError:
-    return failed_within(place, message_in(error), key)
 
 
 def _figures(usage: dict[str, Any], timings: dict[str, Any]) -> AnswerFigures:
@@ -122,7 +117,7 @@ def _count(value: object) -> int:
 
 
 def _seconds(value: object) -> float:
-    """Milliseconds as seconds."""
+    """Convert milliseconds to seconds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
-    return float(value) / 1000 if 0 <= value < _MOST else 0.0  # not where it is no number
+    return float(value) / 1000 if 0 <= value < _MOST else 0.0  # false for NaN

@@ -1,4 +1,4 @@
-"""Connecting an address: it is asked for its models first, then kept. All of this blocks."""
+"""Connect, refresh and disconnect endpoints; all functions block."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from medusa_core.remote.refusals import offline_error
 def connect_endpoint(
     endpoints: Endpoints, address: str, *, name: str = "", key: str = "", is_offline: bool = False
 ) -> Endpoint:
-    """Ask an address for its models, and keep it with its key.
+    """Request the models of an endpoint, and save it with its key.
 
     Args:
-        endpoints: Where it is kept.
-        address: As people write it.
-        name: What the user calls it; empty for its host.
-        key: What proves who the user is; empty for the one that is kept, or nobody.
-        is_offline: No request may leave.
+        endpoints: The user's endpoints.
+        address: User input; see `endpoint_url`.
+        name: Name of the endpoint; empty for its host.
+        key: API key; empty for the saved one, or none.
+        is_offline: Whether offline mode is on.
 
     Raises:
-        RequestError: It is no address.
-        OfflineError: Nothing may be asked.
-        EndpointError: It can't be used.
-        StorageError: It can't be kept.
+        RequestError: The address is invalid.
+        OfflineError: Offline mode is on.
+        EndpointError: The endpoint doesn't answer as expected.
+        StorageError: The endpoint can't be saved.
     """
     url = endpoint_url(address)
     known = endpoints.find(url)
@@ -39,33 +39,33 @@ def connect_endpoint(
     if key.strip() and endpoints.folder is not None:
         KeyStore(endpoints.folder).save_key(url, sent_key)
     has_key = bool(sent_key) and endpoints.folder is not None
-    made = Endpoint(url, place, has_key, tuple(model.model_id for model in models))
-    endpoints.connect(made)
-    return made
+    endpoint = Endpoint(url, place, has_key, tuple(model.model_id for model in models))
+    endpoints.add(endpoint)
+    return endpoint
 
 
 def refresh_endpoint(
     endpoints: Endpoints, endpoint: Endpoint, *, is_offline: bool = False
 ) -> Endpoint:
-    """Ask a connected address for its models again, and keep what it says.
+    """Request the models of a saved endpoint again, and save them.
 
     Raises:
-        OfflineError: Nothing may be asked.
-        EndpointError: It can't be used.
-        StorageError: It can't be kept.
+        OfflineError: Offline mode is on.
+        EndpointError: The endpoint doesn't answer as expected.
+        StorageError: The endpoint can't be saved.
     """
     key = saved_key(endpoints.folder, endpoint.url)
     models = fetch_models(endpoint.url, endpoint.name, key, is_offline=is_offline)
     refreshed = replace(endpoint, models=tuple(model.model_id for model in models))
-    endpoints.connect(refreshed)
+    endpoints.add(refreshed)
     return refreshed
 
 
 def disconnect_endpoint(endpoints: Endpoints, endpoint: Endpoint) -> None:
-    """Forget an address and its key.
+    """Remove an endpoint and its key.
 
     Raises:
-        StorageError: It can't be removed.
+        StorageError: A file can't be written.
     """
     if endpoint.has_key and endpoints.folder is not None:
         KeyStore(endpoints.folder).remove_key(endpoint.url)
@@ -75,11 +75,11 @@ def disconnect_endpoint(endpoints: Endpoints, endpoint: Endpoint) -> None:
 def fetch_models(
     url: str, place: str, key: str, *, is_offline: bool = False
 ) -> tuple[OfferedModel, ...]:
-    """Which models an address offers now.
+    """Request the models of an endpoint.
 
     Raises:
-        OfflineError: Nothing may be asked.
-        EndpointError: It can't be used.
+        OfflineError: Offline mode is on.
+        EndpointError: The endpoint doesn't answer as expected.
     """
     if is_offline:
         raise offline_error()

@@ -1,4 +1,4 @@
-"""Requests to one address: bounded in time and size, and never led elsewhere."""
+"""HTTP requests to an endpoint, with limits of time and size and without redirects."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ _MOST_JSON_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointPatience:
-    """When a silent server is given up.
+class EndpointTimeouts:
+    """Timeouts of an endpoint in seconds.
 
     Attributes:
-        connect_s: Until a connection is made.
-        silence_s: Without a byte; a long prompt takes a small machine minutes to read.
-        list_s: For a whole list of models.
+        connect_s: To connect.
+        read_s: Between two bytes; the prefill of a long prompt takes a slow machine minutes.
+        list_s: For a complete list of models.
     """
 
     connect_s: float = 10.0
-    silence_s: float = 600.0
+    read_s: float = 600.0
     list_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointResponse:
-    """How an answer begins, and the rest of it.
+    """A response whose body is streamed.
 
     Attributes:
-        content_type: Its kind, such as `text/event-stream`.
-        pieces: Its bytes, as they come. They raise `EndpointError` where the connection fails.
+        content_type: Content type, such as `text/event-stream`.
+        pieces: Chunks of the body; raises `EndpointError` if the connection fails.
     """
 
     content_type: str
@@ -57,47 +57,47 @@ class EndpointResponse:
 
 @dataclass(slots=True)
 class EndpointConnection:
-    """The way to one address; used by the coroutines of one event loop.
+    """HTTP client of an endpoint, for one event loop.
 
-    Redirections aren't followed: the key and what is said are for this address alone. A proxy and
-    certificates of the environment count, but a server on this computer is asked directly.
+    Redirects aren't followed, since key and conversation are for this address alone. Proxy and
+    certificates of the environment are used, except for a server on this computer.
 
     Attributes:
-        url: The address, up to `/v1`.
-        place: What people call it.
-        key: What proves who asks; empty for nobody.
-        patience: When it is given up.
+        url: URL of the endpoint, up to `/v1`.
+        place: Name of the endpoint, for errors.
+        key: API key; empty for none.
+        timeouts: Timeouts of the endpoint.
     """
 
     url: str
     place: str
     key: str = field(default="", repr=False)
-    patience: EndpointPatience = field(default_factory=EndpointPatience)
+    timeouts: EndpointTimeouts = field(default_factory=EndpointTimeouts)
     _client: httpx2.AsyncClient = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        patience = self.patience
+        timeouts = self.timeouts
         self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(patience.silence_s, connect=patience.connect_s),
+            timeout=httpx2.Timeout(timeouts.read_s, connect=timeouts.connect_s),
             follow_redirects=False,
             trust_env=not is_loopback_url(self.url),
         )
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         await self._client.aclose()
 
     async def get_json(self, path: str) -> Any:
-        """A small JSON value.
+        """Request a JSON value of at most 4 MiB.
 
         Args:
-            path: Behind the address, such as `/models`.
+            path: Path after the URL, such as `/models`.
 
         Raises:
-            EndpointError: It can't be had.
+            EndpointError: The request fails, or the body is no JSON.
         """
         try:
-            async with asyncio.timeout(self.patience.list_s), self.stream("GET", path) as response:
+            async with asyncio.timeout(self.timeouts.list_s), self.stream("GET", path) as response:
                 body = await _whole_body(response.pieces, _MOST_JSON_BYTES)
         except TimeoutError as error:
             raise no_connection(self.place, "it takes too long") from error
@@ -111,18 +111,18 @@ class EndpointConnection:
     async def stream(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> AsyncIterator[EndpointResponse]:
-        """Ask for something, and take the answer as it comes.
+        """Send a request, and stream the response.
 
         Args:
-            method: HTTP's word for it.
-            path: Behind the address.
-            body: Sent as JSON; None for nothing.
+            method: HTTP method.
+            path: Path after the URL.
+            body: JSON body; None for none.
 
         Raises:
-            EndpointError: It can't be had.
+            EndpointError: The request fails.
         """
         url = f"{self.url}{path}"
-        # Compressed answers could grow without bound, and are held back until a block is full.
+        # A compressed stream arrives in blocks, and could expand without limit.
         headers = {"Accept-Encoding": "identity"}
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
@@ -130,7 +130,7 @@ class EndpointConnection:
             request = self._client.build_request(method, url, headers=headers, json=body)
             response = await self._client.send(request, stream=True)
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
-            raise self._unanswered(error) from error
+            raise self._connection_error(error) from error
         try:
             if not _OK <= response.status_code < _NO_SUCCESS:
                 raise await self._refusal(url, response)
@@ -159,8 +159,8 @@ class EndpointConnection:
         where = {"url": url, "place": self.place, "key": self.key}
         return refusal_of(response.status_code, response.headers, bytes(body), **where)
 
-    def _unanswered(self, error: Exception) -> EndpointError:
-        """Why there is no answer, in words that hold nothing of the request."""
+    def _connection_error(self, error: Exception) -> EndpointError:
+        """Convert a connection error, without quoting the request."""
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, ssl.SSLCertVerificationError):
@@ -189,5 +189,5 @@ async def _whole_body(pieces: AsyncIterator[bytes], most_bytes: int) -> bytes:
     async for piece in pieces:
         body += piece
         if len(body) > most_bytes:
-            break  # what is cut is no JSON
+            break  # the cut body fails to parse
     return bytes(body)

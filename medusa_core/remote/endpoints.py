@@ -1,4 +1,4 @@
-"""The addresses that a user has connected, in a file of the user's configuration."""
+"""The endpoints of a user, saved in a configuration file."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _ALL = "endpoints"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Another machine's models.
+    """An OpenAI-compatible endpoint.
 
     Attributes:
-        url: Its address.
-        name: What the user calls it.
-        has_key: A key is kept for it.
-        models: Names of its models when it was asked last.
+        url: URL of the endpoint.
+        name: Name for the user.
+        has_key: Whether a key is saved.
+        models: Ids of its models at the last request.
     """
 
     url: str
@@ -39,16 +39,16 @@ class Endpoint:
 
     @property
     def remote_models(self) -> tuple[EndpointModel, ...]:
-        """Its models, to be loaded."""
+        """Models of the endpoint, for `LoadRemote`."""
         return tuple(EndpointModel(self.url, model_id, self.name) for model_id in self.models)
 
 
 class Endpoints:
-    """The connected addresses of one user.
+    """The endpoints of one user.
 
     Attributes:
-        folder: Where the list is kept; None forgets it.
-        all: They, in the order in which they were connected.
+        folder: Folder of the file; None to save nothing.
+        all: Endpoints in the order in which they were added.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -56,55 +56,54 @@ class Endpoints:
         self.all: tuple[Endpoint, ...] = () if folder is None else _read_all(folder / _FILE_NAME)
 
     def find(self, url: str) -> Endpoint | None:
-        """The connection to an address; None where there is none."""
-        return next((one for one in self.all if one.url == url), None)
+        """Return the endpoint with this URL; None if there is none."""
+        return next((endpoint for endpoint in self.all if endpoint.url == url), None)
 
-    def connect(self, endpoint: Endpoint) -> None:
-        """Keep a connection, in place of an earlier one to the same address.
+    def add(self, endpoint: Endpoint) -> None:
+        """Save an endpoint, in place of an earlier one with the same URL.
 
         Raises:
             StorageError: The list can't be written.
         """
-        if self.find(endpoint.url) is None:
-            self._keep((*self.all, endpoint))
-        else:
-            self._keep(tuple(endpoint if one.url == endpoint.url else one for one in self.all))
+        self._save(
+            tuple({**{other.url: other for other in self.all}, endpoint.url: endpoint}.values())
+        )
 
     def remove(self, url: str) -> None:
-        """Forget a connection.
+        """Remove an endpoint.
 
         Raises:
             StorageError: The list can't be written.
         """
-        self._keep(tuple(one for one in self.all if one.url != url))
+        self._save(tuple(endpoint for endpoint in self.all if endpoint.url != url))
 
-    def _keep(self, endpoints: tuple[Endpoint, ...]) -> None:
+    def _save(self, endpoints: tuple[Endpoint, ...]) -> None:
         if self.folder is not None:
             _write_all(self.folder / _FILE_NAME, endpoints)
         self.all = endpoints
 
 
 def _read_all(path: Path) -> tuple[Endpoint, ...]:
-    """The kept list; a file that can't be read is set aside, so that nothing is written over."""
+    """Read the file; one that can't be parsed is renamed, so that it isn't overwritten."""
     try:
         raw = read_json(path).get(_ALL) if path.exists() else []
         if not isinstance(raw, list):
             raise TypeError("it holds no list")
-        found = tuple(record_json.from_json(Endpoint, each, "a connection") for each in raw)
-        for one in found:
-            urlsplit(one.url)  # raises ValueError where it is no address
-        return found
+        endpoints = tuple(record_json.from_json(Endpoint, entry, "a connection") for entry in raw)
+        for endpoint in endpoints:
+            urlsplit(endpoint.url)  # raises ValueError if it is invalid
+        return endpoints
     except (CheckpointError, OSError, ValueError, TypeError) as error:
-        log.warning("%s is set aside: %s", path, error)
-        with suppress(OSError):  # on a disk that can't be written it stays where it is
+        log.warning("%s is renamed to .damaged: %s", path, error)
+        with suppress(OSError):  # on a read-only disk it stays
             path.replace(path.with_suffix(".damaged"))
         return ()
 
 
 def _write_all(path: Path, endpoints: tuple[Endpoint, ...]) -> None:
-    written = json.dumps({_ALL: [record_json.as_json(one) for one in endpoints]}, indent=1)
+    text = json.dumps({_ALL: [record_json.as_json(one) for one in endpoints]}, indent=1)
     try:
-        replace_text(path, f"{written}\n")
+        replace_text(path, f"{text}\n")
     except OSError as error:
         raise StorageError(
             f"{path} can't be written: {error.strerror or error}.",

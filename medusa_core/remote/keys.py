@@ -1,8 +1,8 @@
-"""Keys of other machines: in the system's keyring, else in a file that only the user can read.
+"""API keys of endpoints: in the system's keyring, else in a file that only the user can read.
 
-A keyring may be missing, fail, or wait for a password that nobody enters; so it is asked in a
-thread of its own, and for a bounded time. A portable program leaves no key in the keyring of a
-computer: it has the file in its own folder.
+A keyring may be missing, fail, or wait for a password that nobody enters, so it is called in a
+thread with a timeout. A portable installation doesn't use the computer's keyring: its file is in
+its own folder.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ log = logging.getLogger(__name__)
 
 SERVICE = "Medusa Chat"
 _FILE_NAME = "keys.json"
-_PATIENCE_S = 10.0  # somebody may have to enter a password
+_TIMEOUT_S = 10.0  # the user may have to enter a password
 _T = TypeVar("_T")
 
 
 class Keyring(Protocol):
-    """What keeps passwords on a system, as the package of that name has it."""
+    """Interface of a backend of the package `keyring`."""
 
     def get_password(self, service: str, username: str) -> str | None: ...
     def set_password(self, service: str, username: str, password: str) -> None: ...
@@ -38,64 +38,63 @@ class Keyring(Protocol):
 
 
 class _NoKeyringError(Exception):
-    """There is none, it failed, or it doesn't answer."""
+    """There is no keyring, or it failed or timed out."""
 
 
 class KeyStore:
-    """Keys by the addresses that they are for."""
+    """API keys by the URLs of their endpoints."""
 
     def __init__(
-        self, folder: Path, keyring: Keyring | None = None, patience_s: float = _PATIENCE_S
+        self, folder: Path, keyring: Keyring | None = None, timeout_s: float = _TIMEOUT_S
     ) -> None:
-        """Use what this user has.
+        """Open the store.
 
         Args:
-            folder: Of the file, where the keyring can't be used.
-            keyring: Keeps passwords; None for the system's.
-            patience_s: How long it is waited for.
+            folder: Folder of the file.
+            keyring: Keyring to use; None for the system's.
+            timeout_s: Timeout of the keyring in seconds.
         """
         self._path = folder / _FILE_NAME
         self._keyring = keyring
-        self._patience_s = patience_s
-        self._is_given_up = False
+        self._timeout_s = timeout_s
+        self._has_timed_out = False
 
     def key_of(self, url: str) -> str:
-        """The key for an address; empty where none is kept."""
+        """Return the key of an endpoint; empty for none."""
         if url in (in_file := self._in_file()):
             return in_file[url]
         try:
-            return self._ask(lambda keyring: keyring.get_password(SERVICE, url)) or ""
+            return self._call(lambda keyring: keyring.get_password(SERVICE, url)) or ""
         except _NoKeyringError as error:
             log.info("no key from the keyring: %s", error)
             return ""
 
     def save_key(self, url: str, key: str) -> bool:
-        """Keep a key; blocks. Returns whether the keyring has it, else the file does.
+        """Save a key; blocks. Returns whether the keyring has it, else the file does.
 
         Raises:
             StorageError: The file can't be written either.
         """
 
-        def keep(keyring: Keyring) -> bool:
+        def save(keyring: Keyring) -> bool:
             keyring.set_password(SERVICE, url, key)
-            return (
-                keyring.get_password(SERVICE, url) == key
-            )  # some take everything and keep nothing
+            # Some backends accept everything and save nothing.
+            return keyring.get_password(SERVICE, url) == key
 
         try:
-            is_kept = self._ask(keep)
+            is_saved = self._call(save)
         except _NoKeyringError as error:
-            log.info("the key goes into a file: %s", error)
-            is_kept = False
+            log.info("the key is saved in a file: %s", error)
+            is_saved = False
         others = {name: other for name, other in self._in_file().items() if name != url}
-        if not is_kept:
+        if not is_saved:
             self._write(others | {url: key})
         elif len(others) < len(self._in_file()):
             self._write(others)
-        return is_kept
+        return is_saved
 
     def remove_key(self, url: str) -> None:
-        """Forget a key, wherever it lies; blocks.
+        """Remove a key from the file or the keyring; blocks.
 
         Raises:
             StorageError: The file can't be written.
@@ -105,13 +104,13 @@ class KeyStore:
             self._write({name: other for name, other in in_file.items() if name != url})
             return
         try:
-            self._ask(lambda keyring: keyring.delete_password(SERVICE, url))
+            self._call(lambda keyring: keyring.delete_password(SERVICE, url))
         except _NoKeyringError as error:
             log.info("the keyring has no key to remove: %s", error)
 
-    def _ask(self, call: Callable[[Keyring], _T]) -> _T:
-        """What the keyring says, if it does so in time."""
-        if self._is_given_up:
+    def _call(self, call: Callable[[Keyring], _T]) -> _T:
+        """Call the keyring in a thread, with a timeout."""
+        if self._has_timed_out:
             raise _NoKeyringError("it didn't answer before")
         if self._keyring is None and portable_home() is not None:
             raise _NoKeyringError("portable")
@@ -121,17 +120,17 @@ class KeyStore:
             try:
                 answers.put((call(self._keyring or _system_keyring()), ""))
             except Exception as error:  # noqa: BLE001 - backends of all systems, each with its own
-                answers.put((None, type(error).__name__))  # its text might hold the key
+                answers.put((None, type(error).__name__))  # the text might hold the key
 
         threading.Thread(target=work, name="keyring", daemon=True).start()
         try:
-            answer, trouble = answers.get(timeout=self._patience_s)
+            answer, failure = answers.get(timeout=self._timeout_s)
         except queue.Empty:
-            self._is_given_up = True
+            self._has_timed_out = True
             raise _NoKeyringError("it doesn't answer") from None
-        if trouble:
-            raise _NoKeyringError(trouble)
-        return answer  # type: ignore[return-value]  # without trouble it is what the call gave
+        if failure:
+            raise _NoKeyringError(failure)
+        return answer  # type: ignore[return-value]  # not None without a failure
 
     def _in_file(self) -> dict[str, str]:
         if not self._path.exists():
@@ -156,11 +155,11 @@ class KeyStore:
 
 
 def saved_key(folder: Path | None, url: str) -> str:
-    """The key that a user keeps for an address; empty for none. Blocks.
+    """Return the saved key of an endpoint; empty for none. Blocks.
 
     Args:
-        folder: Of the user's configuration; None for nowhere.
-        url: The address. The keyring isn't asked about one that was never connected with a key.
+        folder: Folder of the user's configuration; None for none.
+        url: URL of the endpoint. The keyring is called only for endpoints that have a key.
     """
     endpoint = None if folder is None else Endpoints(folder).find(url)
     if folder is None or endpoint is None or not endpoint.has_key:

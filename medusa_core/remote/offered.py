@@ -1,4 +1,4 @@
-"""Which models an address offers."""
+"""List the models of an endpoint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from medusa_core.remote.refusals import unknown_model, unreadable_answer
 
 _MOST_MODELS = 1000
 _LONGEST_ID = 300
-# Where servers say how much a model reads.
+# Fields with the context length, of various servers.
 _CONTEXT_NAMES = ("max_model_len", "context_length", "context_window", "n_ctx", "n_ctx_train")
 _MOST_CONTEXT = 1 << 31
 
@@ -27,33 +27,33 @@ class OfferedModel(NamedTuple):
 
 
 async def offered_models(connection: EndpointConnection) -> tuple[OfferedModel, ...]:
-    """The models that an address lists, in its order.
+    """Request the models of an endpoint, in its order.
 
     Raises:
-        EndpointError: It can't be asked, or its answer can't be read.
+        EndpointError: The request fails, or the list can't be parsed.
     """
     raw = await connection.get_json("/models")
     entries = raw.get("data") if isinstance(raw, dict) else None
     if not isinstance(entries, list):
         raise unreadable_answer(connection.place, "it holds no list of models")
-    found = (_offered(entry) for entry in entries[:_MOST_MODELS])
-    return tuple({one.model_id: one for one in found if one is not None}.values())
+    models = (_offered(entry) for entry in entries[:_MOST_MODELS])
+    return tuple({model.model_id: model for model in models if model is not None}.values())
 
 
 def chosen_model(place: str, model_id: str, offered: tuple[OfferedModel, ...]) -> OfferedModel:
-    """The model that is meant; without a name, the first.
+    """Return the model with this id; for an empty id the first.
 
     Raises:
-        EndpointModelError: It isn't there.
+        EndpointModelError: There is no such model.
     """
     if not model_id and offered:
         return offered[0]
-    # Ollama lists names with the tag that may be left out.
+    # Ollama lists names with a tag that may be omitted.
     names = (model_id, f"{model_id}:latest")
-    for one in offered:
-        if one.model_id in names:
-            return one
-    raise unknown_model(place, model_id, tuple(one.model_id for one in offered))
+    for model in offered:
+        if model.model_id in names:
+            return model
+    raise unknown_model(place, model_id, tuple(model.model_id for model in offered))
 
 
 def _offered(entry: Any) -> OfferedModel | None:

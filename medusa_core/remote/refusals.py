@@ -1,6 +1,7 @@
-"""What can go wrong between this computer and an address, as errors of ours.
+"""Errors of endpoints.
 
-Texts of the other side are quoted: bounded, on one line, and without the key, which some repeat.
+Error texts of the server are quoted in a bounded length, on one line and without the key, which
+some servers repeat.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,3})?")
 
 
 def offline_error() -> OfflineError:
-    """Offline mode is on."""
+    """Return the error for a request in offline mode."""
     return OfflineError(
         "Offline mode is on: nothing is sent to other machines.",
         "Switch it off in the model manager, or load a model of this computer.",
@@ -41,19 +42,17 @@ def offline_error() -> OfflineError:
 def refusal_of(
     status: int, headers: Mapping[str, str], body: bytes, *, url: str, place: str, key: str
 ) -> EndpointError:
-    """Why an answer isn't what was asked for.
+    """Return the error for an HTTP status.
 
     Args:
-        status: HTTP's number for it; not one of success.
-        headers: Of the answer.
-        body: The beginning of the answer.
-        url: What was asked for.
-        place: Who answered, for people.
-        key: What mustn't be shown.
+        status: HTTP status without success.
+        headers: Headers of the response.
+        body: Beginning of the body.
+        url: Requested URL.
+        place: Name of the endpoint.
+        key: API key, which the error must not quote.
     """
-    reason = "it says no more"
-    if found := quoted(_reason_in(body), key):
-        reason = found
+    reason = quoted(_reason_in(body), key) or "it says no more"
     if _REDIRECTS <= status < _WRONG:
         target = _host_of(headers.get("location", ""), url)
         return EndpointUnreachableError(
@@ -78,7 +77,7 @@ def refusal_of(
 
 
 def no_connection(place: str, reason: str) -> EndpointUnreachableError:
-    """Nothing answers."""
+    """Return the error for a failed connection."""
     return EndpointUnreachableError(
         f"{place} can't be reached: {reason}.",
         "See whether the server runs, and check its address and the network.",
@@ -86,7 +85,7 @@ def no_connection(place: str, reason: str) -> EndpointUnreachableError:
 
 
 def untrusted(place: str, reason: str) -> EndpointUnreachableError:
-    """The other side can't prove who it is."""
+    """Return the error for an invalid certificate."""
     return EndpointUnreachableError(
         f"{place} can't prove who it is: {reason}.",
         "Nothing was sent. Its certificate must be valid for this address.",
@@ -94,7 +93,7 @@ def untrusted(place: str, reason: str) -> EndpointUnreachableError:
 
 
 def unreadable_answer(place: str, reason: str) -> EndpointAnswerError:
-    """There is an answer, but not one of this kind of server."""
+    """Return the error for a response that can't be parsed."""
     return EndpointAnswerError(
         f"The answer of {place} can't be read: {reason}.",
         "Check that the address is that of an OpenAI-compatible server.",
@@ -102,7 +101,7 @@ def unreadable_answer(place: str, reason: str) -> EndpointAnswerError:
 
 
 def broken_off(place: str, reason: str) -> EndpointAnswerError:
-    """An answer ended before its end."""
+    """Return the error for an answer that was cut off."""
     return EndpointAnswerError(
         f"The answer of {place} broke off: {reason}.",
         "What has come is kept; Continue goes on with it.",
@@ -110,7 +109,7 @@ def broken_off(place: str, reason: str) -> EndpointAnswerError:
 
 
 def failed_within(place: str, message: str, key: str) -> EndpointFailedError:
-    """The server says in the middle of an answer that it failed."""
+    """Return the error that a server sends within an answer."""
     reason = quoted(message, key) or "it says no more"
     return EndpointFailedError(
         f"{place} failed while it answered: {reason}.",
@@ -119,7 +118,7 @@ def failed_within(place: str, message: str, key: str) -> EndpointFailedError:
 
 
 def unknown_model(place: str, model_id: str, offered: tuple[str, ...]) -> EndpointModelError:
-    """A model isn't among those that are offered."""
+    """Return the error for a model that the endpoint doesn't have."""
     return EndpointModelError(
         f"{place} has no model {quoted(model_id, '')}.",
         f"It offers: {quoted(', '.join(offered), '') or 'none'}.",
@@ -127,21 +126,21 @@ def unknown_model(place: str, model_id: str, offered: tuple[str, ...]) -> Endpoi
 
 
 def quoted(text: str, key: str) -> str:
-    """A text of the other side, as it may be shown."""
+    """Return a server's text for an error: one line, bounded, without the key."""
     shown = text.replace(key, "***") if key else text
     shown = " ".join("".join(c if c.isprintable() else " " for c in shown).split()).rstrip(".")
     return shown if len(shown) <= _MOST_QUOTED else f"{shown[: _MOST_QUOTED - 1]}…"
 
 
 def message_in(error: object) -> str:
-    """What an `error` of the API says; empty where it says nothing."""
+    """Return the message of an `error` object; empty for none."""
     if isinstance(error, dict):
         error = error.get("message", "")
     return error if isinstance(error, str) else ""
 
 
 def _host_of(location: str, url: str) -> str:
-    """Where a redirect leads; empty where it is no address."""
+    """Return the host of a redirect; empty if it is invalid."""
     try:
         return urlsplit(urljoin(url, location)).netloc
     except ValueError:
@@ -162,7 +161,7 @@ def _busy_error(place: str, retry_after: str) -> EndpointBusyError:
 
 
 def _wait_s(retry_after: str) -> int | None:
-    """Seconds to wait, given as such or as a date; None where that isn't said."""
+    """Parse `Retry-After`, in seconds or as a date; None if it is missing."""
     if _SECONDS.fullmatch(retry_after):
         return min(round(float(retry_after)), _MOST_WAIT_S)
     try:
@@ -173,15 +172,12 @@ def _wait_s(retry_after: str) -> int | None:
 
 
 def _reason_in(body: bytes) -> str:
-    """What the body of a refusal says; empty where it is no JSON of this API."""
+    """Return the message in an error's body; empty for none."""
     try:
         raw = json.loads(body)
     except (ValueError, RecursionError):
         return ""
     if not isinstance(raw, dict):
         return ""
-    return (
-        message_in(raw.get("error"))
-        or message_in(raw.get("message"))
-        or message_in(raw.get("detail"))
-    )
+    messages = (message_in(raw.get(name)) for name in ("error", "message", "detail"))
+    return next(filter(None, messages), "")

@@ -1,4 +1,4 @@
-"""One answer of another machine: its chunks become the events of an answer."""
+"""Convert the chunks of an endpoint's answer to events."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _HIGH_SURROGATES = ("\ud800", "\udbff")
 
 
 class RemoteAnswer:
-    """Collects an answer.
+    """An answer so far.
 
-    What is thought before it comes apart and becomes text between `<think>` and `</think>`, as
-    models of this computer write it. Its pieces have a source of their own, for such a tag within
-    it is text.
+    Endpoints send reasoning apart; it becomes text between `<think>` and `</think>`, as local
+    models write it. Its pieces have the source `REASONING`, so that such a tag within the
+    reasoning is text.
 
     Attributes:
-        finish: Why the server says that it ended; empty while it goes on.
+        finish: The endpoint's `finish_reason`; empty before the end.
     """
 
     def __init__(self, request: Generate, clock: Callable[[], float] = time.monotonic) -> None:
@@ -44,18 +44,18 @@ class RemoteAnswer:
         self._pieces: list[bytes] = []
         self._num_bytes = 0
         self._num_steps = 0
-        self._is_thinking = self._has_text = False
-        self._half = ""  # of a character that a chunk may have cut in two
+        self._is_reasoning = self._has_text = False
+        self._half = ""  # a high surrogate at the end of a chunk
         self._figures = AnswerFigures()
         self.finish = ""
 
-    def take(self, chunk: AnswerChunk) -> StepDone | None:
-        """Take a chunk; returns what is new of the text, as a step."""
+    def add(self, chunk: AnswerChunk) -> StepDone | None:
+        """Add a chunk, and return a step with its text; None without text."""
         self.finish = chunk.finish or self.finish
         self._figures = self._figures.updated(chunk.figures)
-        found = [(self._whole_characters(text), source) for text, source in self._parts(chunk)]
-        pieces = [text.encode() for text, _ in found if text]
-        sources = [source for text, source in found if text]
+        parts = [(self._whole_characters(text), source) for text, source in self._parts(chunk)]
+        pieces = [text.encode() for text, _ in parts if text]
+        sources = [source for text, source in parts if text]
         if not pieces:
             return None
         now_s = self._clock()
@@ -69,10 +69,10 @@ class RemoteAnswer:
         return step
 
     def done(self, reason: StopReason | None = None) -> GenerationDone:
-        """The end of it.
+        """Return the event of the end.
 
         Args:
-            reason: Why it ends; None for what the server says.
+            reason: Why the answer ends; None for the endpoint's reason.
         """
         figures, end_s = self._figures, self._clock()
         first_s = end_s if self._first_s is None else self._first_s
@@ -101,7 +101,7 @@ class RemoteAnswer:
 
     @property
     def _given(self) -> str:
-        """The answer that is continued; empty for a new one."""
+        """The answer to continue; empty for a new one."""
         last = self._request.messages[-1] if self._request.messages else None
         return last.content if last is not None and last.role is Role.ASSISTANT else ""
 
@@ -113,22 +113,22 @@ class RemoteAnswer:
         return StopReason.MAX_TOKENS if has_limit else StopReason.CONTEXT
 
     def _parts(self, chunk: AnswerChunk) -> list[tuple[str, TokenSource]]:
-        """What a chunk adds to the text, with tags around what is thought."""
+        """Return the new text of a chunk, with tags around reasoning."""
         parts = []
-        if chunk.thought and not self._has_text:
-            if not self._is_thinking:
+        if chunk.reasoning and not self._has_text:
+            if not self._is_reasoning:
                 parts.append((f"{THINK_TAGS.start}\n", TARGET))
-            parts.append((chunk.thought, REASONING))
-            self._is_thinking = True
-        if chunk.text or (chunk.finish and self._is_thinking):
-            if self._is_thinking:
+            parts.append((chunk.reasoning, REASONING))
+            self._is_reasoning = True
+        if chunk.text or (chunk.finish and self._is_reasoning):
+            if self._is_reasoning:
                 parts.append((f"\n{THINK_TAGS.end}\n\n", TARGET))
-            self._is_thinking = False
+            self._is_reasoning = False
             self._has_text = True
         return [*parts, (chunk.text, TARGET)]
 
     def _whole_characters(self, text: str) -> str:
-        """A text without halves of characters: one at its end waits for the next chunk."""
+        """Join surrogate pairs that JSON strings split; one at the end waits for the next chunk."""
         text, self._half = self._half + text, ""
         if text and _HIGH_SURROGATES[0] <= text[-1] <= _HIGH_SURROGATES[1] and not self.finish:
             text, self._half = text[:-1], text[-1]

@@ -1,4 +1,4 @@
-"""An engine whose model answers behind another machine's address; see `medusa_core.api.Engine`."""
+"""An engine for models of endpoints; see `medusa_core.api.Engine`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from medusa_core.messages import (
     Unloaded,
 )
 from medusa_core.remote.answer_stream import answer_events
-from medusa_core.remote.connection import EndpointConnection, EndpointPatience
+from medusa_core.remote.connection import EndpointConnection, EndpointTimeouts
 from medusa_core.remote.keys import saved_key
 from medusa_core.remote.offered import OfferedModel, chosen_model, offered_models
 from medusa_core.remote.refusals import offline_error
@@ -43,8 +43,8 @@ from medusa_core.remote.refusals import offline_error
 log = logging.getLogger(__name__)
 
 FindKey = Callable[[Path | None, str], str]
-_USUAL = EndpointPatience()
-# What a chat can choose: the other machine decides whether and how it drafts.
+_DEFAULT = EndpointTimeouts()
+# The endpoint decides whether and how it drafts.
 _DRAFTER = DrafterChoice(
     "none", "As that machine does", "The other machine decides how it decodes.", drafts=False
 )
@@ -59,31 +59,31 @@ _RULES = (
 
 
 class RemoteEngine:
-    """Answers by the models of other machines, in a thread with an event loop of its own.
+    """Runs requests on endpoints, in a thread with its own event loop.
 
-    Answers of several conversations run at once. Commands that come while a model is being loaded
-    must wait outside: see `EngineRouter`.
+    Answers of several conversations run at once. `EngineRouter` holds commands while a model is
+    being loaded.
 
     Attributes:
-        is_alive: Commands are still heard.
+        is_alive: Whether commands are still executed.
     """
 
     def __init__(
         self,
         on_event: Callable[[Event], None],
         find_key: FindKey = saved_key,
-        patience: EndpointPatience = _USUAL,
+        timeouts: EndpointTimeouts = _DEFAULT,
     ) -> None:
-        """Start it; nothing is sent before a `LoadRemote`.
+        """Start the engine, which sends nothing before a `LoadRemote`.
 
         Args:
             on_event: Called with every event, in the engine's thread.
-            find_key: Looks up the key that is kept for an address; may block.
-            patience: When servers are given up.
+            find_key: Returns the saved key of a URL; may block.
+            timeouts: Timeouts of the endpoints.
         """
         self._send = on_event
         self._find_key = find_key
-        self._patience = patience
+        self._timeouts = timeouts
         self._connection: EndpointConnection | None = None
         self._model_id = self._load_id = ""
         self._running: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -96,12 +96,12 @@ class RemoteEngine:
         return self._thread.is_alive()
 
     def submit(self, command: Command) -> None:
-        """Queue a command; returns at once."""
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._take, command)
+        """Queue a command and return at once."""
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits for the answer
+            self._loop.call_soon_threadsafe(self._execute, command)
 
     def close(self, timeout_s: float = 10.0) -> None:
-        """Cancel what runs, and end the thread; safe to call twice."""
+        """Cancel all requests and end the thread; safe to call twice."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._loop.stop)
         if threading.current_thread() is not self._thread:
@@ -125,7 +125,7 @@ class RemoteEngine:
 
     # Commands -------------------------------------------------------------------------------------
 
-    def _take(self, command: Command) -> None:
+    def _execute(self, command: Command) -> None:
         match command:
             case LoadRemote():
                 self._start(command, partial(self._load, command))
@@ -157,7 +157,7 @@ class RemoteEngine:
         task.add_done_callback(end)
 
     def _cancel(self, session_id: str, request_id: str = "") -> None:
-        """Stop a request, or all of a session."""
+        """Cancel a request, or all requests of a session."""
         for (session, request), task in tuple(self._running.items()):
             if session == session_id and request_id in ("", request):
                 task.cancel()
@@ -174,7 +174,7 @@ class RemoteEngine:
     # The model ------------------------------------------------------------------------------------
 
     async def _load(self, command: LoadRemote) -> None:
-        """See whether a model is there; only then it takes the place of the one before."""
+        """Replace the loaded model, once the endpoint has listed the new one."""
         began_s, model = time.monotonic(), command.model
         if command.is_offline:
             raise offline_error()
@@ -183,7 +183,7 @@ class RemoteEngine:
         key = command.key or await asyncio.to_thread(
             self._find_key, command.keys_dir, model.endpoint
         )
-        connection = EndpointConnection(model.endpoint, model.place, key, self._patience)
+        connection = EndpointConnection(model.endpoint, model.place, key, self._timeouts)
         try:
             offered = await offered_models(connection)
             chosen = chosen_model(model.place, model.model_id, offered)
@@ -202,8 +202,8 @@ class RemoteEngine:
         self._send(Unloaded(command.session_id, command.request_id, 0))
 
     async def _end_answers(self) -> None:
-        """Cancel all other requests, and wait until they have told so."""
-        others = [one for one in self._running.values() if one is not asyncio.current_task()]
+        """Cancel all other requests, and wait for their end."""
+        others = [task for task in self._running.values() if task is not asyncio.current_task()]
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
@@ -227,13 +227,13 @@ class RemoteEngine:
         self._send(AnswerStarted(request.session_id, request.request_id, self._load_id))
         async for event in answer_events(self._connection, request, self._model_id):
             if isinstance(event, GenerationDone):
-                # Before it is told, so that who hears it can ask again at once.
+                # Before the event is sent, so that its receiver can send the next request at once.
                 del self._running[request.session_id, request.request_id]
             self._send(event)
 
 
 async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
-    """Begun only when its turn comes: what is cancelled before leaves nothing that waits."""
+    """Create the coroutine only when its task starts: a cancelled task leaves none behind."""
     await work()
 
 

@@ -1,7 +1,7 @@
-"""One engine made of two: models of this computer, and those of other machines.
+"""Combine the engines for local and for remote models.
 
-Commands go to the one whose model is loaded. While another one is to take its place, they wait: who
-asks after a `LoadModel` or `LoadRemote` is answered by what that leads to.
+Commands go to the engine whose model is loaded. During a change between the engines they are held,
+so that commands after a `LoadModel` or `LoadRemote` are executed by the engine that it leads to.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SESSION = "router"
 
 
 class RoutedEngine(Protocol):
-    """An engine, as `medusa_core.api.Engine` describes it."""
+    """An engine; see `medusa_core.api.Engine`."""
 
     @property
     def is_alive(self) -> bool: ...
@@ -43,36 +43,36 @@ StartRouted = Callable[[Callable[[Event], None]], RoutedEngine]
 
 
 class EngineRouter:
-    """Sends commands to the engine that holds the model; see `medusa_core.api.Engine`.
+    """Sends commands to the engine whose model is loaded; see `medusa_core.api.Engine`.
 
-    A model of another machine is asked for before that of this computer is given up. If it can't
-    be had, what answered before still does, and says so by its `ModelLoaded`.
+    The local model is freed only after the remote one is available. If that fails, the previous
+    model stays in use, and its `ModelLoaded` is sent again.
 
     Attributes:
-        is_alive: Commands are still heard.
+        is_alive: Whether commands are still executed.
     """
 
     def __init__(
         self, on_event: Callable[[Event], None], start_local: StartRouted, start_remote: StartRouted
     ) -> None:
-        """Start the engine of this computer.
+        """Start the local engine.
 
         Args:
             on_event: Called with every event, in the thread of the engine that sends it.
-            start_local: Starts the engine of models of this computer.
-            start_remote: Starts that of other machines' models, when the first is asked for.
+            start_local: Starts the engine for local models.
+            start_remote: Starts the engine for remote models, at the first `LoadRemote`.
         """
         self._send = on_event
         self._start_remote = start_remote
         self._lock = threading.Lock()
         self._remote: RoutedEngine | None = None
-        self._loaded: dict[bool, ModelLoaded] = {}  # of the remote engine, of the local one
-        self._load: LoadModel | LoadRemote | None = None  # by which another engine's turn may come
+        self._loaded: dict[bool, ModelLoaded] = {}  # by `is_remote`
+        self._load: LoadModel | LoadRemote | None = None  # load that may change the engine
         self._held: deque[Command] = deque()
-        self._cancelled: set[tuple[str, str]] = set()  # of those
+        self._cancelled: set[tuple[str, str]] = set()  # ids of held commands
         self._own_ids: set[str] = set()
         self._is_remote = False
-        self._local = start_local(self._take_local)
+        self._local = start_local(self._receive_local)
 
     @property
     def is_alive(self) -> bool:
@@ -80,7 +80,7 @@ class EngineRouter:
         return self._local.is_alive and (remote is None or remote.is_alive)
 
     def submit(self, command: Command) -> None:
-        """Queue a command; returns at once."""
+        """Queue a command and return at once."""
         with self._lock:
             if isinstance(command, Cancel):
                 self._cancel(command)
@@ -90,19 +90,19 @@ class EngineRouter:
                 self._route(command)
 
     def close(self, timeout_s: float = 10.0) -> None:
-        """Cancel what runs, free the model and end both; safe to call twice."""
+        """Cancel all requests, free the model and end both engines; safe to call twice."""
         if self._remote is not None:
             self._remote.close(timeout_s)
         self._local.close(timeout_s)
 
     def _route(self, command: Command) -> None:
-        """Hand a command to whom it is for; one that may change who answers is waited for."""
+        """Submit a command; a load that may change the engine holds later commands."""
         if isinstance(command, LoadRemote):
             self._load = command
             self._engine(is_remote=True).submit(command)
             return
         if isinstance(command, LoadModel):
-            self._loaded.pop(False, None)  # given up before another one is loaded
+            self._loaded.pop(False, None)  # freed before another one is loaded
             if self._is_remote:
                 self._load = command
             self._local.submit(command)
@@ -113,12 +113,12 @@ class EngineRouter:
         if not is_remote:
             return self._local
         if self._remote is None:
-            self._remote = self._start_remote(self._take_remote)
+            self._remote = self._start_remote(self._receive_remote)
         return self._remote
 
     def _cancel(self, command: Cancel) -> None:
         ids = (command.session_id, command.request_id)
-        if any((one.session_id, one.request_id) == ids for one in self._held):
+        if any((held.session_id, held.request_id) == ids for held in self._held):
             self._cancelled.add(ids)
             return
         self._engine(self._is_remote).submit(command)
@@ -127,17 +127,17 @@ class EngineRouter:
 
     # Events ---------------------------------------------------------------------------------------
 
-    def _take_local(self, event: Event) -> None:
-        # Nothing that is done for other machines' models costs a step of this computer's any time.
+    def _receive_local(self, event: Event) -> None:
+        # Steps of local models bypass the lock: they are the hot path.
         if isinstance(event, StepDone | StepTrace):
             self._send(event)
         else:
-            self._take(event, is_remote=False)
+            self._receive(event, is_remote=False)
 
-    def _take_remote(self, event: Event) -> None:
-        self._take(event, is_remote=True)
+    def _receive_remote(self, event: Event) -> None:
+        self._receive(event, is_remote=True)
 
-    def _take(self, event: Event, *, is_remote: bool) -> None:
+    def _receive(self, event: Event, *, is_remote: bool) -> None:
         with self._lock:
             is_own = event.request_id in self._own_ids
             if isinstance(event, ModelLoaded):
@@ -163,7 +163,7 @@ class EngineRouter:
         )
 
     def _end_load(self, event: Event) -> None:
-        """It is known who answers from now on: hand on what waited."""
+        """Change the engine if the load succeeded, and submit the held commands."""
         failed: list[Failed] = []
         with self._lock:
             is_remote = isinstance(self._load, LoadRemote)
@@ -180,11 +180,11 @@ class EngineRouter:
                     failed.append(Failed(*ids, Cancelled.__name__, stopped.message, stopped.hint))
                 else:
                     self._route(command)
-        for one in failed:
-            self._send(one)
+        for event in failed:
+            self._send(event)
 
     def _free(self, is_remote: bool) -> None:
-        """Give up the model of the engine whose turn is over."""
+        """Unload the model of the engine that is no longer used."""
         if is_remote in self._loaded:
             request_id = new_id()
             self._own_ids.add(request_id)

@@ -60,8 +60,8 @@ class Server:
         """
         if not options.api_key and not is_loopback(options.host):
             raise RequestError(
-                f"Other computers reach the server at {options.host}, and it has no key.",
-                "Give it a key with --api-key.",
+                f"At {options.host} other computers reach the server, and it has no key.",
+                "Give it one with --api-key.",
             )
         self._options, self._make_client = options, make_client
         self._source, self._on_request = source, on_request

@@ -22,14 +22,14 @@ from medusa_core.messages import (
     LoadRemote,
     Role,
 )
-from medusa_core.remote.connection import EndpointPatience
+from medusa_core.remote.connection import EndpointTimeouts
 from medusa_core.remote.remote_engine import RemoteEngine
 from tests.support.remote.fake_endpoint import FakeEndpoint
 
 SETTINGS = GenerateSettings(rule="greedy", max_new_tokens=0)
 # A test that waits for silence waits for this.
-SHORT = EndpointPatience(connect_s=2.0, silence_s=1.0, list_s=1.5)
-USUAL = EndpointPatience()
+SHORT = EndpointTimeouts(connect_s=2.0, read_s=1.0, list_s=1.5)
+USUAL = EndpointTimeouts()
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def no_key(*_: object) -> str:
 
 @asynccontextmanager
 async def remote_client(
-    find_key: Callable[..., str] = no_key, patience: EndpointPatience = USUAL
+    find_key: Callable[..., str] = no_key, patience: EndpointTimeouts = USUAL
 ) -> AsyncIterator[Client]:
     """A client of an engine for other machines alone."""
     async with Client(lambda on_event: RemoteEngine(on_event, find_key, patience)) as client:

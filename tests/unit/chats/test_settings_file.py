@@ -181,7 +181,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     config = places().config
     save_token("hf_token_of_mine", {HOME_VARIABLE: str(tmp_path / "home")})
     KeyStore(config).save_key("http://machine", "sk-key-of-mine")
-    Endpoints(config).connect(Endpoint("http://machine-of-mine", "Machine", has_key=True))
+    Endpoints(config).add(Endpoint("http://machine-of-mine", "Machine", has_key=True))
     Presets(config).save("Mine", ChatSettings(seed=3))
     places().preferences.write_text('{"theme": "dark", "model": "/mine", "newer": 1}')
     return config

@@ -107,9 +107,9 @@ def test_who_could_read_along_is_known() -> None:
 def test_connections_are_there_at_the_next_start(tmp_path: Path) -> None:
     endpoints = Endpoints(tmp_path / "config")
     lab = Endpoint(URL, "Lab", True, ("a", "b"))
-    endpoints.connect(lab)
-    endpoints.connect(Endpoint("http://localhost/v1", "Here"))
-    endpoints.connect(Endpoint("http://localhost/v1", "Again"))
+    endpoints.add(lab)
+    endpoints.add(Endpoint("http://localhost/v1", "Here"))
+    endpoints.add(Endpoint("http://localhost/v1", "Again"))
     found = Endpoints(tmp_path / "config")
     assert [one.name for one in found.all] == ["Lab", "Again"]
     assert found.find(URL) == lab
@@ -132,7 +132,7 @@ def test_a_damaged_list_is_set_aside(tmp_path: Path, damage: str) -> None:
 def test_a_list_that_cant_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("a file")
     with pytest.raises(StorageError, match="can't be written"):
-        Endpoints(tmp_path / "config").connect(Endpoint(URL, "Lab"))
+        Endpoints(tmp_path / "config").add(Endpoint(URL, "Lab"))
 
 
 def test_keys_lie_in_the_keyring_and_in_no_file(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_without_a_keyring_they_lie_in_a_file_of_the_user_alone(
 
 def test_a_keyring_that_hangs_is_given_up_once(tmp_path: Path) -> None:
     keyring = Hanging()
-    store = KeyStore(tmp_path, keyring, patience_s=0.1)
+    store = KeyStore(tmp_path, keyring, timeout_s=0.1)
     assert not store.save_key(URL, "secret")
     assert store.key_of(URL) == "secret"
     assert store.key_of("http://other/v1") == ""
@@ -209,7 +209,7 @@ def test_offline_nothing_is_asked(endpoint: FakeEndpoint, tmp_path: Path) -> Non
 
 
 def test_no_key_is_looked_for_where_none_was_given(tmp_path: Path) -> None:
-    Endpoints(tmp_path).connect(Endpoint(URL, "Lab"))
+    Endpoints(tmp_path).add(Endpoint(URL, "Lab"))
     KeyStore(tmp_path, Broken()).save_key(URL, "of another time")
     assert saved_key(tmp_path, URL) == ""
     assert saved_key(None, URL) == ""

@@ -195,7 +195,7 @@ def test_a_stream_that_breaks_off_keeps_what_has_come(
 def test_an_answer_without_end_is_ended(
     endpoint: FakeEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medusa_core.remote.server_events.MOST_ANSWER_BYTES", 100_000)
+    monkeypatch.setattr("medusa_core.remote.answer_stream.MOST_ANSWER_BYTES", 100_000)
     reply = Reply((delta(content="x" * 1000),) * 200)
     error, text = answer_fails(endpoint, reply, EndpointAnswerError)
     assert "it has no end" in error.message

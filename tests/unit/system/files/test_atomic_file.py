@@ -42,7 +42,7 @@ def full_disk() -> Iterator[None]:
 WRITERS: dict[str, Callable[[Path], object]] = {
     "settings": lambda folder: write_settings_file(SettingsFile({}), folder / "settings.json"),
     "presets": lambda folder: Presets(folder).replace_own([Preset(LONG, {})], None),
-    "endpoints": lambda folder: Endpoints(folder).connect(Endpoint("http://localhost:1", LONG)),
+    "endpoints": lambda folder: Endpoints(folder).add(Endpoint("http://localhost:1", LONG)),
     "keys": lambda folder: KeyStore(folder)._write({"http://localhost:1": LONG}),
     "progress": lambda folder: write_progress(folder / "progress.json", BatchProgress("done")),
     "token": lambda folder: save_token(LONG, {"HF_HOME": str(folder)}),
