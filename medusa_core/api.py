@@ -77,13 +77,6 @@ if TYPE_CHECKING:
     )
     from medusa_core.hub.settings import HubSettings
     from medusa_core.hub.whoami import whoami
-    from medusa_core.loading.forecast import (
-        Forecast,
-        ReadRate,
-        forecast,
-        measure_read_rate,
-        rate_limiting_format,
-    )
     from medusa_core.loading.offers import LoadOffer, smaller_loads
     from medusa_core.loading.offload_forecast import (
         OffloadPlan,
@@ -92,6 +85,8 @@ if TYPE_CHECKING:
         plan_offload,
     )
     from medusa_core.memory.budget import Budget, DeviceOffer
+    from medusa_core.memory.estimate import Forecast, ReadRate, forecast, rate_limiting_format
+    from medusa_core.memory.measure.weights import measure_read_rate
     from medusa_core.memory.now import MemoryNow
     from medusa_core.memory.probe import offered_devices
     from medusa_core.memory.recommend import (

@@ -12,7 +12,7 @@ from medusa_core.cli.load_arguments import add_model_arguments
 from medusa_core.engine.batch.answers_file import AnswersFile
 from medusa_core.engine.batch.lines import read_lines
 from medusa_core.errors import RequestError
-from medusa_core.memory.policy.rules import MAX_BATCH
+from medusa_core.memory.policy.rules import MAX_SEQUENCES
 from medusa_core.messages import GenerateSettings
 from medusa_core.system.jobs.batch.progress import (
     BatchMeter,
@@ -79,9 +79,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answer what isn't answered yet; 0 when all is done, 3 when it was paused."""
-    if not 0 <= args.together <= MAX_BATCH:
+    if not 0 <= args.together <= MAX_SEQUENCES:
         raise RequestError(
-            f"{args.together} answers can't be written at once.", f"Choose 1 to {MAX_BATCH}."
+            f"{args.together} answers can't be written at once.", f"Choose 1 to {MAX_SEQUENCES}."
         )
     if args.together and args.policy is not None:
         raise RequestError(

@@ -11,22 +11,21 @@ from statistics import fmean
 from typing import NamedTuple
 
 from medusa_core.heads.kind import chosen_heads, chosen_shape
-from medusa_core.loading.plan import as_placed
-from medusa_core.memory.plan import plan_memory
-from medusa_core.memory.policy.found import FoundPolicy
-from medusa_core.memory.policy.here import PolicyRequest, Rates
+from medusa_core.loading.plan import BatchShape, policy_search
+from medusa_core.memory.budget import limit_budget
+from medusa_core.memory.measure.machine import MeasuredRates
+from medusa_core.memory.placement import Planner
+from medusa_core.memory.policy.forecast_vs_actual import part_rates
 from medusa_core.memory.policy.policy_file import read_policy
-from medusa_core.memory.policy.question import PolicyQuestion
-from medusa_core.memory.policy.reached import part_rates
-from medusa_core.memory.policy.rules import MAX_BATCH, check_policy, rules_of
-from medusa_core.memory.probe import below_device, live_budget
-from medusa_core.memory.tiers import limited
-from medusa_core.messages import Fit, LoadOptions, PartRate, Policy, Shares
+from medusa_core.memory.policy.policy_search import PolicySearch
+from medusa_core.memory.policy.result import FoundPolicy
+from medusa_core.memory.policy.rules import check_policy
+from medusa_core.memory.probe import live_budget
+from medusa_core.messages import Fit, LoadOptions, PartRate, Policy
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.precision import choose_device, hardware_of, precision_of
+from medusa_core.models.precision import choose_device, hardware_of
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.runtime.runner.traffic import Traffic
-from medusa_core.system import compute_threads
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.resources import calibrations_dir
 
@@ -36,17 +35,17 @@ class ChosenPolicy(NamedTuple):
 
     Attributes:
         found: It, and what is expected.
-        question: What it was searched for.
+        searching: The search that found it.
         is_given: A file says so.
     """
 
     found: FoundPolicy
-    question: PolicyQuestion
+    searching: PolicySearch
     is_given: bool
 
     def next_best(self, missing_bytes: int) -> ChosenPolicy:
         """Another one, on a device that is smaller by so much than it seemed."""
-        return self._replace(found=self.question.best(missing_bytes))
+        return self._replace(found=self.searching.best(missing_bytes))
 
 
 class Conversations(NamedTuple):
@@ -88,17 +87,17 @@ def chosen_policy(
         TierError: The disk can't be measured.
     """
     given = None if args.policy is None else read_policy(args.policy)
-    if given is None and not _needs_one(args, files, heads_dir, options):
+    if given is None and not _must_offload(args, files, heads_dir, options):
         return None
     if given is not None:
         device = choose_device(options.device).type
         check_policy(given, files.config, device, has_disk=args.tier_disk is not None)
         options = options.carrying_out(given)
     heads_dir, options = without_drafter(args, heads_dir, options)
-    question = _question(args, files, heads_dir, options, talks, given)
+    searching = _policy_search(args, files, heads_dir, options, talks, given)
     if given is None:
-        return ChosenPolicy(question.best(), question, is_given=False)
-    return ChosenPolicy(question.of(given), question, is_given=True)
+        return ChosenPolicy(searching.best(), searching, is_given=False)
+    return ChosenPolicy(searching.forecast(given), searching, is_given=True)
 
 
 def without_drafter(
@@ -133,7 +132,7 @@ def _number(rate: float | None) -> str:
     return "–" if rate is None else f"{rate:.3g}"
 
 
-def _needs_one(
+def _must_offload(
     args: argparse.Namespace, files: ModelFiles, heads_dir: Path | None, options: LoadOptions
 ) -> bool:
     """Whether something has to lie below the device, and policies know how."""
@@ -143,43 +142,32 @@ def _needs_one(
     config, device = files.config, choose_device(options.device)
     formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     shape = chosen_shape(files, heads_dir, options.takes_own_heads)
-    budget = limited(live_budget(options.device), options.memory_gib)
-    plan = plan_memory(
-        config, shape, formats, budget, options.context_tokens, sessions=options.sessions
-    )
-    return plan.fit is Fit.NO
+    budget = limit_budget(live_budget(options.device), options.memory_gib)
+    planner = Planner(config, shape, formats, budget, options.sessions)
+    return planner.resident(options.context_tokens).fit is Fit.NO
 
 
-def _question(
+def _policy_search(
     args: argparse.Namespace,
     files: ModelFiles,
     heads_dir: Path | None,
     options: LoadOptions,
     talks: Conversations,
     given: Policy | None,
-) -> PolicyQuestion:
-    config, device = files.config, choose_device(options.device)
-    formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
-    precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
-    heads = chosen_heads(files, heads_dir, options.takes_own_heads)
-    has_drafter = not config.is_ours or any((heads, args.assistant, args.adapter))
-    # Where nothing has to lie below, nothing is searched.
-    placed = options.carrying_out(given or Policy(weights=Shares(0.0, 0.0, 1.0)))
-    formats = as_placed(formats, placed, has_drafter=has_drafter)
+) -> PolicySearch:
     new_tokens = min(talks.new_tokens or talks.context // 2, talks.context - 1)
     prompt_tokens = max(1, round(fmean(talks.lengths)) - new_tokens)
-    rules = rules_of(config, device.type, has_adapter=bool(args.adapter))
-    # What is usual changes when a model is loaded.
-    num_threads = args.threads or compute_threads.count()
-    return PolicyQuestion(
-        PolicyRequest(
-            *(config, formats, precision, len(talks.lengths)),
-            *(prompt_tokens, new_tokens, tuple(talks.lengths), num_threads),
-        ),
-        limited(live_budget(options.device), options.memory_gib),
-        below_device(options),
-        replace(rules, most_together=args.together or MAX_BATCH, lies_below=given is None),
-        Rates(MeasurementFiles(calibrations_dir()), _say),
+    heads = chosen_heads(files, heads_dir, options.takes_own_heads)
+    return policy_search(
+        files.config,
+        options,
+        BatchShape(len(talks.lengths), prompt_tokens, new_tokens, talks.lengths, args.together),
+        MeasuredRates(MeasurementFiles(calibrations_dir()), _say),
+        num_threads=args.threads,
+        has_drafter=bool(heads or args.assistant),
+        has_adapter=bool(args.adapter),
+        must_offload=given is None,
+        given=given,
     )
 
 

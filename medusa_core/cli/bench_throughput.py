@@ -20,11 +20,11 @@ from medusa_core.engine.several import answer_all
 from medusa_core.errors import MedusaError, PlanError, RequestError
 from medusa_core.loading.target import Target
 from medusa_core.memory.heap import trim_heap
-from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.policy_file import found_as_json, read_policy
-from medusa_core.memory.policy.question import PolicyQuestion
+from medusa_core.memory.policy.policy_search import PolicySearch
+from medusa_core.memory.policy.result import FoundPolicy
 from medusa_core.messages import Generate, GenerationDone, Tier
-from medusa_core.runtime.offload.layer_stream import NUM_BUFFERS
+from medusa_core.runtime.offload.layer_entries import NUM_BUFFERS
 from medusa_core.runtime.runner.offload import OffloadRunner
 from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.runtime.runner.runner import PlacedTree
@@ -103,10 +103,10 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
         args.lm_head_quant = args.lm_head_quant or args.quant
     given = None if args.policy is None else read_policy(args.policy)
     case = ThroughputCase.of(args)
-    question = case.question(report_line)
-    asked = None if given is None else question.of(given)
+    searching = case.policy_search(report_line)
+    asked = None if given is None else searching.forecast(given)
     report_line("measuring rates and loading for the block")
-    found, block = case.load_best(question, asked)
+    found, block = case.load_best(searching, asked)
     report_line("\n".join(found_lines(case.config.num_layers, found)))
     overlap = _steps(block, found, report_line)
     report_line(f"answering {args.throughput} prompts, {found.policy.num_sequences} at once")
@@ -115,7 +115,7 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
     del block
     _free()
     report_line("loading for one prompt at a time")
-    _, one = case.load_best(question.for_one())
+    _, one = case.load_best(searching.one_prompt())
     one_rate = _rate_alone(one, case.requests[0], case.new_tokens)
     one_here = _here(one)[0]
     del one
@@ -137,7 +137,7 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
         policy=found_as_json(found),
     )
     if found.policy.cache.below:
-        report = _beside_weights_first(case, question, report, report_line)
+        report = _beside_weights_first(case, searching, report, report_line)
     if disk is not None and "accelerate" in args.peers:
         memory = round(args.memory_gib * (1 << 30))
         row = accelerate_row(args.shape, disk, memory, _PEER_TOKENS, report_line)
@@ -147,12 +147,12 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
 
 
 def _beside_weights_first(
-    case: ThroughputCase, question: PolicyQuestion, report: ThroughputReport, report_line: OnTimed
+    case: ThroughputCase, searching: PolicySearch, report: ThroughputReport, report_line: OnTimed
 ) -> ThroughputReport:
     """The report with what is reached if cache and activations stay on the device."""
     report_line("loading with cache and activations on the device")
     try:
-        first, target = case.load_best(question.weights_first())
+        first, target = case.load_best(searching.resident_cache())
     except PlanError as error:
         report_line(error.message)
         return report

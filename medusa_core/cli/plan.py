@@ -25,15 +25,14 @@ from medusa_core.loading.offload_forecast import (
     device_with,
     plan_offload,
 )
-from medusa_core.memory.budget import GIB, Budget, imagined_card
+from medusa_core.memory.budget import GIB, Budget, imagined_card, limit_budget
+from medusa_core.memory.placement import OffloadRoom
 from medusa_core.memory.recommend import Recommendation, choices, plan_choice, recommend
-from medusa_core.memory.tiers import Below, limited
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import shapes_dir
-from medusa_core.system.user_folders import places
 
 _USUAL_CONTEXT = 4096
 _IMAGINED_MEMORY_BYTES = 32 * GIB  # of a computer whose card is imagined
@@ -223,17 +222,16 @@ def _heads_facts(heads: str) -> HeadsShape:
 
 def _device(args: argparse.Namespace, options: LoadOptions) -> ForecastDevice:
     if args.vram_gib is None:
+        from medusa_core.memory.measure.machine import MEASURED
         from medusa_core.memory.probe import live_budget
 
-        if args.measure:
-            places().bandwidths.unlink(missing_ok=True)
-        budget = limited(live_budget(options.device), options.memory_gib)
-        return device_with(budget, options)
+        budget = limit_budget(live_budget(options.device), options.memory_gib)
+        return device_with(budget, options, MEASURED if args.measure else ())
     if not 0 < args.vram_gib <= 1024:
         raise RequestError(f"A card with {args.vram_gib} GiB can't be planned for.")
     card = imagined_card(args.vram_gib, _capability(args.capability))
-    below = Below.of(_IMAGINED_MEMORY_BYTES, options)
-    return ForecastDevice(limited(card, options.memory_gib), below, None)
+    room = OffloadRoom.of(_IMAGINED_MEMORY_BYTES, options)
+    return ForecastDevice(limit_budget(card, options.memory_gib), room, None)
 
 
 def _capability(text: str) -> tuple[int, int]:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict, replace
+from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.cli.load_arguments import placing_of
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.memory.budget import GIB
-from medusa_core.memory.policy.found import FoundPolicy
-from medusa_core.memory.policy.machine import MachineRates
+from medusa_core.memory.policy.forecast_vs_actual import UNITS, in_unit
+from medusa_core.memory.policy.machine_rates import MachineRates
 from medusa_core.memory.policy.policy_file import found_as_json
-from medusa_core.memory.policy.reached import UNITS, shown
-from medusa_core.memory.policy.rules import Rules, rules_of
-from medusa_core.memory.policy.search import search
-from medusa_core.memory.policy.work import BatchWork
-from medusa_core.messages import Policy, Shares, Tier, WeightFormats
+from medusa_core.memory.policy.result import FoundPolicy
+from medusa_core.memory.policy.workload import Workload
+from medusa_core.messages import Shares, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.resources import calibrations_dir
 
 if TYPE_CHECKING:
-    from medusa_core.memory.budget import Budget
+    from medusa_core.memory.policy.policy_search import PolicySearch
 
 _MOST_PROMPTS = 100_000
 
@@ -45,76 +44,46 @@ def add_throughput_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> dict[str, Any]:
-    """Search, print the policy, and return it as the JSON that is promised.
+    """Search, print the policies, and return the fields of `--json`.
 
     Raises:
-        PlanError: No placement has room.
+        PlanError: No policy fits.
         RequestError: The numbers make no sense.
     """
-    from medusa_core.loading.plan import as_placed
-    from medusa_core.memory.policy.here import (
-        MEASURED,
-        PolicyRequest,
-        Rates,
-        machine_for,
-        work_of,
-    )
-    from medusa_core.memory.probe import below_device, live_budget
-    from medusa_core.memory.tiers import limited
-    from medusa_core.models.precision import choose_device, hardware_of, precision_of
-    from medusa_core.models.quant.choice import settle_formats
+    from medusa_core.loading.plan import BatchShape, policy_search
+    from medusa_core.memory.measure.machine import MEASURED, MeasuredRates
     from medusa_core.system.files.measurement_files import MeasurementFiles
 
     new_tokens = _checked(args, config)
-    options, device = placing_of(args), choose_device(args.device)
-    formats = settle_formats(options.formats, "", hardware_of(device), config.stored)
-    precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
-    below = options.carrying_out(Policy(weights=Shares(0.0, 0.0, 1.0)))
-    formats = as_placed(formats, below, has_drafter=not config.is_ours)
-    prompt_tokens = args.length - new_tokens
-    request = PolicyRequest(config, formats, precision, args.prompts, prompt_tokens, new_tokens)
-    budget = limited(live_budget(options.device), options.memory_gib)
-    work = work_of(request)
-    anew = MEASURED if args.measure else ()
-    rates = Rates(MeasurementFiles(calibrations_dir()), _report, anew)
-    machine = machine_for(request, budget, below_device(options), rates)
-    found = policies(work, machine, rules_of(config, device.type))
-    found = {name: _as_asked(each, options.formats) for name, each in found.items()}
-    print(_text(name, budget, work, machine, found), file=sys.stdout)
-    return as_json(work, machine, found)
+    remeasure = MEASURED if args.measure else ()
+    rates = MeasuredRates(MeasurementFiles(calibrations_dir()), _report, remeasure)
+    batch = BatchShape(args.prompts, args.length - new_tokens, new_tokens)
+    searching = policy_search(config, placing_of(args), batch, rates)
+    found = _policies(searching)
+    print(_text(name, searching, found))
+    return as_json(searching.work, searching.machine, found)
 
 
-def policies(work: BatchWork, machine: MachineRates, rules: Rules) -> dict[str, FoundPolicy]:
-    """The best policy, that of weights first, that without overlap, and that of one at a time.
+def _policies(searching: PolicySearch) -> dict[str, FoundPolicy]:
+    """Find the best policy, and the best ones under some restrictions.
 
     Raises:
-        PlanError: None has room.
+        PlanError: None fits.
     """
-    one, stays = replace(work, num_prompts=1), replace(rules, cache_below=False)
-    found = {
-        "best": search(work, machine, rules),
-        "weights first": search(work, machine, stays),
-        "without overlap": search(work, machine, replace(rules, overlaps=False)),
-        "one at a time": search(one, machine, stays),
+    resident = searching.resident_cache()
+    searches = {
+        "weights first": resident,
+        "without overlap": searching.without_overlap(),
+        "one at a time": resident.one_prompt(),
     }
-    possible = {name: policy for name, policy in found.items() if policy is not None}
-    if not possible:
-        raise PlanError(
-            "The model has no room on any tier.",
-            "Give it more --memory-gib, or name a folder for its layers with --tier-disk.",
-        )
-    return possible
+    found = {"best": searching.best()}
+    for name, each in searches.items():
+        with suppress(PlanError):  # a restricted search may find none where the best one exists
+            found[name] = each.best()
+    return found
 
 
-def _as_asked(found: FoundPolicy, formats: WeightFormats) -> FoundPolicy:
-    """With the formats that aren't searched, as exact text is the default."""
-    policy = replace(found.policy, cache_format=formats.cache, attended=formats.attended)
-    return found._replace(policy=policy)
-
-
-def as_json(
-    work: BatchWork, machine: MachineRates, found: dict[str, FoundPolicy]
-) -> dict[str, Any]:
+def as_json(work: Workload, machine: MachineRates, found: dict[str, FoundPolicy]) -> dict[str, Any]:
     """What was found under the names that `--json` promises."""
     rates = {name: _finite(value) for name, value in asdict(machine).items()}
     return {
@@ -145,18 +114,13 @@ def _checked(args: argparse.Namespace, config: ModelConfig) -> int:
     return new_tokens
 
 
-def _text(
-    name: str,
-    budget: Budget,
-    work: BatchWork,
-    machine: MachineRates,
-    found: dict[str, FoundPolicy],
-) -> str:
+def _text(name: str, searching: PolicySearch, found: dict[str, FoundPolicy]) -> str:
+    work, machine = searching.work, searching.machine
     tokens = f"{work.prompt_tokens} tokens, answers of {work.new_tokens}"
     sizes = (machine.device_bytes, machine.memory_bytes, machine.disk_bytes)
     device, memory, disk = (f"{size / GIB:.2f} GiB" for size in sizes)
     lines = [
-        f"{name}, {work.num_prompts} prompts of {tokens}, on {budget.name}",
+        f"{name}, {work.num_prompts} prompts of {tokens}, on {searching.budget.name}",
         f"device {device}, memory {memory}, disk {disk} at {machine.from_disk / 1e9:.2f} GB/s",
     ]
     titles = {
@@ -198,7 +162,7 @@ def found_lines(num_layers: int, found: FoundPolicy) -> list[str]:
 
 
 def _rate_text(name: str, rate: float) -> str:
-    return f"{name} {shown(name, rate):.3g} {UNITS[name]}"
+    return f"{name} {in_unit(name, rate):.3g} {UNITS[name]}"
 
 
 def _percents(shares: Shares) -> str:

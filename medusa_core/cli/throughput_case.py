@@ -14,14 +14,11 @@ from medusa_core.cli.load_arguments import model_dirs, options_of, ready
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.errors import PlanError
 from medusa_core.loading.load import load_target
-from medusa_core.loading.plan import as_placed
+from medusa_core.loading.plan import BatchShape, policy_search
 from medusa_core.loading.target import Target
-from medusa_core.memory.policy.found import FoundPolicy
-from medusa_core.memory.policy.here import MEASURED, OnMeasure, PolicyRequest, Rates
-from medusa_core.memory.policy.question import PolicyQuestion
-from medusa_core.memory.policy.rules import rules_of
-from medusa_core.memory.probe import below_device, live_budget
-from medusa_core.memory.tiers import limited
+from medusa_core.memory.measure.machine import MEASURED, MeasuredRates, OnMeasure
+from medusa_core.memory.policy.policy_search import PolicySearch
+from medusa_core.memory.policy.result import FoundPolicy
 from medusa_core.messages import (
     ChatMessage,
     Generate,
@@ -29,13 +26,9 @@ from medusa_core.messages import (
     LoadOptions,
     Policy,
     Role,
-    Shares,
 )
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.precision import choose_device, hardware_of, precision_of
-from medusa_core.models.quant.choice import settle_formats
-from medusa_core.system import compute_threads
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import calibrations_dir, demo_model_dir, prompts_dir
@@ -107,34 +100,18 @@ class ThroughputCase:
         """Of each prompt, mean."""
         return fmean(self.lengths) - self.new_tokens - _SPARE_TOKENS
 
-    def question(self, report: OnMeasure) -> PolicyQuestion:
-        """What a policy is searched for; rates are measured in this run."""
-        options, config = self.options, self.config
-        device = choose_device(options.device)
-        formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
-        precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
-        placed = options.carrying_out(Policy(weights=Shares(0.0, 0.0, 1.0)))
-        return PolicyQuestion(
-            PolicyRequest(
-                config,
-                as_placed(formats, placed, has_drafter=not config.is_ours),
-                precision,
-                num_prompts=len(self.requests),
-                prompt_tokens=round(self.prompt_tokens),
-                new_tokens=self.new_tokens,
-                lengths=tuple(self.lengths),
-                num_threads=self.args.threads or compute_threads.count(),
-            ),
-            limited(live_budget(options.device), options.memory_gib),
-            below_device(options),
-            rules_of(config, device.type),
-            Rates(MeasurementFiles(calibrations_dir()), report, MEASURED),
+    def policy_search(self, report: OnMeasure) -> PolicySearch:
+        """Prepare the search of a policy; its rates are measured in this run."""
+        rates = MeasuredRates(MeasurementFiles(calibrations_dir()), report, MEASURED)
+        batch = BatchShape(
+            len(self.requests), round(self.prompt_tokens), self.new_tokens, self.lengths
         )
+        return policy_search(self.config, self.options, batch, rates, num_threads=self.args.threads)
 
     def load_best(
-        self, question: PolicyQuestion, found: FoundPolicy | None = None
+        self, searching: PolicySearch, found: FoundPolicy | None = None
     ) -> tuple[FoundPolicy, Target]:
-        """Load as a policy wants it: the one that is given, else the best that has room.
+        """Load under a given policy, else under the best one that fits.
 
         Raises:
             MedusaError: It can't be loaded.
@@ -143,7 +120,7 @@ class ThroughputCase:
             return found, self.load(found.policy)
         missing = 0
         for _ in range(_ATTEMPTS):
-            best = question.best(missing)
+            best = searching.best(missing)
             try:
                 return best, self.load(best.policy)
             except PlanError as error:

@@ -16,7 +16,7 @@ from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import Heads, are_heads_alone, chosen_heads, kind_of, shape_in
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
-from medusa_core.loading.plan import as_placed, plan_target
+from medusa_core.loading.plan import formats_for_policy, plan_target
 from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.memory.plan import (
     NO_ADAPTER,
@@ -197,7 +197,7 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
     changes = NO_ADAPTER if adapter is None else adapter.shape
     has_drafter = not config.is_ours or any((heads, draft, adapter))
-    formats = as_placed(formats, options, has_drafter=has_drafter)
+    formats = formats_for_policy(formats, options, has_drafter=has_drafter)
     here = client_config(config) if options.cluster else config
     plan = plan_target(here, shape, formats, options, draft_model, changes)
     config = replace(config, context_tokens=plan.context_tokens)

@@ -1,26 +1,29 @@
-"""What a model would do of which some layers lie below the device: its plan, and an estimate.
+"""Plan a model of which some layers are offloaded, and estimate its speed.
 
-Layers come while others are computed: a step takes what its slower half takes. Both halves are
-measured here, once; what heads bring is what Medusa's usually do.
-
-Source: FlexGen (Sheng et al. 2023), section 4.3.
+Layers are transferred while others are computed, as the cost model of policies has it; a batch of
+one prompt is all that a chat is. Rates of disk and link are measured once and kept; the compute
+time follows from the weights' bytes (`memory/estimate.py`), so that models can be compared before
+they are downloaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medusa_core.loading.choice import ModelChoice
-from medusa_core.memory.budget import GIB, Budget
+from medusa_core.memory.budget import GIB, Budget, limit_budget
+from medusa_core.memory.estimate import ReadRate, forecast, rate_limiting_format, read_bytes
+from medusa_core.memory.placement import OffloadRoom, Planner, piece_bytes
+from medusa_core.memory.policy.cost import pass_s
+from medusa_core.memory.policy.machine_rates import MachineRates
 from medusa_core.memory.recommend import Recommendation, plan_choice, recommend, settle_draft_model
-from medusa_core.memory.tiers import Below, limited, plan_in_tiers
-from medusa_core.messages import Fit, HeadsShape, LoadOptions, Placement, Tier
+from medusa_core.messages import Fit, HeadsShape, LoadOptions, Placement, Shares, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
-from medusa_core.system.user_folders import places
 
 _ROWS = (1, 16)
 _NAMES = {Tier.DEVICE: "here", Tier.MEMORY: "in memory", Tier.DISK: "on the disk"}
@@ -28,17 +31,16 @@ _NAMES = {Tier.DEVICE: "here", Tier.MEMORY: "in memory", Tier.DISK: "on the disk
 
 @dataclass(frozen=True, slots=True)
 class OffloadPlan:
-    """A plan in tiers.
+    """A plan with offloaded layers, and its expected speed.
 
     Attributes:
-        choice: With a plan that has a placement.
-        placement: Which layers lie where.
-        steps_s: Seconds that a step of so many rows is expected to take; empty where the device
-            isn't here to be measured.
-        rates: Bytes a second that come from each tier, measured.
-        tokens_per_s: Expected with heads; 0 where the device isn't here.
-        whole: The weight format in which all layers have room; empty where there is none.
-        whole_s: Seconds that its step of one row is expected to take; 0 where that isn't known.
+        choice: Weight formats and context, with a plan that has a placement.
+        placement: Tier of each layer.
+        steps_s: Expected seconds of a step by its rows; empty for a device that isn't here.
+        rates: Measured bytes per second from each tier that holds layers.
+        tokens_per_s: Expected with heads; 0 for a device that isn't here.
+        whole: Weight format in which all layers fit the device; empty if none does.
+        whole_s: Expected seconds of its step of one row; 0 if unknown.
     """
 
     choice: Recommendation
@@ -51,16 +53,16 @@ class OffloadPlan:
 
     @property
     def is_worth_it(self) -> bool:
-        """Is no way without offloading at least as fast?"""
+        """Whether it is faster than every way without offloading."""
         return not self.whole or (0 < self.steps_s.get(1, 0.0) < self.whole_s)
 
     @property
     def plain_tokens_per_s(self) -> float:
-        """Expected without drafts; 0 where the device isn't here."""
+        """Expected without drafts; 0 for a device that isn't here."""
         return 1 / self.steps_s[1] if self.steps_s else 0.0
 
     def as_json(self) -> dict[str, object]:
-        """Under the names that `plan --json` promises."""
+        """Return the fields of `plan --json`."""
         return {
             "tiers": [tier.value for tier in self.placement.tiers],
             "buffer_bytes": self.placement.buffer_bytes,
@@ -73,7 +75,7 @@ class OffloadPlan:
         }
 
     def text(self) -> str:
-        """For people."""
+        """Format the plan for a terminal."""
         lines = [""]
         for tier, name in _NAMES.items():
             if layers := self.placement.layers(tier):
@@ -109,29 +111,34 @@ class ForecastDevice:
     """A device that a model is planned for.
 
     Attributes:
-        budget: What may be taken of it.
-        below: What lies below it.
+        budget: Memory of the device.
+        room: Room for offloaded layers.
         name: Torch device name; None for a device that isn't here.
+        remeasure: Kinds of kept measurements that are taken anew; see `MEASURED`.
     """
 
     budget: Budget
-    below: Below
+    room: OffloadRoom
     name: str | None
+    remeasure: Collection[str] = ()
 
 
-def device_with(budget: Budget, options: LoadOptions) -> ForecastDevice:
-    """A device of this computer.
+def device_with(
+    budget: Budget, options: LoadOptions, remeasure: Collection[str] = ()
+) -> ForecastDevice:
+    """Return a device of this computer.
 
     Args:
-        budget: What may be taken of it.
-        options: Name it, and the folder for layers.
+        budget: Memory of the device.
+        options: Name the device, and the folder for layers.
+        remeasure: Kinds of kept measurements that are taken anew.
 
     Raises:
         RequestError: There is no such device.
     """
-    from medusa_core.memory.probe import below_device
+    from medusa_core.memory.probe import offload_room
 
-    return ForecastDevice(budget, below_device(options), options.device)
+    return ForecastDevice(budget, offload_room(options), options.device, remeasure)
 
 
 def plan_offload(
@@ -143,18 +150,18 @@ def plan_offload(
     *,
     may_shorten: bool = False,
 ) -> OffloadPlan | None:
-    """What a model would do offloaded; blocks while disk and device are measured.
+    """Plan a model with offloaded layers; blocks while disk and device are measured.
 
     Args:
-        config: Its sizes.
+        config: Configuration of the model.
         heads: Sizes of its heads.
-        choice: As what it is to be loaded, without room for it.
-        device: Where.
-        draft_model: Sizes of a smaller model that drafts beside it, or None.
-        may_shorten: Nobody asked for that context.
+        choice: Weight formats and context that don't fit the device.
+        device: The device.
+        draft_model: Configuration of a smaller model that drafts, or None.
+        may_shorten: A shorter context may be planned.
 
     Returns:
-        None if there is no room even so.
+        None if it doesn't fit even so.
 
     Raises:
         TierError: The disk can't be measured.
@@ -164,16 +171,8 @@ def plan_offload(
     drafts = None
     if draft_model is not None:
         drafts = settle_draft_model(draft_model, choice.formats, "", budget.hardware)
-    plan = plan_in_tiers(
-        config,
-        heads,
-        formats,
-        budget,
-        device.below,
-        choice.context_tokens,
-        draft_model=drafts,
-        may_shorten=may_shorten,
-    )
+    planner = Planner(config, heads, formats, budget, draft_model=drafts)
+    plan = planner.offload(choice.context_tokens, device.room, may_shorten=may_shorten)
     if plan is None or plan.placement is None:
         return None
     choice = replace(choice, plan=plan, context_tokens=plan.context_tokens)
@@ -181,25 +180,35 @@ def plan_offload(
     name = "" if whole is None else whole.formats.linears or "the model as it is stored"
     if device.name is None:
         return OffloadPlan(choice, plan.placement, {}, {}, 0.0, name, 0.0)
-    rates = _rates(plan.placement, device.name, device.below.disk)
-    steps_s, tokens = _expected(config, heads, choice, budget, rates)
-    whole_s = 0.0 if whole is None else _expected(config, heads, whole, budget, {})[0][1]
-    return OffloadPlan(choice, plan.placement, steps_s, rates, tokens, name, whole_s)
+    rate = _read_rate(config, choice, budget)
+    machine = _machine(planner, plan.placement, device, rate)
+    step_s = _step_times(plan.placement, machine)
+    tokens_per_s = forecast(config, heads, choice.formats, budget, rate, step_s).tokens_per_s
+    rates = {Tier.MEMORY: machine.to_device, Tier.DISK: machine.from_disk}
+    return OffloadPlan(
+        choice,
+        plan.placement,
+        {rows: step_s(rows) for rows in _ROWS},
+        {tier: rates[tier] for tier in rates if plan.placement.layers(tier)},
+        tokens_per_s,
+        name,
+        0.0 if whole is None else _resident_s(config, whole, budget),
+    )
 
 
 def offloaded_load(
     choice: ModelChoice, layers_dir: Path, device: str = "", own_bytes: int = 0
 ) -> OffloadPlan | None:
-    """`plan_offload` of a model on this computer.
+    """Plan a model of this computer with offloaded layers; see `plan_offload`.
 
     Args:
         choice: The model.
         layers_dir: Folder for its layers.
         device: Torch device name; empty for the best there is.
-        own_bytes: What a loaded model holds there, which loading this one would free.
+        own_bytes: Memory of the device that unloading the present model would free.
 
     Returns:
-        None where it fits, has an adapter, or has no room even so.
+        None if it fits, has an adapter, or doesn't fit even so.
 
     Raises:
         ModelError: Its files can't be read.
@@ -212,7 +221,7 @@ def offloaded_load(
     options, files = choice.options, ModelFiles.open(choice.model_dir)
     config = files.config
     heads = chosen_shape(files, choice.heads_dir, options.takes_own_heads)
-    budget = limited(live_budget(device, own_bytes), options.memory_gib)
+    budget = limit_budget(live_budget(device, own_bytes), options.memory_gib)
     context = options.context_tokens or config.usual_context
     draft_dir = options.assistant_dir
     draft_model = None if draft_dir is None else ModelFiles.open(draft_dir).config
@@ -225,49 +234,69 @@ def offloaded_load(
     return plan_offload(config, heads, present, place, draft_model, may_shorten=may_shorten)
 
 
-def _rates(placement: Placement, device: str, disk: Path | None) -> dict[Tier, float]:
-    """Bytes a second from every tier that holds layers."""
-    from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s
+def _machine(
+    planner: Planner, placement: Placement, device: ForecastDevice, rate: ReadRate
+) -> MachineRates:
+    """Return the device with its link and disk, and layers that compute at a read rate.
+
+    Raises:
+        TierError: The disk can't be measured.
+    """
+    from medusa_core.memory.measure.machine import MeasuredRates
     from medusa_core.models.precision import choose_device
+    from medusa_core.system.files.measurement_files import MeasurementFiles
+    from medusa_core.system.resources import calibrations_dir
 
-    kept = places().bandwidths
-    rates = {}
-    if placement.layers(Tier.MEMORY):
-        rates[Tier.MEMORY] = card_bytes_per_s(choose_device(device), kept)
-    if placement.layers(Tier.DISK) and disk is not None:
-        rates[Tier.DISK] = disk_bytes_per_s(disk, kept)
-    return rates
-
-
-def _expected(
-    config: ModelConfig,
-    heads: HeadsShape,
-    choice: Recommendation,
-    budget: Budget,
-    rates: Mapping[Tier, float],
-) -> tuple[dict[int, float], float]:
-    """Seconds that steps of some row counts should take, and tokens a second with heads."""
-    from medusa_core.loading.forecast import (
-        forecast,
-        measure_read_rate,
-        rate_limiting_format,
-        step_s,
+    config, formats = planner.config, planner.formats
+    measured = MeasuredRates(MeasurementFiles(calibrations_dir()), _ignore, device.remeasure)
+    to_device, disk = math.inf, {"read": math.inf, "each": 0.0}
+    if formats.device == "cuda":
+        to_device = measured.card(choose_device(device.name or ""))["to"]
+    if placement.layers(Tier.DISK) and device.room.disk is not None:
+        disk = measured.disk(device.room.disk, piece_bytes(config, formats))
+    curve = tuple(
+        (rows, rate.step_s(read_bytes(config, formats, rows), rows) / config.num_layers)
+        for rows, _ in rate.rates
+    )
+    return MachineRates(
+        device_bytes=planner.budget.total_bytes,
+        memory_bytes=device.room.memory_bytes,
+        to_device=to_device,
+        from_disk=disk["read"],
+        read_s=disk["each"],
+        layer_s=curve,
+        head_s=((1, 0.0), (2, 0.0)),  # its bytes are among those that a step reads
     )
 
+
+def _step_times(placement: Placement, machine: MachineRates) -> Callable[[int], float]:
+    """Return the seconds of a step by its rows."""
+    count = len(placement.tiers)
+    shares = Shares(*(len(placement.layers(tier)) / count for tier in Tier))
+    offloaded = count - len(placement.layers(Tier.DEVICE))
+    layer_bytes = placement.offloaded_bytes / max(1, offloaded)
+    return lambda rows: pass_s(count, layer_bytes, machine, shares, rows)
+
+
+def _resident_s(config: ModelConfig, choice: Recommendation, budget: Budget) -> float:
+    """Return the expected seconds of a step of one row with all layers on the device."""
     formats = settle_formats(choice.formats, "", budget.hardware, config.stored)
-    read_rate = measure_read_rate(
-        formats.device, rate_limiting_format(choice.formats, config, budget)
-    )
-    placed, coming_s = choice.plan.placement, 0.0
-    if placed is not None:  # what lies on a disk comes beside what lies in memory
-        coming_s = max(placed.nbytes(tier) / rate for tier, rate in rates.items())
-    steps_s = {rows: step_s(config, formats, read_rate, rows, coming_s) for rows in _ROWS}
-    speeds = forecast(config, heads, choice.formats, budget, read_rate, coming_s)
-    return steps_s, speeds.tokens_per_s
+    return _read_rate(config, choice, budget).step_s(read_bytes(config, formats, 1), 1)
+
+
+def _read_rate(config: ModelConfig, choice: Recommendation, budget: Budget) -> ReadRate:
+    from medusa_core.memory.measure.weights import measure_read_rate
+
+    kind = rate_limiting_format(choice.formats, config, budget)
+    return measure_read_rate(budget.hardware.device, kind)
+
+
+def _ignore(_: str) -> None:
+    """Say nothing: the estimate itself says that rates are measured."""
 
 
 def _ranges(layers: Sequence[int]) -> str:
-    """Numbers as ranges, such as 0-3, 5, 7-9."""
+    """Format numbers as ranges, such as 0-3, 5, 7-9."""
     found: list[list[int]] = []
     for layer in layers:
         if found and layer == found[-1][-1] + 1:

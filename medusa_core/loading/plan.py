@@ -1,47 +1,119 @@
-"""Where the memory of a device goes as a target is loaded on it."""
+"""Plan a target's memory on a device as it is now."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from medusa_core.errors import PlanError, RequestError
-from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.plan import (
-    NO_ADAPTER,
-    DraftModel,
-    default_plan,
-    plan_memory,
-)
-from medusa_core.memory.policy.planned import memory_bytes, plan_policy
-from medusa_core.memory.policy.rules import check_policy
-from medusa_core.memory.probe import below_device, live_budget
-from medusa_core.memory.tiers import limited, plan_in_tiers
-from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
+from medusa_core.memory.budget import GIB, limit_budget
+from medusa_core.memory.placement import Planner
+from medusa_core.memory.plan import NO_ADAPTER, DraftModel, default_plan
+from medusa_core.memory.policy.rules import MAX_SEQUENCES, check_policy, rules_of
+from medusa_core.memory.probe import live_budget, offload_room
+from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan, Policy, Shares
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import AdapterShape
-from medusa_core.models.quant.choice import (
-    PartFormats,
-)
+from medusa_core.models.quant.choice import PartFormats
+
+if TYPE_CHECKING:
+    from medusa_core.memory.measure.machine import MeasuredRates
+    from medusa_core.memory.policy.policy_search import PolicySearch
 
 log = logging.getLogger(__name__)
 
 
-def as_placed(formats: PartFormats, options: LoadOptions, *, has_drafter: bool) -> PartFormats:
-    """Formats of parts as a policy leaves them: with token vectors in the model's file.
-
-    A pass reads few of them, and where layers come from a disk, they may as well.
+def formats_for_policy(
+    formats: PartFormats, options: LoadOptions, *, has_drafter: bool
+) -> PartFormats:
+    """Leave token embeddings on disk when layers are offloaded: a pass reads only a few rows.
 
     Args:
-        formats: Of every part.
-        options: How the target is to be loaded.
-        has_drafter: Heads, an adapter or another model need the vectors, too.
+        formats: Formats of all parts.
+        options: How the target is loaded.
+        has_drafter: Heads, an adapter or a draft model need the embeddings, too.
     """
     policy = options.policy
-    is_below = policy is not None and (policy.weights.below or policy.cache.below)
+    offloads = policy is not None and (policy.weights.below or policy.cache.below)
     may = options.has_disk and not options.cluster and not has_drafter
-    is_on_disk = bool(is_below and may and formats.device == "cpu")
-    return replace(formats, embedding_on_disk=is_on_disk)
+    return replace(formats, embedding_on_disk=bool(offloads and may and formats.device == "cpu"))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchShape:
+    """Sizes of a batch that a policy is searched for.
+
+    Attributes:
+        num_prompts: Number of prompts.
+        prompt_tokens: Tokens of each prompt.
+        new_tokens: Tokens of each answer.
+        lengths: Tokens of each prompt with its answer; empty if all are equally long.
+        max_sequences: Upper limit of conversations at once; 0 for none.
+    """
+
+    num_prompts: int
+    prompt_tokens: int
+    new_tokens: int
+    lengths: Sequence[int] = ()
+    max_sequences: int = 0
+
+
+def policy_search(
+    config: ModelConfig,
+    options: LoadOptions,
+    batch: BatchShape,
+    rates: MeasuredRates,
+    *,
+    num_threads: int = 0,
+    has_drafter: bool = False,
+    has_adapter: bool = False,
+    must_offload: bool = False,
+    given: Policy | None = None,
+) -> PolicySearch:
+    """Prepare the search of a policy for a batch on this computer.
+
+    Args:
+        config: Configuration of the model.
+        options: How the model is loaded.
+        batch: Sizes of the batch.
+        rates: Kept measurements.
+        num_threads: Threads of the CPU; 0 for the default.
+        has_drafter: Heads or a draft model are loaded.
+        has_adapter: A LoRA adapter is applied.
+        must_offload: Everything together didn't fit the device.
+        given: Policy that is forecast instead of searched.
+    """
+    from medusa_core.memory.policy.policy_search import PolicySearch
+    from medusa_core.memory.policy.request import PolicyRequest
+    from medusa_core.models.precision import choose_device, hardware_of, precision_of
+    from medusa_core.models.quant.choice import settle_formats
+    from medusa_core.system import compute_threads
+
+    device = choose_device(options.device)
+    formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
+    precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
+    # Any policy that offloads leaves the embeddings on the disk.
+    placed = options.carrying_out(given or Policy(weights=Shares(0.0, 0.0, 1.0)))
+    has_drafter = has_drafter or has_adapter or not config.is_ours
+    request = PolicyRequest(
+        config,
+        formats_for_policy(formats, placed, has_drafter=has_drafter),
+        precision,
+        batch.num_prompts,
+        batch.prompt_tokens,
+        batch.new_tokens,
+        num_threads or compute_threads.count(),
+        tuple(batch.lengths),
+    )
+    rules = replace(
+        rules_of(config, device.type, has_adapter=has_adapter),
+        max_sequences=batch.max_sequences or MAX_SEQUENCES,
+        must_offload=must_offload,
+    )
+    budget = limit_budget(live_budget(options.device), options.memory_gib)
+    return PolicySearch(request, budget, offload_room(options), rules, rates)
 
 
 def plan_target(
@@ -52,24 +124,20 @@ def plan_target(
     draft_model: DraftModel | None = None,
     adapter: AdapterShape = NO_ADAPTER,
 ) -> MemoryPlan:
-    """The plan for this device as it is now.
+    """Return the plan for this device as it is now.
 
     Raises:
-        PlanError: There is no room, and `ignores_plan` isn't set.
+        PlanError: The model doesn't fit, and `ignores_plan` isn't set.
+        RequestError: The options can't be carried out.
     """
     if options.memory_gib < 0:
         raise RequestError(f"{options.memory_gib:g} GiB of memory is less than nothing.")
-    budget = limited(live_budget(options.device), options.memory_gib)
-    sessions = options.sessions
-
-    def plan_for(tokens: int) -> MemoryPlan:
-        return plan_memory(config, heads, formats, budget, tokens, sessions, draft_model, adapter)
-
-    asked = min(options.context_tokens, config.context_tokens)
-    plan = plan_for(asked) if asked else default_plan(plan_for, config)
-    wanted = plan.context_tokens
+    budget = limit_budget(live_budget(options.device), options.memory_gib)
+    planner = Planner(config, heads, formats, budget, options.sessions, draft_model, adapter)
+    requested = min(options.context_tokens, config.context_tokens)
+    plan = planner.resident(requested) if requested else default_plan(planner.resident, config)
     if options.policy is not None:
-        return _as_policy(config, heads, formats, options, budget, wanted, draft_model, adapter)
+        return _plan_policy(planner, options, options.policy, plan.context_tokens)
     if plan.fit is not Fit.NO:
         return plan
     may_divide = config.is_ours and not options.cluster
@@ -79,22 +147,13 @@ def plan_target(
                 "With an adapter all layers must fit the device.",
                 "Merge it into the model first, or leave out --memory-gib and --tier-disk.",
             )
-        below = below_device(options)
-        placed = plan_in_tiers(
-            config,
-            heads,
-            formats,
-            budget,
-            below,
-            wanted,
-            sessions,
-            draft_model,
-            may_shorten=not options.context_tokens,
+        placed = planner.offload(
+            plan.context_tokens, offload_room(options), may_shorten=not options.context_tokens
         )
         if placed is not None:
             return placed
     if not options.context_tokens and plan.max_context:
-        return plan_for(plan.max_context)
+        return planner.resident(plan.max_context)
     if options.ignores_plan:
         log.warning("%d bytes are missing by the plan, which is ignored", -plan.free_bytes)
         return plan
@@ -106,44 +165,35 @@ def plan_target(
     )
 
 
-def _as_policy(
-    config: ModelConfig,
-    heads: HeadsShape,
-    formats: PartFormats,
-    options: LoadOptions,
-    budget: Budget,
-    context_tokens: int,
-    draft_model: DraftModel | None,
-    adapter: AdapterShape,
+def _plan_policy(
+    planner: Planner, options: LoadOptions, policy: Policy, context_tokens: int
 ) -> MemoryPlan:
-    """The plan that a policy wants.
+    """Return the plan of a policy.
 
     Raises:
-        PlanError: It has no room.
+        PlanError: It doesn't fit.
         RequestError: The engine can't carry it out.
     """
-    policy = options.policy
-    assert policy is not None
-    if (adapter.pairs or options.cluster) and (policy.weights.below or policy.cache.below):
+    is_divided = planner.adapter.pairs or options.cluster
+    if is_divided and (policy.weights.below or policy.cache.below):
         raise RequestError(
             "With an adapter or a cluster all layers must fit the device.",
             "Leave out --policy, --memory-gib and --tier-disk, or the adapter and the cluster.",
         )
-    check_policy(policy, config, formats.device, has_disk=options.has_disk)
-    sessions = options.sessions
-    plan = plan_policy(
-        config, heads, formats, budget, policy, context_tokens, sessions, draft_model
-    )
+    formats = planner.formats
+    check_policy(policy, planner.config, formats.device, has_disk=options.has_disk)
+    plan = planner.place(policy, context_tokens)
     if plan.fit is Fit.NO and not options.ignores_plan:
         raise PlanError(
-            f"This policy needs {_mib(-plan.free_bytes)} MiB more than {budget.name} has free.",
+            f"This policy needs {_mib(-plan.free_bytes)} MiB more than {planner.budget.name} has "
+            "free.",
             "Let more lie on the disk, or fewer sequences be computed; without --policy the best "
             "one that has room is searched.",
             missing_bytes=-plan.free_bytes,
             max_context=0,
         )
-    needed = memory_bytes(context_tokens, config, formats, policy, plan)
-    missing = needed - below_device(options).memory_bytes if needed else 0
+    needed = planner.host_bytes(policy, plan)
+    missing = needed - offload_room(options).memory_bytes if needed else 0
     if missing > 0 and not options.ignores_plan:
         raise PlanError(
             f"This policy needs {_mib(missing)} MiB more of the computer's memory than is free.",
@@ -155,12 +205,12 @@ def _as_policy(
 
 
 def _mib(num_bytes: int) -> str:
-    """For people: at least one."""
+    """MiB for people, at least one."""
     return f"{-(-num_bytes // (1 << 20)):,}"
 
 
 def _way_out(options: LoadOptions, max_context: int) -> str:
-    """What to do where a model doesn't fit."""
+    """Return what to do if a model doesn't fit."""
     hint = (
         "Choose a smaller weight format or a smaller model, or close other programs; or name a "
         "folder for its layers with --tier-disk."

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
+from medusa_core.errors import RequestError
 from medusa_core.models.quant.format import Hardware
 
 GIB = 1 << 30
@@ -47,6 +49,32 @@ class DeviceOffer:
     device: str
     label: str
     lack: str = ""
+
+
+def limit_budget(budget: Budget, memory_gib: float) -> Budget:
+    """Return the part of a device's free memory that may be used, as a device of its own.
+
+    What this program takes before any model isn't counted in it.
+
+    Args:
+        budget: The device.
+        memory_gib: Upper limit; 0 for all that is free.
+
+    Raises:
+        RequestError: The limit isn't a number.
+    """
+    if not memory_gib:
+        return budget
+    if math.isnan(memory_gib):
+        raise RequestError("A budget of nan GiB is none.", "Give a number of GiB to --memory-gib.")
+    free = budget.total_bytes - budget.other_bytes - budget.runtime_bytes
+    return replace(
+        budget,
+        name=f"{memory_gib:g} GiB of {budget.name}",
+        total_bytes=round(min(memory_gib * GIB, free)),
+        other_bytes=0,
+        runtime_bytes=0,
+    )
 
 
 def imagined_card(vram_gib: float, capability: tuple[int, int] = (8, 6)) -> Budget:

@@ -7,7 +7,7 @@ import torch
 
 from medusa_core.errors import RequestError
 from medusa_core.memory.budget import GIB, RUNTIME_BYTES, Budget, DeviceOffer
-from medusa_core.memory.tiers import Below
+from medusa_core.memory.placement import OffloadRoom
 from medusa_core.messages import LoadOptions
 from medusa_core.models.precision import choose_device, hardware_of
 from medusa_core.system import cuda
@@ -39,12 +39,12 @@ def _offered_card(index: int) -> DeviceOffer:
     return DeviceOffer(name, cuda.name(torch.device(name)), lack)
 
 
-def below_device(options: LoadOptions) -> Below:
-    """What lies below a device: this computer's memory below a card, and the disk of a load."""
+def offload_room(options: LoadOptions) -> OffloadRoom:
+    """Return the room for layers that don't fit: host memory of a card, and the disk of a load."""
     memory = 0
     if choose_device(options.device).type == "cuda":
         memory = max(0, psutil.virtual_memory().available - _LEFT_BYTES)
-    return Below.of(memory, options)
+    return OffloadRoom.of(memory, options)
 
 
 def live_budget(device: str = "", own_bytes: int = 0) -> Budget:

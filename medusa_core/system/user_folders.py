@@ -49,11 +49,6 @@ class Places:
         return self.config / "preferences.json"
 
     @property
-    def bandwidths(self) -> Path:
-        """The file of how fast disks and cards bring layers, each measured once."""
-        return self.state / "bandwidths.json"
-
-    @property
     def layers(self) -> Path:
         """The folder of layers that have no room in memory; its files may be deleted."""
         return self.state / "layers"

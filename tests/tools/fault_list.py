@@ -417,11 +417,11 @@ FAULTS = (
     ),
     Fault(
         "forecast-heads",
-        "medusa_core/loading/forecast.py",
-        "rate, rows, coming_s) + heads_s",
-        "rate, rows, coming_s)",
+        "medusa_core/memory/estimate.py",
+        "(step_s(rows) + heads_s)",
+        "step_s(rows)",
         "the expected speed leaves out the time of the heads",
-        ("test_forecast.py",),
+        ("test_estimate.py",),
     ),
     Fault(
         "planned-states",
@@ -434,7 +434,7 @@ FAULTS = (
     Fault(
         "disk-reads",
         "medusa_core/memory/policy/cost.py",
-        " + of.weights_reads * machine.read_s",
+        " + moved.weights_reads * machine.read_s",
         "",
         "the cost model leaves out the latency of disk reads for layers",
         ("test_policy.py",),

@@ -1,11 +1,11 @@
-"""The cost model: what each part of passes takes, for many layouts at once.
+"""The cost model: seconds of each part of a pass, for many layouts at once.
 
-Weights come once a pass; cached rows below the device come as often as they are attended to, or
-attention is computed where they lie. All this runs beside computing. Activations below the device
-go and come between two computations. So passes take what the slowest of these streams takes, each
-slowed down by what runs beside it.
+Weights are transferred once a pass. Offloaded KV rows are transferred as often as they are attended
+to, or the CPU attends to them in host memory. All this overlaps with computing. Offloaded
+activations are moved between two computations. So a pass takes as long as the slowest of these
+streams, each slowed down by those that run at the same time.
 
-Source: Sheng et al., "FlexGen" (2023), appendix A.3, for streams that run at the same time.
+Source: Sheng et al., "FlexGen" (2023), appendix A.3, for streams that overlap.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medusa_core.memory.policy.layouts import Counts, Layouts
-from medusa_core.memory.policy.machine import MachineRates, seconds, seconds_at
-from medusa_core.memory.policy.work import BatchWork, Passes
-from medusa_core.messages import Tier
+from medusa_core.memory.policy.machine_rates import MachineRates, seconds_at, transfer_s
+from medusa_core.memory.policy.workload import Passes, Workload, single_pass
+from medusa_core.messages import Shares, Tier
 
 Seconds = NDArray[np.float64]
 COMPUTING, READING = "computing", "reading from disk"
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
-    """Choices beside a layout.
+class ComputePlacement:
+    """What a layout leaves open.
 
     Attributes:
-        states: Where what goes from one layer to the next lies.
-        attention: Where attention to rows below the device is computed.
+        activations: Tier of the activations between two layers.
+        attention: Tier whose processor attends to offloaded KV rows.
     """
 
-    states: Tier = Tier.DEVICE
+    activations: Tier = Tier.DEVICE
     attention: Tier = Tier.DEVICE
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """Bytes that passes move. [n]
+class BytesMoved:
+    """Bytes that passes move. [n] each
 
     Attributes:
-        weights: Of layers that come.
-        weights_disk: Those of them that come from the disk.
-        rows: Of cached rows that come.
-        rows_disk: Those of them that come from the disk.
-        weights_reads: Reads of the disk for layers.
-        rows_reads: Reads of the disk for cached rows.
-        attended_below: Of cached rows that are attended to where they lie.
-        fresh: Of new rows that go below.
-        fresh_disk: Those of them that go to the disk.
-        states: Of activations that go, and come back.
+        weights: Weights to the device.
+        weights_disk: Those of `weights` that are on the disk.
+        rows: KV rows to the device.
+        rows_disk: KV rows that are read from the disk.
+        weights_reads: Number of reads of the disk for weights.
+        rows_reads: Number of reads of the disk for KV rows.
+        attended_in_memory: KV rows that the CPU attends to in host memory.
+        fresh: New KV rows to the lower tiers.
+        fresh_disk: Those of `fresh` that are written to the disk.
+        activations: Activations to a lower tier, and as many back.
     """
 
     weights: Seconds
@@ -61,100 +61,125 @@ class Moved:
     rows_disk: Seconds
     weights_reads: Seconds
     rows_reads: Seconds
-    attended_below: Seconds
+    attended_in_memory: Seconds
     fresh: Seconds
     fresh_disk: Seconds
-    states: float
+    activations: float
 
 
-def moved(work: BatchWork, where: Layouts, sides: Sides, passes: Passes) -> Moved:
-    """What passes move."""
+def bytes_moved(
+    work: Workload, where: Layouts, compute: ComputePlacement, passes: Passes
+) -> BytesMoved:
+    """Return what passes move."""
     read, fresh = passes.rows_read * work.row_bytes, passes.num_rows * work.row_bytes
-    weights, is_brought = passes.num_passes * work.layer_bytes, sides.attention is Tier.DEVICE
-    goes = sides.states is not Tier.DEVICE
-    return Moved(
-        weights=_times(where.weights_below, weights),
+    weights = passes.num_passes * work.layer_bytes
+    is_transferred = compute.attention is Tier.DEVICE
+    moves = compute.activations is not Tier.DEVICE
+    return BytesMoved(
+        weights=_times(where.offloaded_weights, weights),
         weights_disk=_times(where.weights_disk, weights),
-        rows=_times(where.cache_below, read * is_brought),
+        rows=_times(where.offloaded_cache, read * is_transferred),
         rows_disk=_times(where.cache_disk, read),
         weights_reads=_times(where.weights_disk, passes.num_passes),
         rows_reads=_times(where.cache_disk, passes.num_reads),
-        attended_below=_times(where.cache_below, read * (not is_brought)),
-        fresh=_times(where.cache_below, fresh),
+        attended_in_memory=_times(where.offloaded_cache, read * (not is_transferred)),
+        fresh=_times(where.offloaded_cache, fresh),
         fresh_disk=_times(where.cache_disk, fresh),
-        states=goes * work.num_layers * float(passes.num_rows * work.state_bytes),
+        activations=moves * work.num_layers * float(passes.num_rows * work.state_bytes),
     )
 
 
 def streams_s(
-    work: BatchWork, machine: MachineRates, where: Layouts, sides: Sides, passes: Passes
+    work: Workload,
+    machine: MachineRates,
+    where: Layouts,
+    compute: ComputePlacement,
+    passes: Passes,
 ) -> dict[str, Seconds]:
-    """Seconds of each stream of passes through all layers. [n] each"""
-    of, none = moved(work, where, sides, passes), np.zeros(len(where))
-    states_s = of.states * (1 / machine.to_device + 1 / machine.from_device)
-    if sides.states is Tier.DISK:
-        states_s += of.states * (1 / machine.from_disk + 1 / machine.to_disk)
-    weights_s, rows_s = disk_s(of, machine)
-    copied = of.rows_disk / machine.copied  # from where they were read into their places
+    """Return the seconds of each stream alone. [n] each"""
+    moved, none = bytes_moved(work, where, compute, passes), np.zeros(len(where))
+    states_s = moved.activations * (1 / machine.to_device + 1 / machine.from_device)
+    if compute.activations is Tier.DISK:
+        states_s += moved.activations * (1 / machine.from_disk + 1 / machine.to_disk)
+    weights_s, rows_s = disk_s(moved, machine)
+    copied = moved.rows_disk / machine.copied  # out of the buffer that was read
     computing = none + computing_s(work, machine, passes)
-    computing += of.attended_below / machine.cache_in_memory
-    computing += copied / machine.num_cores + of.fresh_disk / machine.copied + states_s
-    computing += of.rows_reads * machine.visit_s  # entering and leaving them
+    computing += moved.attended_in_memory / machine.cache_in_memory
+    computing += copied / machine.num_cores + moved.fresh_disk / machine.copied + states_s
+    computing += moved.rows_reads * machine.visit_s
     return {
-        "link to the device": (of.weights + of.rows) / machine.to_device + none,
-        "link from the device": of.fresh / machine.from_device + none,
+        "link to the device": (moved.weights + moved.rows) / machine.to_device + none,
+        "link from the device": moved.fresh / machine.from_device + none,
         READING: weights_s + rows_s,
         "bringing cached rows": rows_s + copied,
-        "writing to disk": of.fresh_disk / machine.to_disk,
+        "writing to disk": moved.fresh_disk / machine.to_disk,
         COMPUTING: computing,
     }
 
 
-def disk_s(of: Moved, machine: MachineRates) -> tuple[Seconds, Seconds]:
-    """Seconds of reading the disk alone: for layers, and for cached rows. [n], [n]"""
+def disk_s(moved: BytesMoved, machine: MachineRates) -> tuple[Seconds, Seconds]:
+    """Return the seconds of reading weights and KV rows from the disk. [n], [n]"""
     return (
-        of.weights_disk / machine.from_disk + of.weights_reads * machine.read_s,
-        of.rows_disk / machine.from_disk + of.rows_reads * machine.read_s,
+        moved.weights_disk / machine.from_disk + moved.weights_reads * machine.read_s,
+        moved.rows_disk / machine.from_disk + moved.rows_reads * machine.read_s,
     )
 
 
-def computing_s(work: BatchWork, machine: MachineRates, passes: Passes) -> float:
-    """Seconds of computing alone, attention to rows on the device included."""
+def computing_s(work: Workload, machine: MachineRates, passes: Passes) -> float:
+    """Return the seconds of computing, attention to rows on the device included."""
     at_once = passes.num_rows / passes.num_visits
     layer = passes.num_visits * (machine.visit_s + seconds_at(machine.layer_s, at_once))
-    attended = seconds(passes.rows_read * work.row_bytes, machine.cache_on_device)
-    among = seconds(passes.row_pairs * work.row_bytes, machine.cache_of_prompts)
+    attention = transfer_s(passes.rows_read * work.row_bytes, machine.cache_on_device)
+    prefill = transfer_s(passes.row_pairs * work.row_bytes, machine.cache_of_prompts)
     head = passes.num_passes * seconds_at(machine.head_s, passes.num_scored)
-    return work.num_layers * (layer + attended + among) + head
+    return work.num_layers * (layer + attention + prefill) + head
 
 
-def together_s(streams: Mapping[str, Seconds], machine: MachineRates) -> dict[str, Seconds]:
-    """Seconds until each stream has ended where all begin at the same time.
+def overlapped_s(streams: Mapping[str, Seconds], machine: MachineRates) -> dict[str, Seconds]:
+    """Return the seconds until each stream ends if all begin at the same time.
 
-    Computing and what moves beside it share a processor and its memory: both are slower until one
-    of them has ended.
+    Computing and transfers share a processor and its memory: both are slower until one of them
+    ends.
 
     Args:
-        streams: Seconds of each alone. [n] each
-        machine: Whose rates say how much slower.
+        streams: Seconds of each stream alone. [n] each
+        machine: Has the paces.
     """
     computing = streams[COMPUTING]
-    beside = {name: alone for name, alone in streams.items() if name != COMPUTING}
-    moving = np.stack(list(beside.values())).max(axis=0)
+    others = {name: alone for name, alone in streams.items() if name != COMPUTING}
+    moving = np.stack(list(others.values())).max(axis=0)
     computing_pace, moving_pace = machine.computing_beside, machine.reading_beside
     both = np.minimum(computing / computing_pace, moving / moving_pace)
     longer = 1 + (1 - moving_pace) * both / np.where(moving > 0, moving, 1)
-    found = {name: alone * longer for name, alone in beside.items()}
+    found = {name: alone * longer for name, alone in others.items()}
     return found | {COMPUTING: computing + (1 - computing_pace) * both}
 
 
 def total_s(streams: Mapping[str, Seconds], machine: MachineRates, overlaps: bool) -> Seconds:
-    """Seconds of passes: until the last stream has ended, or of one after the other."""
-    if not overlaps:
-        alone: Seconds = np.stack(list(streams.values())).sum(axis=0)
-        return alone
-    found: Seconds = np.stack(list(together_s(streams, machine).values())).max(axis=0)
-    return found
+    """Return the seconds of passes: until the last stream ends, or of one after another. [n]"""
+    if overlaps:
+        streams = overlapped_s(streams, machine)
+    each = np.stack(list(streams.values()))
+    total: Seconds = each.max(axis=0) if overlaps else each.sum(axis=0)
+    return total
+
+
+def pass_s(
+    num_layers: int, layer_bytes: float, machine: MachineRates, weights: Shares, rows: int
+) -> float:
+    """Return the seconds of a pass of so many rows without a context.
+
+    Args:
+        num_layers: Layers of the model.
+        layer_bytes: Mean bytes of an offloaded layer.
+        machine: The machine.
+        weights: Shares of the layers in each tier.
+        rows: Rows of the pass.
+    """
+    work = Workload(num_layers=num_layers, layer_bytes=round(layer_bytes))
+    where = Layouts.of_one(weights, Shares(), num_layers)
+    streams = streams_s(work, machine, where, ComputePlacement(), single_pass(rows))
+    return float(total_s(streams, machine, overlaps=True)[0])
 
 
 def _times(counts: Counts, each: float) -> Seconds:

@@ -1,7 +1,7 @@
-"""Where everything of a block may lie: all ways in which it has room, as whole layers.
+"""All layouts in which a block fits: how many layers' weights and KV rows each tier holds.
 
-Keys and values are tried on every tier, layer by layer. Given where they lie, weights lie as near
-to the device as there is room: nearer ones are never slower.
+KV rows are tried in every tier, layer by layer. Given their tiers, weights are as near to the
+device as there is room: nearer ones are never slower.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from medusa_core.memory.placement import NUM_BUFFERS
-from medusa_core.memory.policy.machine import MachineRates
+from medusa_core.memory.policy.machine_rates import MachineRates
 from medusa_core.memory.policy.rules import Rules
-from medusa_core.memory.policy.work import JUDGED_ROWS, BatchBlock, BatchWork
+from medusa_core.memory.policy.workload import BatchBlock, Workload
 from medusa_core.messages import Shares, Tier
 from medusa_core.runtime.kv.size import RING_UNITS, staging_bytes, tail_slots
+from medusa_core.runtime.offload.layer_entries import NUM_BUFFERS
 
 Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Layouts:
-    """Numbers of layers; each place is another layout. [n]
+    """Numbers of layers in the lower tiers; each index is another layout. [n] each
 
     Attributes:
-        weights_memory: Layers whose weights lie in memory below the device.
-        weights_disk: Likewise on the disk.
-        cache_memory: Layers whose keys and values lie in memory below the device.
-        cache_disk: Likewise on the disk.
+        weights_memory: Layers whose weights are in host memory.
+        weights_disk: Layers whose weights are on the disk.
+        cache_memory: Layers whose keys and values are in host memory.
+        cache_disk: Layers whose keys and values are on the disk.
     """
 
     weights_memory: Counts
@@ -37,70 +37,75 @@ class Layouts:
     cache_memory: Counts
     cache_disk: Counts
 
+    @classmethod
+    def of_one(cls, weights: Shares, cache: Shares, num_layers: int) -> Layouts:
+        """Return the one layout of a policy."""
+        counts = (*layers_below(weights, num_layers), *layers_below(cache, num_layers))
+        return cls(*(np.array([number]) for number in counts))
+
     @property
-    def weights_below(self) -> Counts:
-        """Layers whose weights don't lie on the device."""
+    def offloaded_weights(self) -> Counts:
+        """Layers whose weights aren't on the device."""
         return self.weights_memory + self.weights_disk
 
     @property
-    def cache_below(self) -> Counts:
-        """Layers whose keys and values don't."""
+    def offloaded_cache(self) -> Counts:
+        """Layers whose keys and values aren't on the device."""
         return self.cache_memory + self.cache_disk
 
     def only(self, which: NDArray[np.bool_]) -> Layouts:
-        """Some of them."""
-        return Layouts(*(getattr(self, one.name)[which] for one in fields(self)))
+        """Return the layouts where `which` is true."""
+        return Layouts(*(getattr(self, field.name)[which] for field in fields(self)))
 
     def __len__(self) -> int:
         return len(self.weights_memory)
 
 
 def layouts(
-    work: BatchWork, block: BatchBlock, machine: MachineRates, states: Tier, rules: Rules
+    work: Workload, block: BatchBlock, machine: MachineRates, activations: Tier, rules: Rules
 ) -> Layouts:
-    """All ways in which a block has room.
+    """Return all layouts in which a block fits.
 
     Args:
-        work: What is asked.
+        work: The workload.
         block: The block.
-        machine: What there is.
-        states: Where what goes from one layer to the next lies.
-        rules: What may be done.
+        machine: The machine.
+        activations: Tier of the activations between two layers.
+        rules: What may be offloaded.
     """
-    cache_memory, cache_disk = _caches(work, machine, rules)
-    room = rooms(work, block, machine, states, cache_memory, cache_disk)
+    cache_memory, cache_disk = _cache_counts(work, machine, rules)
+    room = rooms(work, block, machine, activations, cache_memory, cache_disk)
     layer, buffers = work.layer_bytes, NUM_BUFFERS * work.piece_bytes
-    whole = work.num_layers * layer
-    lacking = whole - room[Tier.DEVICE]
-    needed = -(-(lacking + buffers) // layer)
-    below = np.where(lacking > 0, needed, 0)
-    if rules.lies_below:
-        is_here = cache_memory + cache_disk == 0
-        below = np.where(is_here, np.maximum(needed, 1), below)
-    passing = buffers if machine.memory_bytes else 0  # of what comes from a disk to a card
-    fits_memory = room[Tier.MEMORY] >= below * layer
+    missing = work.num_layers * layer - room[Tier.DEVICE]
+    needed = -(-(missing + buffers) // layer)
+    offloaded = np.where(missing > 0, needed, 0)
+    if rules.must_offload:
+        is_resident = cache_memory + cache_disk == 0
+        offloaded = np.where(is_resident, np.maximum(needed, 1), offloaded)
+    passing = buffers if machine.memory_bytes else 0  # a disk's layers reach a card through memory
+    fits_memory = room[Tier.MEMORY] >= offloaded * layer
     some = np.maximum(0, (room[Tier.MEMORY] - passing) // layer)
-    memory = np.minimum(below, np.where(fits_memory, below, some))
+    memory = np.minimum(offloaded, np.where(fits_memory, offloaded, some))
     if not machine.memory_bytes:
-        memory = np.zeros_like(below)
-    found = Layouts(memory, below - memory, cache_memory, cache_disk)
-    return found.only(have_room(work, block, machine, states, found))
+        memory = np.zeros_like(offloaded)
+    found = Layouts(memory, offloaded - memory, cache_memory, cache_disk)
+    return found.only(have_room(work, block, machine, activations, found))
 
 
 def have_room(
-    work: BatchWork, block: BatchBlock, machine: MachineRates, states: Tier, where: Layouts
+    work: Workload, block: BatchBlock, machine: MachineRates, activations: Tier, where: Layouts
 ) -> NDArray[np.bool_]:
-    """Which layouts have room; see `layouts`. [n]"""
-    room = rooms(work, block, machine, states, where.cache_memory, where.cache_disk)
+    """Check which layouts fit; see `layouts`. [n]"""
+    room = rooms(work, block, machine, activations, where.cache_memory, where.cache_disk)
     layer, buffers = work.layer_bytes, NUM_BUFFERS * work.piece_bytes
-    passing = buffers if machine.memory_bytes else 0  # of what comes from a disk to a card
-    below, whole = where.weights_below, work.num_layers * layer
-    here = whole - below * layer + buffers * (below > 0)
+    passing = buffers if machine.memory_bytes else 0
+    offloaded, whole = where.offloaded_weights, work.num_layers * layer
+    on_device = whole - offloaded * layer + buffers * (offloaded > 0)
     in_memory = where.weights_memory * layer + passing * (where.weights_disk > 0)
-    stored = whole * (where.weights_disk > 0)  # the file holds all layers
+    stored = whole * (where.weights_disk > 0)  # the layer file holds all layers
     found: NDArray[np.bool_] = (
-        (below <= work.num_layers)
-        & (room[Tier.DEVICE] >= here)
+        (offloaded <= work.num_layers)
+        & (room[Tier.DEVICE] >= on_device)
         & (room[Tier.MEMORY] >= in_memory)
         & (room[Tier.DISK] >= stored)
     )
@@ -108,66 +113,48 @@ def have_room(
 
 
 def rooms(
-    work: BatchWork,
+    work: Workload,
     block: BatchBlock,
     machine: MachineRates,
-    states: Tier,
+    activations: Tier,
     cache_memory: Counts,
     cache_disk: Counts,
 ) -> dict[Tier, Counts]:
-    """Bytes that are left for weights on each tier. [n]"""
-    of_layer = cache_layer_bytes(work, block)
-    below, on_card = cache_memory + cache_disk, machine.memory_bytes > 0
+    """Return the bytes of each tier that are left for weights. [n] each"""
+    layer_cache = block.cache_layer_bytes(work)
+    offloaded, has_card = cache_memory + cache_disk, machine.memory_bytes > 0
     ring = RING_UNITS * block.batch * work.most_slots * work.row_bytes
     ring += 2 * staging_bytes(work.row_bytes, work.most_slots)
     tails = block.num_sequences * tail_slots(tree_rows=1) * work.row_bytes
     from_disk = np.where(cache_disk > 0, ring, 0) + cache_disk * tails
-    on_device = fixed_bytes(work, block) + (work.num_layers - below) * of_layer
-    held = {Tier.DISK: cache_disk * of_layer}
-    if on_card:  # what a disk gives to it comes through memory
+    on_device = block.fixed_bytes(work) + (work.num_layers - offloaded) * layer_cache
+    held = {Tier.DISK: cache_disk * layer_cache}
+    if has_card:  # rows from a disk reach it through host memory
         rings = np.where(cache_memory > 0, ring, 0) + np.where(cache_disk > 0, ring, 0)
         held[Tier.DEVICE] = on_device + rings
-        held[Tier.MEMORY] = cache_memory * of_layer + from_disk
+        held[Tier.MEMORY] = cache_memory * layer_cache + from_disk
     else:
         held[Tier.DEVICE] = on_device + from_disk
-        held[Tier.MEMORY] = np.zeros_like(below)
-    held[states] = held[states] + passing_bytes(work, block)
+        held[Tier.MEMORY] = np.zeros_like(offloaded)
+    held[activations] = held[activations] + block.activation_bytes(work)
     return {tier: machine.room(tier) - held[tier] for tier in Tier}
 
 
 def layers_below(shares: Shares, count: int) -> tuple[int, int]:
-    """Of so many layers those in memory, and those on the disk."""
-    below = round(count * (shares.memory + shares.disk))
-    on_disk = min(below, round(count * shares.disk))
-    return below - on_disk, on_disk
+    """Return how many of `count` layers are in host memory, and how many on the disk."""
+    offloaded = round(count * (shares.memory + shares.disk))
+    on_disk = min(offloaded, round(count * shares.disk))
+    return offloaded - on_disk, on_disk
 
 
 def tier_of(shares: Shares) -> Tier:
-    """Where all of something lies."""
+    """Return the tier of activations, which are all in one."""
     return Tier.DISK if shares.disk else Tier.MEMORY if shares.memory else Tier.DEVICE
 
 
-def cache_layer_bytes(work: BatchWork, block: BatchBlock) -> int:
-    """Keys and values of a block in one layer."""
-    return work.num_slots(block.num_sequences) * work.row_bytes
-
-
-def passing_bytes(work: BatchWork, block: BatchBlock) -> int:
-    """What goes from one layer to the next in the largest pass."""
-    prompts = min(block.prompt_rows, block.num_sequences * work.prompt_tokens)
-    return max(block.num_sequences, prompts) * work.state_bytes
-
-
-def fixed_bytes(work: BatchWork, block: BatchBlock) -> int:
-    """What lies on the device wherever the rest does."""
-    scratch = work.scratch_bytes + max(block.batch, block.at_once) * work.scratch_row_bytes
-    scored = block.num_sequences + JUDGED_ROWS
-    return work.fixed_bytes + scratch + scored * work.scored_row_bytes
-
-
-def _caches(work: BatchWork, machine: MachineRates, rules: Rules) -> tuple[Counts, Counts]:
-    """Layers of which keys and values lie in memory, and on the disk. [n], [n]"""
-    count = work.num_layers if rules.cache_below else 0
+def _cache_counts(work: Workload, machine: MachineRates, rules: Rules) -> tuple[Counts, Counts]:
+    """Return all numbers of layers whose KV rows are in memory, and on the disk. [n], [n]"""
+    count = work.num_layers if rules.may_offload_cache else 0
     steps = np.arange(count + 1)
     in_memory, on_disk = (grid.ravel() for grid in np.meshgrid(steps, steps))
     may = in_memory + on_disk <= count

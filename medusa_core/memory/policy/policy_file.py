@@ -1,45 +1,60 @@
-"""Policies in files: the object alone, or what `plan --throughput --json` has written."""
+"""Policy files: the JSON object alone, or the output of `plan --throughput --json`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError, RequestError
-from medusa_core.memory.policy.found import BatchForecast, FoundPolicy
-from medusa_core.memory.policy.rules import MAX_BATCH
+from medusa_core.memory.policy.result import FoundPolicy
+from medusa_core.memory.policy.rules import MAX_SEQUENCES
 from medusa_core.messages import Policy, Shares, Tier
 from medusa_core.models.quant.choice import CACHE_FORMATS
 from medusa_core.system.files import record_json
 from medusa_core.system.files.json_file import read_json
 
-_MOST_BYTES = 1 << 20
-_MOST_PROMPT_ROWS = 1 << 20
+_MAX_BYTES = 1 << 20
+_MAX_PROMPT_ROWS = 1 << 20
 _HINT = "plan --throughput --json writes one as an example."
 
 
 def read_policy(path: Path) -> Policy:
-    """A policy from a file.
+    """Read a policy from a file.
 
     Raises:
-        RequestError: It is none.
+        RequestError: The file holds no valid policy.
     """
     try:
-        raw = read_json(path, _MOST_BYTES)
+        raw = read_json(path, _MAX_BYTES)
     except CheckpointError as error:
         raise RequestError(f"{path} holds no policy: {error.message}", _HINT) from error
     best = raw.get("best")
     found = best.get("policy") if isinstance(best, dict) else raw
     try:
-        return checked_policy(record_json.from_json(Policy, found, path.name))
+        return _checked(record_json.from_json(Policy, found, path.name))
     except ValueError as error:
         raise RequestError(f"{path} holds no policy: {error}", _HINT) from error
 
 
-def checked_policy(policy: Policy) -> Policy:
-    """A policy that makes sense.
+def found_as_json(found: FoundPolicy) -> dict[str, object]:
+    """Return a policy and its forecast for JSON."""
+    return {
+        "policy": record_json.as_json(found.policy),
+        "forecast": {
+            "prefill_s": found.forecast.prefill_s,
+            "step_s": found.forecast.step_s,
+            "tokens_per_s": found.forecast.tokens_per_s,
+            "rates": dict(found.forecast.rates),
+            "binds": list(found.forecast.binds),
+            "sizes": record_json.as_json(found.forecast.sizes),
+        },
+    }
+
+
+def _checked(policy: Policy) -> Policy:
+    """Check a policy's values.
 
     Raises:
-        ValueError: It doesn't; the text says why.
+        ValueError: A value is out of range; the text says which.
     """
     named = {
         "weights": policy.weights,
@@ -50,10 +65,10 @@ def checked_policy(policy: Policy) -> Policy:
         _check_shares(name, shares)
     if max(policy.activations.device, policy.activations.memory, policy.activations.disk) < 1:
         raise ValueError("activations all lie in one place.")
-    if policy.batch < 1 or policy.num_batches < 1 or policy.num_sequences > MAX_BATCH:
-        raise ValueError(f"batch × num_batches is 1 to {MAX_BATCH}.")
-    if not 1 <= policy.prompt_rows <= _MOST_PROMPT_ROWS:
-        raise ValueError(f"prompt_rows is 1 to {_MOST_PROMPT_ROWS}.")
+    if policy.batch < 1 or policy.num_batches < 1 or policy.num_sequences > MAX_SEQUENCES:
+        raise ValueError(f"batch × num_batches is 1 to {MAX_SEQUENCES}.")
+    if not 1 <= policy.prompt_rows <= _MAX_PROMPT_ROWS:
+        raise ValueError(f"prompt_rows is 1 to {_MAX_PROMPT_ROWS}.")
     if policy.cache_format not in ("", *CACHE_FORMATS):
         raise ValueError(f"cache_format is empty, or one of {', '.join(CACHE_FORMATS)}.")
     if policy.attended < 0:
@@ -61,25 +76,6 @@ def checked_policy(policy: Policy) -> Policy:
     if policy.attention not in (Tier.DEVICE.value, Tier.MEMORY.value):
         raise ValueError("attention is device or memory.")
     return policy
-
-
-def found_as_json(found: FoundPolicy) -> dict[str, object]:
-    """A policy and what is expected of it."""
-    return {
-        "policy": record_json.as_json(found.policy),
-        "forecast": _forecast_as_json(found.forecast),
-    }
-
-
-def _forecast_as_json(forecast: BatchForecast) -> dict[str, object]:
-    return {
-        "prefill_s": forecast.prefill_s,
-        "step_s": forecast.step_s,
-        "tokens_per_s": forecast.tokens_per_s,
-        "rates": dict(forecast.rates),
-        "binds": list(forecast.binds),
-        "sizes": record_json.as_json(forecast.sizes),
-    }
 
 
 def _check_shares(name: str, shares: Shares) -> None:

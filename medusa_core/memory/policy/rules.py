@@ -1,4 +1,4 @@
-"""What of a placement the engine can carry out for a model: nothing else is searched."""
+"""What the engine can offload of a model: policies are searched within these rules."""
 
 from __future__ import annotations
 
@@ -9,43 +9,44 @@ from medusa_core.messages import Policy, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows
 
-MAX_BATCH = 256
+MAX_SEQUENCES = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may be done.
+    """Restrictions of a search.
 
     Attributes:
-        cache_below: Keys and values may lie below the device; else all is one batch.
-        overlaps: Moving and computing run at the same time; else one after the other.
-        attended_below: Attention may be computed where rows lie, by the processor behind a card.
-        most_together: Sequences of a block.
-        lies_below: Something does, as all has no room on the device.
+        may_offload_cache: KV rows may be offloaded; otherwise a block is one batch.
+        overlaps: Transfers and computing run at the same time.
+        cpu_attention: The CPU may attend to KV rows in host memory for a card.
+        max_sequences: Upper limit of a block's sequences.
+        must_offload: Something is offloaded, since everything together didn't fit the device.
     """
 
-    cache_below: bool = True
+    may_offload_cache: bool = True
     overlaps: bool = True
-    attended_below: bool = False
-    most_together: int = MAX_BATCH
-    lies_below: bool = False
+    cpu_attention: bool = False
+    max_sequences: int = MAX_SEQUENCES
+    must_offload: bool = False
 
 
 def rules_of(config: ModelConfig, device: str, *, has_adapter: bool = False) -> Rules:
-    """What the engine can do for a model.
+    """Return what the engine can do for a model.
 
     Args:
-        config: Its sizes.
+        config: Configuration of the model.
         device: `cpu` or `cuda`.
-        has_adapter: An adapter lies beside its weights.
+        has_adapter: A LoRA adapter is applied beside the weights.
     """
     return Rules(
-        cache_below=not (has_adapter or why_cache_stays(config)), attended_below=device == "cuda"
+        may_offload_cache=not (has_adapter or why_cache_stays(config)),
+        cpu_attention=device == "cuda",
     )
 
 
 def why_cache_stays(config: ModelConfig) -> str:
-    """Why keys and values of a model all lie on the device; empty where they needn't."""
+    """Return why KV rows of a model can't be offloaded; empty if they can."""
     if not config.is_ours:
         return "It runs through transformers"
     if config.state_layers:
@@ -56,11 +57,11 @@ def why_cache_stays(config: ModelConfig) -> str:
 
 
 def check_policy(policy: Policy, config: ModelConfig, device: str, has_disk: bool) -> None:
-    """See that the engine can carry a policy out.
+    """Check that the engine can carry a policy out.
 
     Args:
         policy: The policy.
-        config: Sizes of the model.
+        config: Configuration of the model.
         device: `cpu` or `cuda`.
         has_disk: A folder on a disk is named.
 

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from medusa_core.runtime.offload.layer_stream import (
-    NUM_BUFFERS,
-    LayerStream,
-)
+from medusa_core.runtime.offload.layer_entries import NUM_BUFFERS
+from medusa_core.runtime.offload.layer_stream import LayerStream
 from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.offload.memory import (
     MemoryLayers,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 ROUND_BYTES = 4096  # pieces begin and end at such multiples: direct reads ask for it
 ALIGN_BYTES = 256  # tensors in a piece: what a card's and a processor's loads ask for
+NUM_BUFFERS = 3  # one layer is computed while the next two are read
 # A part's kind, and the dtype and shape of each of its tensors.
 Signature = tuple[str, tuple[tuple[str, tuple[int, ...]], ...]]
 

@@ -16,10 +16,9 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
+from medusa_core.runtime.offload.layer_entries import NUM_BUFFERS
 from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.offload.read_ahead import ReadAhead
-
-NUM_BUFFERS = 3  # one that is computed with, two ahead
 
 
 class _Reader:

@@ -14,8 +14,8 @@ from torch import Tensor
 from medusa_core.errors import EngineError, PlanError, TierError
 from medusa_core.loading import plan as plan_module
 from medusa_core.loading.load import load_target
-from medusa_core.memory.policy.measure import model_rates
-from medusa_core.memory.tiers import Below
+from medusa_core.memory.measure.compute import model_rates
+from medusa_core.memory.placement import OffloadRoom
 from medusa_core.messages import (
     LoadOptions,
     Placement,
@@ -175,7 +175,7 @@ def test_what_memory_has_no_room_for_is_refused(expected: Expected, tmp_path: Pa
     options = replace(expected.options("", "cuda"), policy=policy, tier_disk=tmp_path)
     with (
         imagined_card(),
-        patch.object(plan_module, "below_device", lambda _: Below(1000, tmp_path)),
+        patch.object(plan_module, "offload_room", lambda _: OffloadRoom(1000, tmp_path)),
         pytest.raises(PlanError, match="more of the computer's memory than is free") as told,
     ):
         load_target(expected.model, None, options)

@@ -7,8 +7,7 @@ import pytest
 
 from medusa_core.loading import plan as plan_module
 from medusa_core.loading.load import load_target
-from medusa_core.memory.placement import layer_bytes
-from medusa_core.memory.tiers import Below
+from medusa_core.memory.placement import OffloadRoom, layer_bytes
 from medusa_core.messages import GenerateSettings, LoadOptions, Tier, WeightFormats
 from medusa_core.runtime.runner.offload import OffloadRunner
 from tests.lanes.card.conftest import Folders
@@ -30,7 +29,9 @@ def test_texts_are_those_of_the_cpu_wherever_layers_lie(
     with imagined_card() as card:
         options = with_layers_below(*folders["streamed"], LoadOptions("float64", "cuda"), 1)
         room = num_in_memory * max(layer_bytes(here.config, here.formats))
-        with patch.object(plan_module, "below_device", lambda *_: Below(room, Path("layers"))):
+        with patch.object(
+            plan_module, "offload_room", lambda *_: OffloadRoom(room, Path("layers"))
+        ):
             there = load_target(*folders["streamed"], options)
         assert isinstance(there.runner, OffloadRunner)
         placement = there.plan.placement

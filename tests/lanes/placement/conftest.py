@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.policy import question
-from medusa_core.memory.policy.here import PolicyRequest
-from medusa_core.memory.policy.machine import MachineRates
-from medusa_core.memory.tiers import Below
+from medusa_core.memory.placement import OffloadRoom
+from medusa_core.memory.policy import policy_search
+from medusa_core.memory.policy.machine_rates import MachineRates
+from medusa_core.memory.policy.request import PolicyRequest
 from tests.support.engine.policies import MACHINE
 
 
@@ -16,12 +16,12 @@ from tests.support.engine.policies import MACHINE
 def known_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rates of this machine that nobody has to measure."""
 
-    def machine_for(
-        request: PolicyRequest, budget: Budget, below: Below, _: object
+    def measure_machine(
+        request: PolicyRequest, budget: Budget, room: OffloadRoom, _: object
     ) -> MachineRates:
         device = budget.total_bytes - budget.other_bytes - budget.runtime_bytes
         return replace(
-            MACHINE, device_bytes=device, memory_bytes=0, disk_bytes=GIB * below.has_disk
+            MACHINE, device_bytes=device, memory_bytes=0, disk_bytes=GIB * (room.disk is not None)
         )
 
-    monkeypatch.setattr(question, "machine_for", machine_for)
+    monkeypatch.setattr(policy_search, "measure_machine", measure_machine)

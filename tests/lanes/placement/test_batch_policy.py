@@ -13,9 +13,9 @@ from medusa_core.cli.plan import shape_config
 from medusa_core.errors import PlanError, RequestError, TierError
 from medusa_core.loading.load import load_target
 from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.policy.found import BatchForecast
-from medusa_core.memory.policy.planned import plan_policy, tiers_of
-from medusa_core.memory.policy.reached import part_rates
+from medusa_core.memory.placement import Planner, tiers_of
+from medusa_core.memory.policy.forecast_vs_actual import part_rates
+from medusa_core.memory.policy.result import BatchForecast
 from medusa_core.messages import (
     BlockBytes,
     Fit,
@@ -158,7 +158,7 @@ def planned(policy: Policy, gib: float, config: ModelConfig | None = None) -> An
     config = config or shape_config("vicuna-7b")
     formats = settle_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
     budget = Budget("a small device", HARDWARE, round(gib * GIB), 0, 0, is_live=True)
-    return plan_policy(config, HeadsShape(), formats, budget, policy, 576, sessions=32)
+    return Planner(config, HeadsShape(), formats, budget, sessions=32).place(policy, 576)
 
 
 def test_a_plan_places_whole_layers_and_counts_what_is_brought() -> None:

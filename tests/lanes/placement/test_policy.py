@@ -16,36 +16,30 @@ from numpy.typing import NDArray
 from medusa_core.__main__ import main
 from medusa_core.cli.plan import shape_config
 from medusa_core.errors import RequestError
-from medusa_core.memory import bandwidth
 from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.policy import here, measure
-from medusa_core.memory.policy.found import FoundPolicy
-from medusa_core.memory.policy.here import (
+from medusa_core.memory.measure import machine as measuring
+from medusa_core.memory.measure import timing, transfers
+from medusa_core.memory.measure.compute import Paces, paces_of
+from medusa_core.memory.measure.machine import (
     DISK,
     MEASURED,
-    PolicyRequest,
-    Rates,
-    machine_for,
-    work_of,
+    MeasuredRates,
+    measure_machine,
 )
-from medusa_core.memory.policy.machine import (
-    MachineRates,
-    seconds_at,
-)
-from medusa_core.memory.policy.measure import Paces, paces_beside
+from medusa_core.memory.placement import OffloadRoom
+from medusa_core.memory.policy import policy_search
+from medusa_core.memory.policy.machine_rates import MachineRates, seconds_at
 from medusa_core.memory.policy.policy_file import found_as_json, read_policy
+from medusa_core.memory.policy.request import PolicyRequest, workload_of
+from medusa_core.memory.policy.result import FoundPolicy
 from medusa_core.memory.policy.rules import Rules, check_policy, rules_of
 from medusa_core.memory.policy.search import (
     blocks,
-    expected,
+    forecast_policy,
     search,
     solve,
 )
-from medusa_core.memory.policy.work import (
-    BatchBlock,
-    BatchWork,
-)
-from medusa_core.memory.tiers import Below
+from medusa_core.memory.policy.workload import BatchBlock, Workload
 from medusa_core.messages import Policy, Shares, Tier, WeightFormats
 from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
@@ -64,7 +58,7 @@ SMALL = {
     "num_kv_heads": 2,
     "head_dim": 16,
 }
-WORK = BatchWork(
+WORK = Workload(
     num_layers=32,
     layer_bytes=114 << 20,
     piece_bytes=114 << 20,
@@ -83,7 +77,7 @@ WORK = BatchWork(
 )
 
 
-def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
+def synthetic(seed: int) -> tuple[Workload, MachineRates]:
     """A machine and a model drawn over orders of magnitude."""
     draw = random.Random(seed)
 
@@ -139,7 +133,7 @@ class ByHand:
 
     def __init__(
         self,
-        work: BatchWork,
+        work: Workload,
         block: BatchBlock,
         machine: MachineRates,
         states: Tier,
@@ -242,7 +236,7 @@ class ByHand:
         return (device <= m.device_bytes) & (memory <= m.memory_bytes) & (disk <= m.disk_bytes)
 
 
-def brute_force(work: BatchWork, machine: MachineRates) -> float:
+def brute_force(work: Workload, machine: MachineRates) -> float:
     """Most tokens a second of all placements and blocks."""
     x = shares_of_layers(work.num_layers)
     best = math.inf
@@ -258,11 +252,11 @@ def brute_force(work: BatchWork, machine: MachineRates) -> float:
 @pytest.mark.parametrize("seed", range(10))
 def test_the_search_finds_what_brute_force_finds(seed: int) -> None:
     work, machine = synthetic(seed)
-    found = search(work, machine, Rules(attended_below=True))
+    found = search(work, machine, Rules(cpu_attention=True))
     assert found is not None
     assert found.forecast.tokens_per_s == pytest.approx(brute_force(work, machine), rel=1e-4)
     # What is expected of a policy that somebody else names is the same.
-    again = expected(work, machine, found.policy)
+    again = forecast_policy(work, machine, found.policy)
     assert again.tokens_per_s == pytest.approx(found.forecast.tokens_per_s)
     assert again.rates == pytest.approx(found.forecast.rates)
 
@@ -284,7 +278,7 @@ def test_what_fits_nowhere_has_no_policy() -> None:
 
 
 def test_something_lies_below_where_all_is_known_to_have_no_room() -> None:
-    found, forced = search(WORK, MACHINE), search(WORK, MACHINE, Rules(lies_below=True))
+    found, forced = search(WORK, MACHINE), search(WORK, MACHINE, Rules(must_offload=True))
     assert found is not None
     assert forced is not None
     assert not found.policy.weights.below + found.policy.cache.below
@@ -293,12 +287,12 @@ def test_something_lies_below_where_all_is_known_to_have_no_room() -> None:
 
 def test_a_slow_disk_binds_and_a_larger_block_shares_what_is_read() -> None:
     slow = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=3e8)
-    found = search(WORK, slow, Rules(cache_below=False))
+    found = search(WORK, slow, Rules(may_offload_cache=False))
     assert found is not None
     assert "reading from disk" in found.forecast.binds
     assert "room on the device" in found.forecast.binds
     assert found.policy.cache == Shares()
-    one = solve(WORK, BatchBlock(1, 1, 256, 256), slow, Rules(cache_below=False))
+    one = solve(WORK, BatchBlock(1, 1, 256, 256), slow, Rules(may_offload_cache=False))
     assert one is not None
     assert found.forecast.tokens_per_s > 3 * one.forecast.tokens_per_s
 
@@ -307,9 +301,9 @@ def test_what_is_read_beside_computing_comes_slower() -> None:
     slow = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=3e8)
     alone = replace(slow, to_device=math.inf, from_device=math.inf)
     beside = replace(alone, reading_beside=0.5)
-    found = search(WORK, alone, Rules(cache_below=False))
+    found = search(WORK, alone, Rules(may_offload_cache=False))
     assert found is not None
-    first, later = (expected(WORK, machine, found.policy) for machine in (alone, beside))
+    first, later = (forecast_policy(WORK, machine, found.policy) for machine in (alone, beside))
     assert later.step_s > first.step_s
     # The disk binds: what a step needs comes in its time.
     brought = [forecast.rates["weights read"] * forecast.step_s for forecast in (first, later)]
@@ -318,7 +312,7 @@ def test_what_is_read_beside_computing_comes_slower() -> None:
 
 def test_a_cache_without_room_goes_below_where_that_lets_more_prompts_share_a_layer() -> None:
     tight = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0)
-    first, found = search(WORK, tight, Rules(cache_below=False)), search(WORK, tight)
+    first, found = search(WORK, tight, Rules(may_offload_cache=False)), search(WORK, tight)
     assert first is not None
     assert found is not None
     assert found.policy.cache.disk > 0
@@ -330,7 +324,7 @@ def test_activations_below_go_and_come_between_two_computations() -> None:
     machine = replace(MACHINE, memory_bytes=0, to_device=math.inf, from_device=math.inf)
     here = Policy(batch=1, num_batches=4, prompt_rows=512)
     below = replace(here, activations=Shares(0.0, 0.0, 1.0))
-    took = [expected(WORK, machine, policy).prefill_s for policy in (here, below)]
+    took = [forecast_policy(WORK, machine, policy).prefill_s for policy in (here, below)]
     moved = WORK.num_layers * 4 * WORK.prompt_tokens * WORK.state_bytes
     assert took[1] - took[0] == pytest.approx(moved * (1 / machine.from_disk + 1 / machine.to_disk))
 
@@ -351,10 +345,10 @@ def test_a_curve_is_straight_between_its_points_and_goes_on_behind_them() -> Non
 def test_the_command_prints_the_policy_and_writes_what_it_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=1e9)
+    found_machine = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=1e9)
     reported = tmp_path / "told.json"
     sizes = ["--prompts", "32", "--length", "128", "--new-tokens", "64"]
-    monkeypatch.setattr(here, "machine_for", lambda *_: machine)
+    monkeypatch.setattr(policy_search, "measure_machine", lambda *_: found_machine)
     shape = ["--shape", "vicuna-7b", "--quant", "q4_0", "--cache-quant", "q4"]
     assert main(["plan", "--throughput", *shape, *sizes, "--json", str(reported)]) == 0
     printed = capsys.readouterr().out
@@ -389,7 +383,7 @@ def test_states_are_no_cache_of_a_token() -> None:
     item = precision.compute.itemsize
     besides = []
     for length in (128, 16384):
-        work = work_of(PolicyRequest(config, formats, precision, 1, length - 64, 64))
+        work = workload_of(PolicyRequest(config, formats, precision, 1, length - 64, 64, 1))
         held = work.row_bytes * config.num_layers * length
         besides.append(held - length * row_bytes(config, item))
     # What a sequence holds besides its rows is the same for any length.
@@ -416,29 +410,29 @@ def test_numbers_that_make_no_sense_are_told(
 def test_rates_of_this_machine_are_measured_once_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bandwidth, "_NBYTES", bandwidth.PIECE_BYTES)
-    monkeypatch.setattr(measure, "_MOVED_BYTES", 1 << 20)
-    monkeypatch.setattr(measure, "_MEASURED_S", 0.01)
-    monkeypatch.setattr(measure, "_BESIDE_S", 0.01)
+    monkeypatch.setattr(transfers, "_READ_BYTES", transfers.PIECE_BYTES)
+    monkeypatch.setattr(transfers, "_MOVED_BYTES", 1 << 20)
+    monkeypatch.setattr(timing, "MEASURED_S", 0.01)
+    monkeypatch.setattr(timing, "_RATE_S", 0.01)
     config = replace(shape_config("smollm2-1.7b"), **SMALL)
     device = torch.device("cpu")
     formats = settle_formats(WeightFormats(cache="q4"), "float32", hardware_of(device))
     precision = precision_of(formats.compute, device, formats.cache_format)
-    requested = PolicyRequest(config, formats, precision, 8, 16, 16)
+    requested = PolicyRequest(config, formats, precision, 8, 16, 16, 2)
     budget = Budget("a small device", Hardware("cpu"), 64 << 20, 0, 0, is_live=True)
     reported: list[str] = []
     kept = MeasurementFiles(tmp_path / "kept")
     measured: list[Paces] = []
 
     def slower(*wanted: Any) -> Paces:
-        measured.append(paces_beside(*wanted))
+        measured.append(paces_of(*wanted))
         return Paces(measured[-1].computing / 2, measured[-1].reading / 3)
 
-    monkeypatch.setattr(here, "paces_beside", slower)
+    monkeypatch.setattr(measuring, "paces_of", slower)
 
     def found(*anew: str) -> MachineRates:
-        rates = Rates(kept, reported.append, anew)
-        return machine_for(requested, budget, Below(0, tmp_path / "tiers"), rates)
+        rates = MeasuredRates(kept, reported.append, anew)
+        return measure_machine(requested, budget, OffloadRoom(0, tmp_path / "tiers"), rates)
 
     first = found()
     assert len(reported) == 3
@@ -453,7 +447,7 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     assert 0 < first.cache_on_device < 1e13
     assert 0 < first.computing_beside == measured[0].computing / 2 <= 1 / 2
     assert 0 < first.reading_beside == measured[0].reading / 3 <= 1 / 3
-    work = work_of(requested)
+    work = workload_of(requested)
     assert work.row_bytes * config.num_layers == row_bytes(config, 4, "q4")
     policy = search(work, first)
     assert policy is not None
@@ -521,7 +515,7 @@ def test_a_file_that_is_no_object_is_refused(content: str | None, tmp_path: Path
 def test_what_the_engine_cannot_carry_out_is_refused_and_not_searched(tmp_path: Path) -> None:
     plain = shape_config("vicuna-7b")
     check_policy(POLICY, plain, "cpu", has_disk=True)
-    assert rules_of(plain, "cpu").cache_below
+    assert rules_of(plain, "cpu").may_offload_cache
     refused = [
         (POLICY, plain, False, "on a disk"),
         (replace(POLICY, cache=Shares(0.0, 1.0)), plain, True, "memory is the device"),
@@ -532,5 +526,5 @@ def test_what_the_engine_cannot_carry_out_is_refused_and_not_searched(tmp_path: 
         with pytest.raises(RequestError, match=told) as error:
             check_policy(policy, config, "cpu", has_disk=has_disk)
         assert error.value.hint
-    assert not rules_of(shape_config("qwen3.5-4b"), "cpu").cache_below
-    assert not rules_of(plain, "cpu", has_adapter=True).cache_below
+    assert not rules_of(shape_config("qwen3.5-4b"), "cpu").may_offload_cache
+    assert not rules_of(plain, "cpu", has_adapter=True).may_offload_cache

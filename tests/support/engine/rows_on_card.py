@@ -9,11 +9,13 @@ import torch
 from medusa_core.engine.several import answer_all
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.memory.policy.planned import memory_bytes
+from medusa_core.memory.placement import Planner
+from medusa_core.memory.probe import live_budget
 from medusa_core.messages import (
     Generate,
     GenerateSettings,
     GenerationDone,
+    HeadsShape,
     LoadOptions,
     Placement,
     Policy,
@@ -116,5 +118,6 @@ def check_bytes(target: Target, policy: Policy) -> None:
     plan = target.plan
     assert target.caches.nbytes + visits.nbytes == plan.kv_bytes
     staging = 2 * store.new_staging().nbytes if isinstance(store, DiskStore) else 0
-    planned = memory_bytes(plan.context_tokens, target.config, target.formats, policy, plan)
+    planner = Planner(target.config, HeadsShape(), target.formats, live_budget("cpu"))
+    planned = planner.host_bytes(policy, plan)
     assert store.host_bytes + visits.host_bytes + staging == planned

@@ -4,16 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.heads.kind import read_shape
-from medusa_core.memory.budget import GIB
-from medusa_core.memory.placement import layer_bytes, piece_bytes
+from medusa_core.memory.budget import GIB, limit_budget
+from medusa_core.memory.placement import layer_bytes, piece_bytes, prompt_rows
 from medusa_core.memory.plan import plan_memory, scratch_bytes
 from medusa_core.memory.probe import live_budget
-from medusa_core.memory.tiers import limited, prompt_rows
 from medusa_core.messages import HeadsShape, LoadOptions
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, settle_device
 from medusa_core.models.quant.choice import settle_formats
-from medusa_core.runtime.offload.layer_stream import NUM_BUFFERS
+from medusa_core.runtime.offload.layer_entries import NUM_BUFFERS
 
 
 def with_layers_below(
@@ -25,7 +24,7 @@ def with_layers_below(
     formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     heads = HeadsShape() if heads_dir is None else read_shape(heads_dir)
     context = options.context_tokens or config.context_tokens
-    budget = limited(live_budget(str(device)), 1.0)
+    budget = limit_budget(live_budget(str(device)), 1.0)
     plan = plan_memory(config, heads, formats, budget, context, options.sessions)
     needed = plan.total_bytes - plan.free_bytes
     sizes = layer_bytes(config, formats)

@@ -15,25 +15,24 @@ import pytest
 import torch
 
 from medusa_core.__main__ import main
-from medusa_core.cli import plan as plan_cli
 from medusa_core.cli.plan import shape_config
 from medusa_core.engine.direct import generate
 from medusa_core.errors import PlanError, RequestError, TierError
-from medusa_core.loading import forecast as forecast_module
 from medusa_core.loading.choice import (
     ModelChoice,
     as_json,
     from_json,
 )
-from medusa_core.loading.forecast import ReadRate
 from medusa_core.loading.load import load_target
 from medusa_core.loading.offload_forecast import offloaded_load
 from medusa_core.loading.target import Target
-from medusa_core.memory import bandwidth, probe
-from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.placement import layer_bytes, piece_bytes, place_layers
-from medusa_core.memory.plan import plan_memory, weights_bytes
-from medusa_core.memory.tiers import Below, limited, plan_in_tiers
+from medusa_core.memory import probe
+from medusa_core.memory.budget import GIB, Budget, limit_budget
+from medusa_core.memory.estimate import ReadRate
+from medusa_core.memory.measure import machine, transfers, weights
+from medusa_core.memory.measure.machine import MEASURED, MeasuredRates
+from medusa_core.memory.placement import OffloadRoom, Planner
+from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import (
     Failed,
     GenerateSettings,
@@ -58,7 +57,7 @@ from medusa_core.runtime.offload.layer_file import (
 )
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.lineup import serving_drafters
-from medusa_core.system.user_folders import places
+from medusa_core.system.files.measurement_files import MeasurementFiles
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
@@ -332,8 +331,9 @@ def test_waiting_for_layers_is_a_part_of_each_step(
 def test_layers_that_stay_are_spread_among_those_that_come() -> None:
     config = shape_config("vicuna-7b")
     formats = settle_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
-    budget = limited(tight(64 * GIB), 2.5)
-    plan = plan_in_tiers(config, HeadsShape(), formats, budget, Below(disk=Path("layers")), 1024)
+    budget = limit_budget(tight(64 * GIB), 2.5)
+    planner = Planner(config, HeadsShape(), formats, budget)
+    plan = planner.offload(1024, OffloadRoom(disk=Path("layers")))
     assert plan is not None
     placement = plan.placement
     assert placement is not None
@@ -351,9 +351,10 @@ def test_layers_that_stay_are_spread_among_those_that_come() -> None:
 def test_a_context_that_nobody_asked_for_leaves_room_for_layers() -> None:
     config = shape_config("vicuna-7b")
     formats = settle_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
-    budget, disk = limited(tight(64 * GIB), 1.5), Below(disk=Path("layers"))
-    requested = plan_in_tiers(config, HeadsShape(), formats, budget, disk, 4096)
-    free = plan_in_tiers(config, HeadsShape(), formats, budget, disk, 4096, may_shorten=True)
+    budget, disk = limit_budget(tight(64 * GIB), 1.5), OffloadRoom(disk=Path("layers"))
+    planner = Planner(config, HeadsShape(), formats, budget)
+    requested = planner.offload(4096, disk)
+    free = planner.offload(4096, disk, may_shorten=True)
     assert requested is None
     assert free is not None
     assert free.kv_bytes <= budget.total_bytes / 3
@@ -363,10 +364,9 @@ def test_no_layer_lies_on_a_disk_that_nobody_named() -> None:
     config = shape_config("vicuna-7b")
     card = Hardware("cuda", (8, 6))
     formats = settle_formats(WeightFormats("nf4-dq"), "", card)
-    plan = plan_memory(config, HeadsShape(), formats, tight(3 * GIB, card), 1024)
-    sizes = (layer_bytes(config, formats), piece_bytes(config, formats))
-    assert place_layers(plan, *sizes, 0, has_disk=False) is None
-    placed = place_layers(plan, *sizes, 64 * GIB, has_disk=False)
+    planner = Planner(config, HeadsShape(), formats, tight(3 * GIB, card))
+    assert planner.offload(1024, OffloadRoom()) is None
+    placed = planner.offload(1024, OffloadRoom(64 * GIB))
     assert placed is not None
     assert placed.placement is not None
     assert set(placed.placement.tiers) == {Tier.DEVICE, Tier.MEMORY}
@@ -398,8 +398,9 @@ ASKED = ("vicuna-7b", "--quant", "q4_0", "--lm-head-quant", "q4_0", "--context",
 def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk of a gigabyte a second below a device that computes ten rows in the time of one."""
     rate = ReadRate(((1, 10e9), (16, 5e9)))
-    monkeypatch.setattr(bandwidth, "disk_bytes_per_s", lambda *_: 1e9)
-    monkeypatch.setattr(forecast_module, "measure_read_rate", lambda *_: rate)
+    disk = {"read": 1e9, "write": 1e9, "each": 0.0}
+    monkeypatch.setattr(machine.MeasuredRates, "disk", lambda *_: disk)
+    monkeypatch.setattr(weights, "measure_read_rate", lambda *_: rate)
     monkeypatch.setattr(probe, "live_budget", lambda *_: tight(16 * GIB))
 
 
@@ -425,15 +426,16 @@ def test_the_plan_says_which_layers_lie_where_and_what_steps_take(
 def test_rates_of_a_busy_moment_are_measured_anew_if_that_is_asked_for(
     tmp_path: Path, measured: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = places(tmp_path)
-    monkeypatch.setattr(plan_cli, "places", lambda: kept)
-    kept.bandwidths.parent.mkdir(parents=True)
-    kept.bandwidths.write_text("{}", encoding="utf-8")
+    remeasured: list[object] = []
+
+    def disk(rates: MeasuredRates, *_: object) -> dict[str, float]:
+        remeasured.append(rates.remeasure)
+        return {"read": 1e9, "write": 1e9, "each": 0.0}
+
+    monkeypatch.setattr(MeasuredRates, "disk", disk)
     requested = ["plan", *ASKED, "--memory-gib", "1.5", "--tier-disk", str(tmp_path)]
-    assert main(requested) == 0
-    assert kept.bandwidths.exists()
-    assert main([*requested, "--measure"]) == 0
-    assert not kept.bandwidths.exists()
+    assert main(requested) == main([*requested, "--measure"]) == 0
+    assert remeasured == [(), MEASURED]
 
 
 @pytest.mark.usefixtures("measured")
@@ -464,14 +466,20 @@ def test_a_model_that_does_not_fit_shows_what_it_would_do_offloaded(
 
 
 def test_a_disk_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bandwidth, "_NBYTES", 1 << 20)
-    monkeypatch.setattr(bandwidth, "PIECE_BYTES", 1 << 18)
-    kept = tmp_path / "state" / "bandwidths.json"
-    first = bandwidth.disk_bytes_per_s(tmp_path / "layers", kept)
-    assert first > 0
-    assert bandwidth.disk_bytes_per_s(tmp_path / "layers", kept) == first
-    assert not list((tmp_path / "layers").iterdir())
-    kept.write_text("[]", encoding="utf-8")
-    assert bandwidth.disk_bytes_per_s(tmp_path / "layers", kept) > 0
+    monkeypatch.setattr(transfers, "_READ_BYTES", 1 << 20)
+    monkeypatch.setattr(transfers, "_MOVED_BYTES", 1 << 20)
+    monkeypatch.setattr(transfers, "PIECE_BYTES", 1 << 18)
+    reported: list[str] = []
+    kept = MeasurementFiles(tmp_path / "state")
+    rates, folder = MeasuredRates(kept, reported.append), tmp_path / "layers"
+    first = rates.disk(folder, 0)
+    assert all(rate > 0 for rate in first.values())
+    assert rates.disk(folder, 0) == first
+    assert not list(folder.iterdir())
+    assert len(reported) == 1
+    (file,) = (tmp_path / "state").iterdir()
+    file.write_text("[]", encoding="utf-8")
+    assert rates.disk(folder, 0)["read"] > 0
+    assert len(reported) == 2
     with pytest.raises(TierError, match="can't be measured"):
-        bandwidth.disk_bytes_per_s(kept / "below a file", None)
+        rates.disk(file / "below a file", 0)

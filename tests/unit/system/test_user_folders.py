@@ -62,7 +62,7 @@ def folders_in_use() -> dict[str, Path]:
     hub = settings_from(os.environ)
     return {
         **{name: getattr(where, name) for name in ("config", "data", "state", "log")},
-        **{name: getattr(where, name) for name in ("history", "bandwidths", "layers", "running")},
+        **{name: getattr(where, name) for name in ("history", "layers", "running")},
         "learned": where.learned,
         "calibrations": calibrations_dir(),
         "quantized": quantized_models_dir(),

@@ -51,7 +51,8 @@ TINY = replace(SMALL, total_bytes=2 * GIB)
 @pytest.fixture(autouse=True)
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is timed: the disk gives a gigabyte a second."""
-    monkeypatch.setattr("medusa_core.memory.bandwidth._read_rate", lambda _folder, _piece: 1e9)
+    disk = {"read": 1e9, "write": 1e9, "each": 0.0}
+    monkeypatch.setattr("medusa_core.memory.measure.machine.MeasuredRates.disk", lambda *_: disk)
 
 
 def plan_of(placement: Placement | None) -> MemoryPlan:

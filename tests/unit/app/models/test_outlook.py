@@ -9,7 +9,7 @@ import pytest
 from app.models import outlook
 from app.models.outlook import Outlook, OutlookQuery, OutlookResult
 from medusa_core.bench.random_target import shape_config
-from medusa_core.loading.forecast import Forecast
+from medusa_core.memory.estimate import Forecast
 from medusa_core.memory.probe import live_budget
 from medusa_core.memory.recommend import plan_choice
 from medusa_core.messages import HeadsShape, WeightFormats

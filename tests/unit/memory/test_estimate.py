@@ -7,12 +7,8 @@ import pytest
 
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import RequestError
-from medusa_core.loading.forecast import (
-    ReadRate,
-    forecast,
-    measure_read_rate,
-    rate_limiting_format,
-)
+from medusa_core.memory.estimate import ReadRate, forecast, rate_limiting_format
+from medusa_core.memory.measure.weights import measure_read_rate
 from medusa_core.memory.plan import embedding_bytes, experts_bytes, heads_bytes, weights_bytes
 from medusa_core.memory.probe import live_budget
 from medusa_core.messages import HeadsShape, WeightFormats

@@ -1,4 +1,4 @@
-"""A policy with what is expected of it."""
+"""Result of a search: a policy and its forecast."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from medusa_core.messages import BlockBytes, Policy
 
 @dataclass(frozen=True, slots=True)
 class BatchForecast:
-    """What a policy is expected to bring.
+    """Expected performance of a policy.
 
     Attributes:
-        prefill_s: Seconds for the prompts of a block.
+        prefill_s: Seconds of a block's prompts.
         step_s: Seconds of a decoding step of a block.
-        tokens_per_s: Of answers, the prompts' time included.
-        rates: Of each of `PARTS` that there is, in the unit that is shown.
-        binds: What would have to be faster or larger.
-        sizes: Bytes of what is placed.
+        tokens_per_s: Tokens of answers per second, prefill included.
+        rates: Expected rate of each of `PARTS` that occurs, in bytes per second or seconds.
+        binds: Streams that limit the speed, and tiers with too little room.
+        sizes: Bytes of weights, cache and activations.
     """
 
     prefill_s: float
@@ -31,7 +31,7 @@ class BatchForecast:
 
 
 class FoundPolicy(NamedTuple):
-    """What a search returns."""
+    """A policy and its forecast."""
 
     policy: Policy
     forecast: BatchForecast

@@ -1,0 +1,117 @@
+"""Estimate a model's speed on this computer before it is downloaded or loaded.
+
+A step of few rows takes as long as its weights take to be read. So the device is timed once per
+weight format, at several row counts (`measure/weights.py`), and the time of a step follows from the
+model's bytes. Attention, which a long conversation makes slower, and norms are left out. Nothing
+here needs torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+from medusa_core.memory.budget import Budget
+from medusa_core.memory.plan import embedding_bytes, experts_bytes, heads_bytes, weights_bytes
+from medusa_core.messages import HeadsShape, WeightFormats
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.quant.choice import PartFormats, settle_formats
+from medusa_core.runtime.tree.tables import typical_table
+
+_MAX_TREE_ROWS = 32
+
+
+class ReadRate(NamedTuple):
+    """How fast a device reads weights in a format.
+
+    Attributes:
+        rates: Bytes per second while so many rows are computed, by rising row counts.
+    """
+
+    rates: tuple[tuple[int, float], ...]
+
+    def step_s(self, nbytes: int, rows: int) -> float:
+        """Seconds to read so many bytes for so many rows, interpolated between measured counts."""
+        times = [(count, nbytes / rate) for count, rate in self.rates]
+        for (low, before), (high, after) in pairwise(times):
+            if rows <= high:
+                return before + (after - before) * (rows - low) / (high - low)
+        return times[-1][1] * rows / times[-1][0]
+
+
+class Forecast(NamedTuple):
+    """Expected speed of a model on a device, at the beginning of a conversation.
+
+    Attributes:
+        plain_tokens_per_s: Without drafts.
+        tokens_per_s: With its heads, if they are accepted as often as Medusa's usually are; as many
+            as plainly without heads, or if no tree pays.
+        tree_rows: Rows of the best tree; 1 if none pays.
+    """
+
+    plain_tokens_per_s: float
+    tokens_per_s: float
+    tree_rows: int
+
+
+def forecast(
+    config: ModelConfig,
+    heads: HeadsShape,
+    wanted: WeightFormats,
+    budget: Budget,
+    rate: ReadRate,
+    step_s: Callable[[int], float] | None = None,
+) -> Forecast:
+    """Estimate the speed of a model.
+
+    Args:
+        config: Configuration of the target.
+        heads: Sizes of its heads.
+        wanted: Weight formats.
+        budget: The device.
+        rate: Measured there, in the format of the target's linear layers.
+        step_s: Seconds of a step by its rows; None for those of a model that fits the device.
+
+    Raises:
+        RequestError: The formats don't go together.
+    """
+    formats = settle_formats(wanted, "", budget.hardware, config.stored)
+
+    def resident_s(rows: int) -> float:
+        return rate.step_s(read_bytes(config, formats, rows), rows)
+
+    step_s = step_s or resident_s
+    plain_s = step_s(1)
+    best = (1 / plain_s, 1)
+    if heads.num_heads:
+        table = typical_table(heads.num_heads)
+        heads_s = rate.step_s(heads_bytes(config, heads, formats), 1)
+        for rows in range(2, _MAX_TREE_ROWS + 1):
+            tokens = table.expected_length(table.tree(rows))
+            best = max(best, (tokens / (step_s(rows) + heads_s), rows))
+    return Forecast(1 / plain_s, *best)
+
+
+def rate_limiting_format(wanted: WeightFormats, config: ModelConfig, budget: Budget) -> str:
+    """Return the format of the linear layers, whose read rate limits the speed.
+
+    Raises:
+        RequestError: The formats don't go together.
+    """
+    return settle_formats(wanted, "", budget.hardware, config.stored).linears.name
+
+
+def read_bytes(config: ModelConfig, formats: PartFormats, rows: int) -> int:
+    """Return the bytes of weights that a step reads, without separate token embeddings.
+
+    Of the experts those that its rows choose, if every choice is equally likely.
+    """
+    nbytes = weights_bytes(config, formats)
+    if not formats.shares_embedding(config.tie_embeddings):
+        nbytes -= embedding_bytes(config, formats)
+    experts = config.traits.experts
+    if experts is None:
+        return nbytes
+    unread = (1 - experts.chosen / experts.count) ** rows
+    return round(nbytes - unread * experts_bytes(config, formats))

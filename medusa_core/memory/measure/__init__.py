@@ -1,0 +1,1 @@
+"""Measures this machine's rates, for plans of what is offloaded."""

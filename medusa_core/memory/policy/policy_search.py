@@ -1,0 +1,94 @@
+"""Search the policy of a request on a machine whose rates are measured when they are needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from medusa_core.errors import PlanError
+from medusa_core.memory.budget import Budget
+from medusa_core.memory.measure.machine import MeasuredRates, measure_machine
+from medusa_core.memory.placement import OffloadRoom
+from medusa_core.memory.policy.machine_rates import MachineRates
+from medusa_core.memory.policy.request import PolicyRequest, workload_of
+from medusa_core.memory.policy.result import FoundPolicy
+from medusa_core.memory.policy.rules import Rules
+from medusa_core.memory.policy.search import forecast_policy, search
+from medusa_core.memory.policy.workload import Workload
+from medusa_core.messages import Policy, Tier
+
+
+@dataclass(frozen=True)
+class PolicySearch:
+    """Searches and forecasts policies.
+
+    Attributes:
+        request: The model and its prompts.
+        budget: Memory of the device.
+        room: Room for offloaded layers.
+        rules: Restrictions of the search.
+        rates: Kept measurements.
+    """
+
+    request: PolicyRequest
+    budget: Budget
+    room: OffloadRoom
+    rules: Rules
+    rates: MeasuredRates
+
+    @cached_property
+    def work(self) -> Workload:
+        """The request in bytes and rows."""
+        return workload_of(self.request)
+
+    @cached_property
+    def machine(self) -> MachineRates:
+        """This machine.
+
+        Raises:
+            TierError: The disk can't be written.
+        """
+        return measure_machine(self.request, self.budget, self.room, self.rates)
+
+    def best(self, missing_bytes: int = 0) -> FoundPolicy:
+        """Find the policy of the most tokens per second.
+
+        Args:
+            missing_bytes: Bytes that an earlier policy needed more than the device had.
+
+        Raises:
+            PlanError: No policy fits.
+        """
+        room = self.machine.device_bytes - missing_bytes
+        found = search(self.work, self.machine.with_room(Tier.DEVICE, room), self.rules)
+        if found is None:
+            raise PlanError(
+                f"The model has no room on any tier of {self.budget.name}.",
+                "Give it more --memory-gib, or name a folder on a disk that is less full with "
+                "--tier-disk.",
+            )
+        # Formats aren't searched: they change the text.
+        formats = self.request.formats
+        policy = replace(found.policy, cache_format=formats.cache_format, attended=formats.attended)
+        return found._replace(policy=policy)
+
+    def forecast(self, policy: Policy) -> FoundPolicy:
+        """Return a given policy with its forecast."""
+        return FoundPolicy(policy, forecast_policy(self.work, self.machine, policy))
+
+    def resident_cache(self) -> PolicySearch:
+        """Return the search of policies whose KV rows and activations are on the device."""
+        return replace(self._measured(), rules=replace(self.rules, may_offload_cache=False))
+
+    def without_overlap(self) -> PolicySearch:
+        """Return the search for an engine that loads and computes in turns."""
+        return replace(self._measured(), rules=replace(self.rules, overlaps=False))
+
+    def one_prompt(self) -> PolicySearch:
+        """Return the search for one prompt at a time."""
+        return replace(self._measured(), request=replace(self.request, num_prompts=1))
+
+    def _measured(self) -> PolicySearch:
+        """Return this search after measuring, so that the next one doesn't measure anew."""
+        _ = self.machine
+        return replace(self, rates=replace(self.rates, remeasure=()))
