@@ -26,9 +26,8 @@ from torch import Tensor
 from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
-from medusa_core.models.attention import causal_mask
 from medusa_core.models.blocks.block import Attention, Block, linears_of
-from medusa_core.models.blocks.caches import SequenceRows
+from medusa_core.models.blocks.caches import SequenceRows, causal_mask
 from medusa_core.models.blocks.torch_blocks import PassContext, project, run_block
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder

@@ -14,23 +14,6 @@ from torch import Tensor
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
 
 
-def causal_mask(before: int, count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The additive mask of rows that see all rows before them, and those of their own in order.
-
-    Args:
-        before: How many rows stand before.
-        count: How many rows there are.
-        dtype: Of the mask.
-        device: Its device.
-
-    Returns:
-        [count, before + count]
-    """
-    mask = torch.zeros(count, before + count, dtype=dtype, device=device)
-    mask[:, before:] = mask.new_full((count, count), float("-inf")).triu(1)
-    return mask
-
-
 def attend_by_products(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Two batched products and a softmax: the fastest way for few rows on a CPU.
 

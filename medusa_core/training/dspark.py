@@ -16,7 +16,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from medusa_core.models.attention import attend_in_groups
 from medusa_core.models.blocks.caches import PassCache, SequenceRows
 from medusa_core.models.blocks.torch_blocks import PassContext, project, run_block
 from medusa_core.models.config import ModelConfig
@@ -162,7 +161,7 @@ class DSparkModule(nn.Module):
         rope = Rope(self.config, torch.float32, positions.device)
         return PassContext.of_layers(
             *(self.config, positions, num_positions, [rope], torch.float32),
-            attend_in_groups(self.form.block),
+            group_size=self.form.block,
         )
 
     def _mask(self, anchors: Tensor, length: int) -> Tensor:

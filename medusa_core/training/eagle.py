@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from medusa_core.models.attention import Attend, attend_in_groups
 from medusa_core.models.blocks.caches import PassCache, SequenceRows
 from medusa_core.models.blocks.torch_blocks import PassContext, run_block
 from medusa_core.models.config import ModelConfig
@@ -87,8 +86,9 @@ class EagleModule(DraftLayer):
         positions = torch.arange(length, device=device).repeat(count)
         rope = Rope(self.config, torch.float32, device)
         # After the first step, a row also sees those that led to it.
-        attend: Attend | None = attend_in_groups(1) if step else None
-        return PassContext.of_layers(self.config, positions, length, [rope], torch.float32, attend)
+        return PassContext.of_layers(
+            self.config, positions, length, [rope], torch.float32, group_size=1 if step else 0
+        )
 
 
 class _StepCache(PassCache):

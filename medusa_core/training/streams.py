@@ -23,7 +23,6 @@ from medusa_core.heads.streams import (
     adapted_block,
     keys_values,
 )
-from medusa_core.models.attention import attend_in_groups
 from medusa_core.models.blocks.block import Attention, Block
 from medusa_core.models.blocks.caches import PassCache, SequenceRows
 from medusa_core.models.blocks.torch_blocks import PassContext, run_block
@@ -182,7 +181,8 @@ class StreamsModule(nn.Module):
         ropes = [Rope(each, torch.float32, device) for each in rope_configs(config)]
         return PassContext.of_layers(
             *(config, positions, length + self.sizes.num_streams, ropes, torch.float32),
-            attend_in_groups(self.sizes.num_streams, is_causal=True),
+            group_size=self.sizes.num_streams,
+            is_causal=True,
         )
 
     @torch.no_grad()

@@ -114,3 +114,20 @@ class SequenceRows(NamedTuple):
     mask: Tensor | None
     kv: LayerCache
     tree: RowTree | None = None
+
+
+def causal_mask(before: int, count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return the additive mask of rows that see all earlier rows, and their own in order.
+
+    Args:
+        before: Number of earlier rows.
+        count: Number of rows.
+        dtype: Dtype of the mask.
+        device: Device of the mask.
+
+    Returns:
+        [count, before + count]
+    """
+    mask = torch.zeros(count, before + count, dtype=dtype, device=device)
+    mask[:, before:] = mask.new_full((count, count), float("-inf")).triu(1)
+    return mask

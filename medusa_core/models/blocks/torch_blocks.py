@@ -17,7 +17,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.models.activation import Active, active_of
-from medusa_core.models.attention import Attend, by_kv_head, by_row, choose_attention
+from medusa_core.models.attention import (
+    Attend,
+    attend_in_groups,
+    by_kv_head,
+    by_row,
+    choose_attention,
+)
 from medusa_core.models.blocks.block import (
     Attention,
     Block,
@@ -87,7 +93,8 @@ class PassContext:
         num_positions: int,
         ropes: Sequence[RopeTable],
         scores_dtype: torch.dtype,
-        attend: Attend | None = None,
+        group_size: int = 0,
+        is_causal: bool = False,
     ) -> PassContext:
         """Return the context of layers that are no whole model, such as those of heads.
 
@@ -97,9 +104,12 @@ class PassContext:
             num_positions: One more than the highest position that may occur.
             ropes: Rotary embeddings of the layers.
             scores_dtype: Dtype of attention scores.
-            attend: Attention; None for the device's default.
+            group_size: Rows of a group in training; 0 for none. See `attend_in_groups`.
+            is_causal: Rows of a group see those before them only.
         """
-        attend = attend or choose_attention(positions.device)
+        attend = choose_attention(positions.device)
+        if group_size:
+            attend = attend_in_groups(group_size, is_causal)
         group, active = config.num_heads // config.num_kv_heads, active_of(config.traits)
         return cls(positions, num_positions, ropes, group, scores_dtype, attend, attend, active)
 

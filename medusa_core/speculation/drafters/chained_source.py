@@ -15,7 +15,7 @@ from torch import Tensor
 from medusa_core.heads.chained import ChainedHead
 from medusa_core.heads.ranked import ranked_by_layers
 from medusa_core.heads.usual_tokens import UsualColumns
-from medusa_core.models.attention import causal_mask
+from medusa_core.models.blocks.caches import causal_mask
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.speculation.drafters.head_memory import MOST_AT_ONCE, HeadMemory
 from medusa_core.speculation.drafters.observation import Observation
