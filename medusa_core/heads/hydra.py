@@ -20,15 +20,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.ranked import Ranked, ranked_behind
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.kv.pool import CachePool
-from medusa_core.runtime.tree.step import Chance
 from medusa_core.system.native.pool import Workers
-
-# Of all paths together. Chance lifts a token that is unlikelier than so many hardly ever to the
-# top, and the tokens behind deeper paths are worth less anyway.
 
 
 class HydraHead(NamedTuple):
@@ -125,23 +120,6 @@ class HydraHeads:
             state = state + F.silu(layer(state))
         return head.projection(state)[:, : self.num_columns]
 
-    def ranked(
-        self, hidden: Tensor, paths: Tensor, num_ranks: int, chance: Chance | None = None
-    ) -> Ranked:
-        """The best tokens behind some paths of one length.
-
-        Args:
-            hidden: As in `logits`. [hidden]
-            paths: As in `logits`. [paths, tokens]
-            num_ranks: How many tokens are wanted behind each.
-            chance: What will be added to the target's scores: then the best tokens are those that
-                are best with it.
-
-        Returns:
-            Of each path what other heads have of each head.
-        """
-        scores = self.logits(hidden, paths)
-        return ranked_behind(scores, num_ranks, chance, paths.shape[1], self._tokens)
-
-    def _tokens(self, columns: Tensor) -> Tensor:
+    def tokens(self, columns: Tensor) -> Tensor:
+        """Return the tokens of some columns."""
         return columns if self._token_map is None else self._token_map.to(columns.device)[columns]

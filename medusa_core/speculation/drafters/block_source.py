@@ -9,7 +9,6 @@ al. 2024b), section 4, for trees by cumulative confidence, which the growth of a
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from functools import partial
 
@@ -17,21 +16,13 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.block import BlockHead, DraftedBlock
-from medusa_core.heads.ranked import ranked_by_layers
 from medusa_core.heads.usual_tokens import UsualColumns
-from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
-from medusa_core.runtime.tree.step import Chance, RowBudget
 from medusa_core.speculation.drafters.head_memory import MOST_AT_ONCE, HeadMemory
+from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.resumed import Resumed
-from medusa_core.speculation.drafters.source import (
-    Candidates,
-    Paths,
-    SourceMemory,
-    SourceSpec,
-    candidates_of,
-)
+from medusa_core.speculation.drafters.source import SourceMemory, SourceSpec
 
 NAME = "block"
 
@@ -49,18 +40,16 @@ class BlockMemory(HeadMemory):
         return features
 
 
-class BlockSource:
-    """Fills a block once a step, and reads it level by level; see `Source` and `ReadsStates`."""
+class BlockSource(LevelSource):
+    """Fills a block once per step, and reads it level by level; see `ReadsStates`."""
 
     def __init__(self, head: BlockHead, levels: int | None = None) -> None:
         """Take the drafter, and how many levels are worth asking for; None for all."""
-        self.guesses: Sequence[Sequence[int]] = ()
+        super().__init__(head.num_drafts if levels is None else min(levels, head.num_drafts))
         self._head = head
-        self._levels = head.num_drafts if levels is None else min(levels, head.num_drafts)
         self._memory = Resumed(NAME, BlockMemory, lambda: BlockMemory(head))
         self._prompt: Sequence[int] = ()
         self._last: int | None = None  # the last decided token, if all before it are known
-        self._chance: Chance | None = None
         self._num_wanted = 0
         self._usual = UsualColumns(head.num_columns)
         self._block: DraftedBlock | None = None
@@ -90,7 +79,7 @@ class BlockSource:
     def observe(self, observation: Observation) -> None:
         deep = observation.deep
         assert deep is not None  # the runner tells of `taps`
-        self._chance = observation.chance
+        super().observe(observation)
         if self._last is None:
             return
         rows = torch.tensor(list(observation.rows), device=deep.device) % len(deep)
@@ -103,23 +92,18 @@ class BlockSource:
 
     def start(self, root_id: int, most_rows: int) -> None:
         self._block = None
-        self._num_wanted = min(self._levels, most_rows - 1) if root_id == self._last else 0
+        self._num_wanted = min(self._num_levels, most_rows - 1) if root_id == self._last else 0
 
-    def candidates(self, paths: Paths) -> Candidates | None:
-        if paths.level >= self._num_wanted:
+    def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
+        if level >= self._num_wanted:
             return None
-        block = self._fill() if paths.level == 0 else self._block
+        block = self._block if level else self._fill()
         if block is None:
             return None
-        found = block.behind(paths.level, self._last_tokens(paths))
+        assert self._last is not None  # of `start`
+        found = block.behind(level, [path[-1] if path else self._last for path in paths])
         tokens = partial(self._tokens, found.columns)
-        ranked = ranked_by_layers(found.scores, self._chance, paths.level + 1, tokens)
-        candidates = candidates_of(ranked)
-        if not block.depends_on_path:
-            return candidates._replace(counts=None)
-        if not found.confidences:
-            return candidates
-        return candidates._replace(chances=_trusted(candidates, found.confidences))
+        return LevelScores(found.scores, tokens, not block.depends_on_path, found.confidences)
 
     def _tokens(self, whose: Tensor | None, columns: Tensor) -> Tensor:
         """The tokens of some scores; `whose` says of which columns there are any."""
@@ -138,52 +122,18 @@ class BlockSource:
         )
         return self._block
 
-    def _last_tokens(self, paths: Paths) -> Sequence[int]:
-        if paths.level == 0:
-            assert self._last is not None  # of `start`
-            return (self._last,)
-        end = paths.num * paths.level
-        return paths.token_ids[paths.level - 1 : end : paths.level]
-
     def truncate(self, length: int) -> None:
         self._last = self._chance = self._block = None
         self._memory.keep(length)
 
 
-def _trusted(candidates: Candidates, confidences: Sequence[float]) -> array[float]:
-    """The chances of each path's candidates, as far as that path is trusted."""
-    assert candidates.counts is not None
-    each = (
-        confidence
-        for confidence, count in zip(confidences, candidates.counts, strict=True)
-        for _ in range(count)
-    )
-    return array("f", [chance * by for chance, by in zip(candidates.chances, each, strict=True)])
-
-
-def block_head(target: Target, kind: str) -> BlockHead | None:
-    """The block drafter of a kind of a target; None where it has none."""
-    heads = target.heads
-    return heads if isinstance(heads, BlockHead) and heads.kind == kind else None
-
-
 def block_spec(info: SourceInfo, alone: DrafterChoice, hint: str) -> SourceSpec:
-    """The source of a kind of block drafters.
-
-    Args:
-        info: How it is shown; it has the kind's name.
-        alone: How it is offered.
-        hint: What to do where a target has none.
-    """
-
-    def serves(target: Target) -> bool:
-        return block_head(target, info.name) is not None
-
-    def make(target: Target, budget: RowBudget) -> BlockSource:
-        head = block_head(target, info.name)
-        assert head is not None  # as it serves
-        return BlockSource(head, budget.levels)
-
-    return SourceSpec(
-        info, serves=serves, make=make, hint=hint, of_heads=True, alone=alone, preference=10
+    """Return the source of a kind of block drafters, which has the name of `info`."""
+    return head_spec(
+        info,
+        BlockHead,
+        lambda head, budget: BlockSource(head, budget.levels),
+        hint,
+        alone,
+        lambda target: isinstance(target.heads, BlockHead) and target.heads.kind == info.name,
     )

@@ -1,8 +1,4 @@
-"""A head that goes on token by token as a source: one pass of its layer for every level of a tree.
-
-Source: EAGLE-2 (Li et al. 2024b), section 4, for trees by cumulative confidence, which the growth
-of all sources makes.
-"""
+"""A head that drafts token by token as a source: one pass of its layer per level of a tree."""
 
 from __future__ import annotations
 
@@ -13,20 +9,13 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.chained import ChainedHead
-from medusa_core.heads.ranked import ranked_by_layers
 from medusa_core.heads.usual_tokens import UsualColumns
 from medusa_core.models.blocks.caches import causal_mask
-from medusa_core.runtime.tree.step import Chance
 from medusa_core.speculation.drafters.head_memory import MOST_AT_ONCE, HeadMemory
+from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.resumed import Resumed
-from medusa_core.speculation.drafters.source import (
-    Candidates,
-    Paths,
-    SourceMemory,
-    behind_some,
-    candidates_of,
-)
+from medusa_core.speculation.drafters.source import SourceMemory
 
 NAME = "chained"
 _DEEPEST = 8
@@ -66,17 +55,15 @@ class _Node(NamedTuple):
     slots: tuple[int, ...]
 
 
-class ChainedSource:
-    """Asks the head level by level; see `Source` and `ReadsStates`."""
+class ChainedSource(LevelSource):
+    """Runs the head once per level; see `LevelSource` and `ReadsStates`."""
 
     def __init__(self, head: ChainedHead, levels: int | None = None) -> None:
         """Take the head, and how many levels are worth asking for; None for the usual ones."""
-        self.guesses: Sequence[Sequence[int]] = ()
+        super().__init__(_DEEPEST if levels is None else min(levels, _DEEPEST))
         self._head = head
-        self._levels = _DEEPEST if levels is None else min(levels, _DEEPEST)
         self._memory = Resumed(NAME, ChainedMemory, lambda: ChainedMemory(head))
         self._prompt: Sequence[int] = ()
-        self._chance: Chance | None = None
         self._root: Tensor | None = None
         self._nodes: dict[tuple[int, ...], _Node] = {}
         self._num_rows = 0
@@ -109,7 +96,7 @@ class ChainedSource:
             None if deep is None else deep.index_select(0, rows),
         )
         self._memory.get().add(features, observation.token_ids)
-        self._chance = observation.chance
+        super().observe(observation)
 
     def start(self, root_id: int, most_rows: int) -> None:
         memory = self._memory.get()
@@ -120,18 +107,15 @@ class ChainedSource:
         self._num_rows = 0
         self._nodes = {} if self._root is None else {(): _Node(self._root, ())}
 
-    def candidates(self, paths: Paths) -> Candidates | None:
-        if self._root is None or paths.level >= self._levels:
-            return None
-        if paths.level == 0:
-            return self._best(self._root, 1)
-        every = [paths.path(index) for index in range(paths.num)]
-        are_known = [path[:-1] in self._nodes for path in every]
-        known = [path for path, is_known in zip(every, are_known, strict=True) if is_known]
-        states = self._go_on(known) if known else None
-        if states is None:
-            return None
-        return behind_some(self._best(states, paths.level + 1), are_known)
+    def is_known(self, path: tuple[int, ...]) -> bool:
+        return not path or path[:-1] in self._nodes
+
+    def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
+        states = self._root if not level or self._root is None else self._go_on(paths)
+        return None if states is None else self._scores(states)
+
+    def _scores(self, states: Tensor) -> LevelScores:
+        return LevelScores(self._head.scores(states, self._columns), self._head.tokens)
 
     def _go_on(self, paths: Sequence[tuple[int, ...]]) -> Tensor | None:
         """States behind paths whose beginnings are known; None where there is no room for them."""
@@ -160,10 +144,6 @@ class ChainedSource:
             slots = (*node.slots, first + row)
             self._nodes[path] = _Node(states[row : row + 1], slots)
         return states
-
-    def _best(self, states: Tensor, depth: int) -> Candidates:
-        scores = self._head.scores(states, self._columns)
-        return candidates_of(ranked_by_layers(scores, self._chance, depth, self._head.tokens))
 
     @property
     def _head_device(self) -> torch.device:

@@ -16,7 +16,7 @@ from torch import Tensor
 from medusa_core.heads.eagle import EagleHead
 from medusa_core.models.blocks.caches import causal_mask
 from medusa_core.speculation.drafters.chained_source import ChainedSource
-from medusa_core.speculation.drafters.source import Candidates, Paths
+from medusa_core.speculation.drafters.level_source import LevelScores
 
 
 class ParallelSource(ChainedSource):
@@ -33,17 +33,19 @@ class ParallelSource(ChainedSource):
         super().start(root_id, most_rows)
         self._states = () if self._root is None else self._all(self._root, most_rows)
 
-    def candidates(self, paths: Paths) -> Candidates | None:
-        if paths.level >= len(self._states):
+    def is_known(self, path: tuple[int, ...]) -> bool:
+        return True
+
+    def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
+        if level >= len(self._states):
             return None
-        best = self._best(self._states[paths.level], paths.level + 1)
-        return best._replace(counts=None)  # they follow every path
+        return self._scores(self._states[level])._replace(is_shared=True)
 
     def _all(self, root: Tensor, most_rows: int) -> Sequence[Tensor]:
         """States behind the root, and of every row of MASK. [1, hidden] each"""
         memory = self._memory.get()
         kv, length, place = memory.kv, memory.kv.length, memory.num_places
-        count = max(0, min(self._levels, most_rows - 1, kv.capacity - length + 1) - 1)
+        count = max(0, min(self._num_levels, most_rows - 1, kv.capacity - length + 1) - 1)
         if not count:
             return (root,)
         width = length + count

@@ -229,19 +229,6 @@ def candidates_of(ranked: Ranked) -> Candidates:
     )
 
 
-def behind_some(candidates: Candidates, are_known: Sequence[bool]) -> Candidates:
-    """What was asked of some of a level's paths, as an answer for all of them.
-
-    Args:
-        candidates: Behind those that are known, with counts.
-        are_known: Of each path of the level; nothing follows the others.
-    """
-    if all(are_known) or candidates.counts is None:
-        return candidates
-    counts = iter(candidates.counts)
-    return candidates._replace(counts=array("i", [next(counts) if k else 0 for k in are_known]))
-
-
 def num_common(a: Sequence[int], b: Sequence[int]) -> int:
     """Length of the longest common prefix of two lists of tokens."""
     same, end = 0, min(len(a), len(b))

@@ -26,6 +26,7 @@ from medusa_core.errors import (
 from medusa_core.heads.head_files import open_head_files
 from medusa_core.heads.hydra import HydraHeads
 from medusa_core.heads.kind import Heads, kind_of, read_shape
+from medusa_core.heads.ranked import Ranked, ranked_behind
 from medusa_core.hub.convert.convert import (
     ConversionLimits,
     convert,
@@ -53,7 +54,7 @@ from medusa_core.messages import (
     Planned,
     WeightFormats,
 )
-from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.runtime.tree.step import Chance, RowBudget
 from medusa_core.speculation.drafters.drafter import NUM_RANKS
 from medusa_core.speculation.drafters.grown import GrownDrafter
 from medusa_core.speculation.drafters.growth import make_growth
@@ -116,6 +117,15 @@ def loaded(
 def heads_of(target: Target) -> HydraHeads:
     assert isinstance(target.heads, HydraHeads)
     return target.heads
+
+
+def ranked_by(
+    target: Target, hidden: Tensor, paths: Tensor, num_ranks: int, chance: Chance | None = None
+) -> Ranked:
+    heads = heads_of(target)
+    return ranked_behind(
+        heads.logits(hidden, paths), num_ranks, chance, paths.shape[1], heads.tokens
+    )
 
 
 def a_state(target: Target, seed: int = 1) -> Tensor:
@@ -259,7 +269,7 @@ def test_with_chance_the_best_are_those_that_are_best_with_the_noise_of_their_pl
         return sampler.shifted(scores, token_ids, 40, depths)
 
     for paths in ([(7,)], [(7, 4), (7, 300)], [(7, 4, 9), (7, 9, 4), (7, 0, 0)]):
-        ranked = heads_of(target).ranked(hidden, torch.tensor(paths), 5, chance)
+        ranked = ranked_by(target, hidden, torch.tensor(paths), 5, chance)
         noise = gumbel_noise(3, 40 + len(paths[0]) - 1, VOCABULARY)
         for path, found in zip(paths, ranked.token_ids, strict=True):
             scores = drafted_scores(tensors, VECTORS, hidden, path)
@@ -406,10 +416,10 @@ def test_padding_of_the_vocabulary_is_never_drafted(tmp_path: Path) -> None:
         tensors[f"hydra_lm_head.{head}.bias"][VOCABULARY:] = 1000
     target = loaded(tmp_path, tensors)
     paths = torch.tensor([(7, 3)])
-    ranked = heads_of(target).ranked(a_state(target), paths, 32)
+    ranked = ranked_by(target, a_state(target), paths, 32)
     assert max(ranked.token_ids[0]) < VOCABULARY
     fewer = random_hydra(replace(HYDRA, vocab_size=VOCABULARY - 8))
-    few = heads_of(loaded(tmp_path, fewer)).ranked(a_state(target), paths, 32)
+    few = ranked_by(loaded(tmp_path, fewer), a_state(target), paths, 32)
     assert max(few.token_ids[0]) < VOCABULARY - 8
 
 

@@ -16,31 +16,21 @@ from torch import Tensor
 
 from medusa_core.heads.gemma4_assistant import AssistantHead, SeenRows
 from medusa_core.heads.gemma4_assistant_parts import KIND
-from medusa_core.heads.ranked import ranked_by_layers
-from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.kv.cache import KvCache, ReadableCache
-from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
 from medusa_core.speculation.drafters.observation import Observation
-from medusa_core.speculation.drafters.source import (
-    Candidates,
-    Paths,
-    SourceSpec,
-    behind_some,
-    candidates_of,
-)
 
 _DEEPEST = 8
 
 
-class AssistantSource:
-    """Asks the assistant level by level; see `Source` and `ReadsCache`."""
+class AssistantSource(LevelSource):
+    """Runs the assistant once per level; see `LevelSource` and `ReadsCache`."""
 
     def __init__(self, head: AssistantHead, levels: int | None = None) -> None:
         """Take the assistant, and how many levels are worth asking for; None for the usual ones."""
-        self.guesses: Sequence[Sequence[int]] = ()
+        super().__init__(_DEEPEST if levels is None else min(levels, _DEEPEST))
         self._head = head
-        self._levels = _DEEPEST if levels is None else min(levels, _DEEPEST)
         self._last: Observation | None = None
         self._kv: ReadableCache | None = None
         self._seen: SeenRows | None = None
@@ -58,26 +48,24 @@ class AssistantSource:
         if self._kv is not None and self._kv.length and most_rows > 1:
             self._seen = self._head.rows_of(self._kv)
 
-    def candidates(self, paths: Paths) -> Candidates | None:
+    def is_known(self, path: tuple[int, ...]) -> bool:
+        return not path or path[:-1] in self._states
+
+    def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
         last, seen = self._last, self._seen
-        if last is None or seen is None or paths.level >= self._levels:
-            return None
-        every = [paths.path(index) for index in range(paths.num)]
-        are_known = [not path or path[:-1] in self._states for path in every]
-        known = [path for path, is_known in zip(every, are_known, strict=True) if is_known]
-        if not known:
+        if last is None or seen is None:
             return None
         left, behind = self._head.step(
-            [path[-1] if path else self._root_id for path in known],
-            torch.cat([self._states[path[:-1]] if path else last.hidden[None] for path in known]),
+            [path[-1] if path else self._root_id for path in paths],
+            torch.cat([self._states[path[:-1]] if path else last.hidden[None] for path in paths]),
             seen,
         )
-        self._states |= {path: behind[row : row + 1] for row, path in enumerate(known)}
+        self._states |= {path: behind[row : row + 1] for row, path in enumerate(paths)}
         scored = self._head.scored(left)
-        ranked = ranked_by_layers(scored.scores, last.chance, paths.level + 1, scored.tokens)
-        return behind_some(candidates_of(ranked), are_known)
+        return LevelScores(scored.scores, scored.tokens)
 
     def observe(self, observation: Observation) -> None:
+        super().observe(observation)
         self._last = observation
 
     def truncate(self, length: int) -> None:
@@ -85,22 +73,11 @@ class AssistantSource:
         self._last = self._seen = None
 
 
-def _serves(target: Target) -> bool:
-    # Keys and values on other machines can't be read here.
-    return isinstance(target.heads, AssistantHead) and not target.is_divided
-
-
-def _make(target: Target, budget: RowBudget) -> AssistantSource:
-    head = target.heads
-    assert isinstance(head, AssistantHead)  # as it serves
-    return AssistantSource(head, budget.levels)
-
-
 HINT = (
     "Load Gemma 4 with its assistant and with all layers on this computer, as the assistant reads "
     "the model's keys and values; or choose another drafter."
 )
-SPEC = SourceSpec(
+SPEC = head_spec(
     SourceInfo(
         name=KIND,
         label="assistant",
@@ -110,15 +87,15 @@ SPEC = SourceSpec(
         line="dash-dot",
         is_numbered=True,
     ),
-    serves=_serves,
-    make=_make,
-    hint=HINT,
-    of_heads=True,
+    AssistantHead,
+    lambda head, budget: AssistantSource(head, budget.levels),
+    HINT,
     alone=DrafterChoice(
         KIND,
         "Gemma 4 assistant",
         "The guesses of the small assistant that was published with a Gemma 4, which reads the "
         "model's own keys and values.",
     ),
-    preference=10,
+    # Keys and values on other machines can't be read here.
+    serves=lambda target: not target.is_divided,
 )

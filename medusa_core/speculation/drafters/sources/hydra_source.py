@@ -10,28 +10,21 @@ from collections.abc import Sequence
 import torch
 
 from medusa_core.heads.hydra import HydraHeads
-from medusa_core.loading.target import Target
+from medusa_core.heads.ranked import Ranked, ranked_behind
 from medusa_core.messages import SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
 from medusa_core.speculation.drafters.observation import Observation
-from medusa_core.speculation.drafters.source import (
-    Candidates,
-    Paths,
-    SourceSpec,
-    candidates_of,
-)
 from medusa_core.speculation.drafters.sources.heads_source import ranks_within
 
 
-class HydraSource:
-    """Asks one head for each level of a tree, on all of its paths at once."""
+class HydraSource(LevelSource):
+    """Runs one head per level of a tree; see `LevelSource`."""
 
     def __init__(self, heads: HydraHeads, budget: RowBudget) -> None:
-        # What a head guesses behind one path says nothing of its guesses behind another.
-        self.guesses: Sequence[Sequence[int]] = ()
-        self._heads = heads
         levels = heads.num_heads if budget.levels is None else budget.levels
-        self._num_heads = min(heads.num_heads, levels)
+        super().__init__(min(heads.num_heads, levels))
+        self._heads = heads
         self._num_ranks = min(heads.num_columns, ranks_within(budget))
         self._seen: Observation | None = None
         self._root_id = 0
@@ -42,19 +35,19 @@ class HydraSource:
 
     def start(self, root_id: int, most_rows: int) -> None:
         self._root_id = root_id
-        self._levels = min(self._num_heads, most_rows - 1)
+        self._levels = min(self._num_levels, most_rows - 1)
 
-    def candidates(self, paths: Paths) -> Candidates | None:
-        seen = self._seen
-        if seen is None or paths.level >= self._levels:
+    def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
+        if self._seen is None or level >= self._levels:
             return None
-        read = torch.full((paths.num, paths.level + 1), self._root_id)
-        drafts = torch.tensor(paths.token_ids[: paths.num * paths.level], dtype=torch.int64)
-        read[:, 1:] = drafts.view(paths.num, paths.level)
-        ranked = self._heads.ranked(seen.hidden, read, self._num_ranks, seen.chance)
-        return candidates_of(ranked)
+        read = torch.tensor([(self._root_id, *path) for path in paths])
+        return LevelScores(self._heads.logits(self._seen.hidden, read), self._heads.tokens)
+
+    def _ranked(self, scored: LevelScores, depth: int) -> Ranked:
+        return ranked_behind(scored.scores, self._num_ranks, self._chance, depth, scored.tokens)
 
     def observe(self, observation: Observation) -> None:
+        super().observe(observation)
         self._seen = observation
 
     def truncate(self, length: int) -> None:
@@ -62,18 +55,8 @@ class HydraSource:
         self._seen = None
 
 
-def _serves(target: Target) -> bool:
-    return isinstance(target.heads, HydraHeads)
-
-
-def _make(target: Target, budget: RowBudget) -> HydraSource:
-    heads = target.heads
-    assert isinstance(heads, HydraHeads)  # as it serves
-    return HydraSource(heads, budget)
-
-
 HINT = "Load Hydra heads for this model, or choose the drafter 'suffix' or 'none'."
-SPEC = SourceSpec(
+SPEC = head_spec(
     SourceInfo(
         name="hydra",
         label="Hydra",
@@ -83,8 +66,8 @@ SPEC = SourceSpec(
         line="dash-dot",
         is_numbered=True,
     ),
-    serves=_serves,
-    make=_make,
-    hint=HINT,
-    of_heads=True,
+    HydraHeads,
+    HydraSource,
+    HINT,
+    preference=40,
 )

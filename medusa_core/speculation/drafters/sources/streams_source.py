@@ -17,19 +17,18 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.streams import StreamHeads
-from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import (
     RowBudget,
 )
 from medusa_core.speculation.drafters.head_memory import HeadMemory
+from medusa_core.speculation.drafters.level_source import head_spec
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.resumed import Resumed
 from medusa_core.speculation.drafters.source import (
     Candidates,
     Paths,
     SourceMemory,
-    SourceSpec,
 )
 from medusa_core.speculation.drafters.sources.heads_source import ranks_within
 
@@ -119,18 +118,8 @@ class StreamsSource:
         self._memory.keep(length)
 
 
-def _serves(target: Target) -> bool:
-    return isinstance(target.heads, StreamHeads)
-
-
-def _make(target: Target, budget: RowBudget) -> StreamsSource:
-    heads = target.heads
-    assert isinstance(heads, StreamHeads)  # as it serves
-    return StreamsSource(heads, budget)
-
-
 HINT = "Load streams that were trained for this model, or choose another drafter."
-SPEC = SourceSpec(
+SPEC = head_spec(
     SourceInfo(
         name=NAME,
         label="stream",
@@ -140,15 +129,13 @@ SPEC = SourceSpec(
         line="dash-dot",
         is_numbered=True,
     ),
-    serves=_serves,
-    make=_make,
-    hint=HINT,
-    of_heads=True,
+    StreamHeads,
+    StreamsSource,
+    HINT,
     drafts_at_once=True,
     alone=DrafterChoice(
         NAME,
         "Streams",
         "The guesses of streams that run beside the model through its last layers.",
     ),
-    preference=10,
 )

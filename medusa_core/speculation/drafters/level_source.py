@@ -1,0 +1,140 @@
+"""The source of heads that draft level by level, each by what was drafted before.
+
+Heads say what may follow a path, whose beginnings they know; this ranks it. Trees by cumulative
+probability (EAGLE-2, Li et al. 2024b, section 4) are what the growth of all sources makes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from torch import Tensor
+
+from medusa_core.heads.ranked import Ranked, ranked_by_layers
+from medusa_core.loading.target import Target
+from medusa_core.messages import DrafterChoice, SourceInfo
+from medusa_core.runtime.tree.step import Chance, RowBudget
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import Candidates, Paths, Source, SourceSpec
+
+H = TypeVar("H")
+
+
+class LevelScores(NamedTuple):
+    """Scores of the tokens after the paths of one level.
+
+    Attributes:
+        scores: [paths, columns], float32 or better; [1, columns] with `is_shared`.
+        tokens: Returns the token ids of some columns of every row.
+        is_shared: The scores don't depend on the path.
+        confidences: Factor of each path's probabilities, in [0, 1]; empty for 1.
+    """
+
+    scores: Tensor
+    tokens: Callable[[Tensor], Tensor]
+    is_shared: bool = False
+    confidences: Sequence[float] = ()
+
+
+class LevelSource(ABC):
+    """Queries heads once per level of a tree, on all of its paths at once; see `Source`.
+
+    Attributes:
+        guesses: Empty: what follows one path says nothing of others.
+    """
+
+    def __init__(self, num_levels: int) -> None:
+        """Prepare for trees of at most this many levels."""
+        self.guesses: Sequence[Sequence[int]] = ()
+        self._num_levels = num_levels
+        self._chance: Chance | None = None
+
+    @abstractmethod
+    def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
+        """Return the scores after some paths, or None if there are none.
+
+        Args:
+            level: Length of the paths.
+            paths: Known paths.
+        """
+
+    def is_known(self, path: tuple[int, ...]) -> bool:
+        """Whether the heads can tell what follows a path."""
+        return True
+
+    def candidates(self, paths: Paths) -> Candidates | None:
+        if paths.level >= self._num_levels:
+            return None
+        every = [paths.path(index) for index in range(paths.num)]
+        are_known = [self.is_known(path) for path in every]
+        known = [path for path, is_known in zip(every, are_known, strict=True) if is_known]
+        scored = self.level_scores(paths.level, known) if known else None
+        if scored is None:
+            return None
+        ranked = self._ranked(scored, paths.level + 1)
+        token_ids = array("i", [token for best in ranked.token_ids for token in best])
+        if scored.is_shared:
+            return Candidates(token_ids, ranked.worths())
+        counts = [len(best) for best in ranked.token_ids]
+        chances = ranked.worths()
+        if scored.confidences:
+            factors = (f for f, n in zip(scored.confidences, counts, strict=True) for _ in range(n))
+            chances = array("f", [one * f for one, f in zip(chances, factors, strict=True)])
+        each = iter(counts)
+        of_paths = array("i", [next(each) if is_known else 0 for is_known in are_known])
+        return Candidates(token_ids, chances, of_paths)
+
+    def _ranked(self, scored: LevelScores, depth: int) -> Ranked:
+        return ranked_by_layers(scored.scores, self._chance, depth, scored.tokens)
+
+    def observe(self, observation: Observation) -> None:
+        self._chance = observation.chance
+
+
+def head_spec(
+    info: SourceInfo,
+    kind: type[H],
+    make: Callable[[H, RowBudget], Source],
+    hint: str,
+    alone: DrafterChoice | None = None,
+    serves: Callable[[Target], bool] = lambda _: True,
+    *,
+    preference: int = 10,
+    is_ranked: bool = False,
+    drafts_at_once: bool = False,
+) -> SourceSpec:
+    """Return the source of a kind of heads; members are those of `SourceSpec`.
+
+    Args:
+        info: Its name, and how the window shows what it drafted.
+        kind: Class of the heads.
+        make: Builds the source for one session.
+        hint: What to do if a target has no such heads.
+        alone: The drafter of this source alone.
+        serves: Whether a target with heads of the class can use them.
+        preference: See there.
+        is_ranked: See there.
+        drafts_at_once: See there.
+    """
+
+    def are_served(target: Target) -> bool:
+        return isinstance(target.heads, kind) and serves(target)
+
+    def build(target: Target, budget: RowBudget) -> Source:
+        assert isinstance(target.heads, kind)  # as they are served
+        return make(target.heads, budget)
+
+    return SourceSpec(
+        info,
+        serves=are_served,
+        make=build,
+        hint=hint,
+        of_heads=True,
+        is_ranked=is_ranked,
+        drafts_at_once=drafts_at_once,
+        alone=alone,
+        preference=preference,
+    )
