@@ -1468,14 +1468,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ein Modell eines anderen Rechners kann das nicht: {0}.</translation>
     </message>
     <message>
-        <source>A pass came to cached rows that it hadn&apos;t told of.</source>
-        <translation>Ein Durchgang kam zu Cache-Zeilen, die er nicht angekündigt hatte.</translation>
-    </message>
-    <message>
-        <source>A pass has not come to all layers whose rows lie below the device.</source>
-        <translation>Ein Durchgang ist nicht zu allen Schichten gekommen, deren Zeilen unter dem Gerät liegen.</translation>
-    </message>
-    <message>
         <source>A place in the answer is negative.</source>
         <translation>Eine Stelle in der Antwort ist negativ.</translation>
     </message>
@@ -1614,10 +1606,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Cached rows are kept as {0}, and these are {1}.</source>
         <translation>Cache-Zeilen liegen als {0} vor, und diese sind {1}.</translation>
-    </message>
-    <message>
-        <source>Cached rows are visited that no pass has reserved.</source>
-        <translation>Es wird zu Cache-Zeilen gegangen, die kein Durchgang belegt hat.</translation>
     </message>
     <message>
         <source>Cached rows can&apos;t be read from {0}: {1}.</source>
@@ -2216,6 +2204,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Berichtigen Sie sie oder exportieren Sie die Einstellungen noch einmal.</translation>
     </message>
     <message>
+        <source>Decided rows can&apos;t be chosen from.</source>
+        <translation>Unter feststehenden Zeilen kann nicht gewählt werden.</translation>
+    </message>
+    <message>
         <source>Delete the file: the model runs without it, somewhat slower.</source>
         <translation>Löschen Sie die Datei: Das Modell läuft auch ohne sie, etwas langsamer.</translation>
     </message>
@@ -2384,6 +2376,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Besorgen Sie sie als safetensors; oder, wenn Sie der Herkunft vertrauen, wandeln Sie sie einmal um: medusa convert {0}</translation>
     </message>
     <message>
+        <source>Give &quot;cache&quot; a share of &quot;memory&quot; or of &quot;disk&quot;, not of both.</source>
+        <translation>Geben Sie „cache“ einen Anteil von „memory“ oder von „disk“, nicht von beiden.</translation>
+    </message>
+    <message>
         <source>Give a number of GiB to --memory-gib.</source>
         <translation>Geben Sie --memory-gib eine Anzahl GiB.</translation>
     </message>
@@ -2454,6 +2450,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Installed are: {0}.</source>
         <translation>Installiert sind: {0}.</translation>
+    </message>
+    <message>
+        <source>Internal error: a pass read KV rows that were not prefetched.</source>
+        <translation>Interner Fehler: Ein Durchlauf hat KV-Zeilen gelesen, die nicht vorab geladen wurden.</translation>
     </message>
     <message>
         <source>It fits with a context of {0} tokens; or choose a smaller weight format.</source>
@@ -2968,6 +2968,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Es fehlen Teile: Zeichnen Sie neu auf.</translation>
     </message>
     <message>
+        <source>Place all of them on one tier.</source>
+        <translation>Legen Sie alle auf eine Ebene.</translation>
+    </message>
+    <message>
         <source>Place no rows there.</source>
         <translation>Legen Sie keine Zeilen dorthin.</translation>
     </message>
@@ -3042,10 +3046,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Rope scaling of type {0} isn&apos;t supported.</source>
         <translation>Das Strecken der Positionen nach Art {0} wird nicht unterstützt.</translation>
-    </message>
-    <message>
-        <source>Rows that are decided can&apos;t be chosen from.</source>
-        <translation>Unter Zeilen, die entschieden sind, kann nicht gewählt werden.</translation>
     </message>
     <message>
         <source>Run text recognition (OCR) over it and attach the result.</source>
@@ -3314,10 +3314,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The block drafter lacks {0}.</source>
         <translation>Dem Block-Entwerfer fehlt {0}.</translation>
-    </message>
-    <message>
-        <source>The cached rows of layer {0} aren&apos;t here now.</source>
-        <translation>Die Cache-Zeilen der Schicht {0} sind jetzt nicht hier.</translation>
     </message>
     <message>
         <source>The chat template broke the process that renders it.</source>
@@ -3614,6 +3610,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The pair that Medusa was published with; about 3.6 GB of an 8 GB card in 4 bits.</source>
         <translation>Das Paar, mit dem Medusa veröffentlicht wurde; in 4 Bit etwa 3,6 GB einer Karte mit 8 GB.</translation>
+    </message>
+    <message>
+        <source>The policy places cached keys and values both in memory and on a disk.</source>
+        <translation>Die Policy legt zwischengespeicherte Schlüssel und Werte sowohl in den Arbeitsspeicher als auch auf einen Datenträger.</translation>
     </message>
     <message>
         <source>The policy places something in memory below the device, but memory is the device here.</source>
@@ -4808,8 +4808,20 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ein Modell ohne Attention-Schichten wird nicht unterstützt.</translation>
     </message>
     <message>
+        <source>A pass hasn&apos;t computed all layers whose cached rows are offloaded.</source>
+        <translation>Ein Durchlauf hat nicht alle Schichten berechnet, deren Zeilen ausgelagert sind.</translation>
+    </message>
+    <message>
         <source>Ask again: the conversation is read anew.</source>
         <translation>Fragen Sie noch einmal: Das Gespräch wird neu gelesen.</translation>
+    </message>
+    <message>
+        <source>Cached rows are prefetched that no pass has reserved.</source>
+        <translation>Es werden Zeilen vorab geladen, die kein Durchlauf reserviert hat.</translation>
+    </message>
+    <message>
+        <source>Cached rows can&apos;t be both in memory and on a disk.</source>
+        <translation>Zwischengespeicherte Zeilen können nicht zugleich im Arbeitsspeicher und auf einem Datenträger liegen.</translation>
     </message>
     <message>
         <source>Change the message that it means, or choose another model.</source>
@@ -4890,6 +4902,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Supported are llama and gemma4 (SentencePiece) and gpt2 (byte-level BPE).</source>
         <translation>Unterstützt werden llama und gemma4 (SentencePiece) und gpt2 (BPE auf Bytes).</translation>
+    </message>
+    <message>
+        <source>The cached rows of layer {0} weren&apos;t prefetched.</source>
+        <translation>Die zwischengespeicherten Zeilen von Schicht {0} wurden nicht vorab geladen.</translation>
     </message>
     <message>
         <source>The checkpoint is quantized already, and {0} models run through transformers, which this engine gives plain numbers.</source>
