@@ -230,11 +230,11 @@ def _steps(
         return {}, {}
     steps: list[dict[str, float]] = []
     for num_buffers in (NUM_BUFFERS, 1):
-        runner.tiers.weights.read_ahead(num_buffers)
+        runner.tiers.weights.set_buffers(num_buffers)
         report_line("steps " + ("with overlap" if num_buffers > 1 else "without overlap"))
         rows = [number for number in _OVERLAP_ROWS if number <= count]
         steps.append({str(number): _step_s(target, number) for number in rows})
-    runner.tiers.weights.read_ahead(NUM_BUFFERS)
+    runner.tiers.weights.set_buffers(NUM_BUFFERS)
     return steps[0], steps[1]
 
 

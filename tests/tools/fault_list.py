@@ -142,7 +142,7 @@ FAULTS = (
     Fault(
         "void-read",
         "medusa_core/runtime/offload/read_ahead.py",
-        "            state.turn += 1\n",
+        "            state.generation += 1\n",
         "",
         "a pass that begins anew gets the weights that the one before had requested",
         ("test_read_ahead.py",),

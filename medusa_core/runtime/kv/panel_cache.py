@@ -221,7 +221,7 @@ class PanelCache(KvCache):
     def committed_states(self) -> list[Tensor]:
         if not isinstance(self.states, PanelStates) or self.states_struct is None:
             return []
-        now = [part.clone() for part in self.states.now]
+        now = [part.clone() for part in self.states.current]
         struct = StatesStruct.from_buffer_copy(self.states_struct)
         struct.state, struct.tail = (part.data_ptr() for part in now)
         # In C: its order of summation is that of a pass.
@@ -282,7 +282,7 @@ def _point_at(struct: LayerRowsStruct, rows: Tensor) -> None:
 def _struct_of(states: RecurrentStates, config: ModelConfig) -> StatesStruct:
     shape, steps = config.state_layers[0], states.steps
     return StatesStruct(
-        *(part.data_ptr() for part in (*states.now, *steps)),
+        *(part.data_ptr() for part in (*states.current, *steps)),
         shape=shape_struct(shape),
         layers=len(config.state_layers),
         step_rows=steps.inputs.shape[1],

@@ -1,4 +1,4 @@
-"""How large a cache is. Nothing here needs torch."""
+"""Sizes of KV caches and recurrent states in bytes. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Collection
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import RowShape, StateShape, rows_of
 
-RING_UNITS = 3  # of cached rows below the device: one that is computed with, two ahead
-PAGE_BYTES = 4096  # direct reads begin and end at such multiples
-STAGING_BYTES = 4 << 20  # for rows on their way from a disk, and to it, half of it each
-ROUND_ROWS = 16  # caches lie in multiples of this, as panels of the compiled step do
-STEP_ROWS = 64  # rows of a pass that a state can take back
+RING_UNITS = 3  # buffers of offloaded KV rows: one that is computed with, two ahead
+PAGE_BYTES = 4096  # O_DIRECT reads whole pages
+STAGING_BYTES = 4 << 20  # for rows that are read from a disk, or written, half of it each
+ROUND_ROWS = 16  # caches have a multiple of it, which is a panel of the compiled step
+STEP_ROWS = 64  # speculative rows whose steps of a recurrent state are kept
 _GROUP = 64
-_SPARE_ROWS = 64  # for the tree behind a full context, and a slot for padding rows
-_STATES_BYTES = 256 << 20  # for states, where a whole context has room once
-_LEAST_STATES, _MOST_STATES = 2, 16  # sessions whose states these may be
-_CHECKPOINT_BYTES = 64 << 20  # for earlier states of a session, if these are enough for the least
-# Behind the system prompt, at the beginning of the last question, and behind the prompt.
-_LEAST_CHECKPOINTS, _MOST_CHECKPOINTS = 3, 8
+_SPARE_ROWS = 64  # for the tree after a full context, and a slot for padding rows
+_STATES_BYTES = 256 << 20  # for recurrent states, in a pool of one whole context
+_MIN_STATES, _MAX_STATES = 2, 16  # sessions with states
+_CHECKPOINT_BYTES = 64 << 20  # for checkpoints of a session, unless the minimum takes more
+# The minimum: after the system prompt, before the last question, and after the prompt.
+_MIN_CHECKPOINTS, _MAX_CHECKPOINTS = 3, 8
 
 
 def whole_rows(context_tokens: int) -> int:
-    """Rows that all caches of a target have together: a whole context's."""
+    """Number of rows for a whole context and a tree after it."""
     return _rounded_up(context_tokens + _SPARE_ROWS)
 
 
@@ -31,8 +31,8 @@ def row_bytes(config: ModelConfig, itemsize: int, cache: str = "") -> int:
 
     Args:
         config: Sizes of the target.
-        itemsize: Bytes of a plain number.
-        cache: `q4`; empty for plain numbers.
+        itemsize: Bytes of an element that isn't quantized.
+        cache: `q4`, or empty for rows that aren't quantized.
     """
     shapes = map(rows_of, config.layers)
     return sum(_shape_bytes(shape, itemsize, cache) for shape in shapes if shape is not None)
@@ -41,19 +41,12 @@ def row_bytes(config: ModelConfig, itemsize: int, cache: str = "") -> int:
 def offloaded_row_bytes(
     config: ModelConfig, itemsize: int, cache: str, layers: Collection[int]
 ) -> int:
-    """Bytes of a row in some layers, those whose rows lie below the device.
-
-    Args:
-        config: Sizes of the target.
-        itemsize: Bytes of a plain number.
-        cache: `q4`; empty for plain numbers.
-        layers: They.
-    """
+    """Bytes of a row in some layers; see `row_bytes`."""
     return sum(_layer_row_bytes(config, itemsize, cache, layer) for layer in layers)
 
 
 def tail_slots(tree_rows: int) -> int:
-    """Slots for the rows behind the last whole block, and for those of a step behind them."""
+    """Slots of a tail: for rows after the last whole block, and a tree after these."""
     return _rounded_up(ROUND_ROWS - 1 + tree_rows)
 
 
@@ -65,15 +58,15 @@ def tail_bytes(
     sessions: int,
     tree_rows: int,
 ) -> int:
-    """Bytes of the last rows of layers whose rows lie on a disk, in memory.
+    """Bytes of the tails in memory, of layers whose KV rows are on a disk.
 
     Args:
         config: Sizes of the target.
-        itemsize: Bytes of a plain number.
-        cache: `q4`; empty for plain numbers.
-        layers: They.
-        sessions: Sessions that have a slot.
-        tree_rows: Most rows of a step of one sequence.
+        itemsize: See `row_bytes`.
+        cache: See `row_bytes`.
+        layers: Indices of the layers.
+        sessions: Sessions at once.
+        tree_rows: Most speculative rows of one sequence in a step.
     """
     row = offloaded_row_bytes(config, itemsize, cache, layers)
     return sessions * tail_slots(tree_rows) * row
@@ -87,14 +80,14 @@ def ring_bytes(
     batch: int,
     num_rows: int,
 ) -> int:
-    """Bytes through which rows on a disk come to memory, at their most.
+    """Bytes of all buffers for KV rows on a disk, including staging memory.
 
     Args:
         config: Sizes of the target.
-        itemsize: Bytes of a plain number.
-        cache: `q4`; empty for plain numbers.
-        layers: Whose rows lie on a disk.
-        batch: Sequences that are computed at once.
+        itemsize: See `row_bytes`.
+        cache: See `row_bytes`.
+        layers: Indices of the layers.
+        batch: Sequences of a batch.
         num_rows: Most rows of a session.
     """
     row = max((_layer_row_bytes(config, itemsize, cache, layer) for layer in layers), default=0)
@@ -112,21 +105,21 @@ def brought_bytes(
     batch: int,
     num_rows: int,
 ) -> int:
-    """Bytes through which rows of one home come to attention; the arguments are as before."""
+    """Bytes of the ring of buffers of one prefetcher; see `ring_bytes`."""
     row = max((_layer_row_bytes(config, itemsize, cache, layer) for layer in layers), default=0)
     return RING_UNITS * batch * region_bytes(row, num_rows)
 
 
 def region_bytes(row: int, num_rows: int) -> int:
-    """Bytes that so many rows of so many bytes take on a disk, or in a buffer: whole pages."""
+    """Bytes of `num_rows` rows of `row` bytes, rounded up to whole pages."""
     return -(-num_rows * row // PAGE_BYTES) * PAGE_BYTES
 
 
 def staging_bytes(row: int, num_rows: int) -> int:
-    """Bytes that rows on their way from or to a disk lie in: a block at least.
+    """Bytes of staging memory for reading or writing a disk: at least one block.
 
     Args:
-        row: Bytes of a row in a layer, at most.
+        row: Bytes of a row in the layer with the largest ones.
         num_rows: Most rows of a session.
     """
     block, whole = (region_bytes(row, rows) + 2 * PAGE_BYTES for rows in (ROUND_ROWS, num_rows))
@@ -143,18 +136,18 @@ def _shape_bytes(shape: RowShape, itemsize: int, cache: str) -> int:
 
 
 def head_bytes(head_dim: int, itemsize: int, cache: str = "") -> int:
-    """Bytes of a head's numbers of one slot."""
+    """Bytes of a head in one slot."""
     return packed_bytes(head_dim) if cache else head_dim * itemsize
 
 
 def row_groups(
     config: ModelConfig, some: Collection[int] | None = None
 ) -> dict[RowShape, list[int]]:
-    """The layers that hold keys and values, those of a shape together.
+    """Group layers with KV rows of their own by the shape of these.
 
     Args:
         config: Sizes of the target.
-        some: Only these layers, of every shape, which may be none; None for all.
+        some: Only these layers; all shapes are listed, even without layers. None for all.
     """
     groups: dict[RowShape, list[int]] = {}
     for layer, shape in enumerate(map(rows_of, config.layers)):
@@ -164,11 +157,11 @@ def row_groups(
 
 
 def state_bytes(config: ModelConfig, compute_itemsize: int) -> int:
-    """Bytes that a session's states take, with what brings them back; 0 without such layers.
+    """Bytes of a session's recurrent states, with steps and checkpoints; 0 if there are none.
 
     Args:
         config: Sizes of the target.
-        compute_itemsize: Bytes of a number that the model computes in.
+        compute_itemsize: Bytes of an element of the model's activations.
     """
     layers = config.state_layers
     if not layers:
@@ -180,42 +173,42 @@ def state_bytes(config: ModelConfig, compute_itemsize: int) -> int:
 
 
 def num_checkpoints(shape: StateShape, num_layers: int, itemsize: int) -> int:
-    """Earlier states that a session keeps: as many as take little room, and some in any case."""
+    """Number of checkpoints of a session: as many as take little room, within limits."""
     one = num_layers * itemsize * (shape.state_size + shape.tail_size)
-    return min(_MOST_CHECKPOINTS, max(_LEAST_CHECKPOINTS, _CHECKPOINT_BYTES // one))
+    return min(_MAX_CHECKPOINTS, max(_MIN_CHECKPOINTS, _CHECKPOINT_BYTES // one))
 
 
 def state_itemsize(compute_itemsize: int) -> int:
-    """Bytes of a number of a state: 32 bits at least."""
+    """Bytes of an element of a state: at least 32 bits, as errors accumulate in it."""
     return max(4, compute_itemsize)
 
 
 def state_rows(config: ModelConfig, compute_itemsize: int, row: int) -> int:
-    """Number of KV rows of `row` bytes that take as much memory as a session's states."""
+    """Number of KV rows of `row` bytes with the size of a session's states."""
     states = state_bytes(config, compute_itemsize)
     return _rounded_up(-(-states // row)) if states else 0
 
 
 def num_states(of_session: int, num_rows: int, context_tokens: int) -> int:
-    """Sessions whose states have room beside so many rows.
+    """Number of sessions whose states are planned, in proportion to the rows of a pool.
 
     Args:
-        of_session: Bytes of one's states.
-        num_rows: Of all caches.
-        context_tokens: Longest text.
+        of_session: Bytes of a session's states.
+        num_rows: Rows of the pool.
+        context_tokens: Longest context.
     """
-    fitting = _STATES_BYTES // of_session if of_session else _LEAST_STATES
-    usual = min(_MOST_STATES, max(_LEAST_STATES, fitting))
-    return max(usual, usual * num_rows // whole_rows(context_tokens))
+    fitting = _STATES_BYTES // of_session if of_session else _MIN_STATES
+    of_context = min(_MAX_STATES, max(_MIN_STATES, fitting))
+    return max(of_context, of_context * num_rows // whole_rows(context_tokens))
 
 
 def packed_bytes(head_dim: int) -> int:
-    """Bytes of a head's numbers of one slot in 4 bits, with scales."""
+    """Bytes of a head in one slot in 4 bits, with scales."""
     return head_dim // 2 + 4 * (head_dim // group_size(head_dim))
 
 
 def group_size(head_dim: int) -> int:
-    """Numbers that share a scale in 4 bits: 64 where heads are that wide."""
+    """Elements that share a scale in 4 bits: 64, or the largest divisor of a narrower head."""
     return next(size for size in range(min(_GROUP, head_dim), 0, -1) if head_dim % size == 0)
 
 

@@ -86,7 +86,7 @@ class RecurrentStates:
         return len(self._checkpoints)
 
     @property
-    def now(self) -> LayerState:
+    def current(self) -> LayerState:
         """States of all layers, without pending steps. [layers, …]"""
         return LayerState(*self._current)
 

@@ -1,1 +1,1 @@
-"""Layers that have no room: read from memory or disk as they are needed."""
+"""Weights of layers that are kept in main memory or on a disk, and read for each pass."""

@@ -1,4 +1,4 @@
-"""Whether a disk has room for what is to lie below the device, and what its refusals mean."""
+"""Free space on a disk for offloaded data, and errors of writing it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 
 from medusa_core.errors import TierError
 
-FLOOR_BYTES = 1 << 30  # left free on the disk
+FLOOR_BYTES = 1 << 30  # of free space that must remain
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def check_room(folder: Path, num_bytes: int, what: str) -> None:
-    """Refuse to begin what a disk has no room for.
+    """Check that a disk has room, before anything is written.
 
     Args:
-        folder: On the disk.
-        num_bytes: What is to lie there.
-        what: Its name in the plural, such as "The layers".
+        folder: Folder on the disk.
+        num_bytes: Bytes to write.
+        what: Name of the data in the plural, such as "The layers".
 
     Raises:
-        TierError: There is no room for it.
+        TierError: There is too little room.
     """
     free = shutil.disk_usage(folder).free
     if free < num_bytes + FLOOR_BYTES:
@@ -35,7 +35,7 @@ def check_room(folder: Path, num_bytes: int, what: str) -> None:
 
 
 def write_error(folder: Path, error: OSError, what: str) -> TierError:
-    """Why something can't be written; the arguments are those of `check_room`."""
+    """Return the error for a failed write; see `check_room` for the arguments."""
     if error.errno in _FULL:
         return TierError(
             f"The disk is full: {what[0].lower()}{what[1:]} have no room in {folder}.",

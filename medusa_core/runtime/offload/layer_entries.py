@@ -1,6 +1,6 @@
-"""What a piece of memory or of a file holds of one layer: which parts, and where in it.
+"""Layout of a layer in memory or in a file: the offset of each tensor of its linear layers.
 
-A layer is one piece, so that it is brought by one read. Nothing here needs torch.
+A layer is one contiguous piece, so that one read loads it. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
-ROUND_BYTES = 4096  # pieces begin and end at such multiples: direct reads ask for it
-ALIGN_BYTES = 256  # tensors in a piece: what a card's and a processor's loads ask for
+ROUND_BYTES = 4096  # pieces begin and end at multiples of it, as O_DIRECT requires
+ALIGN_BYTES = 256  # of tensors in a piece, for vector loads of GPUs and processors
 NUM_BUFFERS = 3  # one layer is computed while the next two are read
-# A part's kind, and the dtype and shape of each of its tensors.
+# The kind of a linear layer, and the dtype and shape of each of its tensors.
 Signature = tuple[str, tuple[tuple[str, tuple[int, ...]], ...]]
 
 
@@ -21,10 +21,10 @@ class TensorPlace(NamedTuple):
     """A tensor in a piece.
 
     Attributes:
-        dtype: Torch's name of its dtype.
-        shape: Its shape.
-        offset: Its first byte, from the piece's beginning.
-        nbytes: Its size.
+        dtype: Name of a torch dtype.
+        shape: Shape of the tensor.
+        offset: First byte, from the start of the piece.
+        nbytes: Size in bytes.
     """
 
     dtype: str
@@ -34,12 +34,12 @@ class TensorPlace(NamedTuple):
 
 
 class PartEntry(NamedTuple):
-    """A linear part in a piece.
+    """A linear layer in a piece.
 
     Attributes:
-        name: What it is called, such as `layers.0.qkv`.
-        kind: Names everything but its numbers.
-        tensors: Where these lie.
+        name: Name such as `layers.0.qkv`.
+        kind: Describes the layer except for the values of its tensors.
+        tensors: Places of its tensors.
     """
 
     name: str
@@ -48,19 +48,19 @@ class PartEntry(NamedTuple):
 
     @property
     def signature(self) -> Signature:
-        """Equal for parts that differ in their numbers alone."""
+        """Equal for linear layers that differ only in the values of their tensors."""
         return self.kind, tuple((tensor.dtype, tensor.shape) for tensor in self.tensors)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerEntry:
-    """A layer as it lies.
+    """A decoder layer in a file or in memory.
 
     Attributes:
-        offset: First byte of its piece, from the file's beginning.
-        nbytes: The piece's size, a multiple of `ROUND_BYTES`.
+        offset: First byte of its piece in the file.
+        nbytes: Size of the piece, a multiple of `ROUND_BYTES`.
         crc: CRC-32 of the piece.
-        parts: What it holds.
+        parts: Its linear layers.
     """
 
     offset: int
@@ -73,8 +73,8 @@ class TensorBytes(NamedTuple):
     """A tensor to be stored.
 
     Attributes:
-        dtype: Torch's name of its dtype.
-        shape: Its shape.
+        dtype: Name of a torch dtype.
+        shape: Shape of the tensor.
         content: Its bytes.
     """
 
@@ -84,7 +84,7 @@ class TensorBytes(NamedTuple):
 
 
 def place_tensors(tensors: Sequence[TensorBytes], end: int) -> tuple[TensorPlace, ...]:
-    """Places of a part's tensors behind the first `end` bytes of a piece."""
+    """Place tensors after the first `end` bytes of a piece."""
     places = []
     for tensor in tensors:
         offset = rounded_up(end, ALIGN_BYTES)
@@ -94,20 +94,20 @@ def place_tensors(tensors: Sequence[TensorBytes], end: int) -> tuple[TensorPlace
 
 
 def rounded_up(size: int, multiple: int = ROUND_BYTES) -> int:
-    """The next multiple."""
+    """Round a size up to a multiple."""
     return -(-size // multiple) * multiple
 
 
 def entry_as_json(entry: LayerEntry) -> list[Any]:
-    """An entry for a file's header."""
+    """Return an entry as JSON for a file's header."""
     return [entry.offset, entry.nbytes, entry.crc, entry.parts]
 
 
 def entry_from_json(saved: Any) -> LayerEntry:
-    """An entry of a file's header.
+    """Parse an entry of a file's header.
 
     Raises:
-        ValueError: It is none, or a tensor lies outside its piece.
+        ValueError: It isn't an entry, or a tensor extends beyond its piece.
         TypeError: A value has another type.
     """
     offset, nbytes, crc, parts = saved
@@ -126,6 +126,6 @@ def entry_from_json(saved: Any) -> LayerEntry:
 
 
 def _place(dtype: str, shape: Sequence[int], offset: int, nbytes: int) -> TensorPlace:
-    if nbytes < prod(shape):  # no number is smaller than a byte
+    if nbytes < prod(shape):  # an element has at least one byte
         raise ValueError("a tensor is larger than its place")
     return TensorPlace(str(dtype), tuple(map(int, shape)), int(offset), int(nbytes))

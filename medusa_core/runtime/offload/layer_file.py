@@ -1,8 +1,8 @@
-"""A file of layers, for a disk as the tier below memory: each layer is one aligned piece.
+"""A file of offloaded layers, each one aligned piece.
 
-The first block says where the header lies, which stands behind all layers and is known last. A file
-appears whole or not at all. It is read without the system's page cache where the disk can do that:
-what is read once a step would push everything else out of memory.
+The first block points to the header, which follows all layers, because their sizes are known last.
+The file is written atomically. It is read with O_DIRECT where the disk supports that: reading
+all of it in each step would evict everything else from the page cache.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ log = logging.getLogger(__name__)
 
 SUFFIX = ".layers"
 UNDONE = ".layers.part"
-PIECE_BYTES = 32 << 20  # read at once
-_FIRST = struct.Struct("<8sQQIQ")  # magic, the header's place, length and CRC-32, the file's size
+PIECE_BYTES = 32 << 20  # of one read
+_FIRST = struct.Struct("<8sQQIQ")  # magic, header offset, header length, header CRC-32, file size
 _MAGIC = b"MDLAYER1"
 _MOST_HEADER_BYTES = 64 << 20
 _WHAT = "The layers"
 
 
 class LayerFileWriter:
-    """Writes a file layer by layer; as a context, it places it when all went well."""
+    """Writes a file layer by layer; as a context manager, it commits the file on success."""
 
     def __init__(self, path: Path, key: str, num_bytes: int) -> None:
-        """Begin a file.
+        """Create a temporary file.
 
         Args:
-            path: Where it will lie.
-            key: What it was made from; whoever opens it must name the same.
-            num_bytes: About how large it becomes.
+            path: Target of the file.
+            key: Identifies what the layers were made from; readers compare it.
+            num_bytes: Expected size.
 
         Raises:
-            TierError: The disk has no room for it, or can't be written.
+            TierError: The disk has too little room, or can't be written.
         """
         self._path = path
         self._key = key
@@ -79,7 +79,7 @@ class LayerFileWriter:
         self._file.seek(ROUND_BYTES)
 
     def add(self, layer: int, name: str, kind: str, tensors: Sequence[TensorBytes]) -> None:
-        """Append a part; the parts of a layer come one after the other.
+        """Append a linear layer; those of a decoder layer must be consecutive.
 
         Raises:
             TierError: The disk is full or fails.
@@ -148,11 +148,11 @@ class LayerFileWriter:
 
 
 class LayerFile:
-    """A file of layers, open to be read by one thread.
+    """An open file of layers, read by one thread.
 
     Attributes:
-        path: Where it lies.
-        layers: What it holds, by number.
+        path: Path of the file.
+        layers: Entries by layer index.
     """
 
     def __init__(self, path: Path, layers: dict[int, LayerEntry]) -> None:
@@ -168,14 +168,14 @@ class LayerFile:
         weakref.finalize(self, self._file.close)
 
     def read(self, layer: int, into: memoryview) -> None:
-        """Bring a layer.
+        """Read a layer; the first read of each layer compares its checksum.
 
         Args:
-            layer: Which.
-            into: Takes it: as long as its piece, and aligned to `ROUND_BYTES`.
+            layer: Index of the layer.
+            into: Destination, as long as the piece and aligned to `ROUND_BYTES`.
 
         Raises:
-            TierError: The disk fails, or the file isn't what was written.
+            TierError: The disk fails, or the file was changed.
         """
         entry = self.layers[layer]
         try:
@@ -201,7 +201,7 @@ class LayerFile:
             into = into[count:]
 
     def _changed(self) -> TierError:
-        # Whoever loads the model again finds no file, and writes it anew.
+        # The next load of the model writes it again.
         self.path.unlink(missing_ok=True)
         return TierError(
             f"The layers in {self.path} aren't what was written: the file was cut or changed.",
@@ -210,7 +210,10 @@ class LayerFile:
 
 
 def find_layer_file(path: Path, key: str) -> LayerFile | None:
-    """The file at a path, or None where there is none that is whole and was made from `key`.
+    """Open a file of layers.
+
+    Returns:
+        The file; None if it is missing, incomplete or made from something else.
 
     Raises:
         TierError: It can't be opened.
@@ -226,11 +229,11 @@ def find_layer_file(path: Path, key: str) -> LayerFile | None:
 
 
 def _read_header(path: Path, key: str) -> dict[int, LayerEntry]:
-    """The layers of a file.
+    """Read the entries of a file.
 
     Raises:
         OSError: It can't be read.
-        ValueError: It isn't whole, or is another one.
+        ValueError: It is incomplete, or made from something else.
     """
     with path.open("rb") as file:
         magic, at, length, crc, size = _FIRST.unpack(file.read(_FIRST.size))
@@ -250,11 +253,11 @@ def _read_header(path: Path, key: str) -> dict[int, LayerEntry]:
 
 
 def open_direct(path: Path, writes: bool = False) -> Any:
-    """A file to be read piece by piece, past the page cache where that can be.
+    """Open a file with O_DIRECT, or without it where the file system doesn't support that.
 
     Args:
-        path: It.
-        writes: It is written, not read: whole pages, from memory that begins at such.
+        path: Path of the file.
+        writes: Open it to write whole pages from page-aligned memory, not to read.
 
     Raises:
         TierError: It can't be opened.
@@ -264,7 +267,7 @@ def open_direct(path: Path, writes: bool = False) -> Any:
     try:
         try:
             handle = os.open(path, flags | direct)
-        except OSError:  # such as a file system in memory
+        except OSError:  # such as tmpfs
             handle = os.open(path, flags)
     except OSError as error:
         raise TierError(
@@ -274,13 +277,13 @@ def open_direct(path: Path, writes: bool = False) -> Any:
 
 
 def _forget_pages(handle: int) -> None:
-    """Let the page cache go: the file is read past it."""
+    """Drop the file from the page cache, as it is read with O_DIRECT."""
     if sys.platform == "linux":
         os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _remove_strays(folder: Path) -> None:
-    """What killed programs left half written."""
+    """Delete temporary files of programs that no longer run."""
     for part in folder.glob(f"*{UNDONE}"):
         pid, _, _ = part.name.partition("-")
         if pid.isdecimal() and not psutil.pid_exists(int(pid)):
@@ -288,20 +291,20 @@ def _remove_strays(folder: Path) -> None:
 
 
 def layer_files(folder: Path) -> tuple[tuple[Path, int], ...]:
-    """All files of layers in a folder, and their bytes."""
+    """List the files of layers in a folder, with their sizes in bytes."""
     found = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
-        with suppress(OSError), path.open("rb") as file:  # it may go meanwhile
+        with suppress(OSError), path.open("rb") as file:  # it may be deleted meanwhile
             if file.read(len(_MAGIC)) == _MAGIC:
                 found.append((path, os.fstat(file.fileno()).st_size))
     return tuple(found)
 
 
 def remove_layer_file(path: Path) -> int:
-    """Delete a file of layers; whoever reads it now goes on where the system allows that.
+    """Delete a file of layers; on POSIX systems a model that reads it goes on.
 
     Returns:
-        The bytes freed.
+        Number of bytes freed.
 
     Raises:
         TierError: It can't be deleted.

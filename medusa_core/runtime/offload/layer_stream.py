@@ -1,12 +1,12 @@
-"""Layers brought from below in the order in which they are needed, always some ahead.
+"""Reads layers into a ring of buffers in main memory, in the order of a pass and ahead of it.
 
-The order is a circle: behind the last layer of a pass come the first ones of the next pass, which
-are read while scores are computed and drafts are made.
+The order is circular: after the last layer of a pass, the first ones of the next pass are read
+while logits are computed and drafts are made.
 
-    take(a)   the buffer of a, waiting for it if need be; the one taken before is given back
-    take(b)   ...
+    acquire(a)   waits for layer a and returns its buffer; releases the one before
+    acquire(b)   …
 
-A read that fails is told by `take`; the stream goes on with whatever is taken next.
+`acquire` raises the error of a failed read; the stream goes on with whatever is acquired next.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Reader:
 
     Attributes:
         read_bytes: Bytes that were read.
-        read_s: Seconds that this took.
+        read_s: Seconds of reading.
     """
 
     def __init__(self, offloaded: OffloadedLayers, buffers: Sequence[Tensor]) -> None:
@@ -34,20 +34,20 @@ class _Reader:
         self._offloaded = offloaded
         self._views = [buffer.numpy().data for buffer in buffers]
 
-    def read(self, layer: int, place: int) -> None:
-        """Read a layer into a buffer."""
+    def read(self, layer: int, index: int) -> None:
+        """Read a layer into the buffer of that index."""
         started = time.perf_counter()
-        self._offloaded.source_of(layer).read(layer, self._views[place])
+        self._offloaded.source_of(layer).read(layer, self._views[index])
         self.read_s += time.perf_counter() - started
         self.read_bytes += self._offloaded.entry(layer).nbytes
 
 
 class LayerStream:
-    """Brings layers; see the module.
+    """A stream of layers; see the module.
 
     Attributes:
-        order: Layers of a pass.
-        buffers: Where they are brought. uint8 [bytes]
+        order: Indices of the layers of a pass.
+        buffers: Memory of the layers. uint8 [bytes]
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class LayerStream:
         new_buffer: Callable[[int], Tensor],
         num_buffers: int = NUM_BUFFERS,
     ) -> None:
-        """Begin to read.
+        """Start reading.
 
         Args:
             offloaded: The layers.
-            order: Those that are brought, in the order of a pass.
-            new_buffer: Makes a buffer of so many bytes, aligned to 4096.
-            num_buffers: Of how many the ring is made.
+            order: Indices of layers, in the order of a pass.
+            new_buffer: Allocates a number of bytes, aligned to 4096.
+            num_buffers: Buffers of the ring.
         """
         size = offloaded.piece_bytes
         self.order = tuple(order)
@@ -74,7 +74,7 @@ class LayerStream:
 
     @property
     def waited_s(self) -> float:
-        """Seconds that `take` has waited so far."""
+        """Seconds that `acquire` has waited so far."""
         return self._ahead.waited_s
 
     @property
@@ -84,30 +84,30 @@ class LayerStream:
 
     @property
     def read_s(self) -> float:
-        """Seconds that this took, beside computing or not."""
+        """Seconds of reading, in parallel with computing or not."""
         return self._reader.read_s
 
     def is_ready(self, layer: int) -> bool:
-        """Could a layer be taken without waiting?"""
-        return self._next == layer and self._ahead.num_read > self._ahead.num_entered
+        """Whether `acquire` wouldn't wait."""
+        return self._next == layer and self._ahead.num_read > self._ahead.num_acquired
 
-    def take(self, layer: int) -> int:
-        """Wait for a layer; the buffer taken before is given back.
+    def acquire(self, layer: int) -> int:
+        """Wait for a layer, and release the one before.
 
         Args:
-            layer: The next one of the order; any other begins anew there.
+            layer: The next one of the order; any other restarts the order there.
 
         Returns:
-            The number of its buffer.
+            Index of its buffer.
 
         Raises:
             TierError: It can't be read. Another try reads it again.
         """
-        self._ahead.leave()
+        self._ahead.release()
         if self._next != layer:
             self._ahead.begin(self.order, first=self.order.index(layer), is_circle=True)
-        return self._ahead.enter()
+        return self._ahead.acquire()
 
     @property
     def _next(self) -> int:
-        return self.order[self._ahead.num_entered % len(self.order)]
+        return self.order[self._ahead.num_acquired % len(self.order)]

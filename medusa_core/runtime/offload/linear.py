@@ -1,9 +1,8 @@
-"""Layers that lie below the compute device: their linear parts come when they are needed.
+"""Offloaded layers: their linear layers are loaded when a pass needs them.
 
-While a decoder is read, the linear parts of such layers go to a store one by one, so that they are
-never all in memory, and stand-ins take their places. Everything else of the decoder stays: token
-vectors, norms, the projection to the vocabulary. A runner puts the parts in the stand-ins' places
-while it computes their layer.
+While a model is loaded, the linear layers of offloaded decoder layers go to a store one by one, so
+that they are never all in memory, and placeholders take their places. Everything else stays on the
+device: embedding, norms, lm_head. A runner fills the placeholders of the layer that it computes.
 """
 
 from __future__ import annotations
@@ -42,102 +41,102 @@ from medusa_core.runtime.offload.memory import (
 
 
 class LayerSource(Protocol):
-    """Layers that are stored, to be read by one thread.
+    """Stored layers, read by one thread.
 
     Attributes:
-        layers: What it holds, by number.
+        layers: Entries by layer index.
     """
 
     @property
     def layers(self) -> Mapping[int, LayerEntry]: ...
 
     def read(self, layer: int, into: memoryview) -> None:
-        """Bring a layer; see `LayerFile.read`."""
+        """Read a layer; see `LayerFile.read`."""
 
 
 class OffloadedLinear:
-    """Stands for a linear part that lies below; see `QuantLinear`.
+    """Placeholder of an offloaded linear layer; see `QuantLinear`.
 
     Attributes:
-        nbytes: Bytes that it holds on the device: none.
-        layers: All that lies below.
-        now: The part while it is here, else None.
+        nbytes: Bytes on the device: none.
+        layers: All offloaded layers of the model.
+        current: The linear layer while it is loaded, else None.
     """
 
     nbytes = 0
 
     def __init__(self, layers: OffloadedLayers) -> None:
         self.layers = layers
-        self.now: QuantLinear | None = None
+        self.current: QuantLinear | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self._here()(x)
+        return self._loaded()(x)
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        return self._here().plus(x, residual)
+        return self._loaded().plus(x, residual)
 
     def layout(self) -> LinearLayout:
-        return self._here().layout()
+        return self._loaded().layout()
 
-    def _here(self) -> QuantLinear:
-        assert self.now is not None  # a runner computes layer by layer
-        return self.now
+    def _loaded(self) -> QuantLinear:
+        assert self.current is not None  # a runner computes layer by layer
+        return self.current
 
 
 class OffloadedLayers:
-    """The linear parts that lie below, and how they are made of what is brought.
+    """Placeholders of offloaded layers, and factories that make linear layers from stored bytes.
 
     Attributes:
-        linears: Of every layer the stand-ins, in the order of its entry's parts.
-        sources: Where they lie; a layer is in one of them.
-        types: Classes of the parts.
+        linears: Placeholders by layer index, in the order of the entry's parts.
+        sources: Stores of the layers; each layer is in one of them.
+        types: Classes of the linear layers.
     """
 
     def __init__(self, numbers: Collection[int]) -> None:
         self.linears: dict[int, list[OffloadedLinear]] = {number: [] for number in sorted(numbers)}
         self.sources: list[LayerSource] = []
         self.types: set[type] = set()
-        self._again: dict[Signature, Again] = {}
+        self._factories: dict[Signature, Again] = {}
 
-    def stand_in(self, layer: int) -> OffloadedLinear:
-        """A stand-in for the next part of a layer."""
+    def add_placeholder(self, layer: int) -> OffloadedLinear:
+        """Return a placeholder for the next linear layer of a decoder layer."""
         linear = OffloadedLinear(self)
         self.linears[layer].append(linear)
         return linear
 
-    def knows(self, signature: Signature) -> bool:
-        """Can parts of this kind be made?"""
-        return signature in self._again
+    def has_factory(self, signature: Signature) -> bool:
+        """Whether linear layers of this signature can be made."""
+        return signature in self._factories
 
-    def learn(self, signature: Signature, again: Again, kind: type[QuantLinear]) -> None:
-        """Remember how parts of a kind are made."""
-        self._again.setdefault(signature, again)
+    def add_factory(self, signature: Signature, factory: Again, kind: type[QuantLinear]) -> None:
+        """Register a function that makes linear layers of a signature."""
+        self._factories.setdefault(signature, factory)
         self.types.add(kind)
 
     def source_of(self, layer: int) -> LayerSource:
-        """Where a layer lies."""
+        """Return the store of a layer."""
         return next(source for source in self.sources if layer in source.layers)
 
     def entry(self, layer: int) -> LayerEntry:
-        """How a layer lies there."""
+        """Return the entry of a layer in its store."""
         return self.source_of(layer).layers[layer]
 
     @property
     def piece_bytes(self) -> int:
-        """Bytes that the largest layer takes."""
+        """Bytes of the largest layer."""
         return max(self.entry(layer).nbytes for layer in self.linears)
 
     def make(self, layer: int, piece: Tensor) -> list[QuantLinear]:
-        """The parts of a layer over what was brought. uint8 [bytes] →"""
+        """Make the linear layers of a decoder layer as views of its piece. uint8 [bytes]"""
         return [self.make_part(part, piece) for part in self.entry(layer).parts]
 
     def make_part(self, part: PartEntry, piece: Tensor) -> QuantLinear:
-        """One of them."""
-        return self._again[part.signature]([_view(piece, place) for place in part.tensors])
+        """Make one linear layer as views of a piece. uint8 [bytes]"""
+        return self._factories[part.signature]([_view(piece, place) for place in part.tensors])
 
 
 class OffloadedWeights:
-    """Gives the parts of a target, and stores those that are to lie below; see `Weights`."""
+    """Reads the weights of a target and stores those of offloaded layers; see `Weights`."""
 
     def __init__(
         self,
@@ -150,16 +149,17 @@ class OffloadedWeights:
         stored: LayerFile | None,
         device: torch.device,
     ) -> None:
-        """Wrap what gives the parts.
+        """Wrap the weights of a checkpoint.
 
         Args:
-            inner: That.
-            offloaded: Takes the stand-ins.
-            memory: Takes the layers `in_memory`.
-            in_memory: Layers that are to lie in the computer's memory, below the device.
-            writer: Takes all layers, for the disk; or None.
-            stored: Holds all layers already: of all parts of one kind only the first is read.
-            device: Where layers are computed.
+            inner: Weights of the checkpoint.
+            offloaded: Gets the placeholders.
+            memory: Gets the layers `in_memory`.
+            in_memory: Layers that are offloaded to main memory.
+            writer: Gets all layers, for the disk tier; or None.
+            stored: File with all layers, if there is one: then only the first linear layer of each
+                signature is read from the checkpoint.
+            device: Device of layers that aren't offloaded.
         """
         self._inner = inner
         self._offloaded = offloaded
@@ -168,7 +168,7 @@ class OffloadedWeights:
         self._writer = writer
         self._stored = stored
         self._device = device
-        self._layer, self._place = -1, 0  # what is being read of what is stored
+        self._layer, self._place = -1, 0  # the next linear layer in the file
         self._piece: Tensor | None = None
         self._more_parameters = self._more_bytes = 0
 
@@ -199,26 +199,26 @@ class OffloadedWeights:
         layer = _layer_of(part)
         is_offloaded = layer in self._offloaded.linears
         entry = None if self._stored is None else self._entry(layer, part, self._stored)
-        if entry is None or not self._offloaded.knows(entry.signature):
+        if entry is None or not self._offloaded.has_factory(entry.signature):
             linear = self._read(layer, part, entry)
             self._more_bytes -= linear.nbytes * is_offloaded
-            return self._offloaded.stand_in(layer) if is_offloaded else linear
+            return self._offloaded.add_placeholder(layer) if is_offloaded else linear
         self._more_parameters += part.rows * (part.columns + part.has_bias)
         if is_offloaded:
-            return self._offloaded.stand_in(layer)
+            return self._offloaded.add_placeholder(layer)
         linear = self._offloaded.make_part(entry, self._piece_of(layer))
         self._more_bytes += linear.nbytes
         return linear
 
     def _read(self, layer: int, part: LinearSpec, entry: PartEntry | None) -> QuantLinear:
-        """A part as it is given, learned of, and stored if it isn't yet."""
+        """Read a linear layer from the checkpoint, register its factory, and store it if needed."""
         linear = self._inner.linear(part)
         layout = linear.layout()
         tensors = [_bytes_of(tensor) for tensor in layout.tensors]
         signature = (layout.kind, tuple((one.dtype, one.shape) for one in tensors))
-        self._offloaded.learn(signature, layout.again, type(linear))
+        self._offloaded.add_factory(signature, layout.again, type(linear))
         if entry is not None and entry.signature != signature:
-            raise _strangers(part)
+            raise _other_model(part)
         if self._writer is not None:
             self._writer.add(layer, part.name, layout.kind, tensors)
         if self._stored is None and layer in self._in_memory:
@@ -226,19 +226,19 @@ class OffloadedWeights:
         return linear
 
     def _entry(self, layer: int, part: LinearSpec, stored: LayerFile) -> PartEntry:
-        """A part that is stored; all of its layer is in the tier where it belongs."""
+        """Find a linear layer in the file; its decoder layer is loaded if it belongs in memory."""
         if layer != self._layer:
             self._layer, self._place, self._piece = layer, 0, None
             if layer in self._in_memory:
-                self._memory.adopt(layer, stored)
+                self._memory.load(layer, stored)
         parts, place = stored.layers[layer].parts, self._place
         self._place += 1
         if place >= len(parts) or parts[place].name != part.name:
-            raise _strangers(part)
+            raise _other_model(part)
         return parts[place]
 
     def _piece_of(self, layer: int) -> Tensor:
-        """A stored layer where it is computed. uint8 [bytes]"""
+        """Load a stored layer on the device. uint8 [bytes]"""
         if self._piece is None:
             assert self._stored is not None  # else none is stored
             piece = page_buffer(self._stored.layers[layer].nbytes)
@@ -248,12 +248,12 @@ class OffloadedWeights:
 
 
 def offloaded_layers(model: Decoder) -> OffloadedLayers | None:
-    """What of a decoder lies below the device; None where nothing does."""
+    """Return the offloaded layers of a decoder; None if there are none."""
     found = (linear.layers for linear in model.linears if isinstance(linear, OffloadedLinear))
     return next(found, None)
 
 
-def _strangers(part: LinearSpec) -> TierError:
+def _other_model(part: LinearSpec) -> TierError:
     return TierError(
         f"The stored layers have another {part.name} than the model.",
         "Remove them from their folder, then load the model again.",
@@ -261,13 +261,13 @@ def _strangers(part: LinearSpec) -> TierError:
 
 
 def _layer_of(part: LinearSpec) -> int:
-    """The number of the block that a part belongs to, of `layers.0.qkv` 0."""
+    """Return the layer index in a name such as `layers.0.qkv`."""
     return int(part.name.split(".")[1])
 
 
 def _bytes_of(tensor: Tensor) -> TensorBytes:
-    here = tensor.detach().cpu().contiguous()
-    content = here.view(-1).view(torch.uint8).numpy().data
+    on_host = tensor.detach().cpu().contiguous()
+    content = on_host.view(-1).view(torch.uint8).numpy().data
     return TensorBytes(_name(tensor.dtype), tuple(tensor.shape), content)
 
 

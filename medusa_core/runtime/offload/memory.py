@@ -1,4 +1,4 @@
-"""Layers in the computer's memory, as the tier below a card: pinned, so that copies run aside."""
+"""Offloaded layers in main memory, pinned so that copies to a GPU run asynchronously."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from medusa_core.system import cuda
 
 
 class MemoryLayers:
-    """Takes layers part by part, and holds each as one piece; see `LayerSource`.
+    """Collects layers and keeps each as one piece; a `LayerSource`.
 
     Attributes:
-        layers: What it holds, by number.
-        pieces: Their bytes. uint8 [bytes]
+        layers: Entries by layer index.
+        pieces: Content of each layer. uint8 [bytes]
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class MemoryLayers:
         self._parts: list[tuple[PartEntry, Sequence[TensorBytes]]] = []
 
     def add(self, layer: int, name: str, kind: str, tensors: Sequence[TensorBytes]) -> None:
-        """Append a part; the parts of a layer come one after the other."""
+        """Append a linear layer; those of a decoder layer must be consecutive."""
         if layer != self._layer:
             self.finish()
             self._layer = layer
@@ -43,7 +43,7 @@ class MemoryLayers:
         self._end = max((place.offset + place.nbytes for place in places), default=self._end)
 
     def finish(self) -> None:
-        """No part follows in the last layer."""
+        """Complete the last layer."""
         if not self._parts:
             return
         piece = cuda.pinned(rounded_up(self._end))
@@ -56,8 +56,8 @@ class MemoryLayers:
         self.pieces[self._layer] = piece
         self._parts, self._end = [], 0
 
-    def adopt(self, layer: int, stored: LayerFile) -> None:
-        """Take a layer from a file.
+    def load(self, layer: int, stored: LayerFile) -> None:
+        """Read a layer from a file.
 
         Raises:
             TierError: It can't be read.
@@ -68,25 +68,25 @@ class MemoryLayers:
         self.layers[layer], self.pieces[layer] = entry, piece
 
     def read(self, layer: int, into: memoryview) -> None:
-        """Copy a layer."""
+        """Copy a layer into a buffer."""
         piece = self.pieces[layer]
         into[: len(piece)] = piece.numpy().data
 
 
 def page_buffer(num_bytes: int, new: Callable[[int], Tensor] | None = None) -> Tensor:
-    """Memory that begins where direct reads may go.
+    """Allocate page-aligned memory, for reads with O_DIRECT.
 
     Args:
-        num_bytes: How much.
-        new: Takes memory; None for any.
+        num_bytes: Size in bytes.
+        new: Allocator, such as `cuda.pinned`; None for pageable memory.
 
     Returns:
         uint8 [bytes]
     """
-    whole = (new or _any_memory)(num_bytes + ROUND_BYTES)
+    whole = (new or _pageable)(num_bytes + ROUND_BYTES)
     start = -whole.data_ptr() % ROUND_BYTES
     return whole[start : start + num_bytes]
 
 
-def _any_memory(num_bytes: int) -> Tensor:
+def _pageable(num_bytes: int) -> Tensor:
     return torch.empty(num_bytes, dtype=torch.uint8)

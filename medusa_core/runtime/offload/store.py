@@ -1,7 +1,8 @@
-"""Where the layers of a load go that are to lie below the device.
+"""Storing of offloaded layers while a model is loaded.
 
-A file on the disk holds all layers, those on the device, too: so that it serves the next load
-whatever has room then, and that load reads no checkpoint but for the first layer of each kind.
+A file on the disk holds all layers, including those on the device. So it serves the next load
+whatever placement that has, and that load reads only the first layer of each kind from the
+checkpoint.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from medusa_core.system.components import version_of
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.structs import ABI_VERSION
 
-_LAYOUT = 1  # of the file; another number makes old files strangers
+_LAYOUT = 1  # version of the file; older ones are written again
 
 
 class TierFolder(NamedTuple):
-    """A folder on a disk for layers.
+    """A folder on a disk for offloaded layers.
 
     Attributes:
-        folder: It.
-        made_from: What names a model's layers: everything that they are made from.
+        folder: Path of the folder.
+        made_from: Everything that determines the layers' content, as JSON values.
     """
 
     folder: Path
@@ -48,25 +49,25 @@ class TierFolder(NamedTuple):
 
 
 class OffloadStore:
-    """Takes the layers of one load; as a context, it places a written file when all went well.
+    """Stores the layers of one load; as a context manager, it commits a written file on success.
 
     Attributes:
-        offloaded: The stand-ins.
+        offloaded: Placeholders of the offloaded layers.
     """
 
     def __init__(self, placement: Placement, precision: Precision, tier: TierFolder | None) -> None:
-        """Open or begin what takes the layers.
+        """Open the file of layers, or create it.
 
         Args:
-            placement: Which layers lie where.
-            precision: Where the others are computed.
-            tier: The folder for layers on a disk; None where none are.
+            placement: Tier of each layer.
+            precision: Dtypes and device of the target.
+            tier: Folder of layers on a disk; None without a disk tier.
 
         Raises:
-            TierError: The disk has no room for them, or can't be written.
+            TierError: The disk has too little room, or can't be written.
         """
-        below = (*placement.layers(Tier.MEMORY), *placement.layers(Tier.DISK))
-        self.offloaded = OffloadedLayers(below)
+        offloaded = (*placement.layers(Tier.MEMORY), *placement.layers(Tier.DISK))
+        self.offloaded = OffloadedLayers(offloaded)
         self._precision = precision
         self._memory = MemoryLayers()
         self._in_memory = frozenset(placement.layers(Tier.MEMORY))
@@ -84,11 +85,11 @@ class OffloadStore:
 
     @property
     def is_stored(self) -> bool:
-        """Is the file there already?"""
+        """Whether the file exists already."""
         return self._file is not None
 
     def wrap(self, weights: Weights) -> Weights:
-        """What gives the parts of a target, so that these layers are stored."""
+        """Wrap the weights of a checkpoint so that offloaded layers are stored."""
         return OffloadedWeights(
             weights,
             self.offloaded,
@@ -121,7 +122,7 @@ class OffloadStore:
 
 
 def _key(made_from: Mapping[str, object]) -> str:
-    """Names layers by what they are made from, and by whose kernels they are laid out for."""
+    """Hash what layers are made from, and the versions of the kernels that their layout serves."""
     compiled = None if native_library() is None else ABI_VERSION
     versions = {"layout": _LAYOUT, "compiled": compiled, "bitsandbytes": version_of("bitsandbytes")}
     text = json.dumps([dict(made_from), versions], sort_keys=True)

@@ -1,4 +1,4 @@
-"""In which batches the sequences of a pass are computed: a loaded layer serves one after the other.
+"""Batches of a pass: a loaded layer computes one after the other before the next is loaded.
 
 Source: Sheng et al., "FlexGen" (2023), section 4.1, the block schedule.
 """
@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 
 class Batch(NamedTuple):
-    """Consecutive sequences of a pass, which are computed at once.
+    """Consecutive sequences of a pass that are computed at once.
 
     Attributes:
-        sequences: Which.
-        rows: Their rows, among those of the pass.
+        sequences: Range of sequences.
+        rows: Range of their rows in the pass.
     """
 
     sequences: slice
@@ -26,12 +26,12 @@ class Batch(NamedTuple):
 
 
 def batches_of(counts: Sequence[int], most_sequences: int, most_rows: int) -> list[Batch]:
-    """Divide a pass; a sequence stays whole.
+    """Divide a pass into batches of whole sequences.
 
     Args:
-        counts: Of each sequence its rows.
-        most_sequences: Of a batch; 0 for any number.
-        most_rows: Of a batch of several sequences.
+        counts: Number of rows of each sequence.
+        most_sequences: Most sequences of a batch; 0 for any number.
+        most_rows: Most rows of a batch, unless a single sequence has more.
     """
     batches: list[Batch] = []
     first = start = end = 0
@@ -45,5 +45,5 @@ def batches_of(counts: Sequence[int], most_sequences: int, most_rows: int) -> li
 
 
 def whole_pass(counts: Sequence[int]) -> Batch:
-    """All of a pass as one batch."""
+    """Return a batch of all sequences."""
     return Batch(slice(0, len(counts)), slice(0, sum(counts)))

@@ -1,4 +1,4 @@
-"""Which runner a model gets: the first that can compute it."""
+"""Chooses the runner of a model."""
 
 from __future__ import annotations
 
@@ -21,22 +21,25 @@ from medusa_core.system.registry import Registry
 
 @cache
 def runner_registry() -> Registry[RunnerSpec]:
-    """All runners."""
+    """Return all runners."""
     return Registry(runner, "runner", RunnerSpec)
 
 
 def between_passes(runner: Runner) -> AbstractContextManager[None]:
-    """Where drafts are made: with one of torch's threads beside a runner that has its own."""
+    """Limit torch to one thread while drafting, if the runner has a thread pool of its own."""
     return compute_threads.limited(1) if isinstance(runner, NativeRunner) else nullcontext()
 
 
 def choose_runner(model: Decoder, precision: Precision, lower: LowerTiers | None = None) -> Runner:
-    """The runner of the lowest preference that doesn't decline.
+    """Return the runner with the lowest preference that can compute a model.
 
     Args:
-        model: Its decoder.
-        precision: What it computes in, and where.
-        lower: What lies below the device; None for nothing.
+        model: Decoder of the model.
+        precision: Dtypes and device.
+        lower: Tiers below the device; None if nothing is offloaded.
+
+    Raises:
+        EngineError: None can.
     """
     for spec in sorted(runner_registry().specs, key=lambda spec: spec.preference):
         built = spec.build(model, precision, lower)

@@ -1,4 +1,4 @@
-"""Whether steps run faster as graphs on this card: measured once, when a model is loaded."""
+"""CUDA graphs if they make steps faster on this GPU: measured when a model is loaded."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from medusa_core.system import cuda
 
 log = logging.getLogger(__name__)
 
-_LENGTH = 448  # committed rows; with the tree's they fill the first bucket of lengths
-_ROW_COUNTS = (1, 12)  # plain decoding, and a tree that isn't as large as its bucket
-_TURNS = 7
-_WORTHWHILE = 0.95  # graphs take memory: they must save a twentieth
+_LENGTH = 448  # committed rows; with a tree's rows still in the first length bucket
+_ROW_COUNTS = (1, 12)  # plain decoding, and a tree that is smaller than its row bucket
+_REPEATS = 7
+_MAX_RELATIVE_TIME = 0.95  # graphs take memory, so they must save 5 %
 
 
 @torch.inference_mode()
 def graphs_pay(model: Decoder, precision: Precision) -> bool:
-    """Compare steps as graphs with the same steps operation by operation.
+    """Measure whether CUDA graphs are faster than launching each operation.
 
-    Both get a cache of half the context at most, so that together they fit where the plan has
-    reserved a session's. They take turns, as a card's speed changes with its heat.
+    Both use a cache of at most half the context, so that together they fit into a session's planned
+    memory. Measurements alternate, because a GPU's clock changes with its temperature.
 
     Args:
-        model: A target, on a card.
+        model: A target on a GPU.
         precision: Its dtypes and device.
     """
     static = StaticRunner(model, precision, captures=True)
     steps = [_Step(static, model), _Step(ResidentRunner(model, precision), model)]
     for step in steps:
-        step.run()  # records, and lets libraries choose their kernels
+        step.run()  # captures the graph, and lets libraries choose their kernels
     if not static.is_recorded:
         return False
-    turns = [[step.seconds(precision.device) for step in steps] for _ in range(_TURNS)]
-    recorded_s, resident_s = (statistics.median(each) for each in zip(*turns, strict=True))
-    log.info("steps take %.4f s as graphs, %.4f s without", recorded_s, resident_s)
-    return bool(recorded_s < resident_s * _WORTHWHILE)
+    times = [[step.seconds(precision.device) for step in steps] for _ in range(_REPEATS)]
+    graph_s, resident_s = (statistics.median(each) for each in zip(*times, strict=True))
+    log.info("steps take %.4f s as graphs, %.4f s without", graph_s, resident_s)
+    return bool(graph_s < resident_s * _MAX_RELATIVE_TIME)
 
 
 class _Step:
-    """One step of each row count."""
+    """A step with each of `_ROW_COUNTS`."""
 
     def __init__(self, runner: ResidentRunner, model: Decoder) -> None:
         most = max(_ROW_COUNTS)

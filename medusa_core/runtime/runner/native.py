@@ -1,7 +1,7 @@
-"""The runner for a CPU that has the compiled step: one call per forward pass.
+"""The runner for CPUs with the compiled step: one call of the library per forward pass.
 
-A row's result doesn't depend on the rows beside it: a token tree's scores equal those of plain
-decoding to the bit, and so do those of a prompt read in other chunks.
+The result of a row doesn't depend on the other rows of a pass: logits of a token tree equal those
+of plain decoding to the bit, and so do those of a prompt read in other chunks.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class _Rows(NamedTuple):
     """The rows of one sequence in a pass.
 
     Attributes:
-        token_ids: Their tokens.
-        parents: Of each row the one before it, −1 for what follows the committed rows. int32
-        depths: How many rows come before each. int32
-        kv: The cache that they stand behind.
-        decided: All of them will be committed.
+        token_ids: Token ids.
+        parents: Parent of each row, −1 for the root. int32
+        depths: Depth of each row, 0 for the root. int32
+        kv: Cache that they extend.
+        decided: All of them will be committed, such as those of a prompt.
     """
 
     token_ids: Sequence[int]
@@ -69,12 +69,12 @@ class _Rows(NamedTuple):
 
 
 class _Layers(NamedTuple):
-    """Some consecutive layers.
+    """A range of layers.
 
     Attributes:
-        decoder: The decoder that has these alone.
-        taps: Of which is told what enters them, counted among these.
-        first: The first of them among all.
+        decoder: C decoder of these layers alone.
+        taps: Tapped layers, relative to the first of the range.
+        first: Index of the first layer.
     """
 
     decoder: DecoderStruct
@@ -90,14 +90,7 @@ def _rows_of(placed: Sequence[PlacedTree]) -> list[_Rows]:
 
 
 class NativeRunner(Runner):
-    """Runs forward passes; see `Runner`. States and scores are float32.
-
-    Attributes:
-        hidden_dtype: Dtype of the states.
-        cache_dtype: Dtype of keys and values.
-        taps: As `Runner` has them.
-        workers: The threads that compute.
-    """
+    """Runs forward passes; see `Runner`. Hidden states and logits are float32."""
 
     def __init__(self, model: Decoder, precision: Precision, native: NativeDecoder) -> None:
         self.hidden_dtype = torch.float32
@@ -138,36 +131,38 @@ class NativeRunner(Runner):
         count = len(token_ids)
         rows = _Rows(token_ids, *self._chain(count), kv, decided=True)
         pool = self.workers.prefill if count > 1 else self.workers.decoding
-        is_long = count > 1 and kv.states is None  # which are committed once
-        if only_last and is_long and self._num_holding < self._model.config.num_layers:
-            return self._extend_by_one(rows, pool)
+        can_split = count > 1 and kv.states is None  # states allow one commit a pass
+        if only_last and can_split and self._num_holding < self._model.config.num_layers:
+            return self._extend_last_alone(rows, pool)
         hidden = self._forward([rows], [count - 1] if only_last else None, pool)
         kv.commit(range(count))
         return hidden
 
-    def _extend_by_one(self, rows: _Rows, pool: Pool) -> Tensor:
-        """Only the last row goes through layers that hold nothing: there the others serve nobody.
+    def _extend_last_alone(self, rows: _Rows, pool: Pool) -> Tensor:
+        """Compute only the last row in the layers that have no KV rows of their own.
+
+        Nothing reads the other rows' output of these layers.
 
         Returns:
-            Its state. [1, (1 + taps) · hidden]
+            Hidden state of the last row. [1, (1 + taps) · hidden]
         """
         token_ids, kv = rows.token_ids, rows.kv
         count, first, size = len(token_ids), self._num_holding, self._model.config.hidden_size
-        below = tuple(tap for tap in self.taps if tap < first)
-        brought = self._brought_of(token_ids)
-        lower = _Layers(self._native.below(first), (*below, first))
-        reached = self._forward([rows], [count - 1], pool, lower, brought)
+        lower_taps = tuple(tap for tap in self.taps if tap < first)
+        per_layer = self._per_layer_inputs(token_ids)
+        lower = _Layers(self._native.below(first), (*lower_taps, first))
+        states = self._forward([rows], [count - 1], pool, lower, per_layer)
         kv.commit(range(count - 1))
-        entering = reached[:, -size:].contiguous()
+        entering = states[:, -size:].contiguous()
         taps = tuple(tap - first for tap in self.taps if tap >= first)
         upper = _Layers(self._native.from_layer(first, entering), taps, first)
-        own = None if brought is None else brought[count - 1 :].contiguous()
+        own = None if per_layer is None else per_layer[count - 1 :].contiguous()
         last = self._forward([_Rows([0], *self._chain(1), kv)], None, pool, upper, own)
         kv.commit(range(1))
-        return torch.cat([last[:, :size], reached[:, size:-size], last[:, size:]], dim=1)
+        return torch.cat([last[:, :size], states[:, size:-size], last[:, size:]], dim=1)
 
     def embed_from(self, vectors: Tensor) -> None:
-        self._model.embedding = vectors  # which keeps them where the library looks
+        self._model.embedding = vectors  # keeps them alive for the library
         self._native.embed_from(vectors)
 
     def logits(self, states: Tensor) -> Tensor:
@@ -185,52 +180,53 @@ class NativeRunner(Runner):
         wanted: Sequence[int] | None,
         pool: Pool,
         some: _Layers | None = None,
-        brought: Tensor | None = None,
+        per_layer: Tensor | None = None,
     ) -> Tensor:
         """Compute rows of some sequences.
 
         Args:
-            parts: The rows.
-            wanted: Those whose states are wanted, rising; None for all.
-            pool: Who computes.
-            some: Through which layers they pass; None for all.
-            brought: What their tokens bring to each layer; a pass that begins with the first adds
-                to it. None looks it up.
+            parts: Rows of each sequence.
+            wanted: Indices of rows whose states are needed, ascending; None for all.
+            pool: Threads that compute.
+            some: Range of layers; None for all.
+            per_layer: Per-layer inputs of the tokens; None looks them up. A pass from the first
+                layer on completes them in place.
 
         Returns:
-            States of the wanted rows. [k, (1 + taps) · hidden]
+            Hidden states of the wanted rows. [k, (1 + taps) · hidden]
         """
         tapped = self.taps if some is None else some.taps
         token_ids = [token_id for part in parts for token_id in part.token_ids]
         count, sequences = len(token_ids), (SequenceStruct * len(parts))()
-        structs: list[CacheStruct | None] = []  # as long as the pass takes
+        structs: list[CacheStruct | None] = []  # kept alive during the pass
         caches: list[PanelCache] = []
-        for sequence, (its_ids, parents, depths, kv, decided) in zip(sequences, parts, strict=True):
+        for sequence, (ids_of, parents, depths, kv, decided) in zip(sequences, parts, strict=True):
             assert isinstance(kv, PanelCache)  # from new_cache
-            kv.reserve(len(its_ids), decided)
+            kv.reserve(len(ids_of), decided)
             caches.append(kv)
             sequence.is_decided = decided
             if kv.states_struct is not None:
                 sequence.states = addressof(kv.states_struct)
             sequence.pending = kv.num_pending
-            sequence.rows, sequence.length = len(its_ids), kv.length
+            sequence.rows, sequence.length = len(ids_of), kv.length
             sequence.parents = parents.buffer_info()[0]
             sequence.depths = depths.buffer_info()[0]
-            behind = None if some is None or not some.first else kv.from_layer(some.first)
-            sequence.cache = kv.address if behind is None else addressof(behind)
-            structs.append(behind)
+            upper = None if some is None or not some.first else kv.from_layer(some.first)
+            sequence.cache = kv.address if upper is None else addressof(upper)
+            structs.append(upper)
         at_once = self._rows_at_once([len(part.token_ids) for part in parts])
-        self._make_ready(at_once, max(part.kv.capacity for part in parts))
-        if brought is None:
-            brought = self._brought_of(token_ids)
+        self._allocate_scratch(at_once, max(part.kv.capacity for part in parts))
+        if per_layer is None:
+            per_layer = self._per_layer_inputs(token_ids)
         ids = (ctypes.c_int64 * count)(*token_ids)
         taps = (ctypes.c_int32 * len(tapped))(*tapped)
         pass_struct = self._pass
         pass_struct.sequences, pass_struct.num_sequences = addressof(sequences), len(parts)
         pass_struct.rows, pass_struct.token_ids = count, addressof(ids)
         pass_struct.taps, pass_struct.num_taps = addressof(taps), len(taps)
-        if brought is not None:
-            pass_struct.brought, pass_struct.brought_width = brought.data_ptr(), brought.shape[1]
+        if per_layer is not None:
+            pass_struct.brought = per_layer.data_ptr()
+            pass_struct.brought_width = per_layer.shape[1]
         pass_struct.workers = pool.num_workers
         pass_struct.scratch = self._scratch.data_ptr()
         rows = range(count) if wanted is None else wanted
@@ -238,8 +234,8 @@ class NativeRunner(Runner):
             return self._run(pass_struct, caches, rows, pool)
         return self._run_through(some.decoder, pass_struct, caches, rows, pool)
 
-    def _brought_of(self, token_ids: Sequence[int]) -> Tensor | None:
-        """What tokens bring to each layer beside what enters the first, or None."""
+    def _per_layer_inputs(self, token_ids: Sequence[int]) -> Tensor | None:
+        """Look up per-layer embeddings, as in Gemma 4; None without such. [n, layers · width]"""
         found = self._model.per_layer_rows(token_ids)
         return None if found is None else found.float().contiguous()
 
@@ -250,7 +246,7 @@ class NativeRunner(Runner):
         wanted: Sequence[int],
         pool: Pool,
     ) -> Tensor:
-        """Run a pass through all layers; returns the wanted rows' states."""
+        """Run a pass through all layers, and return the states of the wanted rows."""
         return self._run_through(self._native.struct, pass_struct, caches, wanted, pool)
 
     def _run_through(
@@ -261,25 +257,25 @@ class NativeRunner(Runner):
         wanted: Sequence[int],
         pool: Pool,
     ) -> Tensor:
-        """Run a pass through the layers of a decoder; returns the wanted rows' states."""
-        # Only of one sequence rows may end early.
+        """Run a pass through the layers of a decoder, and return the states of the wanted rows."""
+        # The last layer can skip rows only at the start of the pass, so not of several sequences.
         first = wanted[0] if pass_struct.num_sequences == 1 else 0
         count = pass_struct.rows
         width = (1 + pass_struct.num_taps) * self._model.config.hidden_size
         states = torch.empty(count - first, width)
         pass_struct.first_wanted, pass_struct.hidden = first, states.data_ptr()
         self._library.forward(addressof(decoder), addressof(pass_struct), pool.awake())
-        applied(caches)
+        mark_applied(caches)
         if len(wanted) == count - first:
             return states
         return states[torch.tensor([row - first for row in wanted])]
 
     def _rows_at_once(self, counts: Sequence[int]) -> int:
-        """Rows that are computed at once, of sequences of so many rows each."""
+        """Number of rows in the largest call of the library, given those of each sequence."""
         return sum(counts)
 
-    def _make_ready(self, num_rows: int, num_slots: int) -> None:
-        """Room to work in, and what all positions do."""
+    def _allocate_scratch(self, num_rows: int, num_slots: int) -> None:
+        """Grow the scratch memory and the RoPE tables."""
         self._native.reach(num_slots)
         most_rows, most_slots = self._scratch_for
         if num_rows > most_rows or num_slots > most_slots:
@@ -297,8 +293,8 @@ class NativeRunner(Runner):
         return self._chains[count]
 
 
-def applied(caches: Sequence[PanelCache]) -> None:
-    """A pass has applied the pending steps of these."""
+def mark_applied(caches: Sequence[PanelCache]) -> None:
+    """Note that a pass has applied the pending steps of these caches."""
     for kv in caches:
         kv.mark_applied()
 

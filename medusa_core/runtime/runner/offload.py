@@ -1,8 +1,7 @@
-"""The runner for a target of which something lies below the compute device.
+"""The runner for a target with offloaded layers, KV rows or activations.
 
-Layers are brought while others are computed. A pass costs their bytes once for all its rows: so
-large trees, and many conversations in one pass, cost hardly more than a single row. Cached rows of
-some layers may lie below as well, and so may what goes from one layer to the next.
+Layers are prefetched while others are computed. A pass reads them once for all its rows, so large
+trees, and many conversations in one pass, cost hardly more than a single row.
 
 Source: FlexGen (Sheng et al. 2023), sections 3 and 4.1.
 """
@@ -38,15 +37,14 @@ from medusa_core.runtime.runner.runner import (
     reads_prompts,
     wanted_rows,
 )
-from medusa_core.runtime.runner.tier_visits import TierVisits
-from medusa_core.runtime.runner.tiered import TieredRunner
+from medusa_core.runtime.runner.tier_prefetcher import TieredRunner, TierPrefetcher
 
 
 class OffloadRunner(TieredRunner, ResidentRunner):
     """Runs forward passes with torch's operations; see `Runner`.
 
     Attributes:
-        tiers: Brings what lies below.
+        tiers: Prefetches offloaded data.
     """
 
     def __init__(
@@ -58,7 +56,7 @@ class OffloadRunner(TieredRunner, ResidentRunner):
     ) -> None:
         super().__init__(model, precision)
         self.store = None if lower is None else lower.rows
-        self.tiers = TierVisits(offloaded, lower, precision.device, self._share_workers_with)
+        self.tiers = TierPrefetcher(offloaded, lower, precision.device, self._share_workers_with)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
         kind, config = self._kind_of_cache, self._model.config
@@ -72,39 +70,37 @@ class OffloadRunner(TieredRunner, ResidentRunner):
             return self._verify_in(batches, placed)
 
     def _verify_in(self, batches: Sequence[Batch], placed: Sequence[PlacedTree]) -> Tensor:
-        """As `verify`, batch by batch in every layer."""
+        """Verify in several batches, one after the other in each layer."""
         parts, caches = rows_of(placed), [each.kv for each in placed]
-        of_batch = [_OfBatch.of(batch, placed) for batch in batches]
+        outputs = [_BatchOutput.of(batch, placed) for batch in batches]
         config, device = self._model.config, self._precision.device
         counts = [batch.num_rows for batch in batches]
-        states, layers, ended = self.tiers.states, range(config.num_layers), list[Tensor]()
+        store, layers, ended = self.tiers.activations, range(config.num_layers), list[Tensor]()
         self._reserve(parts, caches)
-        with self.tiers.passing(batches, caches, layers):
-            states.begin(counts, config.hidden_size, self._precision.compute)
+        with self.tiers.running(batches, caches, layers):
+            store.begin(counts, config.hidden_size, self._precision.compute)
             for index in layers:
-                self.tiers.enter(index)
-                for number, (batch, own) in enumerate(zip(batches, of_batch, strict=True)):
-                    its = (parts[batch.sequences], caches[batch.sequences])
-                    some = self._place(*its, enters=index == 0)
-                    x = states.take(number, device) if index else self._entering(some)
-                    own.tap(x, index in self.taps)
-                    with self.tiers.visit(index, batch):
+                self.tiers.acquire(index)
+                for number, (batch, output) in enumerate(zip(batches, outputs, strict=True)):
+                    # Placing rows again for each layer keeps masks of one batch in memory, not all.
+                    some = self._place(
+                        parts[batch.sequences], caches[batch.sequences], enters=index == 0
+                    )
+                    x = store.get(number, device) if index else self._entering(some)
+                    output.tap(x, index in self.taps)
+                    with self.tiers.cached_rows(index, batch):
                         x = super()._block(index, x, some, None)
                     if index < layers.stop - 1:
-                        states.put(number, x)
+                        store.put(number, x)
                     else:
-                        ended.append(self._ended(own, x))
+                        output.tap(x, config.num_layers in self.taps)
+                        ended.append(self._end(output.select(x), output.tapped))
         return torch.cat(ended)
-
-    def _ended(self, own: _OfBatch, x: Tensor) -> Tensor:
-        """The wanted states of a batch that has come through all layers."""
-        own.tap(x, self._model.config.num_layers in self.taps)
-        return self._end(own.wanted_of(x), own.tapped)
 
     def _forward(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], only_row: int | None = None
     ) -> Tensor:
-        """A pass in one batch."""
+        """Compute a pass in one batch."""
         self._whole, self._caches = whole_pass([len(part.token_ids) for part in parts]), caches
         return super()._forward(parts, caches, only_row)
 
@@ -117,16 +113,16 @@ class OffloadRunner(TieredRunner, ResidentRunner):
         tapped: list[Tensor],
     ) -> Tensor:
         caches, self._caches = self._caches, ()
-        with self.tiers.passing([self._whole], caches, layers):
+        with self.tiers.running([self._whole], caches, layers):
             return super()._through(layers, x, some, only_row, tapped)
 
     def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:
-        self.tiers.enter(index)
-        with self.tiers.visit(index, self._whole):
+        self.tiers.acquire(index)
+        with self.tiers.cached_rows(index, self._whole):
             return super()._block(index, x, some, only)
 
     def _padded(self, token_ids: Sequence[int], kv: KvCache) -> Sequence[int]:
-        """No rows are added where cached rows lie below: what is decided goes there at once."""
+        """Don't pad if KV rows are offloaded: padding rows would be written to the store."""
         return token_ids if self.store is not None else super()._padded(token_ids, kv)
 
     def _share_workers_with(self, linear: QuantLinear) -> None:
@@ -135,27 +131,29 @@ class OffloadRunner(TieredRunner, ResidentRunner):
 
 
 @dataclass(slots=True)
-class _OfBatch:
-    """What is wanted of a batch.
+class _BatchOutput:
+    """Rows of a batch whose states are needed.
 
     Attributes:
-        rows: Of its rows those whose states are wanted.
-        tapped: What has entered tapped layers at these.
+        rows: Indices of these rows in the batch.
+        tapped: Inputs of tapped layers at these rows.
     """
 
     rows: Tensor
     tapped: list[Tensor] = field(default_factory=list)
 
     @classmethod
-    def of(cls, batch: Batch, placed: Sequence[PlacedTree]) -> _OfBatch:
+    def of(cls, batch: Batch, placed: Sequence[PlacedTree]) -> _BatchOutput:
         return cls(torch.tensor(wanted_rows(placed[batch.sequences])))
 
-    def wanted_of(self, x: Tensor) -> Tensor:
+    def select(self, x: Tensor) -> Tensor:
+        """Return the needed rows of activations."""
         return x[self.rows.to(x.device)]
 
     def tap(self, x: Tensor, is_tapped: bool) -> None:
-        """Keep what enters a layer, where that is wanted."""
-        self.tapped += [self.wanted_of(x)] * is_tapped
+        """Keep the input of a tapped layer."""
+        if is_tapped:
+            self.tapped.append(self.select(x))
 
 
 def _build(model: Decoder, precision: Precision, lower: LowerTiers | None) -> Runner | None:

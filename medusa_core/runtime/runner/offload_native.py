@@ -1,4 +1,4 @@
-"""The compiled step layer by layer, so that layers may come and go between two of them."""
+"""The compiled step, one layer a call, so that weights and KV rows can be moved in between."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.runner.batches import Batch
 from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, enter_with
-from medusa_core.runtime.runner.native import NativeRunner, applied
+from medusa_core.runtime.runner.native import NativeRunner, mark_applied
 from medusa_core.runtime.runner.runner import (
     LowerTiers,
 )
-from medusa_core.runtime.runner.tier_visits import TierVisits
-from medusa_core.runtime.runner.tiered import TieredRunner
+from medusa_core.runtime.runner.tier_prefetcher import TieredRunner, TierPrefetcher
 from medusa_core.system import compute_threads
 from medusa_core.system.native.pool import Pool
 from medusa_core.system.native.structs import (
@@ -31,19 +30,18 @@ from medusa_core.system.native.structs import (
     SequenceStruct,
 )
 
-# What a pass through one layer tells of each row: what leaves it, behind the last norm; what
-# enters it; what leaves it.
-_NORMED, _BEFORE, _BEHIND, _TOLD = 0, 1, 2, 3
+# Outputs of a one-layer pass for each row: normalized output, then both taps: input and output.
+_NORMED, _INPUT, _OUTPUT, _NUM_OUTPUTS = 0, 1, 2, 3
 _FLOAT_BYTES = 4
 
 
 class OffloadNativeRunner(TieredRunner, NativeRunner):
-    """Runs forward passes layer by layer; what it computes is what `NativeRunner` computes.
+    """Runs forward passes layer by layer; results equal those of `NativeRunner` to the bit.
 
-    A layer is a decoder of one layer, whose token vectors are what the layer before gave.
+    Each layer is a C decoder of one layer, whose embedding table is the output of the layer before.
 
     Attributes:
-        tiers: Brings what lies below.
+        tiers: Prefetches offloaded data.
     """
 
     def __init__(
@@ -55,11 +53,11 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
         lower: LowerTiers | None,
     ) -> None:
         super().__init__(model, precision, native)
-        self._stand_ins = {} if offloaded is None else offloaded.linears
+        self._placeholders = {} if offloaded is None else offloaded.linears
         self.store = None if lower is None else lower.rows
-        self.tiers = TierVisits(offloaded, lower, precision.device)
+        self.tiers = TierPrefetcher(offloaded, lower, precision.device)
         self._layers = [native.layer(index) for index in range(model.config.num_layers)]
-        self._num_holding = model.config.num_layers  # a pass is one: layers come once
+        self._num_holding = model.config.num_layers  # one pass for all layers: each is read once
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> PanelCache:
         config, dtype = self._model.config, self.cache_dtype
@@ -80,69 +78,70 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
         batches = tiers.batches([sequence.rows for sequence in sequences])
         parts = [_BatchPass(batch, pass_struct, caches, wanted) for batch in batches]
         counts, layers = [batch.num_rows for batch in batches], range(config.num_layers)
-        told = torch.empty(len(wanted), 1 + len(self.taps), config.hidden_size)
-        x = torch.empty(max(counts), _TOLD, config.hidden_size)
-        # Torch's threads would stay awake on cores that the pool's need.
-        with compute_threads.limited(1), tiers.passing(batches, caches, layers):
-            tiers.states.begin(counts, config.hidden_size, x.dtype)
+        states = torch.empty(len(wanted), 1 + len(self.taps), config.hidden_size)
+        x = torch.empty(max(counts), _NUM_OUTPUTS, config.hidden_size)
+        # Torch's idle threads would spin on cores that the pool needs.
+        with compute_threads.limited(1), tiers.running(batches, caches, layers):
+            tiers.activations.begin(counts, config.hidden_size, x.dtype)
             for index in layers:
-                linears = tiers.enter(index)
+                linears = tiers.acquire(index)
                 if linears:
-                    self._native.place(self._stand_ins[index], linears)
+                    self._native.place(self._placeholders[index], linears)
                 for number, part in enumerate(parts):
-                    self._enter(index, number, part)
+                    self._set_input(index, number, part)
                     self._compute(index, part, x, pool)
-                    self._leave(index, number, part, x, told[part.told])
-        return told.flatten(1)
+                    self._keep_output(index, number, part, x, states[part.output])
+        return states.flatten(1)
 
-    def _enter(self, index: int, number: int, part: _BatchPass) -> None:
-        """Let a batch's rows enter a layer: their token vectors, or what the layer before gave."""
+    def _set_input(self, index: int, number: int, part: _BatchPass) -> None:
+        """Set the input of a layer: embeddings, or the output of the layer before."""
         if index:
-            part.entering = self.tiers.states.take(number, torch.device("cpu"))
-            enter_with(self._layers[index], part.entering)
+            part.input = self.tiers.activations.get(number, torch.device("cpu"))
+            enter_with(self._layers[index], part.input)
         elif self._model.embedding.is_meta:
             part.look_up(self._model, self._layers[index])
 
     def _compute(self, index: int, part: _BatchPass, x: Tensor, pool: Pool) -> None:
-        """Take a batch through a layer; `x` tells all of it. [rows, _TOLD, hidden]"""
-        with self.tiers.visit(index, part.batch):
-            one = part.through(index, x, self._first(index, part))
+        """Compute a layer for a batch into `x`. [rows, _NUM_OUTPUTS, hidden]"""
+        with self.tiers.cached_rows(index, part.batch):
+            one = part.layer_pass(index, x, self._first(index, part))
             self._library.forward(addressof(self._layers[index]), addressof(one), pool.awake())
-        part.mark_applied()  # of all layers, by the first
+        part.mark_applied()  # the first layer's call applies the steps of all layers
 
-    def _leave(self, index: int, number: int, part: _BatchPass, x: Tensor, told: Tensor) -> None:
-        """Keep what is wanted of a batch's rows, and what enters the next layer."""
-        its = x[part.places(self._first(index, part))]
-        self._describe(index, its, told)
+    def _keep_output(
+        self, index: int, number: int, part: _BatchPass, x: Tensor, states: Tensor
+    ) -> None:
+        """Keep tapped values of the wanted rows, and the input of the next layer."""
+        rows = x[part.wanted_among(self._first(index, part))]
+        self._keep_taps(index, rows, states)
         if self._is_last(index):
-            told[:, 0] = its[:, _NORMED]
+            states[:, 0] = rows[:, _NORMED]
         else:
-            self.tiers.states.put(number, x[: part.batch.num_rows, _BEHIND].clone())
+            self.tiers.activations.put(number, x[: part.batch.num_rows, _OUTPUT].clone())
 
     def _first(self, index: int, part: _BatchPass) -> int:
-        """The first row that goes through all of a layer."""
+        """Index of the first row that the MLP of a layer computes."""
         return part.first_wanted if self._is_last(index) else 0
 
     def _is_last(self, index: int) -> bool:
         return index == self._model.config.num_layers - 1
 
-    def _describe(self, index: int, x: Tensor, told: Tensor) -> None:
-        """Keep what enters a layer, and what leaves the last one, where that is wanted."""
+    def _keep_taps(self, index: int, rows: Tensor, states: Tensor) -> None:
         for place, tap in enumerate(self.taps, start=1):
             if tap == index:
-                told[:, place] = x[:, _BEFORE]
+                states[:, place] = rows[:, _INPUT]
             elif self._is_last(index) and tap == index + 1:
-                told[:, place] = x[:, _BEHIND]
+                states[:, place] = rows[:, _OUTPUT]
 
 
 class _BatchPass:
-    """A batch of a pass, which goes through one layer at a time.
+    """C structures of a batch, for passes of one layer.
 
     Attributes:
-        batch: Its sequences and rows.
-        wanted: Of its rows those whose states are wanted.
-        told: Where these are among all that are wanted.
-        entering: What enters the layer that it is in; that lives as long as this names it.
+        batch: Sequences and rows.
+        wanted: Indices of its rows whose states are needed.
+        output: Range of these among the needed rows of all batches.
+        input: Input of the current layer; this reference keeps it alive while C reads it.
     """
 
     def __init__(
@@ -152,19 +151,19 @@ class _BatchPass:
         caches: Sequence[PanelCache],
         wanted: Sequence[int],
     ) -> None:
-        """Take its part of a pass.
+        """Copy the batch's part of a pass.
 
         Args:
-            batch: It.
-            whole: The pass.
-            caches: Of all its sequences.
-            wanted: Of all its rows those whose states are wanted, rising.
+            batch: Sequences and rows.
+            whole: The pass with all batches.
+            caches: Caches of all sequences.
+            wanted: Indices of all rows whose states are needed, ascending.
         """
         start, count = batch.rows.start, batch.num_rows
         self.batch = batch
-        self.told = slice(bisect_left(wanted, start), bisect_left(wanted, start + count))
-        self.wanted = [row - start for row in wanted[self.told]]
-        self.entering = torch.empty(0)
+        self.output = slice(bisect_left(wanted, start), bisect_left(wanted, start + count))
+        self.wanted = [row - start for row in wanted[self.output]]
+        self.input = torch.empty(0)
         self._caches = caches[batch.sequences]
         self._first_sequence = whole.sequences + sizeof(SequenceStruct) * batch.sequences.start
         self._struct = PassStruct.from_buffer_copy(whole)
@@ -172,39 +171,39 @@ class _BatchPass:
         self._struct.token_ids = whole.token_ids + sizeof(ctypes.c_int64) * start
         if whole.brought:
             self._struct.brought = whole.brought + _FLOAT_BYTES * whole.brought_width * start
-        # Behind the first layer a row is its own token.
+        # After the first layer, row i looks up row i of the layer before.
         self._ids = (ctypes.c_int64 * count)(*range(count))
-        self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # of a decoder of one layer
+        self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # taps: input and output of the one layer
         self._struct.taps, self._struct.num_taps = addressof(self._both_ends), 2
         self._sequences = (SequenceStruct * len(self._caches))()
         self._of_layer: list[CacheStruct] = []
 
     def look_up(self, model: Decoder, layer: DecoderStruct) -> None:
-        """Let the first layer be entered by token vectors that stay in their file.
+        """Read embeddings of the batch's tokens from the model's file, for the first layer.
 
         Raises:
             CheckpointError: The file can't be read.
         """
         ids = (ctypes.c_int64 * self.batch.num_rows).from_address(self._struct.token_ids)
         vectors = model.stored_vectors(list(ids))
-        assert vectors is not None  # they lie there
-        self.entering = vectors
+        assert vectors is not None  # the table is in the file
+        self.input = vectors
         layer.embedding = vectors.data_ptr()
         layer.embedding_is_half = vectors.dtype == torch.bfloat16
         self._struct.token_ids = addressof(self._ids)
 
     @property
     def first_wanted(self) -> int:
-        """The first row that goes through all of the last layer: of one sequence some may not."""
+        """First row that the last layer's MLP computes; 0 if there are several sequences."""
         return self.wanted[0] if len(self._caches) == 1 else 0
 
-    def through(self, layer: int, x: Tensor, first: int) -> PassStruct:
-        """The pass through one layer, which tells all of it of the rows from `first` on.
+    def layer_pass(self, layer: int, x: Tensor, first: int) -> PassStruct:
+        """Return the C pass through one layer.
 
         Args:
-            layer: Which.
-            x: Takes that. [rows, _TOLD, hidden]
-            first: The first row.
+            layer: Index of the layer.
+            x: Destination of the outputs. [rows, _NUM_OUTPUTS, hidden]
+            first: First row with outputs.
         """
         one = self._struct
         ctypes.memmove(self._sequences, self._first_sequence, sizeof(self._sequences))
@@ -218,9 +217,9 @@ class _BatchPass:
         return one
 
     def mark_applied(self) -> None:
-        """The pass has applied the pending steps of its caches."""
-        applied(self._caches)
+        """Note that the pending steps of its caches are applied."""
+        mark_applied(self._caches)
 
-    def places(self, first: int) -> Tensor:
-        """Where the wanted rows are among those from `first` on."""
+    def wanted_among(self, first: int) -> Tensor:
+        """Indices of the needed rows among those from `first` on."""
         return torch.tensor(self.wanted) - first

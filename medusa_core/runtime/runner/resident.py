@@ -41,16 +41,16 @@ from medusa_core.system import compute_threads
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.pool import Workers
 
-ROUND_ROWS = 8  # rows of a chunk of prefill on a CPU come in multiples of this
+ROUND_ROWS = 8  # chunks of prefill are padded to a multiple of it on a CPU
 
 
 class PlacedRows(NamedTuple):
-    """Rows of a pass, ready to be computed.
+    """Rows of a pass on the device, ready to be computed.
 
     Attributes:
-        rows: Their tokens and places.
-        sequences: Whose they are.
-        context: What blocks share in this pass.
+        rows: Token ids, positions and masks.
+        sequences: Range, mask and cache of each sequence.
+        context: State of this pass that its blocks share.
     """
 
     rows: Rows
@@ -59,7 +59,7 @@ class PlacedRows(NamedTuple):
 
 
 class ResidentRunner(Runner):
-    """Runs forward passes; see `Runner`."""
+    """Runs forward passes with torch's operations; see `Runner`."""
 
     def __init__(self, model: Decoder, precision: Precision) -> None:
         self.hidden_dtype = precision.compute
@@ -77,7 +77,7 @@ class ResidentRunner(Runner):
         return Waited()  # all layers are on the device
 
     def use_threads(self, decoding: int, prefill: int) -> None:
-        """Compute with so many CPU threads; for several rows of prefill it may be more."""
+        """Set the numbers of CPU threads for decoding and for prefill."""
         compute_threads.use(decoding)
         self._prefill_threads = prefill
         if self._workers is not None:
@@ -109,16 +109,15 @@ class ResidentRunner(Runner):
         return hidden if only_last else hidden[:count]
 
     def _threads_for(self, reads_prompt: bool) -> AbstractContextManager[None]:
-        """Compute with as many threads as serve a pass of that kind."""
+        """Use the number of threads for prefill during a pass that reads a prompt."""
         if not reads_prompt or self._prefill_threads <= compute_threads.count():
             return nullcontext()
         return compute_threads.limited(self._prefill_threads)
 
     def _padded(self, token_ids: Sequence[int], kv: KvCache) -> Sequence[int]:
-        """The tokens of a chunk, and more that nothing sees, up to a round number.
+        """Pad a chunk of prefill to a multiple of `ROUND_ROWS`; nothing attends to the padding.
 
-        oneDNN prepares its kernels anew for every number of rows that it hasn't met, which takes
-        longer than a short chunk itself.
+        oneDNN generates kernels for each new number of rows, which takes longer than a short chunk.
         """
         pad = -len(token_ids) % ROUND_ROWS
         fits = kv.length + len(token_ids) + pad <= kv.capacity and kv.states is None
@@ -133,7 +132,7 @@ class ResidentRunner(Runner):
         return self._model.logits(states[:, : self._model.config.hidden_size])
 
     def attend_to(self, attended: int) -> None:
-        """Let attention take the values of so many rows from now on; see `Precision.attended`."""
+        """Limit the rows whose values attention reads from now on; see `Precision.attended`."""
         self._model.attend_to(attended)
 
     def _forward(
@@ -147,19 +146,25 @@ class ResidentRunner(Runner):
     def _begin(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], enters: bool = True
     ) -> PlacedRows:
-        """Open slots for rows, and bring them to the device; `enters`: with their vectors."""
+        """Reserve slots for rows, and copy them to the device; see `_place`."""
         self._reserve(parts, caches)
         return self._place(parts, caches, enters)
 
     def _reserve(self, parts: Sequence[SomeRows], caches: Sequence[KvCache]) -> None:
-        """Open slots for rows."""
         for part, kv in zip(parts, caches, strict=True):
             kv.reserve(len(part.token_ids), part.decided)
 
     def _place(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], enters: bool
     ) -> PlacedRows:
-        """Bring rows to the device; the model then computes these."""
+        """Copy rows to the device, and begin the model's pass.
+
+        Args:
+            parts: Rows of each sequence.
+            caches: Cache of each sequence, with rows reserved.
+            enters: The rows enter the first layer: copy their embeddings, too, if the table isn't
+                on the device.
+        """
         token_ids = [token_id for part in parts for token_id in part.token_ids]
         vectors = self._model.offloaded_vectors(token_ids) if enters else None
         rows = place_rows(parts, self._precision.device, vectors)
@@ -169,7 +174,7 @@ class ResidentRunner(Runner):
         return PlacedRows(rows, sequences, self._model.begin(rows.positions, slots))
 
     def _entering(self, some: PlacedRows) -> Tensor:
-        """What enters the first layer."""
+        """Compute the input of the first layer. [n, hidden]"""
         return self._model.entering(some.rows.token_ids, some.rows.vectors, some.context)
 
     def _through(
@@ -180,12 +185,12 @@ class ResidentRunner(Runner):
         only_row: int | None,
         tapped: list[Tensor],
     ) -> Tensor:
-        """Take rows through some layers; `tapped` gets what enters those that are tapped."""
+        """Compute some layers, and append the inputs of tapped ones to `tapped`."""
         count = self._model.config.num_layers
         kept = slice(None) if only_row is None else slice(only_row, only_row + 1)
         for index in layers:
             tapped += [x[kept]] * (index in self.taps)
-            # Behind the last layer that holds something, the other rows serve nobody.
+            # After the last layer with KV rows or states, only the wanted row is needed.
             only = only_row if index == self._last_holder else None
             x = self._block(index, x, some, only)
             if only is not None and index < count - 1:
@@ -194,42 +199,43 @@ class ResidentRunner(Runner):
         return x
 
     def _alone(self, some: PlacedRows, row: int) -> PlacedRows:
-        """One row of a single sequence, whose cache the others have reached."""
+        """Keep one row of a single sequence; the others are in its cache."""
         ((_, mask, kv, tree),) = some.sequences
         count = len(some.rows.positions)
-        its = SequenceRows(slice(0, 1), None if mask is None else mask[row::count], kv, tree)
+        sequence = SequenceRows(slice(0, 1), None if mask is None else mask[row::count], kv, tree)
         context = some.context.only(torch.tensor([row], device=some.rows.positions.device))
-        return some._replace(sequences=[its], context=context)
+        return some._replace(sequences=[sequence], context=context)
 
     def _end(self, x: Tensor, tapped: list[Tensor]) -> Tensor:
-        """States, of what leaves the last layer and what was tapped."""
+        """Normalize the output of the last layer, and append tapped inputs."""
         final = self._model.final_norm(x)
         return torch.cat([final, *tapped], dim=-1) if tapped else final
 
     def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:
-        """Take rows through a layer, whose weights are here."""
+        """Compute a layer whose weights are on the device."""
         return self._model.block(index, x, some.context, some.sequences, only)
 
     def _sequences(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], rows: Rows
     ) -> Iterator[SequenceRows]:
-        """Which rows are whose, and their masks."""
+        """Yield the range, mask and cache of each sequence."""
         start = 0
-        for part, kv, sees in zip(parts, caches, rows.sees, strict=True):
+        for part, kv, visible in zip(parts, caches, rows.visible, strict=True):
             assert isinstance(kv, TensorCache)  # from new_cache
             count = len(part.token_ids)
             mask = tree = None
-            if sees is not None:
-                mask = additive_mask(sees, part.length, self._group, self._precision.scores)
+            if visible is not None:
+                mask = additive_mask(visible, part.length, self._group, self._precision.scores)
             if kv.states is not None:
-                seen = rows.positions.new_ones(1, 1, dtype=torch.bool) if sees is None else sees
-                tree = RowTree(seen, part.layout.sees is None, part.decided)
+                if visible is None:
+                    visible = rows.positions.new_ones(1, 1, dtype=torch.bool)
+                tree = RowTree(visible, part.layout.visible is None, part.decided)
             yield SequenceRows(slice(start, start + count), mask, kv, tree)
             start += count
 
 
 def rows_of(placed: Sequence[PlacedTree]) -> list[SomeRows]:
-    """The rows of trees before they are placed."""
+    """Return the rows of trees, on the host."""
     return [
         SomeRows(tree.token_ids, RowLayout.of_tree(tree.shape), kv.length, decided)
         for tree, kv, decided, _ in placed
@@ -237,7 +243,7 @@ def rows_of(placed: Sequence[PlacedTree]) -> list[SomeRows]:
 
 
 def _share_workers(model: Decoder) -> Workers | None:
-    """Threads for the layers that are compiled, in a model of which other parts aren't."""
+    """Give compiled linear layers one thread pool, in a model that isn't compiled as a whole."""
     library = native_library()
     layers = [layer for linear in model.linears for layer in _layers_of(linear)]
     compiled = [layer for layer in layers if isinstance(layer, NativeLinear)]
@@ -249,7 +255,7 @@ def _share_workers(model: Decoder) -> Workers | None:
 
 
 def _layers_of(linear: QuantLinear) -> tuple[QuantLinear, ...]:
-    """What a layer is made of."""
+    """Return the linear layers of which one may be composed."""
     return linear.layers if isinstance(linear, BesideLinear) else (linear,)
 
 

@@ -1,4 +1,4 @@
-"""What a runner is."""
+"""The interface of runners, which compute forward passes of a target."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from medusa_core.runtime.runner.traffic import Traffic
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.system.native.pool import Workers
 
-_USUAL_TREE_ROWS = 64  # that no tree goes beyond unless somebody wants it to
+_MAX_DEFAULT_TREE_ROWS = 64  # larger trees only if a user sets them
 
 
 class PlacedTree(NamedTuple):
-    """A token tree, and the cache that its root stands behind.
+    """A token tree and the cache that it extends.
 
     Attributes:
-        tree: The tree.
+        tree: Its root follows the cache's committed rows.
         kv: The cache.
-        decided: All nodes will be committed, a chain as they are: a chunk of a prompt.
-        only_last: Only the last node's state is wanted.
+        decided: All nodes are a chain and will be committed: a chunk of a prompt.
+        only_last: Only the last node's hidden state is needed.
     """
 
     tree: TokenTree
@@ -41,12 +41,12 @@ class PlacedTree(NamedTuple):
 
 
 class LowerTiers(NamedTuple):
-    """What lies below the device.
+    """Tiers below the device.
 
     Attributes:
-        placement: Which of it lies where, and in which batches a pass is computed.
-        rows: Has cached rows; None where all lie on the device.
-        folder: On a disk, for activations; None where none lie there.
+        placement: Tier of each layer's weights and KV rows, and sizes of batches.
+        rows: Store of offloaded KV rows; None if there are none.
+        folder: Folder on a disk for activations; None if none are there.
     """
 
     placement: Placement
@@ -55,10 +55,10 @@ class LowerTiers(NamedTuple):
 
 
 class Waited(NamedTuple):
-    """How long passes have waited for what isn't on the device, since the runner was made.
+    """Seconds that passes have waited since the runner was made.
 
     Attributes:
-        transfer_s: Seconds in which layers or rows were on their way, and nothing was computed.
+        transfer_s: Seconds in which nothing was computed, waiting for layers or KV rows.
         remote_s: Seconds in which other machines computed.
     """
 
@@ -66,25 +66,25 @@ class Waited(NamedTuple):
     remote_s: float = 0.0
 
     def since(self, before: Waited) -> Waited:
-        """What has come on top."""
+        """Return the difference to an earlier value."""
         return Waited(self.transfer_s - before.transfer_s, self.remote_s - before.remote_s)
 
 
 class Runner(Protocol):
-    """Runs forward passes; rows of a pass are written behind the committed rows of a cache.
+    """Runs forward passes, which append rows to caches.
 
-    What stands below `logits` is as usual for a target of which all lies on this machine's device.
+    Members after `logits` have defaults for a model on one local device.
 
     Attributes:
-        hidden_dtype: Dtype of the states.
+        hidden_dtype: Dtype of hidden states.
         cache_dtype: Dtype of keys and values.
-        taps: Layers, rising, of which a state also tells what enters them; the number of layers
-            stands for what leaves the last. A state has 1 + taps parts of the hidden size, the one
-            behind the final norm first.
-        waited: How long passes have waited so far; of a card, as far as it has come with its work.
-        workers: The threads of a compiled step, which may compute heads, too; None without one.
-        store: Has cached rows that lie below the device; None where all lie on it.
-        plain_why: Why trees must be nothing but a root, for people; empty where they needn't.
+        taps: Layers whose input is returned with each hidden state, ascending; the number of
+            layers means the output of the last. A state is the normalized output of the last layer
+            followed by the tapped ones: [(1 + taps) · hidden].
+        waited: How long passes have waited; on a GPU, in the work that it has completed.
+        workers: Threads of the compiled step, which may also compute heads; None without one.
+        store: Store of offloaded KV rows; None if there are none.
+        plain_why: Why this runner can't verify trees, for people; empty if it can.
     """
 
     hidden_dtype: torch.dtype
@@ -99,66 +99,66 @@ class Runner(Protocol):
 
     @property
     def traffic(self) -> Traffic:
-        """What passes have moved and computed so far, where not all lies on the device."""
+        """Counters of data moved between tiers."""
         return Traffic()
 
     def tap(self, layers: Sequence[int]) -> None:
-        """Tell in all states from now on what enters some layers."""
+        """Return the inputs of some layers with all hidden states from now on."""
 
     def use_threads(self, decoding: int, prefill: int) -> None:
-        """Compute with so many CPU threads."""
+        """Set the numbers of CPU threads for decoding and for prefill."""
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
-        """An empty cache.
+        """Return an empty cache.
 
         Args:
-            capacity: Slots.
-            memory: Where it lies, as a `CachePool` lends it; None takes memory of its own.
+            capacity: Number of slots.
+            memory: Memory from a `CachePool`; None allocates it.
 
         Raises:
-            OutOfMemoryError: The device has no room for it.
+            OutOfMemoryError: The device has too little memory.
         """
 
     def verify(self, *placed: PlacedTree) -> Tensor:
-        """Compute all nodes of some trees at once, each behind its own cache.
+        """Compute all nodes of some trees in one pass; their rows aren't committed.
 
-        The layers read their weights once for all rows; what one tree is doesn't change another.
+        Weights are read once for all rows; a tree doesn't influence the result of another.
 
         Args:
-            placed: Trees with different caches, which take the nodes' rows, uncommitted.
+            placed: Trees with different caches.
 
         Returns:
-            States of the first tree's nodes, then of the next one's, where only the last is wanted
-            that alone. [n, (1 + taps) · hidden]
+            Hidden states of all nodes, tree by tree; of the last node alone for `only_last`.
+            [n, (1 + taps) · hidden]
         """
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         """Compute consecutive tokens (a chunk of prefill) and commit them.
 
         Args:
-            token_ids: The tokens.
-            kv: Takes their rows.
-            only_last: Only the last token's state is wanted.
+            token_ids: Token ids.
+            kv: Cache to extend.
+            only_last: Return only the last token's hidden state.
 
         Returns:
-            Their states. [n, (1 + taps) · hidden], or [1, (1 + taps) · hidden]
+            Hidden states. [n, (1 + taps) · hidden], or [1, (1 + taps) · hidden]
         """
 
     def embed_from(self, vectors: Tensor) -> None:
-        """Take rows from these vectors, of which a token is the number, from the next pass on.
+        """Replace the embedding table from the next pass on; a token id is a row's index.
 
         Args:
-            vectors: On the CPU, as they enter the first layer. [any, hidden]
+            vectors: Inputs of the first layer, on the CPU. [any, hidden]
         """
 
     def logits(self, states: Tensor) -> Tensor:
-        """The target's scores. [n, (1 + taps) · hidden] → [n, vocabulary]"""
+        """Compute logits from hidden states. [n, (1 + taps) · hidden] → [n, vocabulary]"""
 
     def reserve(self, config: ModelConfig, precision: Precision, num_rows: int) -> CachePool:
-        """Memory for the rows of all caches.
+        """Allocate the pool of all caches.
 
         Raises:
-            OutOfMemoryError: The device has no room for it.
+            OutOfMemoryError: The device has too little memory.
         """
         return CachePool(
             config,
@@ -172,25 +172,25 @@ class Runner(Protocol):
 
     @property
     def buffer_bytes(self) -> int:
-        """Bytes of the device's memory that layers from below pass through."""
+        """Bytes of device memory for prefetching."""
         return 0
 
     @property
     def machines(self) -> tuple[Machine, ...]:
-        """The other machines that have layers, in the order of these."""
+        """Other machines that compute layers, in layer order."""
         return ()
 
     def take_moves(self) -> tuple[Move, ...]:
-        """Where layers went, of those that other machines have, since this was asked last."""
+        """Return and clear the list of layers that went to another machine."""
         return ()
 
     def leave(self) -> None:
-        """Tell the other machines that have layers that they aren't needed."""
+        """Release the other machines that compute layers."""
         return  # there are none
 
 
 def wanted_rows(placed: Sequence[PlacedTree]) -> list[int]:
-    """Of all nodes those whose states are wanted."""
+    """Return the indices of nodes whose hidden states are needed."""
     wanted, start = list[int](), 0
     for each in placed:
         end = start + each.tree.shape.num_nodes
@@ -200,15 +200,15 @@ def wanted_rows(placed: Sequence[PlacedTree]) -> list[int]:
 
 
 def only_wanted(states: Tensor, placed: Sequence[PlacedTree]) -> Tensor:
-    """Of the states of all nodes those that are wanted. [n, any] → [k, any]"""
+    """Select the hidden states that are needed. [n, any] → [k, any]"""
     if not any(each.only_last for each in placed):
         return states
     return states[torch.tensor(wanted_rows(placed), device=states.device)]
 
 
 def reads_prompts(placed: Sequence[PlacedTree]) -> bool:
-    """Whether a pass has so many rows that prompts are among them: more threads serve it."""
-    return sum(each.tree.shape.num_nodes for each in placed) > _USUAL_TREE_ROWS
+    """Whether a pass is large enough for the number of threads of prefill."""
+    return sum(each.tree.shape.num_nodes for each in placed) > _MAX_DEFAULT_TREE_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +216,9 @@ class RunnerSpec:
     """A registered runner.
 
     Attributes:
-        name: Its name.
-        preference: The one with the lowest that doesn't decline runs a model.
-        build: A runner for a model of which so much lies below the device, or None where it can't
-            compute it or wouldn't be faster.
+        name: Name of the runner.
+        preference: The runner with the lowest one that can compute a model is used.
+        build: Makes a runner; returns None if it can't compute the model or wouldn't be faster.
     """
 
     name: str

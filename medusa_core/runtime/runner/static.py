@@ -1,10 +1,9 @@
-"""The step of fixed shapes: rows padded to a bucket, the cache read up to one, length as data.
+"""The step with static shapes: rows and cache length are padded to buckets; the length is data.
 
-Nothing in it depends on the host while it runs, so that CUDA can replay it as one graph. It runs
-on every device, where it must give what the resident runner gives; only the capture is CUDA's.
+Nothing in it depends on the host while it runs, so that CUDA can replay it as a graph. It also runs
+on other devices, so that tests without a GPU compare it with the resident runner.
 
-Padding rows write into a slot behind the cache, which belongs to nobody, and what they compute is
-thrown away.
+Padding rows write into a trash slot after the cache, and their results are discarded.
 """
 
 from __future__ import annotations
@@ -40,20 +39,20 @@ log = logging.getLogger(__name__)
 
 ROW_BUCKETS = (1, 4, 8, 16, 32, 64)
 LENGTH_BUCKETS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
-_MOST_STEPS = 16  # prepared ones that are kept
+_MAX_STEPS = 16  # that are kept, with their graphs
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A step for one cache, with its buffers.
+    """A step for one cache and one pair of buckets, with its buffers.
 
     Attributes:
-        inputs: Token ids, positions and slots of all rows, then of each the words that say which
-            rows it sees, then the length. [(3 + words) · rows + 1], int64
-        states: Takes the states. [rows, (1 + taps) · hidden]
-        looked_up: What the host looks up of the rows' tokens; see `Decoder.offloaded_vectors`.
+        inputs: Token ids, positions and slots of all rows, then each row's mask as words, then the
+            length. [(3 + words) · rows + 1], int64
+        states: Output. [rows, (1 + taps) · hidden]
+        looked_up: Embeddings that the host looks up; see `Decoder.offloaded_vectors`.
             [rows, width]
-        graph: Its capture, or None to run it operation by operation.
+        graph: Captured graph, or None to launch each operation.
     """
 
     inputs: Tensor
@@ -63,10 +62,10 @@ class _Step:
 
 
 class StaticRunner(ResidentRunner):
-    """Verifies trees by steps of fixed shapes; prefill runs as in the resident runner."""
+    """Verifies trees by steps with static shapes; prefill runs as in the resident runner."""
 
     def __init__(self, model: Decoder, precision: Precision, captures: bool = False) -> None:
-        """Run a model.
+        """Create a runner without steps.
 
         Args:
             model: The target.
@@ -77,11 +76,12 @@ class StaticRunner(ResidentRunner):
         self._captures = captures
         self._steps: dict[tuple[int, int, int, int], _Step] = {}
         self._graphs_memory = cuda.graph_memory() if captures else None
-        model.rotations(whole_rows(model.config.context_tokens))  # a table that moves would be lost
+        # RoPE tables of full size now: graphs keep their addresses.
+        model.rotations(whole_rows(model.config.context_tokens))
 
     @property
     def is_recorded(self) -> bool:
-        """Whether every step so far could be recorded as a graph."""
+        """Whether every step so far could be captured as a graph."""
         return all(step.graph is not None for step in self._steps.values())
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
@@ -92,7 +92,7 @@ class StaticRunner(ResidentRunner):
         self._steps.clear()
 
     def verify(self, *placed: PlacedTree) -> Tensor:
-        if len(placed) > 1:  # nothing is prepared for every mix of trees
+        if len(placed) > 1:  # there are too many combinations of shapes to keep graphs for
             return super().verify(*placed)
         ((tree, kv, *_),) = placed
         assert isinstance(kv, TensorCache)  # from new_cache
@@ -104,10 +104,10 @@ class StaticRunner(ResidentRunner):
         trash, pad = kv.capacity, rows - count
         positions = [kv.length + depth for depth in tree.shape.depths]
         slots = list(range(kv.length, kv.length + count))
-        sees = [*lines_of(tree.shape), *(1 << row for row in range(count, rows))]
-        # One upload: everything else is on the device already.
+        visible = [*lines_of(tree.shape), *(1 << row for row in range(count, rows))]
+        # One copy to the device: everything else is there already.
         numbers = [*tree.token_ids, *[0] * pad, *positions, *[0] * pad, *slots, *[trash] * pad]
-        step.inputs.copy_(torch.tensor([*numbers, *words_of(sees, rows), kv.length]))
+        step.inputs.copy_(torch.tensor([*numbers, *words_of(visible, rows), kv.length]))
         vectors = self._model.offloaded_vectors(tree.token_ids)
         if vectors is not None and step.looked_up is not None:
             step.looked_up[:count].copy_(vectors)
@@ -115,19 +115,19 @@ class StaticRunner(ResidentRunner):
             self._compute(step, rows, width, kv)
         else:
             step.graph.replay()
-        # The buffer is the next step's, too, maybe another session's.
+        # A copy: the next step, maybe of another session, overwrites the buffer.
         return only_wanted(step.states[:count].clone(), placed)
 
     def _compute(self, step: _Step, rows: int, width: int, kv: TensorCache) -> None:
-        """The step itself: shapes are fixed, and all that varies comes from `inputs`."""
+        """Compute a step; shapes are static, and all that varies is in `inputs`."""
         model = self._model
         ids, positions, slots = step.inputs[: 3 * rows].view(3, rows)
         kv.reserve_slots(slots, width)
-        sees = seen_by(step.inputs[3 * rows : -1].view(rows, -1))
-        mask = self._mask(step, slots, sees, width)
+        visible = seen_by(step.inputs[3 * rows : -1].view(rows, -1))
+        mask = self._mask(step, slots, visible, width)
         context = model.begin(positions, kv.capacity)
         x = model.entering(ids, step.looked_up, context)
-        tree = None if kv.states is None else RowTree(sees)
+        tree = None if kv.states is None else RowTree(visible)
         sequences, size = [SequenceRows(slice(None), mask, kv, tree)], model.config.hidden_size
         states = step.states.view(rows, -1, size)
         for index in range(model.config.num_layers):
@@ -137,26 +137,26 @@ class StaticRunner(ResidentRunner):
         states[:, 0].copy_(model.final_norm(x))
 
     def _keep_tapped(self, index: int, x: Tensor, states: Tensor) -> None:
-        """Keep what enters a layer where that is wanted. [rows, 1 + taps, hidden]"""
+        """Copy the input of a tapped layer. [rows, 1 + taps, hidden]"""
         if index in self.taps:
             states[:, 1 + self.taps.index(index)].copy_(x)
 
-    def _mask(self, step: _Step, slots: Tensor, sees: Tensor, width: int) -> Tensor:
-        """Committed slots are seen by all rows, the rows' own as the tree says."""
-        # One column more than is read: there padding rows see themselves.
+    def _mask(self, step: _Step, slots: Tensor, visible: Tensor, width: int) -> Tensor:
+        """Build the mask: all rows attend to committed slots, and to each other as in the tree."""
+        # One column more than is read, for the trash slot that padding rows attend to.
         columns = torch.arange(padded_width(width + 1), device=slots.device)
         seen = torch.zeros(len(columns), dtype=self._precision.scores, device=slots.device)
         seen = seen.masked_fill(columns >= step.inputs[-1], float("-inf")).repeat(len(slots), 1)
         among = torch.zeros(len(slots), len(slots), dtype=seen.dtype, device=slots.device)
-        among.masked_fill_(~sees, float("-inf"))
+        among.masked_fill_(~visible, float("-inf"))
         seen.index_copy_(1, slots.clamp(max=width), among)
         return seen.repeat(self._group, 1)[:, :width]
 
     def _step(self, rows: int, width: int, kv: TensorCache) -> _Step:
-        """The prepared step for a cache, prepared now if need be."""
+        """Return the step for a cache and buckets, prepared at its first use."""
         key = (kv.address, kv.capacity, rows, width)
         if key not in self._steps:
-            while len(self._steps) >= _MOST_STEPS:
+            while len(self._steps) >= _MAX_STEPS:
                 self._steps.pop(next(iter(self._steps)))
             self._steps[key] = self._prepare(rows, width, kv)
         return self._steps[key]
@@ -180,7 +180,7 @@ class StaticRunner(ResidentRunner):
         return replace(step, graph=graph)
 
     def _capture(self, step: _Step, rows: int, width: int, kv: TensorCache) -> cuda.Graph | None:
-        """Record the step; without a graph where something in it can't be recorded."""
+        """Capture the step as a graph; None if an operation in it can't be captured."""
         try:
             return cuda.record(lambda: self._compute(step, rows, width, kv), self._graphs_memory)
         except RuntimeError as error:
@@ -189,5 +189,5 @@ class StaticRunner(ResidentRunner):
 
 
 def _bucket(needed: int, buckets: Sequence[int]) -> int:
-    """The smallest bucket that is large enough; what is needed where none is."""
+    """Return the smallest bucket that is large enough, or the number itself if none is."""
     return next((bucket for bucket in buckets if bucket >= needed), needed)

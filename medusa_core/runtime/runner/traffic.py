@@ -1,4 +1,4 @@
-"""What passes have moved and computed where not all lies on the device."""
+"""Counters of data moved between tiers."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import dataclass, fields
 class Traffic:
     """Sums over all passes since a runner was made.
 
-    Seconds of moving are those in which somebody moved, beside computing or not; what computing
-    waited for is counted once more as `waited_s`.
+    Seconds of a transfer include those in parallel with computing; seconds that computing waited
+    for transfers are also counted as `waited_s`.
 
     Attributes:
-        weights_bytes: Of layers that came to the device.
-        weights_s: Seconds that this took.
-        rows_read_bytes: Of cached rows that came.
-        rows_read_s: Likewise.
-        rows_written_bytes: Of cached rows that went below.
-        rows_written_s: Likewise.
-        states_bytes: Of activations that went below or came back.
-        states_s: Likewise.
-        waited_s: Seconds in which nothing was computed, for what was on its way.
-        computed_s: Seconds of passes, but for what they waited for and for activations.
-        num_passes: Passes.
-        num_layers: Layers that were computed, once for each batch of a pass.
-        num_rows: Rows that were computed, once for each layer.
+        weights_bytes: Bytes of layers that were read.
+        weights_s: Seconds of reading them.
+        rows_read_bytes: Bytes of KV rows that were read.
+        rows_read_s: Seconds of reading them.
+        rows_written_bytes: Bytes of KV rows that were written.
+        rows_written_s: Seconds of writing them.
+        states_bytes: Bytes of activations that were written or read.
+        states_s: Seconds of moving them.
+        waited_s: Seconds in which computing waited for transfers.
+        computed_s: Seconds of passes, without `waited_s` and `states_s`.
+        num_passes: Number of passes.
+        num_layers: Number of layers computed, counting each batch.
+        num_rows: Number of rows in all passes.
     """
 
     weights_bytes: int = 0
@@ -43,6 +43,6 @@ class Traffic:
     num_rows: int = 0
 
     def since(self, before: Traffic) -> Traffic:
-        """What has come on top."""
+        """Return the difference to earlier counters."""
         pairs = ((getattr(self, one.name), getattr(before, one.name)) for one in fields(self))
-        return Traffic(*(now - then for now, then in pairs))
+        return Traffic(*(current - then for current, then in pairs))

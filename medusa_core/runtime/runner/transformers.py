@@ -1,8 +1,8 @@
-"""The runner for models that transformers runs, as no family here describes them.
+"""The runner for models of families that aren't implemented here, through transformers.
 
-Sequences of a pass are computed one after the other. At load, the passes that this engine relies
-on are tried on the model itself: a prompt in pieces, and a token tree, against the same tokens one
-by one. A model that takes no trees decodes one token a step.
+The sequences of a pass are computed one after the other. At load, the runner tests on the model
+itself what this engine relies on: a prompt in chunks, and a token tree, must give the logits of the
+same tokens one by one. A model that can't verify trees decodes one token a step.
 """
 
 from __future__ import annotations
@@ -29,30 +29,31 @@ from medusa_core.runtime.runner.runner import PlacedTree, Runner, Waited, only_w
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.system import compute_threads
 
-# Of the scores' spread. Another pass may round otherwise; one that reads otherwise is off by more.
-_MOST_ROUNDING = 0.1
-_LEAST_ROUNDING = 1e-4
-_MORE_ROUNDING = 4.0  # than between the two passes that are compared first
-_CLEARLY = 0.25
-_TRIED_PROMPT = 3
-_TRIED_TREE = TreeShape.from_paths([(0,), (1,), (0, 0), (0, 1), (1, 0), (1, 0, 0)])
-_TRIED_LEAVES = [node for node, below in enumerate(_TRIED_TREE.children) if not below]
+# Errors relative to the standard deviation of logits. Passes of other shapes round differently; a
+# pass that ignores a mask or a state is off by more.
+_MAX_ROUNDING = 0.1
+_MIN_ROUNDING = 1e-4
+_ROUNDING_MARGIN = 4.0  # times the error of the first comparison
+_WRONG_SHARE = 0.25  # of the distance to a wrong result
+_PROBE_PROMPT = 3  # tokens
+_PROBE_TREE = TreeShape.from_paths([(0,), (1,), (0, 0), (0, 1), (1, 0), (1, 0, 0)])
+_PROBE_LEAVES = [node for node, children in enumerate(_PROBE_TREE.children) if not children]
 
 
 class _Pass(NamedTuple):
     """Rows of one sequence.
 
     Attributes:
-        token_ids: Their tokens.
-        depths: Places behind the committed rows.
-        sees: Which sees which, [n, n]; None where each sees all before it.
-        kv: Takes their rows, which are reserved.
-        first: Which of the reserved rows is the first.
+        token_ids: Token ids.
+        depths: Positions relative to the committed rows.
+        visible: Mask among the rows, [n, n], bool; None for a causal mask.
+        kv: Cache with the rows reserved.
+        first: Index of the first row among the reserved ones.
     """
 
     token_ids: Sequence[int]
     depths: Sequence[int]
-    sees: Tensor | None
+    visible: Tensor | None
     kv: TransformersCache
     first: int = 0
 
@@ -61,10 +62,10 @@ class TransformersRunner(Runner):
     """Runs forward passes; see `Runner`."""
 
     def __init__(self, model: TransformersModel, precision: Precision) -> None:
-        """Try what the model can do.
+        """Test what the model supports.
 
         Raises:
-            ModelError: It doesn't say the same of tokens together as of each by itself.
+            ModelError: Logits of several tokens in one pass differ from those of single tokens.
         """
         self.hidden_dtype = self.cache_dtype = precision.compute
         self.taps: tuple[int, ...] = ()
@@ -72,12 +73,12 @@ class TransformersRunner(Runner):
         self._precision = replace(precision, cache=precision.compute)
         self._tapped: dict[int, Tensor] = {}
         self._hooks: list[Any] = []
-        self._goes_on = True
-        self._most_error = 0.0
+        self._reads_chunks = True
+        self._max_error = 0.0
         self._masks = _Masks(model.theirs, precision.compute)
         self.plain_why = sizes_of(model.config).plain_why
-        with quietly(), torch.inference_mode():  # of slow parts it would warn
-            self._try()
+        with quietly(), torch.inference_mode():  # transformers warns of slow kernels
+            self._probe()
 
     @property
     def waited(self) -> Waited:
@@ -96,10 +97,10 @@ class TransformersRunner(Runner):
         return CachePool(rows_config(config), self.cache_dtype, precision.device, num_rows)
 
     def tap(self, layers: Sequence[int]) -> None:
-        """As `Runner` has it.
+        """See `Runner`.
 
         Raises:
-            EngineError: The blocks of the model can't be told.
+            EngineError: The list of the model's blocks wasn't found.
         """
         blocks, count = self._model.layers, self._model.config.num_layers
         if layers and not blocks:
@@ -113,10 +114,11 @@ class TransformersRunner(Runner):
         self.taps = tuple(layers)
         for layer in self.taps:
             if layer < count:
-                noted = _Entering(self._tapped, layer)
-                self._hooks.append(blocks[layer].register_forward_pre_hook(noted, with_kwargs=True))
+                hook = _InputHook(self._tapped, layer)
+                self._hooks.append(blocks[layer].register_forward_pre_hook(hook, with_kwargs=True))
             else:
-                self._hooks.append(blocks[-1].register_forward_hook(_Leaving(self._tapped, layer)))
+                hook = _OutputHook(self._tapped, layer)
+                self._hooks.append(blocks[-1].register_forward_hook(hook))
 
     def verify(self, *placed: PlacedTree) -> Tensor:
         return only_wanted(torch.cat([self._verify(tree, kv) for tree, kv, *_ in placed]), placed)
@@ -130,9 +132,9 @@ class TransformersRunner(Runner):
             raise EngineError(
                 f"This model takes no token trees: {self.plain_why}.", "Choose the drafter 'none'."
             )
-        sees = seen_by(torch.tensor(words_of(lines_of(shape), count)).view(count, -1))
+        visible = seen_by(torch.tensor(words_of(lines_of(shape), count)).view(count, -1))
         kv.reserve(count)
-        return self._forward(_Pass(tree.token_ids, shape.depths, sees, kv))
+        return self._forward(_Pass(tree.token_ids, shape.depths, visible, kv))
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         assert isinstance(kv, TransformersCache)  # from new_cache
@@ -152,9 +154,9 @@ class TransformersRunner(Runner):
             return self._model.logits(states[:, :width])
 
     def _chain(self, token_ids: Sequence[int], kv: TransformersCache) -> Tensor:
-        """States of consecutive tokens, uncommitted."""
+        """Compute consecutive tokens without committing them."""
         kv.reserve(len(token_ids))
-        if self._goes_on or not kv.length or len(token_ids) == 1:
+        if self._reads_chunks or not kv.length or len(token_ids) == 1:
             return self._forward(_Pass(token_ids, range(len(token_ids)), None, kv))
         return torch.cat(
             [
@@ -164,54 +166,56 @@ class TransformersRunner(Runner):
         )
 
     def _forward(self, rows: _Pass) -> Tensor:
-        """Compute rows whose slots are reserved. → [n, (1 + taps) · hidden]"""
+        """Compute reserved rows. Returns [n, (1 + taps) · hidden]."""
         model, device, kv = self._model, self._precision.device, rows.kv
-        takes: dict[str, Any] = {"use_cache": True}
+        kwargs: dict[str, Any] = {"use_cache": True}
         if sizes_of(model.config).has_masks:
-            places = torch.tensor([list(rows.depths)], device=device) + kv.length
-            takes["position_ids"] = places
-            if rows.sees is not None:
-                takes["attention_mask"] = self._masks.of(rows.sees.to(device), places[0], kv.length)
+            positions = torch.tensor([list(rows.depths)], device=device) + kv.length
+            kwargs["position_ids"] = positions
+            if rows.visible is not None:
+                visible = rows.visible.to(device)
+                kwargs["attention_mask"] = self._masks.of(visible, positions[0], kv.length)
         ids = torch.tensor([list(rows.token_ids)], device=device)
         with _our_errors(), kv.reading(rows.first) as read, torch.no_grad():
-            states = model.states(input_ids=ids, **{model.carries: read}, **takes)
+            states = model.states(input_ids=ids, **{model.carries: read}, **kwargs)
         if not self.taps:
             return states
         return torch.cat([states, *(self._tapped[layer] for layer in self.taps)], dim=-1)
 
-    def _try(self) -> None:
-        """Find out how the model may be asked.
+    def _probe(self) -> None:
+        """Test whether the model reads prompts in one pass, in chunks, and token trees.
 
         Raises:
-            ModelError: It can't be asked as this engine must.
+            ModelError: It doesn't read a prompt in one pass.
         """
         ids = [(7 * place + 3) % self._model.config.vocab_size for place in range(12)]
-        prompt, text = ids[:_TRIED_PROMPT], ids[: _TRIED_PROMPT + 2]
+        prompt, text = ids[:_PROBE_PROMPT], ids[: _PROBE_PROMPT + 2]
         alone = self.logits(self._read(*([token_id] for token_id in text)))
         together = self.logits(self._read(text))
         with _our_errors():
             whole = self._model.whole(torch.tensor([text], device=self._precision.device))
         spread = float(alone.double().std(dim=-1).mean())
         rounding = max(_mean_error(together, alone), _mean_error(whole, alone)) / spread
-        if not rounding <= _MOST_ROUNDING:
+        if not rounding <= _MAX_ROUNDING:  # NaN, too
             raise ModelError(
                 f"Models of type {self._model.config.model_type} don't say the same of a text read "
                 "at once as of its tokens read one after the other.",
                 "Choose a model that writes text from left to right.",
             )
-        self._most_error = spread * max(_LEAST_ROUNDING, _MORE_ROUNDING * rounding)
-        self._goes_on = self._reads_on(prompt, text[_TRIED_PROMPT:], alone[_TRIED_PROMPT:])
-        if not self.plain_why and not self._takes_trees(prompt, ids[_TRIED_PROMPT:]):
+        self._max_error = spread * max(_MIN_ROUNDING, _ROUNDING_MARGIN * rounding)
+        rest = text[_PROBE_PROMPT:]
+        self._reads_chunks = self._continues(prompt, rest, alone[_PROBE_PROMPT:])
+        if not self.plain_why and not self._verifies_trees(prompt, ids[_PROBE_PROMPT:]):
             self.plain_why = "its attention doesn't keep to the masks of token trees"
 
-    def _reads_on(self, prompt: Sequence[int], rest: Sequence[int], alone: Tensor) -> bool:
-        """Whether several tokens at once go on from what was read before.
+    def _continues(self, prompt: Sequence[int], rest: Sequence[int], alone: Tensor) -> bool:
+        """Whether a chunk of several tokens continues from cached ones.
 
-        Some recurrent layers do so with single tokens alone: what they forget may be too little to
-        be told from rounding, so their states are changed on purpose.
+        Some recurrent layers reset their state unless a pass has a single token. After a short
+        prompt the difference may be as small as rounding, so the test changes the states.
         """
-        behind = self.logits(self._read(prompt, rest))[len(prompt) :]
-        if not self._is_rather(behind, alone, self.logits(self._read(rest))):
+        continued = self.logits(self._read(prompt, rest))[len(prompt) :]
+        if not self._is_closer(continued, alone, self.logits(self._read(rest))):
             return False
         kv = self.new_cache(16)
         self.extend(prompt, kv)
@@ -219,36 +223,36 @@ class TransformersRunner(Runner):
         for state in states:
             state.add_(1.0)
         changed = self.logits(self.extend(rest, kv))
-        return not states or not torch.equal(changed, behind)
+        return not states or not torch.equal(changed, continued)
 
-    def _takes_trees(self, prompt: Sequence[int], ids: Sequence[int]) -> bool:
-        """Whether the rows of a tree are what its paths are by themselves."""
-        count, kv = _TRIED_TREE.num_nodes, self.new_cache(16)
+    def _verifies_trees(self, prompt: Sequence[int], ids: Sequence[int]) -> bool:
+        """Whether logits of a tree equal those of each of its paths alone."""
+        count, kv = _PROBE_TREE.num_nodes, self.new_cache(16)
         self.extend(prompt, kv)
-        tree = TokenTree(_TRIED_TREE, tuple(ids[:count]))
+        tree = TokenTree(_PROBE_TREE, tuple(ids[:count]))
         try:
             found = self.logits(self.verify(PlacedTree(tree, kv)))
-        except EngineError:  # transformers takes no such mask
+        except EngineError:  # the model rejects 4D masks
             return False
         as_chain = self.logits(self._read([*prompt, *tree.token_ids]))[len(prompt) :]
-        for node in _TRIED_LEAVES:
+        for node in _PROBE_LEAVES:
             path = [node]
-            while (parent := _TRIED_TREE.parents[path[0]]) >= 0:
+            while (parent := _PROBE_TREE.parents[path[0]]) >= 0:
                 path.insert(0, parent)
             alone = self.logits(self._read([*prompt, *(ids[each] for each in path)]))
-            if not self._is_rather(found[path], alone[len(prompt) :], as_chain[path]):
+            if not self._is_closer(found[path], alone[len(prompt) :], as_chain[path]):
                 return False
         return True
 
     def _read(self, *chunks: Sequence[int]) -> Tensor:
-        """States of a text that is read in these pieces."""
+        """Hidden states of a text that is read in chunks."""
         kv = self.new_cache(16)
         return torch.cat([self.extend(chunk, kv) for chunk in chunks])
 
-    def _is_rather(self, found: Tensor, right: Tensor, wrong: Tensor) -> bool:
-        """Whether scores are the right ones but for rounding, and clearly not the wrong ones."""
+    def _is_closer(self, found: Tensor, right: Tensor, wrong: Tensor) -> bool:
+        """Whether logits equal the right ones within rounding, and are far from wrong ones."""
         error = _mean_error(found, right)
-        return error <= min(self._most_error, _CLEARLY * _mean_error(wrong, right))
+        return error <= min(self._max_error, _WRONG_SHARE * _mean_error(wrong, right))
 
 
 def _mean_error(found: Tensor, wanted: Tensor) -> float:
@@ -256,7 +260,7 @@ def _mean_error(found: Tensor, wanted: Tensor) -> float:
 
 
 class _Masks:
-    """Masks of four dimensions, of one kind or by the kinds of layers, as a model wants them."""
+    """Builds 4D masks: one, or one for each layer type, as the model expects."""
 
     def __init__(self, theirs: Any, dtype: torch.dtype) -> None:
         self._dtype = dtype
@@ -267,60 +271,62 @@ class _Masks:
             self._window = window if not kinds or "sliding" in min(kinds) else None
             self._windows = {}
 
-    def of(self, sees: Tensor, places: Tensor, length: int) -> Tensor | Mapping[str, Tensor]:
-        """Masks of rows.
+    def of(self, visible: Tensor, positions: Tensor, length: int) -> Tensor | Mapping[str, Tensor]:
+        """Return the mask of rows.
 
         Args:
-            sees: Which row sees which. [n, n], bool
-            places: Their positions. [n], int64
-            length: Rows before them, which all see but for windows.
+            visible: Mask among the rows. [n, n], bool
+            positions: Positions of the rows. [n], int64
+            length: Number of cached rows, all visible except for sliding windows.
 
         Returns:
-            [1, 1, n, length + n], or that by the kind of layer.
+            [1, 1, n, length + n], or a mapping of layer types to that.
         """
         if not self._windows:
-            return self._within(self._window, sees, places, length)
+            return self._with_window(self._window, visible, positions, length)
         return {
-            kind: self._within(window, sees, places, length)
+            kind: self._with_window(window, visible, positions, length)
             for kind, window in self._windows.items()
         }
 
-    def _within(self, window: int | None, sees: Tensor, places: Tensor, length: int) -> Tensor:
-        count, width = len(sees), length + len(sees)
-        before = torch.arange(length, device=sees.device)
-        seen = torch.cat([sees.new_ones(count, length), sees], dim=1)
+    def _with_window(
+        self, window: int | None, visible: Tensor, positions: Tensor, length: int
+    ) -> Tensor:
+        count, width = len(visible), length + len(visible)
+        before = torch.arange(length, device=visible.device)
+        seen = torch.cat([visible.new_ones(count, length), visible], dim=1)
         if window is not None:
-            seen &= places[:, None] - torch.cat([before, places])[None] < window
-        mask = torch.zeros(count, padded_width(width), dtype=self._dtype, device=sees.device)
+            seen &= positions[:, None] - torch.cat([before, positions])[None] < window
+        mask = torch.zeros(count, padded_width(width), dtype=self._dtype, device=visible.device)
         mask[:, :width].masked_fill_(~seen, torch.finfo(self._dtype).min)
         return mask[None, None, :, :width]
 
 
-class _Entering:
-    """Notes what enters a block."""
+class _InputHook:
+    """Keeps the input of a block."""
 
     def __init__(self, tapped: dict[int, Tensor], layer: int) -> None:
         self._tapped, self._layer = tapped, layer
 
     def __call__(self, block: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        entering: Tensor = args[0] if args else kwargs["hidden_states"]
-        self._tapped[self._layer] = entering[0]
+        hidden: Tensor = args[0] if args else kwargs["hidden_states"]
+        self._tapped[self._layer] = hidden[0]
 
 
-class _Leaving:
-    """Notes what leaves the last block."""
+class _OutputHook:
+    """Keeps the output of the last block."""
 
     def __init__(self, tapped: dict[int, Tensor], layer: int) -> None:
         self._tapped, self._layer = tapped, layer
 
     def __call__(self, block: Any, args: tuple[Any, ...], output: Any) -> None:
-        leaving: Tensor = output[0] if isinstance(output, tuple) else output
-        self._tapped[self._layer] = leaving[0]
+        hidden: Tensor = output[0] if isinstance(output, tuple) else output
+        self._tapped[self._layer] = hidden[0]
 
 
 @contextmanager
 def _our_errors() -> Iterator[None]:
-    """What goes wrong inside transformers, as an error of ours."""
+    """Translate exceptions of transformers into `MedusaError`s."""
     try:
         yield
     except MedusaError:

@@ -12,7 +12,7 @@ from medusa_core.__main__ import main
 from medusa_core.errors import TierError
 from medusa_core.messages import Policy, Shares
 from medusa_core.runtime.kv.offloaded.row_file import RowFile
-from medusa_core.runtime.offload.states import BatchStates
+from medusa_core.runtime.offload.activations import ActivationStore
 from medusa_core.system.jobs.batch.row import read_rows
 from tests.support.engine.batch_files import LINES, WORDS, rows_of, write
 from tests.support.engine.batch_policies import ON_DISK, batch, policy_file, texts
@@ -50,7 +50,7 @@ def command(folders: Folders, tmp_path: Path, policy: Policy, *more: str) -> lis
     [
         (RowFile, "write", 40),
         pytest.param(RowFile, "read", 60, marks=pytest.mark.slow),
-        pytest.param(BatchStates, "put", 100, marks=pytest.mark.slow),
+        pytest.param(ActivationStore, "put", 100, marks=pytest.mark.slow),
     ],
 )
 def test_a_disk_that_fails_in_mid_block_loses_nothing(

@@ -64,9 +64,9 @@ Layout = Callable[[RowLayout], RowLayout]
 
 def sibling_mask(layout: RowLayout) -> RowLayout:
     """Lets a node see the node before it, whose child it needn't be."""
-    assert layout.sees is not None
-    before = (1 << node >> 1 for node in range(len(layout.sees)))
-    return replace(layout, sees=[a | b for a, b in zip(layout.sees, before, strict=True)])
+    assert layout.visible is not None
+    before = (1 << node >> 1 for node in range(len(layout.visible)))
+    return replace(layout, visible=[a | b for a, b in zip(layout.visible, before, strict=True)])
 
 
 def shifted_positions(layout: RowLayout) -> RowLayout:

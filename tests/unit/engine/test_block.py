@@ -67,13 +67,13 @@ def test_a_loaded_layer_serves_all_answers_and_changes_none(
 ) -> None:
     alone = [decode(offloaded, SETTINGS, prompt).token_ids for prompt in PROMPTS]
     taken: list[int] = []
-    take = LayerStream.take
+    take = LayerStream.acquire
 
     def counted(self: LayerStream, layer: int) -> int:
         taken.append(layer)
         return take(self, layer)
 
-    monkeypatch.setattr(LayerStream, "take", counted)
+    monkeypatch.setattr(LayerStream, "acquire", counted)
     assert block(offloaded) == alone
     passes = len(taken) / (offloaded.config.num_layers - NUM_HERE)
     # Two or three passes read the prompts, and each step of the block is one more.
@@ -84,7 +84,7 @@ def test_nothing_changes_where_nothing_is_read_ahead(offloaded: Target) -> None:
     ahead = block(offloaded)
     runner = offloaded.runner
     assert isinstance(runner, OffloadRunner | OffloadNativeRunner)
-    runner.tiers.weights.read_ahead(1)
+    runner.tiers.weights.set_buffers(1)
     assert block(offloaded) == ahead
 
 

@@ -112,10 +112,10 @@ class DiskPrefetcher(HostPrefetcher):
 
     def acquire(self, rows: LayerKv) -> None:
         ahead = self._ahead
-        index = ahead.num_entered
-        if index >= len(self._order) or rows != self._order[index] or index != ahead.num_left:
+        index = ahead.num_acquired
+        if index >= len(self._order) or rows != self._order[index] or index != ahead.num_released:
             raise not_announced()
-        ahead.enter()
+        ahead.acquire()
         for each, view in zip(_rows_of(rows), self._views[index], strict=True):
             each.copy_tail(rows.layer, view)
             each.bind(rows.layer, view)
@@ -131,10 +131,10 @@ class DiskPrefetcher(HostPrefetcher):
     def release(self) -> None:
         self._store.wait_for_copies()
         ahead = self._ahead
-        for rows in _rows_of(self._order[ahead.num_entered - 1]):
+        for rows in _rows_of(self._order[ahead.num_acquired - 1]):
             rows.write_back()
-        ahead.leave()
-        if ahead.num_left == len(self._order):
+        ahead.release()
+        if ahead.num_released == len(self._order):
             self._drop_caches()
 
     def _drop_caches(self) -> None:

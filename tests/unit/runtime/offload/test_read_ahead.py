@@ -31,8 +31,8 @@ class Shelf:
 def entered(ahead: ReadAhead[str], shelf: Shelf, count: int) -> Sequence[str]:
     found = []
     for _ in range(count):
-        found.append(shelf.ring[ahead.enter()])
-        ahead.leave()
+        found.append(shelf.ring[ahead.acquire()])
+        ahead.release()
     return found
 
 
@@ -61,12 +61,12 @@ def test_a_list_ends_and_another_begins_at_any_piece(ahead: ReadAhead[str], shel
 
 def test_what_is_in_use_is_not_read_over(ahead: ReadAhead[str], shelf: Shelf) -> None:
     ahead.begin("abcdefgh")
-    place = ahead.enter()
-    ahead.enter()
-    assert shelf.ring[ahead.enter()] == "c"
+    place = ahead.acquire()
+    ahead.acquire()
+    assert shelf.ring[ahead.acquire()] == "c"
     assert (shelf.ring[place], ahead.num_read) == ("a", 3)
-    ahead.leave()
-    assert shelf.ring[ahead.enter()] == "d"
+    ahead.release()
+    assert shelf.ring[ahead.acquire()] == "d"
 
 
 def test_what_an_older_order_reads_is_void(ahead: ReadAhead[str], shelf: Shelf) -> None:
@@ -87,8 +87,8 @@ def test_a_read_that_fails_is_told_where_it_is_needed_and_tried_again(
     shelf.errors.append(failure)
     ahead.begin("abc")
     with pytest.raises(expected, match=str(failure)):
-        ahead.enter()
-    assert (ahead.num_entered, ahead.num_left) == (0, 0)
+        ahead.acquire()
+    assert (ahead.num_acquired, ahead.num_released) == (0, 0)
     assert entered(ahead, shelf, 3) == list("abc")
 
 
@@ -96,15 +96,15 @@ def test_a_failure_ahead_spoils_nothing_before_it(ahead: ReadAhead[str], shelf: 
     shelf.gate.clear()
     ahead.begin("abc", is_circle=True)
     shelf.gate.set()
-    assert shelf.ring[ahead.enter()] == "a"
+    assert shelf.ring[ahead.acquire()] == "a"
     while ahead.num_read < 3:
         pass
     shelf.errors.append(TierError("gone"))
-    ahead.leave()  # the next read fails
-    assert shelf.ring[ahead.enter()] == "b"
-    assert shelf.ring[ahead.enter()] == "c"
+    ahead.release()  # the next read fails
+    assert shelf.ring[ahead.acquire()] == "b"
+    assert shelf.ring[ahead.acquire()] == "c"
     with pytest.raises(TierError):
-        ahead.enter()
+        ahead.acquire()
 
 
 def test_the_thread_ends_with_its_owner() -> None:

@@ -25,7 +25,7 @@ from medusa_core.messages import (
     WeightFormats,
 )
 from medusa_core.runtime.kv.size import STAGING_BYTES
-from medusa_core.runtime.offload.states import BatchStates
+from medusa_core.runtime.offload.activations import ActivationStore
 from medusa_core.runtime.runner.batches import Batch, batches_of
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
@@ -133,7 +133,7 @@ def tapped(target: Target) -> Tensor:
 def test_a_full_disk_ends_a_pass_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    states = BatchStates(Tier.DISK, tmp_path)
+    states = ActivationStore(Tier.DISK, tmp_path)
     states.begin([2, 3], 4, torch.float32)
     states.put(0, torch.ones(2, 4))
 

@@ -123,7 +123,7 @@ def test_rows_show_the_prefix_and_the_ancestors_to_every_query_head(
     rows = place_rows([SomeRows(range(count), RowLayout.of_tree(shape), length)], CPU)
     assert rows.token_ids.tolist() == list(range(count))
     assert rows.positions.tolist() == [length + depth for depth in shape.depths]
-    (seen,) = rows.sees
+    (seen,) = rows.visible
     if count == 1:
         assert seen is None
         return
@@ -140,13 +140,13 @@ def test_trees_of_more_rows_than_a_word_has_bits_see_their_ancestors(count: int)
     parents = (-1, *((7 * node) % node for node in range(1, count)))
     shape = TreeShape(tuple((0,) * node for node in range(count)), parents)
     rows = place_rows([SomeRows(range(count), RowLayout.of_tree(shape), 5)], CPU)
-    (seen,) = rows.sees
+    (seen,) = rows.visible
     assert seen is not None
     assert seen.tolist() == mask_of(shape)
 
 
 def test_chains_see_what_came_before() -> None:
-    (sees,) = place_rows([SomeRows(range(4), RowLayout.of_chain(4), 2)], CPU).sees
+    (sees,) = place_rows([SomeRows(range(4), RowLayout.of_chain(4), 2)], CPU).visible
     assert sees is not None
     mask = additive_mask(sees, 2, 1, torch.float32)
     assert torch.equal(mask == 0, torch.ones(4, 6).tril(diagonal=2).bool())

@@ -1,7 +1,7 @@
-"""Activations between two layers, of the batches of a pass that aren't computed now.
+"""Activations between two layers, of the batches of a pass that aren't being computed.
 
-They wait on the device, in the computer's memory, or on a disk: a pass that reads the prompts of a
-whole block has more of them than a device has room for.
+They are on the device, in main memory or on a disk: a pass that reads the prompts of a whole block
+of batches has more of them than fit on a device.
 
 Source: Sheng et al., "FlexGen" (2023), section 4.1.
 """
@@ -23,20 +23,20 @@ from medusa_core.messages import Tier
 from medusa_core.system.files.own_folder import make_own_folder
 
 
-class BatchStates:
-    """Takes and gives the states of a pass' batches, one pass after the other.
+class ActivationStore:
+    """Keeps the activations of each batch of a pass.
 
     Attributes:
-        moved_bytes: What went below or came back so far.
-        moved_s: Seconds that this took.
+        moved_bytes: Bytes that were moved to or from the tier so far.
+        moved_s: Seconds of moving.
     """
 
     def __init__(self, tier: Tier, folder: Path | None = None) -> None:
-        """Nothing is taken yet.
+        """Create an empty store.
 
         Args:
-            tier: Where they lie.
-            folder: On a disk; needed for that tier.
+            tier: Where activations are kept.
+            folder: Folder on a disk; needed for that tier only.
         """
         self._tier = tier
         self._folder = folder
@@ -47,64 +47,64 @@ class BatchStates:
         self.moved_s = 0.0
 
     def begin(self, counts: Sequence[int], width: int, dtype: torch.dtype) -> None:
-        """A pass begins.
+        """Begin a pass.
 
         Args:
-            counts: Rows of each batch.
-            width: Numbers of a row.
-            dtype: Of these.
+            counts: Number of rows of each batch.
+            width: Elements of a row.
+            dtype: Their dtype.
         """
-        is_alone = len(counts) == 1  # it goes from layer to layer as it is
+        is_single = len(counts) == 1  # a single batch goes straight from layer to layer
         self._shapes = [(count, width) for count in counts]
         self._dtype = dtype
-        self._is_here = is_alone or self._tier is Tier.DEVICE
+        self._on_device = is_single or self._tier is Tier.DEVICE
         self._held = [torch.empty(0)] * len(counts)
         sizes = [count * width * dtype.itemsize for count in counts]
-        self._starts = [sum(sizes[:place]) for place in range(len(sizes))]
+        self._starts = [sum(sizes[:index]) for index in range(len(sizes))]
 
-    def put(self, batch: int, states: Tensor) -> None:
-        """Take the states of a batch, until the next ones. [n, width]
+    def put(self, batch: int, activations: Tensor) -> None:
+        """Replace the activations of a batch. [n, width]
 
         Raises:
             TierError: The disk is full or fails.
         """
-        if self._is_here:
-            self._held[batch] = states
+        if self._on_device:
+            self._held[batch] = activations
             return
         started = time.perf_counter()
-        here = states.detach().cpu().contiguous()
+        on_host = activations.detach().cpu().contiguous()
         if self._tier is Tier.MEMORY:
-            self._held[batch] = here
+            self._held[batch] = on_host
         else:
-            self._write(self._starts[batch], here.view(torch.uint8).numpy().data)
-        self._moved(here, started)
+            self._write(self._starts[batch], on_host.view(torch.uint8).numpy().data)
+        self._count(on_host, started)
 
-    def take(self, batch: int, device: torch.device) -> Tensor:
-        """The states of a batch. [n, width]
+    def get(self, batch: int, device: torch.device) -> Tensor:
+        """Return the activations of a batch. [n, width]
 
         Raises:
             TierError: The disk fails.
         """
-        if self._is_here:
+        if self._on_device:
             return self._held[batch]
         started = time.perf_counter()
-        here = self._held[batch]
+        on_host = self._held[batch]
         if self._tier is Tier.DISK:
-            here = torch.empty(self._shapes[batch], dtype=self._dtype)
-            self._read(self._starts[batch], here.view(torch.uint8).numpy().data)
-        self._moved(here, started)
-        return here.to(device)
+            on_host = torch.empty(self._shapes[batch], dtype=self._dtype)
+            self._read(self._starts[batch], on_host.view(torch.uint8).numpy().data)
+        self._count(on_host, started)
+        return on_host.to(device)
 
     def end(self) -> None:
-        """The pass is over."""
+        """Drop all activations at the end of a pass."""
         self._held = []
 
-    def _moved(self, states: Tensor, started: float) -> None:
-        self.moved_bytes += states.nbytes
+    def _count(self, activations: Tensor, started: float) -> None:
+        self.moved_bytes += activations.nbytes
         self.moved_s += time.perf_counter() - started
 
     def _open(self) -> BinaryIO:
-        """The file, which nobody else sees."""
+        """Open the file at its first use; it has no name, so a killed program leaves nothing."""
         if self._file is None:
             assert self._folder is not None  # of that tier
             make_own_folder(self._folder)

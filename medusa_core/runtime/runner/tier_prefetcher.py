@@ -1,4 +1,4 @@
-"""What comes from below the device while a pass goes through its layers, batch by batch."""
+"""Prefetches offloaded weights, KV rows and activations while a pass goes through its layers."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.create import create_kv_prefetcher
 from medusa_core.runtime.kv.offloaded.prefetcher import KvTransfers, LayerKv
+from medusa_core.runtime.offload.activations import ActivationStore
+from medusa_core.runtime.offload.layer_prefetcher import LayerPrefetcher, Prepare
 from medusa_core.runtime.offload.linear import OffloadedLayers
-from medusa_core.runtime.offload.states import BatchStates
-from medusa_core.runtime.offload.visits import Prepare, Visits
 from medusa_core.runtime.runner.batches import Batch, batches_of, whole_pass
-from medusa_core.runtime.runner.runner import LowerTiers, Waited
+from medusa_core.runtime.runner.runner import LowerTiers, Runner, Waited
 from medusa_core.runtime.runner.traffic import Traffic
 from medusa_core.system import cuda
 
-_EVERYTHING_HERE = LowerTiers(Placement((), (), 0))
+_NOTHING_OFFLOADED = LowerTiers(Placement((), (), 0))
 
 
-class TierVisits:
-    """Brings weights, cached rows and activations in the order of a pass.
+class TierPrefetcher:
+    """Moves data between tiers in the order of a pass.
 
     Attributes:
-        weights: Brings layers.
-        rows: Brings cached rows; None where all of them lie on the device.
-        states: Has the activations of batches.
+        weights: Prefetches layers.
+        rows: Prefetches KV rows; None if none are offloaded.
+        activations: Keeps activations of batches.
     """
 
     def __init__(
@@ -40,30 +40,29 @@ class TierVisits:
         device: torch.device,
         prepare: Prepare | None = None,
     ) -> None:
-        """Begin to bring layers.
+        """Start reading layers.
 
         Args:
-            offloaded: Layers that lie below; None for none.
-            lower: What else does; None for nothing.
-            device: Where everything is computed.
-            prepare: Given every linear part when it is made over a buffer.
+            offloaded: Offloaded layers; None if there are none.
+            lower: Placement of everything else; None if all of it is on the device.
+            device: Device that computes.
+            prepare: Called with each linear layer after it is made from a buffer.
         """
-        lower = lower or _EVERYTHING_HERE
+        lower = lower or _NOTHING_OFFLOADED
         self._placement, self._device = lower.placement, device
-        self.weights = Visits(offloaded or OffloadedLayers(()), device, prepare)
+        self.weights = LayerPrefetcher(offloaded or OffloadedLayers(()), device, prepare)
         self.rows = None
         if lower.rows is not None:
             self.rows = create_kv_prefetcher(lower.rows, lower.placement.attention, device)
-        self._rows_below = frozenset(() if lower.rows is None else lower.rows.layers)
-        self.states = BatchStates(lower.placement.states, lower.folder)
-        self._batches: list[Batch] = []
+        self._row_layers = frozenset(() if lower.rows is None else lower.rows.layers)
+        self.activations = ActivationStore(lower.placement.states, lower.folder)
         self._caches: Sequence[KvCache] = ()
         self._num_passes = self._num_layers = self._num_rows = 0
         self._pass_s = 0.0
 
     @property
     def waited(self) -> Waited:
-        """How long passes have waited for what was on its way."""
+        """How long passes have waited for transfers."""
         return Waited(self.weights.waited_s + (0.0 if self.rows is None else self.rows.waited_s))
 
     @property
@@ -83,74 +82,95 @@ class TierVisits:
             rows_read_s=rows.read_s,
             rows_written_bytes=rows.written_bytes,
             rows_written_s=rows.written_s,
-            states_bytes=self.states.moved_bytes,
-            states_s=self.states.moved_s,
+            states_bytes=self.activations.moved_bytes,
+            states_s=self.activations.moved_s,
             waited_s=waited_s,
-            computed_s=self._pass_s - waited_s - self.states.moved_s,
+            computed_s=self._pass_s - waited_s - self.activations.moved_s,
             num_passes=self._num_passes,
             num_layers=self._num_layers,
             num_rows=self._num_rows,
         )
 
     def batches(self, counts: Sequence[int]) -> list[Batch]:
-        """In which batches sequences of so many rows each are computed."""
+        """Divide sequences, given their numbers of rows, into batches as the placement says."""
         placement = self._placement
         if not placement.batch:
             return [whole_pass(counts)]
         return batches_of(counts, placement.batch, placement.prompt_rows)
 
     @contextmanager
-    def passing(
+    def running(
         self, batches: Sequence[Batch], caches: Sequence[KvCache], layers: range
     ) -> Iterator[None]:
-        """A pass goes through layers, in each of them through all batches.
+        """Run a pass: through all layers, and in each of them through all batches.
 
         Args:
-            batches: What it is computed in.
-            caches: Of its sequences.
-            layers: Through which it goes.
+            batches: Batches of the pass.
+            caches: Caches of its sequences.
+            layers: Layers of the pass.
         """
         started = time.perf_counter()
-        self._batches, self._caches = list(batches), caches
+        self._caches = caches
         if self.rows is not None:
             self.rows.begin(
                 [
                     LayerKv(layer, self._caches_of(batch))
                     for layer in layers
-                    if layer in self._rows_below
+                    if layer in self._row_layers
                     for batch in batches
                 ]
             )
         try:
             yield
-            cuda.wait_for_computing(self._device)  # so that its time is that of computing
+            cuda.wait_for_computing(self._device)  # so that the time includes the GPU's work
         finally:
-            self.weights.leave()
-            self.states.end()
-            self._caches = ()
+            self.weights.release()
+            self.activations.end()
+            self._caches = ()  # it would keep a closed session's rows
             self._pass_s += time.perf_counter() - started
             self._num_passes += 1
             self._num_layers += len(batches) * len(layers)
             self._num_rows += sum(batch.num_rows for batch in batches)
-            self._batches, self._caches = [], ()  # which may be forgotten from now on
 
-    def enter(self, layer: int) -> Sequence[QuantLinear]:
-        """A pass comes to a layer; see `Visits.enter`."""
-        return self.weights.enter(layer)
+    def acquire(self, layer: int) -> Sequence[QuantLinear]:
+        """Put a layer's weights in place; see `LayerPrefetcher.acquire`."""
+        return self.weights.acquire(layer)
 
     @contextmanager
-    def visit(self, layer: int, batch: Batch) -> Iterator[None]:
-        """A batch is computed in a layer: its cached rows are here, and take new ones.
+    def cached_rows(self, layer: int, batch: Batch) -> Iterator[None]:
+        """Make a batch's KV rows available while a layer is computed, and store the new ones.
 
         Raises:
             TierError: They can't be read, or new ones can't be written.
         """
-        if self.rows is None or layer not in self._rows_below:
+        if self.rows is None or layer not in self._row_layers:
             yield
             return
         self.rows.acquire(LayerKv(layer, self._caches_of(batch)))
         yield
-        self.rows.release()
+        self.rows.release()  # not after an exception: the pass has failed, and its rows are void
 
     def _caches_of(self, batch: Batch) -> tuple[KvCache, ...]:
         return tuple(self._caches[batch.sequences])
+
+
+class TieredRunner(Runner):
+    """Reports what a tier prefetcher does; a second base class computes.
+
+    Attributes:
+        tiers: Prefetches offloaded data.
+    """
+
+    tiers: TierPrefetcher
+
+    @property
+    def waited(self) -> Waited:
+        return self.tiers.waited
+
+    @property
+    def traffic(self) -> Traffic:
+        return self.tiers.traffic
+
+    @property
+    def buffer_bytes(self) -> int:
+        return self.tiers.nbytes
