@@ -13,7 +13,7 @@ from medusa_core.engine.start import start_generation
 from medusa_core.errors import GrammarError
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone, StopReason
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.drafters.lineup import serving_drafters
+from medusa_core.speculation.drafters.lineup import drafter_registry, serving_drafters
 from medusa_core.speculation.rules.rule import RuleSpec, rule_registry
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.support.engine import faults
@@ -30,10 +30,11 @@ from tests.support.engine.laws import (
     plainly,
     user_says,
 )
-from tests.support.engine.pairs import serving_pairs
+from tests.support.engine.pairs import case, targets_of
 
 MESSAGES = user_says("Who lives here?")
 GRAMMARS = {"person": PERSON_GRAMMAR, "letters": ABC_GRAMMAR}
+METHODS = list(product(EXACT, GRAMMARS))
 PlainRun = Callable[[str, str, GenerateSettings], Run]
 
 
@@ -49,23 +50,20 @@ def plain_run(load: LoadTarget) -> PlainRun:
 
 
 @pytest.mark.parametrize(
-    ("name", "drafter", "rule", "grammar"),
-    by_turns(serving_pairs(), list(product(EXACT, GRAMMARS))),
+    ("drafter", "turn"), by_turns(drafter_registry().specs, list(range(len(METHODS))))
 )
 def test_laws_1_and_2_under_a_grammar_a_drafter_never_changes_a_token(
-    name: str,
-    drafter: DrafterSpec,
-    rule: RuleSpec,
-    grammar: str,
-    load: LoadTarget,
-    plain_run: PlainRun,
+    drafter: DrafterSpec, turn: int, load: LoadTarget, plain_run: PlainRun
 ) -> None:
-    text = GRAMMARS[grammar]
-    settings = replace(VARIANTS[2], rule=rule.name, max_new_tokens=20)
-    its = replace(settings, drafter=drafter.name)
-    drafted = decode(load(name, "float64"), its, MESSAGES, grammar=text)
-    check_same_tokens(plain_run(name, text, plainly(settings)), drafted)
-    check_sources(drafted)
+    for number, name in enumerate(targets_of(drafter), turn):
+        rule, grammar = METHODS[number % len(METHODS)]
+        text = GRAMMARS[grammar]
+        settings = replace(VARIANTS[2], rule=rule.name, max_new_tokens=20)
+        its = replace(settings, drafter=drafter.name)
+        with case(name, rule, grammar):
+            drafted = decode(load(name, "float64"), its, MESSAGES, grammar=text)
+            check_same_tokens(plain_run(name, text, plainly(settings)), drafted)
+            check_sources(drafted)
 
 
 def test_law_7_answers_under_grammars_share_a_pass_with_others(load: LoadTarget) -> None:

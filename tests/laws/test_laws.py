@@ -1,19 +1,18 @@
 """Laws 1 to 3 over every registered drafter and rule, on random targets and on Llama-Pebble."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
-from itertools import cycle, product
+from functools import cache, partial
+from itertools import product
+from typing import Any
 
 import pytest
 
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import ChatMessage, GenerateSettings
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.rules.rule import (
-    RuleSpec,
-    rule_registry,
-)
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import RuleSpec, rule_registry
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.law_settings import (
@@ -35,11 +34,19 @@ from tests.support.engine.laws import (
     decode,
     plainly,
 )
-from tests.support.engine.pairs import serving_pairs
+from tests.support.engine.pairs import case, targets_of
 
 assert len(VARIANTS) <= len(TINY_PROMPTS)  # else some would never be tried
 
-PlainRun = Callable[[str, str, int, GenerateSettings], Run]
+DRAFTERS = drafter_registry().specs
+PROMPTS = range(len(TINY_PROMPTS))
+# Each target of a drafter takes the next one, and the whole grid is slow.
+IN_FLOAT64 = list(product(PROMPTS, EXACT))
+IN_FEWER_BITS = list(product(PROMPTS, ["float32", "bfloat16"], EXACT))
+OF_CACHES = list(product(RULES, ["float64", "float32"]))
+
+Messages = tuple[ChatMessage, ...]
+PlainRun = Callable[[str, str, Messages, GenerateSettings], Run]
 
 
 @pytest.fixture(scope="module")
@@ -47,80 +54,81 @@ def plain_run(load: LoadTarget) -> PlainRun:
     """Plain decoding of a target's prompt, each once."""
 
     @cache
-    def run(name: str, dtype: str, prompt: int, settings: GenerateSettings) -> Run:
-        return decode(load(name, dtype), plainly(settings), prompts_of(name)[prompt])
+    def run(name: str, dtype: str, messages: Messages, settings: GenerateSettings) -> Run:
+        return decode(load(name, dtype), settings, messages)
 
     return run
 
 
-def cases(
-    name: str, rule: RuleSpec, num_tokens: int = 32, num_prompts: int = len(TINY_PROMPTS)
-) -> list[tuple[int, GenerateSettings]]:
-    """Prompts, each with one of the settings by turns."""
-    if name != "pebble":
-        settings = cycle(settings_for(rule, num_tokens))
-        return list(zip(range(num_prompts), settings, strict=False))
-    pebble = settings_for(rule, min(num_tokens, 32)) * (3 if rule.name == "greedy" else 1)
-    return [(p % len(prompts_of(name)), s) for p, s in enumerate(pebble)]
+def turns(grid: Sequence[object]) -> Any:
+    """Every drafter with each turn of a grid; all but one are slow."""
+    return pytest.mark.parametrize(("drafter", "turn"), by_turns(DRAFTERS, list(range(len(grid)))))
 
 
-@pytest.mark.parametrize(("name", "drafter", "rule"), by_turns(serving_pairs(), EXACT))
+def settings_of(
+    name: str, rule: RuleSpec, drafter: DrafterSpec, prompt: int, num_tokens: int
+) -> tuple[Messages, GenerateSettings]:
+    """A prompt of a target, and settings that go with its number."""
+    prompts, settings = prompts_of(name), settings_for(rule, num_tokens)
+    chosen = replace(settings[prompt % len(settings)], drafter=drafter.name)
+    return prompts[prompt % len(prompts)], chosen
+
+
+@turns(IN_FLOAT64)
 def test_laws_1_and_2_a_drafter_never_changes_a_token_in_float64(
-    name: str, drafter: DrafterSpec, rule: RuleSpec, load: LoadTarget, plain_run: PlainRun
+    drafter: DrafterSpec, turn: int, load: LoadTarget, plain_run: PlainRun
 ) -> None:
-    target = load(name, "float64")
-    for prompt, settings in cases(name, rule):
-        settings = replace(settings, drafter=drafter.name)
-        drafted = decode(target, settings, prompts_of(name)[prompt])
-        check_same_tokens(plain_run(name, "float64", prompt, plainly(settings)), drafted)
-        check_sources(drafted)
+    for number, name in enumerate(targets_of(drafter), turn):
+        prompt, rule = IN_FLOAT64[number % len(IN_FLOAT64)]
+        messages, settings = settings_of(name, rule, drafter, prompt, 32)
+        with case(name, rule, prompt):
+            drafted = decode(load(name, "float64"), settings, messages)
+            check_same_tokens(plain_run(name, "float64", messages, plainly(settings)), drafted)
+            check_sources(drafted)
 
 
-@pytest.mark.parametrize(
-    ("name", "drafter", "rule", "dtype"),
-    by_turns(serving_pairs(), list(product(EXACT, ["float32", "bfloat16"]))),
-)
+@turns(IN_FEWER_BITS)
 def test_laws_1_and_2_in_lower_precision_tokens_differ_at_ties_alone(
-    name: str,
-    dtype: str,
     drafter: DrafterSpec,
-    rule: RuleSpec,
+    turn: int,
     load: LoadTarget,
     plain_run: PlainRun,
     report_ties: Callable[[list[Tie]], None],
 ) -> None:
-    target, exact = load(name, dtype), load(name, "float64")
-    ties: list[Tie] = []
-    for prompt, settings in cases(name, rule, 24, num_prompts=3):
-        settings = replace(settings, drafter=drafter.name)
-        drafted = decode(target, settings, prompts_of(name)[prompt])
-        plain = plain_run(name, dtype, prompt, plainly(settings))
-        tie = check_same_but_for_ties(plain, drafted, target, exact, rule)
+    ties = []
+    for number, name in enumerate(targets_of(drafter), turn):
+        prompt, dtype, rule = IN_FEWER_BITS[number % len(IN_FEWER_BITS)]
+        target, exact = load(name, dtype), load(name, "float64")
+        messages, settings = settings_of(name, rule, drafter, prompt, 24)
+        with case(name, dtype, rule, prompt):
+            drafted = decode(target, settings, messages)
+            plain = plain_run(name, dtype, messages, plainly(settings))
+            tie = check_same_but_for_ties(plain, drafted, target, exact, rule)
+            # The compiled step computes a row alike, whatever is beside it.
+            assert not (tie and isinstance(target.runner, NativeRunner))
         ties += [] if tie is None else [tie]
     report_ties(ties)
-    # The compiled step computes a row alike, whatever is beside it.
-    assert not (ties and isinstance(target.runner, NativeRunner))
 
 
-@pytest.mark.parametrize(
-    ("name", "drafter", "rule", "dtype"),
-    by_turns(serving_pairs(), list(product(RULES, ["float64", "float32"]))),
-)
+@turns(OF_CACHES)
 def test_law_3_after_every_step_the_cache_is_one_that_never_drafted(
-    name: str, dtype: str, drafter: DrafterSpec, rule: RuleSpec, load: LoadTarget
+    drafter: DrafterSpec, turn: int, load: LoadTarget
 ) -> None:
-    target = load(name, dtype)
-    tolerance = 0.0 if isinstance(target.runner, NativeRunner) else TOLERANCE[dtype]
-    if target.config.state_layers:
-        tolerance *= 10  # sums over all rows before, in another order
-    prompt, settings = cases(name, rule)[-1]
-    run = decode(
-        target,
-        replace(settings, drafter=drafter.name),
-        prompts_of(name)[prompt],
-        after_step=lambda session: check_cache(session, target, tolerance),
-    )
-    assert run.done.num_steps > 0
+    for number, name in enumerate(targets_of(drafter), turn):
+        rule, dtype = OF_CACHES[number % len(OF_CACHES)]
+        target = load(name, dtype)
+        tolerance = 0.0 if isinstance(target.runner, NativeRunner) else TOLERANCE[dtype]
+        if target.config.state_layers:
+            tolerance *= 10  # sums over all rows before, in another order
+        messages, settings = settings_of(name, rule, drafter, PROMPTS[-1], 20)
+        with case(name, dtype, rule):
+            run = decode(
+                target,
+                settings,
+                messages,
+                after_step=partial(check_cache, honest=target, tolerance=tolerance),
+            )
+            assert run.done.num_steps > 0
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Rol
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.head_memory import HeadMemory
 from medusa_core.speculation.drafters.lineup import drafters_for, source_registry
+from tests.support.engine.by_turns import by_turns
 from tests.support.engine.heard_text import TEXT, candidates_behind, candidates_of, hear
 from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
 from tests.support.models.heads_of_kind import EXACT, HEADS_OF_KIND, WIDE, Formats, load_heads
@@ -98,8 +99,9 @@ def messages_behind(history: str, first: str, token_ids: list[int]) -> tuple[Cha
     return (*user_says("one two three"), output, *user_says("and four, or five"))
 
 
-@pytest.mark.parametrize("history", ["answer whole", "answer cut", "message edited"])
-@pytest.mark.parametrize("name", REMEMBERING)
+@pytest.mark.parametrize(
+    ("name", "history"), by_turns(REMEMBERING, ["answer whole", "answer cut", "message edited"])
+)
 def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(
     name: str, history: str, written: Written
 ) -> None:

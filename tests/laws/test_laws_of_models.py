@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from itertools import cycle
 from shutil import copytree
 
 import pytest
@@ -16,11 +15,8 @@ from medusa_core.models.config import parse_config
 from medusa_core.models.quant.block_types import BLOCK_TYPES
 from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.runtime.runner.native import NativeRunner
-from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafter_registry
-from medusa_core.speculation.rules.rule import (
-    RuleSpec,
-)
+from medusa_core.speculation.rules.rule import RuleSpec
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.law_models import MESSAGES, oracle_of, settings_of
 from tests.support.engine.law_settings import EXACT
@@ -31,7 +27,6 @@ from tests.support.engine.laws import (
     decode,
     plainly,
 )
-from tests.support.engine.pairs import serving_pairs
 from tests.support.models.peer_files import peer_folder
 from tests.support.models.peers import CONFIGS, first_of_family
 from tests.support.models.targets import add_phrases
@@ -64,12 +59,6 @@ IN_BLOCKS = parse_config(
 
 LoadFamily = Callable[[str], Target]
 LoadBlocks = Callable[[str], Target]
-
-
-def families_with_drafters() -> list[tuple[str, DrafterSpec]]:
-    """Every family with one drafter by turns."""
-    serving = [spec for name, spec in serving_pairs() if name == "grouped" and spec.drafts]
-    return list(zip(FIRST_OF_FAMILY, cycle(serving)))
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +110,13 @@ def test_laws_1_to_3_hold_with_an_oracle_on_every_family(
     assert run.done.num_steps < plain.done.num_steps
 
 
-@pytest.mark.parametrize(("family", "drafter", "rule"), by_turns(families_with_drafters(), EXACT))
+@pytest.mark.parametrize(("family", "rule"), by_turns(list(FIRST_OF_FAMILY), EXACT))
 def test_laws_1_and_2_no_drafter_changes_a_token_of_any_family(
-    family: str, drafter: DrafterSpec, rule: RuleSpec, load_family: LoadFamily
+    family: str, rule: RuleSpec, load_family: LoadFamily
 ) -> None:
     target = load_family(FIRST_OF_FAMILY[family])
+    serving = [drafter for drafter in DRAFTERS if drafter.serves(target)]
+    drafter = serving[list(FIRST_OF_FAMILY).index(family) % len(serving)]
     settings = settings_of(rule, drafter.name)
     drafted = decode(target, settings, MESSAGES)
     check_same_tokens(decode(target, plainly(settings), MESSAGES), drafted)

@@ -7,6 +7,7 @@ import pytest
 
 from medusa_core.loading.target import Target
 from tests.reference import record
+from tests.support.engine.by_turns import by_turns
 
 RECORDED: dict[str, Any] = json.loads(record.FILE.read_text())
 DRAFTERS = tuple(sorted({name.split()[1] for name in RECORDED if name[0].isdigit()}))
@@ -17,8 +18,13 @@ def target() -> Target:
     return record.target()
 
 
-@pytest.mark.parametrize("case", list(record.cases(DRAFTERS)), ids=str)
-def test_tokens_and_trees_are_those_of_the_reference(case: record.Case, target: Target) -> None:
+@pytest.mark.parametrize(
+    ("prompt", "drafter", "rule", "seed"), by_turns(record.PROMPTS, DRAFTERS, record.RULES)
+)
+def test_tokens_and_trees_are_those_of_the_reference(
+    prompt: str, drafter: str, rule: str, seed: int, target: Target
+) -> None:
+    case = record.Case(prompt, drafter, rule, seed)
     decoded, recorded = record.decode(case, target), RECORDED[str(case)]
     assert decoded.token_ids == recorded["tokens"]
     assert decoded.trees == recorded["trees"]

@@ -1,9 +1,14 @@
-"""Which drafter is tried on which target: chosen when tests are collected, so that none is skipped.
+"""Which drafter is tried on which target, so that none is left out.
+
+It depends on what the targets hold, so a test over all drafters has one case for each drafter,
+which asks for its targets when it runs: collecting tests writes and loads no models.
 
 A drafter that reads nothing but the text does the same on every family. So each is tried with every
 set of its sources that serve some target, on the demo, and on one more target by turns.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from medusa_core.loading.target import Target
@@ -30,6 +35,21 @@ def serving_pairs() -> tuple[Pair, ...]:
     return (*pairs, *((name, default) for name in TARGET_NAMES if name not in met))
 
 
+def targets_of(spec: DrafterSpec) -> list[str]:
+    """The targets that a test over every drafter tries this one on."""
+    return [name for name, drafter in serving_pairs() if drafter is spec]
+
+
+@contextmanager
+def case(*values: object) -> Iterator[None]:
+    """Name the case of a loop in the report of its failure."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"case: {', '.join(str(getattr(each, 'name', each)) for each in values)}")
+        raise
+
+
 def targets_for(spec: DrafterSpec, turn: int) -> list[str]:
     """The targets that a drafter is tried on.
 
@@ -53,8 +73,3 @@ def sources_on(spec: DrafterSpec, target: Target) -> frozenset[str]:
     names = {name for name in spec.sources if source_registry().get(name).serves(target)}
     reads_earlier = "suffix" in names and target.learned is not None
     return frozenset(names | {"earlier answers"} if reads_earlier else names)
-
-
-def pair_name(value: str | DrafterSpec) -> str:
-    """The id of a target's name or a drafter."""
-    return value if isinstance(value, str) else value.name

@@ -217,7 +217,7 @@ def _said() -> Path:
 def add_phrases(folder: Path) -> None:
     """Put a table of what a random target says often beside it."""
     target = load_target(folder, options=LoadOptions("float64"))
-    settings = GenerateSettings(drafter="none", max_new_tokens=60)
+    settings = GenerateSettings(drafter="none", max_new_tokens=30)
     answers = [decode(target, settings, user_says(word)) for word in ("one", "two", "three")]
     texts = [OwnText((*a.prompt_ids[-4:], *a.token_ids), 4) for a in answers]
     write_phrases(count_phrases(texts, replace(PhraseRecipe(), least_count=1)), folder)

@@ -122,20 +122,30 @@ def open_window(
         yield open_for_a_test
 
 
+@contextmanager
+def lasting_window(
+    request: pytest.FixtureRequest, folder: Path, start: EngineFactory
+) -> Iterator[MainWindow]:
+    """A window for several tests, ready to be asked; its step costs are measured."""
+    looks = Appearance(resources_dir(), ThemeChoice.LIGHT)
+    looks.apply()
+    looks.legend.learn(SOURCES, RULES)
+    with windows(looks, folder) as open_on:
+        window = open_on(start)
+        wait_ready(QtBot(request), window)
+        yield window
+        window.close()
+        window.deleteLater()
+
+
 @pytest.fixture(scope="module")
 def seen(
     qapp: QApplication, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Seen]:
     """A window with one answer, for all tests of a module that only look at it."""
-    looks = Appearance(resources_dir(), ThemeChoice.LIGHT)
-    looks.apply()
-    looks.legend.learn(SOURCES, RULES)
-    with windows(looks, tmp_path_factory.mktemp("seen")) as open_on:
-        window = open_on(FakeEngine(Script()).start)
-        wait_ready(QtBot(request), window)
+    folder = tmp_path_factory.mktemp("seen")
+    with lasting_window(request, folder, FakeEngine(Script()).start) as window:
         yield window, ask(QtBot(request), window, "Hello")
-        window.close()
-        window.deleteLater()
 
 
 @pytest.fixture

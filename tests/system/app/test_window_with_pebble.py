@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.messages.message_widgets import Notice
 from app.chat.suggestions import DEMO
 from app.insight.token_card import card_of
 from app.window.main_window import MainWindow
+from medusa_core.api import start_engine
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     TARGET,
@@ -22,11 +24,10 @@ from medusa_core.messages import (
     Role,
     StepDone,
     StopReason,
-    Unload,
 )
-from tests.support.window.driving import TIMEOUT_MS, ask, errors, figure_texts, wait_ready
+from tests.support.window.driving import TIMEOUT_MS, ask, errors, figure_texts
 from tests.support.window.engine_events import LEGEND
-from tests.support.window.fixtures import OpenWindow
+from tests.support.window.fixtures import OpenWindow, lasting_window
 from tests.support.window.shared_engine import SharedEngine, engine
 
 __all__ = ["engine"]
@@ -36,9 +37,15 @@ STORY = DEMO[0]
 
 
 @pytest.fixture(scope="module")
-def calibrations(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Step costs are measured once, and known to the next window as to the next start."""
-    return tmp_path_factory.mktemp("calibrations")
+def opened(
+    qapp: QApplication,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    engine: SharedEngine,
+) -> Iterator[MainWindow]:
+    """The window of all tests of this module but one."""
+    with lasting_window(request, tmp_path_factory.mktemp("window"), engine.start) as window:
+        yield window
 
 
 @pytest.fixture
@@ -50,10 +57,12 @@ def slow_engine(engine: SharedEngine) -> Iterator[SharedEngine]:
 
 
 @pytest.fixture
-def window(qtbot: QtBot, engine: SharedEngine, open_window: OpenWindow) -> MainWindow:
-    """A window whose model is ready."""
-    opened = open_window(engine.start)
-    wait_ready(qtbot, opened)
+def window(opened: MainWindow) -> MainWindow:
+    """The window with a new chat, whose settings are those at the start."""
+    panel = opened.page.settings_panel
+    panel.choose_drafter(panel.drafters[0].name)
+    opened.chat.new_chat()
+    opened.page.composer.clear()
     return opened
 
 
@@ -168,10 +177,9 @@ def test_a_prompt_longer_than_the_context_is_refused_and_given_back(
 
 @pytest.mark.expects_errors
 def test_a_broken_model_is_explained_and_the_window_lives_on(
-    qtbot: QtBot, engine: SharedEngine, open_window: OpenWindow, tmp_path: Path
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
-    engine.submit(Unload("no", "model"))  # else that one would come back
-    opened = open_window(engine.start, (tmp_path / "nothing", None))
+    opened = open_window(start_engine, (tmp_path / "nothing", None))
     qtbot.waitUntil(lambda: opened.keeper.status.phase is Phase.FAILED, timeout=TIMEOUT_MS)
     (card,) = errors(opened)
     assert card.message

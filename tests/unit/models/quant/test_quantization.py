@@ -34,12 +34,10 @@ from medusa_core.models.quant.nf4_tensors import (
     quantize,
     read_matrix,
 )
-from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import serving_drafters
 from medusa_core.speculation.rules.rule import (
-    RuleSpec,
     rule_registry,
 )
-from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.laws import (
     Tie,
@@ -50,7 +48,7 @@ from tests.support.engine.laws import (
     plainly,
     user_says,
 )
-from tests.support.engine.pairs import serving_pairs
+from tests.support.engine.pairs import case
 from tests.support.models.held_bytes import held_bytes
 from tests.support.models.targets import add_phrases
 from tests.support.models.tiny import (
@@ -74,9 +72,6 @@ NARROW = TinySpec(intermediate_size=96, seed=12)
 ODD = TinySpec(hidden_size=48, intermediate_size=80, seed=12)  # no blocks of 32 fill a row
 SETTINGS = GenerateSettings(drafter="medusa", temperature=0.9, top_p=0.9, seed=4, max_new_tokens=40)
 PROMPTS = ("What is the capital of France?", "Tell me a story about a lighthouse.")
-# What drafts for the demo drafts for the wide one, too: it has heads and phrases as well.
-ON_PEBBLE = [drafter for name, drafter in serving_pairs() if name == "pebble"]
-PAIRS = list(zip(cycle(("wide", "pebble")), ON_PEBBLE, strict=False))
 # Shares of the norm that a format may lose on normally distributed weights.
 LOSS = {
     "int8": 0.012,
@@ -213,24 +208,24 @@ def test_nf4_in_blocks_of_a_cpu_loses_little_of_what_was_stored() -> None:
     assert lost["q8_0"] > 0.005, "and one of twice the bits isn't nearer"
 
 
-@pytest.mark.parametrize(("spec", "name", "drafter", "rule"), by_turns(ROUNDING, PAIRS, RULES))
+@pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
 def test_laws_1_and_2_tokens_differ_at_ties_alone(
-    spec: QuantSpec,
-    name: str,
-    drafter: DrafterSpec,
-    rule: RuleSpec,
-    load_as: LoadAs,
-    report_ties: Callable[[list[Tie]], None],
+    spec: QuantSpec, load_as: LoadAs, report_ties: Callable[[list[Tie]], None]
 ) -> None:
-    target, exact = load_as(name, spec.name), load_as(name, f"exact:{spec.name}")
-    settings = replace(SETTINGS, drafter=drafter.name, rule=rule.name)
     ties = []
-    for prompt in PROMPTS:
+    # What drafts for the demo drafts for the wide one, too: it has heads and phrases as well.
+    drafters = serving_drafters(load_as("pebble", spec.name))
+    for drafter, name, rule, prompt in zip(
+        drafters, cycle(("wide", "pebble")), cycle(RULES), cycle(PROMPTS)
+    ):
+        target, exact = load_as(name, spec.name), load_as(name, f"exact:{spec.name}")
+        settings = replace(SETTINGS, drafter=drafter.name, rule=rule.name)
         plain = decode(target, plainly(settings), user_says(prompt))
         for with_oracle in (None, oracle_spec([*plain.prompt_ids, *plain.token_ids])):
-            drafted = decode(target, settings, user_says(prompt), drafter=with_oracle)
-            check_sources(drafted)
-            ties.append(check_same_but_for_ties(plain, drafted, target, exact, rule))
+            with case(name, drafter, rule):
+                drafted = decode(target, settings, user_says(prompt), drafter=with_oracle)
+                check_sources(drafted)
+                ties.append(check_same_but_for_ties(plain, drafted, target, exact, rule))
     report_ties([tie for tie in ties if tie is not None])
 
 

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -30,7 +31,7 @@ from tests.support.engine.by_turns import by_turns
 from tests.support.engine.drafts import received
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
-from tests.support.engine.pairs import pair_name, serving_pairs
+from tests.support.engine.pairs import targets_of
 
 DRAFTERS = pytest.mark.parametrize("spec", drafter_registry().specs, ids=lambda spec: spec.name)
 MESSAGES = user_says("the trees are many")
@@ -64,13 +65,12 @@ def check_proposal(drafter: Drafter, target: Target, root_id: int, max_rows: int
     return num_nodes
 
 
-@pytest.mark.parametrize(("name", "spec"), serving_pairs(), ids=pair_name)
+@DRAFTERS
 @torch.inference_mode()
-def test_a_proposal_is_a_whole_tree_within_its_rows(
-    name: str, spec: DrafterSpec, load: LoadTarget
-) -> None:
-    target, rng = load(name, "float32"), random.Random(1)
-    for num_rows in (1, 2, 5, 16, 64):
+def test_a_proposal_is_a_whole_tree_within_its_rows(spec: DrafterSpec, load: LoadTarget) -> None:
+    rng = random.Random(1)
+    for name, num_rows in product(targets_of(spec), (1, 2, 5, 16, 64)):
+        target = load(name, "float32")
         drafter = spec.build(target, RowBudget(num_rows))
         drafter.begin([1, 2, 3])
         check_proposal(drafter, target, 3, num_rows)
