@@ -1,4 +1,4 @@
-"""The engine for programs: requests that are awaited, answers that are iterated over.
+"""The engine's interface for coroutines.
 
 ```
 async with Client() as client:
@@ -8,10 +8,9 @@ async with Client() as client:
             ...
 ```
 
-Requests are routed by their ids, so that any number may wait at once. Those of one conversation
-take turns: a second question waits for the first one's answer. Who leaves a request before its end
-cancels it. Command lines and servers are adapters over this; the window has a bridge of its own,
-which collects what comes between two frames.
+Any number of requests may run at once; those of one conversation run one after the other. Leaving
+a request before its end cancels it. Command line and server are adapters over this; the window has
+its own bridge, which collects the events between two frames.
 """
 
 from __future__ import annotations
@@ -66,28 +65,28 @@ _E = TypeVar("_E", bound=Message)
 
 
 @dataclass(slots=True)
-class _Turn:
-    """Whose turn it is in a conversation, and how many have or want it."""
+class _SessionLock:
+    """Lock of a conversation, and the number of its open requests."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     num_users: int = 0
 
 
 class Client:
-    """One engine, used by the coroutines of one event loop."""
+    """Client of an engine, for the coroutines of one event loop."""
 
     def __init__(self, start: StartEngine = start_engine) -> None:
-        """Prepare a client; `async with` starts its engine and ends it.
+        """Make a client; `async with` starts and ends its engine.
 
         Args:
-            start: Starts an engine; tests bring their own.
+            start: Starts an engine.
         """
         self._start = start
         self._lock = threading.Lock()
         self._arrived: deque[Event] = deque()
         self._wake_is_posted = False
         self._requests: dict[tuple[str, str], asyncio.Queue[Event]] = {}
-        self._turns: dict[str, _Turn] = {}
+        self._session_locks: dict[str, _SessionLock] = {}
         self._listeners: list[Listener] = []
 
     async def __aenter__(self) -> Client:
@@ -104,11 +103,11 @@ class Client:
         await asyncio.to_thread(self._engine.close)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call a function with every event, in the loop's thread; returns what stops that."""
+        """Call a function with every event, in the loop's thread; returns a function to stop."""
         self._listeners.append(listener)
 
         def stop() -> None:
-            with suppress(ValueError):  # it was ended before
+            with suppress(ValueError):  # stopped before
                 self._listeners.remove(listener)
 
         return stop
@@ -118,22 +117,22 @@ class Client:
         command: LoadModel | LoadRemote,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> ModelLoaded:
-        """Load a model in place of the one before, which comes back where that fails.
+        """Load a model in place of the loaded one, which is restored if that fails.
 
         Args:
-            command: What to load; see `model_state.ModelState.load`.
-            on_progress: Called with how far it is.
+            command: The command.
+            on_progress: Called with the progress.
 
         Raises:
-            MedusaError: It can't be loaded.
+            MedusaError: The model can't be loaded.
         """
         return await self._last(command, ModelLoaded, on_progress)
 
     async def calibrate(self, *, is_anew: bool = False) -> Calibrated:
-        """Measure what steps cost, or take what was measured before.
+        """Measure step costs, or return saved measurements.
 
         Args:
-            is_anew: Forget what was measured before.
+            is_anew: Whether to discard saved measurements.
 
         Raises:
             MedusaError: No model is loaded, or the engine failed.
@@ -141,7 +140,7 @@ class Client:
         return await self._last(Calibrate(_SESSION, new_id(), is_anew), Calibrated)
 
     async def verify(self, command: Verify) -> Verified:
-        """What the model would have written behind each token of a text.
+        """Predict the next token at each position of a text.
 
         Raises:
             MedusaError: There is no text, it is too long, or the engine failed.
@@ -149,7 +148,7 @@ class Client:
         return await self._last(command, Verified)
 
     async def count(self, command: Count) -> Counted:
-        """How long a conversation is, and how much of it would be read; disturbs no answer.
+        """Count the tokens of a conversation and of its prompt; interrupts no answer.
 
         Raises:
             MedusaError: No model is loaded, or its template fails.
@@ -157,15 +156,15 @@ class Client:
         return await self._last(command, Counted)
 
     async def tokenize(self, command: Tokenize) -> Tokenized:
-        """Which tokens are a text, or which text are tokens; disturbs no answer.
+        """Tokenize a text, or detokenize tokens; interrupts no answer.
 
         Raises:
-            MedusaError: No model is loaded, or a token is none of it.
+            MedusaError: No model is loaded, or a token isn't in its vocabulary.
         """
         return await self._last(command, Tokenized)
 
     async def unload(self) -> Unloaded:
-        """Free the model and all conversations' caches."""
+        """Unload the model, with the caches of all conversations."""
         return await self._last(Unload(_SESSION, new_id()), Unloaded)
 
     async def answer(
@@ -180,19 +179,19 @@ class Client:
         """Answer a conversation, once its earlier answers are complete.
 
         Args:
-            session_id: Names the conversation, whose cached rows are used again.
-            messages: Its turns, oldest first.
-            settings: How to decode.
-            keep_tokens: Of an answer at the end of the messages, the tokens to go on from.
-            records: Give a `StepTrace` behind every step.
+            session_id: Id of the conversation, whose cached rows are reused.
+            messages: The conversation, oldest message first.
+            settings: Generation settings.
+            keep_tokens: See `Generate`.
+            records: Whether to yield a `StepTrace` after every step.
 
         Yields:
-            `AnswerStarted`, `Progress` while the prompt is read, `StepDone` and maybe `StepTrace`
-            for every step, and at the end `GenerationDone`. Leaving earlier cancels the answer; use
-            `aclosing`.
+            `AnswerStarted`, `Progress` during prefill, `StepDone` and maybe `StepTrace` for every
+            step, and at the end `GenerationDone`. Closing the generator earlier cancels the answer;
+            use `aclosing`.
 
         Raises:
-            MedusaError: It can't be answered.
+            MedusaError: The answer fails.
         """
         request = Generate(
             session_id,
@@ -207,37 +206,37 @@ class Client:
                 yield event
 
     async def generate(self, request: Generate) -> AsyncGenerator[Event, None]:
-        """Carry out a command to answer; see `answer`.
+        """Execute a `Generate`; see `answer`.
 
         Raises:
-            MedusaError: It can't be answered.
+            MedusaError: The answer fails.
         """
-        turn, events = self._turn(request.session_id), self._events(request, GenerationDone)
-        async with turn, aclosing(events):
+        events = self._events(request, GenerationDone)
+        async with self._lock_session(request.session_id), aclosing(events):
             async for event in events:
                 yield event
 
     def cancel(self, request: Generate) -> None:
-        """End an answer within a step; its events still come, and what there is of it stays."""
+        """Stop an answer within a step; its last events follow, with the partial text."""
         self._engine.submit(Cancel(request.session_id, request.request_id))
 
     async def close_session(self, session_id: str) -> None:
-        """Forget a conversation's cached rows, once its answers are complete."""
-        async with self._turn(session_id):
+        """Free the cache of a conversation after its answers."""
+        async with self._lock_session(session_id):
             self._engine.submit(CloseSession(session_id, new_id()))
 
     @asynccontextmanager
-    async def _turn(self, session_id: str) -> AsyncIterator[None]:
-        """Wait for a conversation's earlier requests; the last one to leave forgets it."""
-        turn = self._turns.setdefault(session_id, _Turn())
-        turn.num_users += 1
+    async def _lock_session(self, session_id: str) -> AsyncIterator[None]:
+        """Wait for the earlier requests of a conversation; the last one removes the lock."""
+        session = self._session_locks.setdefault(session_id, _SessionLock())
+        session.num_users += 1
         try:
-            async with turn.lock:
+            async with session.lock:
                 yield
         finally:
-            turn.num_users -= 1
-            if not turn.num_users:
-                del self._turns[session_id]
+            session.num_users -= 1
+            if not session.num_users:
+                del self._session_locks[session_id]
 
     async def _last(
         self,
@@ -245,7 +244,7 @@ class Client:
         end: type[_E],
         on_progress: Callable[[Progress], None] | None = None,
     ) -> _E:
-        """The event that ends a request."""
+        """Wait for the last event of a request."""
         async with aclosing(self._events(command, end)) as events:
             async for event in events:
                 if isinstance(event, end):
@@ -255,7 +254,7 @@ class Client:
         raise EngineError("The engine ended a request without an answer.", "Try again.")
 
     async def _events(self, command: Command, end: type[Message]) -> AsyncGenerator[Event, None]:
-        """Submit a command; its events up to the last one. Leaving earlier cancels it."""
+        """Submit a command and yield its events; closing the generator earlier cancels it."""
         key = (command.session_id, command.request_id)
         events = self._requests[key] = asyncio.Queue()
         has_ended = False
@@ -273,13 +272,13 @@ class Client:
                 self._engine.submit(Cancel(*key))
 
     def _receive(self, event: Event) -> None:
-        """The worker's thread: keep the event and wake the loop, unless that is under way."""
+        """Queue an event and wake the loop once; runs in the worker's thread."""
         with self._lock:
             self._arrived.append(event)
             if self._wake_is_posted:
                 return
             self._wake_is_posted = True
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits for events
             self._loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
@@ -291,14 +290,14 @@ class Client:
                 try:
                     listener(event)
                 except Exception:
-                    log.exception("a listener fails at an event, which the others still get")
+                    log.exception("a listener failed at an event; the others still get it")
             waiting = self._requests.get((event.session_id, event.request_id))
             if waiting is not None:
                 waiting.put_nowait(event)
 
 
 def error_of(failed: Failed) -> MedusaError:
-    """What a failure was before it became an event."""
+    """Convert a failure event back to its error."""
     kind = getattr(errors, failed.kind, EngineError)
     is_ours = isinstance(kind, type) and issubclass(kind, MedusaError)
     error: MedusaError = (kind if is_ours else EngineError)(

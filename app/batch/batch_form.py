@@ -24,7 +24,7 @@ from app.widgets.explain import explain
 from app.widgets.file_dialogs import choose_file, choose_folder, choose_save_path
 from medusa_core.api import BatchWish
 from medusa_core.loading.choice import ModelChoice
-from medusa_core.messages import LoadOptions, RuleChoice, WeightFormats, cluster_of, device_here
+from medusa_core.messages import LoadOptions, RuleChoice, WeightFormats, cluster_of, local_device
 
 _FILES = QT_TRANSLATE_NOOP("Batch", "Prompts (*.jsonl *.json);;All files (*)")
 _POLICIES = QT_TRANSLATE_NOOP("Batch", "Policies (*.json);;All files (*)")
@@ -133,7 +133,7 @@ class BatchForm(QWidget):
         memory = self.memory_box.value()
         may_stream = memory or self._disk is not None or model.options.has_disk
         options = LoadOptions(
-            device=device_here(device),
+            device=local_device(device),
             formats=WeightFormats(
                 model.options.formats.linears, cache="q4" if self.cache_box.isChecked() else ""
             ),

@@ -48,7 +48,7 @@ from medusa_core.api import (
 )
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import ModelChoice
-from medusa_core.messages import cluster_of, device_here
+from medusa_core.messages import cluster_of, local_device
 from medusa_core.system.jobs.heads_gain import read_gain
 
 log = logging.getLogger(__name__)
@@ -281,7 +281,7 @@ class LibraryDialog(QDialog):
             return
         for tab in (self.discover, self.installed):
             tab.details.layers_dir = self.library.layers_dir
-            tab.details.device = device_here(device)
+            tab.details.device = local_device(device)
             tab.set_budget(budget, cluster_of(device))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

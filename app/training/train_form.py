@@ -22,7 +22,7 @@ from app.widgets.explain import explain
 from app.widgets.file_dialogs import choose_files
 from app.widgets.sizes import GIB, on_disk
 from medusa_core.api import TRAINED_KINDS, HeadsWish, ModelConfig, trained_bytes
-from medusa_core.messages import cluster_of, device_here
+from medusa_core.messages import cluster_of, local_device
 
 _FILES = QT_TRANSLATE_NOOP("Train", "Prompts (*.jsonl *.json)")
 _MOST_MINUTES = 100_000
@@ -116,7 +116,7 @@ class TrainForm(QWidget):
             data=self._data,
             own_chats=self._history if self.chats_box.isChecked() else "",
             quant=quant,
-            device=device_here(device),
+            device=local_device(device),
             cluster=cluster_of(device),
             states_gib=self.disk_box.value() * GB / GIB,
             joint=self.joint_box.isChecked() and self.joint_box.isEnabled(),

@@ -92,7 +92,7 @@ def chosen_policy(
     if given is not None:
         device = choose_device(options.device).type
         check_policy(given, files.config, device, has_disk=args.tier_disk is not None)
-        options = options.carrying_out(given)
+        options = options.with_policy(given)
     heads_dir, options = without_drafter(args, heads_dir, options)
     searching = _policy_search(args, files, heads_dir, options, talks, given)
     if given is None:

@@ -97,7 +97,7 @@ def _load_as_chosen(
         policy = chosen.found.policy
         together = policy.num_sequences
         sessions = sessions_for(talks.lengths, together, talks.context)
-        as_wanted = replace(options.carrying_out(policy), sessions=sessions)
+        as_wanted = replace(options.with_policy(policy), sessions=sessions)
         try:
             target = load_target(files, heads_dir, as_wanted)
         except PlanError as error:

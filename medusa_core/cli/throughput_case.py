@@ -132,7 +132,7 @@ class ThroughputCase:
 
     def load(self, policy: Policy) -> Target:
         """The target as a policy wants it."""
-        options, together = self.options.carrying_out(policy), policy.num_sequences
+        options, together = self.options.with_policy(policy), policy.num_sequences
         sessions = sessions_for(self.lengths, together, options.context_tokens)
         options = replace(options, sessions=sessions)
         if self.files is None:

@@ -52,7 +52,7 @@ class ModelChoice:
 
     def loaded_as(self, formats: WeightFormats, context_tokens: int) -> ModelChoice:
         """The same model in other formats."""
-        return replace(self, options=self.options.read_as(formats, context_tokens))
+        return replace(self, options=self.options.with_formats(formats, context_tokens))
 
     def with_layers_in(self, folder: Path | None) -> ModelChoice:
         """The same model, with this folder for layers that have no room in memory."""

@@ -95,7 +95,7 @@ def policy_search(
     formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
     # Any policy that offloads leaves the embeddings on the disk.
-    placed = options.carrying_out(given or Policy(weights=Shares(0.0, 0.0, 1.0)))
+    placed = options.with_policy(given or Policy(weights=Shares(0.0, 0.0, 1.0)))
     has_drafter = has_drafter or has_adapter or not config.is_ours
     request = PolicyRequest(
         config,

@@ -27,7 +27,7 @@ from medusa_core.messages import (
     Unload,
     Unloaded,
     cluster_of,
-    device_here,
+    local_device,
 )
 from medusa_core.system.files.gguf import SUFFIX
 
@@ -126,7 +126,7 @@ class ModelState:
             )
         options = replace(
             wanted.options,
-            device=device_here(self.device),
+            device=local_device(self.device),
             cluster=cluster_of(self.device),
             quantized_dir=self._quantized_dir,
             datastore_dir=self._datastore_dir,

@@ -19,7 +19,6 @@ from medusa_core.messages.commands import (
     Unload,
     Verify,
 )
-from medusa_core.messages.device import CLUSTER, cluster_of, device_here
 from medusa_core.messages.events import (
     AnswerStarted,
     BestNode,
@@ -42,12 +41,15 @@ from medusa_core.messages.events import (
     Unloaded,
     Verified,
     VerifiedToken,
+    shown_text,
+    shown_tokens,
 )
 from medusa_core.messages.load_options import LoadOptions
 from medusa_core.messages.policy import PARTS, BlockBytes, PartRate, Policy, Shares
 from medusa_core.messages.records import (
     AUTO_GROWTH,
     CHAIN,
+    CLUSTER,
     GIVEN,
     GROWTHS,
     NO_PLAN,
@@ -86,9 +88,10 @@ from medusa_core.messages.records import (
     TokenSource,
     ToolCall,
     WeightFormats,
+    cluster_of,
     is_plausible_speed_up,
+    local_device,
 )
-from medusa_core.messages.shown import shown_text, shown_tokens
 from medusa_core.messages.tool_calls import DESCRIBED_JSON, ToolCallFormat
 from medusa_core.messages.traces import (
     MOST_PRUNED,
@@ -196,8 +199,8 @@ __all__ = [
     "Verify",
     "WeightFormats",
     "cluster_of",
-    "device_here",
     "is_plausible_speed_up",
+    "local_device",
     "offers_with",
     "shown_text",
     "shown_tokens",

@@ -1,4 +1,4 @@
-"""Commands that go to the engine."""
+"""Commands to the engine."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from medusa_core.messages.records import ChatMessage, EndpointModel, GenerateSet
 
 @dataclass(frozen=True, slots=True)
 class LoadModel(Message):
-    """Load a target and, if given, its Medusa heads; replaces what is loaded.
+    """Load a target and its heads in place of the loaded model.
 
-    If that fails, what was loaded before is loaded again.
+    If that fails, the previous model is loaded again.
 
     Attributes:
         model_dir: Folder in Hugging Face layout, or a GGUF file.
-        heads_dir: Folder with Medusa heads, or None.
-        options: How.
-        calibrations_dir: Folder where measured step costs are kept; None keeps nothing.
-        num_threads: CPU threads; 0 for the fastest count, which is measured.
-        shows_drafts: The default drafter drafts even where plain decoding is faster: the model is
-            there to show how.
+        heads_dir: Folder with heads, or None.
+        options: Options of loading.
+        calibrations_dir: Folder for measured step costs; None to save none.
+        num_threads: CPU threads; 0 for the fastest number, which is measured.
+        shows_drafts: Whether the default drafter drafts even if plain decoding is faster, for a
+            model that demonstrates drafting.
     """
 
     model_dir: Path
@@ -35,15 +35,15 @@ class LoadModel(Message):
 
 @dataclass(frozen=True, slots=True)
 class LoadRemote(Message):
-    """Let a model of another machine answer; replaces what is loaded and frees its memory.
+    """Use a remote model in place of the loaded one, whose memory is freed.
 
-    If that fails, what was loaded before answers as before.
+    If that fails, the previous model stays in use.
 
     Attributes:
-        model: Which.
-        key: API key; empty for the one that is saved for the address. Not shown when printed.
-        keys_dir: Folder of this user's configuration, where keys are looked up; None for nowhere.
-        is_offline: No request may leave this computer: the command fails.
+        model: The model.
+        key: API key; empty for the saved one. Not part of the repr.
+        keys_dir: Folder of the user's configuration with saved keys; None for none.
+        is_offline: Whether offline mode is on: the command fails.
     """
 
     model: EndpointModel
@@ -54,15 +54,15 @@ class LoadRemote(Message):
 
 @dataclass(frozen=True, slots=True)
 class Unload(Message):
-    """Forget the loaded model and free its memory."""
+    """Unload the model and free its memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrate(Message):
-    """Measure the time of a step at several row counts on the loaded model, in spare time.
+    """Measure the loaded model's time of a step by number of rows, while the engine is idle.
 
     Attributes:
-        is_anew: Forget what was measured of it on this computer, the drafters' speeds, too.
+        is_anew: Whether to discard saved measurements, the drafters' speeds included.
     """
 
     is_anew: bool = False
@@ -70,41 +70,39 @@ class Calibrate(Message):
 
 @dataclass(frozen=True, slots=True)
 class Race(Message):
-    """Let all drafters of the loaded model answer the same questions, and see which is fastest.
+    """Measure the speeds of all drafters with the same questions, while the engine is idle.
 
-    They do so while the engine is idle; earlier measurements are sent at once.
+    Saved measurements are sent at once.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Generate(Message):
-    """Answer a conversation; what the session already holds in its cache is not computed again.
+    """Answer a conversation; cached KV rows of the session are reused.
 
     Attributes:
-        messages: The turns, oldest first. An assistant's message at the end is an answer to go on
-            with: the text is what it would have been without the pause.
-        settings: How to decode.
-        keep_tokens: How many tokens of that answer to keep, for another one from there on; None
-            for all. Under a rule that chooses without chance, the token that stood there is
-            forbidden there; else `settings.seed` makes the difference.
-        records: Send a `StepTrace` for every step.
-        shares: The context is split into this many equal parts, and the answer gets one of them;
-            for answers that run at the same time.
-        joins: It may be batched with other answers; False where its own speed is measured.
-        is_background: Answer while nothing else is answered, in free rows of the cache: it never
-            evicts a conversation, and begins again after an answer that interrupted it.
-        updates_datastore: Later drafts are also looked up in this answer, until its conversation is
-            deleted.
+        messages: The conversation, oldest message first. An assistant's message at the end is
+            continued as if it had not been interrupted.
+        settings: Generation settings.
+        keep_tokens: Tokens of that message to keep, for a different continuation; None for all.
+            Under a deterministic rule the next token of the message is forbidden; else
+            `settings.seed` makes the difference.
+        records: Whether to send a `StepTrace` after every step.
+        shares: Number of equal parts of the context, of which the answer gets one, for answers that
+            run at the same time.
+        joins: Whether it may be batched with other answers; False to measure its own speed.
+        is_background: Answer while the engine is idle, in free rows of the cache: it never evicts a
+            conversation, and starts again after an answer that interrupted it.
+        updates_datastore: Whether to add the answer to the datastore of drafts.
         tools: Functions that the model may call, each a JSON object of `name`, `description` and
             `parameters`, as text.
-        grammar: What the answer must match, in llguidance's form: Lark, or JSON with `grammars`;
-            empty for anything.
-        prompt_ids: Tokens to continue, without a chat template, instead of messages.
-        num_logprobs: Send a `StepLogprobs` for every step, with so many alternatives of each token;
-            −1 for none.
-        cache_salt: The answer may begin with cached rows of other conversations with the same
-            salt. How soon an answer begins tells who asks what others have asked: whoever may not
-            know that of each other gets a salt of their own.
+        grammar: Grammar of the answer for llguidance: Lark, or JSON with `grammars`; empty for
+            none.
+        prompt_ids: Token ids of a prompt to continue without a chat template, instead of messages.
+        num_logprobs: Number of alternatives in a `StepLogprobs` for every step; −1 to send none.
+        cache_salt: Only conversations with the same salt share cached rows. The time to the first
+            token reveals what others have asked, so each client that must not know gets its own
+            salt.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -124,26 +122,26 @@ class Generate(Message):
 
 @dataclass(frozen=True, slots=True)
 class Cancel(Message):
-    """Stop the Generate with this session and request; takes effect within one step."""
+    """Stop the `Generate` with this session and request within one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseSession(Message):
-    """Forget a session and free its cache."""
+    """Close a session and free its cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verify(Message):
-    """Read a text in one forward pass: what would the target have written at each place?
+    """Predict the next token at each position of a text, in one forward pass.
 
-    The text is that of the messages if there are any; else the tokens of `before_ids`, those of
-    `text`, and those of `after_ids`, which stay as they are.
+    The text is that of the messages if there are any; else `before_ids`, the tokens of `text` and
+    `after_ids`.
 
     Attributes:
-        messages: A conversation, as the target reads it; its last answer belongs to it.
+        messages: A conversation, its last answer included.
         before_ids: Tokens before the text.
-        text: A text that may have been edited.
-        after_ids: Tokens behind it.
+        text: Text that may have been edited.
+        after_ids: Tokens after the text.
     """
 
     messages: tuple[ChatMessage, ...] = ()
@@ -154,13 +152,13 @@ class Verify(Message):
 
 @dataclass(frozen=True, slots=True)
 class Count(Message):
-    """How long is a conversation, and how much of it will be read? Answered between two steps.
+    """Count the tokens of a conversation and of its prompt, between two steps.
 
     Attributes:
-        messages: As `Generate` gets them.
-        settings: As `Generate` gets them: the longest answer and the overflow policy count.
-        wants_prompt: `Counted` has the rendered prompt, too.
-        tools: As `Generate` gets them.
+        messages: See `Generate`.
+        settings: See `Generate`; the longest answer and the overflow policy matter.
+        wants_prompt: Whether `Counted` has the rendered prompt.
+        tools: See `Generate`.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -171,13 +169,13 @@ class Count(Message):
 
 @dataclass(frozen=True, slots=True)
 class Tokenize(Message):
-    """Which tokens are a text? Answered between two steps by `Tokenized`.
+    """Tokenize a text, or detokenize tokens, between two steps.
 
     Attributes:
-        text: The text; special tokens written in it become themselves.
-        token_ids: Tokens whose text is asked for instead.
-        opens_prompt: Put the token that begins the model's prompts (BOS) before the text.
-        is_literal: Names of special tokens in the text are mere text.
+        text: The text; names of special tokens in it become these tokens.
+        token_ids: Tokens to detokenize instead.
+        opens_prompt: Whether to add the BOS token, if the model's prompts have one.
+        is_literal: Whether names of special tokens in the text are plain text.
     """
 
     text: str = ""

@@ -1,8 +1,8 @@
-"""Events that come back from the engine."""
+"""Events that the engine sends."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -34,14 +34,14 @@ from medusa_core.messages.traces import Alternative, StepTrace
 
 @dataclass(frozen=True, slots=True)
 class Progress(Message):
-    """Work under way.
+    """Progress of a command.
 
     Attributes:
         stage: `import`, `connect`, `weights`, `heads`, `calibrate` or `prefill`.
-        fraction: Share done, 0 to 1.
-        text: What is being done, for people.
-        num_done: Of a prompt, tokens that are read; 0 elsewhere.
-        num_total: Of a prompt, all of its tokens; 0 elsewhere.
+        fraction: Fraction done, 0 to 1.
+        text: Description of the work, for people.
+        num_done: Prompt tokens computed so far; 0 in other stages.
+        num_total: Prompt tokens to compute; 0 in other stages.
     """
 
     stage: str
@@ -58,36 +58,36 @@ class ModelLoaded(Message):
     Attributes:
         name: Name to show.
         num_parameters: Parameters of the target.
-        num_heads: Heads at hand; 0 without.
+        num_heads: Number of heads; 0 for none.
         context_tokens: Longest prompt plus answer.
         vocab_size: Rows of the target's output projection.
         dtype: Name of the compute dtype.
         quant: Weight format of the blocks' linear layers; GGUF's name of the mix, such as Q4_K_M,
-            where they are as in the file.
-        plan: Where the device's memory goes.
+            if they keep the file's formats.
+        plan: Memory plan of the device.
         device: Torch device name.
-        drafters: The drafters that can run on it, the default first.
-        rules: The acceptance rules, the default first.
-        sources: All sources of drafts, in the order in which they are listed.
+        drafters: Drafters for this model, the default first.
+        rules: Acceptance rules, the default first.
+        sources: All draft sources, in the order of display.
         load_s: Seconds from the command to this event.
-        device_note: Why a card that is here isn't used; empty if none is passed over.
-        end_ids: Tokens that end an answer.
-        special_tokens: Ids and names of the tokens that have no text.
-        advice: How its makers advise to sample; None where they don't.
-        thinking: What its template does about thoughts before the answer.
-        reasoning: How it sets them apart from the answer.
-        tool_calls: How it writes calls of functions.
-        head_source: Which source its heads are; empty without heads.
-        speeds: How fast its drafters are, the default first; empty where that isn't known yet.
-        machines: Others that have its layers, in the order of these; empty where none has.
-        continues_text: It has no chat template: it goes on with a text as it stands.
-        serving: Names of the sources that can draft for it.
-        chat_template: Its template; empty where it has none.
-        runner_note: How it runs where transformers runs it, for people; empty for families here.
-        draft_model: Name of the smaller model that is loaded to draft for it; empty without one.
-        fill_tokens: How it fills text in; None where it can't.
-        place: The machine on which it runs, for people; empty for this one. Of a model elsewhere
-            nothing is known but its name and maybe its context: all numbers are 0.
+        device_note: Why an installed GPU isn't used; empty if none is unused.
+        end_ids: EOS tokens.
+        special_tokens: Ids and names of the special tokens.
+        advice: Recommended sampling settings; None for none.
+        thinking: Whether reasoning can be switched on and off.
+        reasoning: Format of the reasoning.
+        tool_calls: Format of tool calls.
+        head_source: Name of the source of its heads; empty without heads.
+        speeds: Measured speeds of the drafters, the default first; empty before the measurement.
+        machines: Machines that have layers of the model, in layer order; empty without a cluster.
+        continues_text: Whether the model has no chat template and continues plain text.
+        serving: Names of the sources that can draft for the model.
+        chat_template: Chat template; empty for none.
+        runner_note: How transformers runs the model, for people; empty for native families.
+        draft_model: Name of the draft model; empty for none.
+        fill_tokens: Tokens for filling in the middle; None for none.
+        place: Name of the endpoint of a remote model; empty for a local one. Of a remote model only
+            the name and maybe the context size are known; all other numbers are 0.
     """
 
     name: str
@@ -123,29 +123,29 @@ class ModelLoaded(Message):
 
     @property
     def is_remote(self) -> bool:
-        """Whether it runs behind another machine's address."""
+        """Whether the model is remote."""
         return bool(self.place)
 
 
 @dataclass(frozen=True, slots=True)
 class Unloaded(Message):
-    """The model is gone and its memory is free.
+    """The model was unloaded.
 
     Attributes:
-        freed_bytes: What its weights and caches had taken.
+        freed_bytes: Bytes of its weights and caches.
     """
 
     freed_bytes: int
 
 
 class BestNode(NamedTuple):
-    """A draft node of the best trees: the first n of them are the best tree of n.
+    """A draft node of the best trees: the first n of them are the best tree of n nodes.
 
     Attributes:
-        parent: Which node it hangs under: 0 for the root, k for the k-th of these.
-        head: Who drafts it, 1-based; its depth.
-        rank: Place among that head's guesses, from 0.
-        chance: That the whole path down to it is right: the product of its ranks' accuracies.
+        parent: Parent node: 0 for the root, k for the k-th of the best nodes.
+        head: 1-based number of the head that drafts it, which is its depth.
+        rank: Rank among the head's candidates, from 0.
+        chance: Probability that its path is accepted: the product of the ranks' accuracies.
     """
 
     parent: int
@@ -159,8 +159,8 @@ class Calibrated(Message):
     """The measured step costs of the loaded model.
 
     Attributes:
-        step_s: Pairs (rows, seconds of a verification of that many rows), the cache being short.
-        plain_step_s: Seconds of a whole step of plain decoding, then.
+        step_s: Pairs (rows, seconds of a forward pass of that many rows), with a short cache.
+        plain_step_s: Seconds of a step of plain decoding, with a short cache.
     """
 
     step_s: tuple[tuple[int, float], ...]
@@ -169,11 +169,11 @@ class Calibrated(Message):
 
 @dataclass(frozen=True, slots=True)
 class Raced(Message):
-    """The drafters of the loaded model were compared.
+    """The speeds of the loaded model's drafters.
 
     Attributes:
-        drafters: They, the default, which is the fastest, first.
-        speeds: How fast each is, in the same order.
+        drafters: The drafters, the fastest first, which is now the default.
+        speeds: Their speeds, in the same order.
     """
 
     drafters: tuple[DrafterChoice, ...]
@@ -182,20 +182,20 @@ class Raced(Message):
 
 @dataclass(frozen=True, slots=True)
 class Planned(Message):
-    """The trees that the engine would take now, by how often the heads have been right so far.
+    """The trees that the engine would use now, from the heads' measured accuracies.
 
-    Comes behind `Calibrated`, and behind every answer that is complete.
+    Sent after `Calibrated` and after every complete answer.
 
     Attributes:
-        temperature: Under which the heads are judged; 0 without chance.
-        num_learned: Steps under it that were learned from since the model was loaded.
-        head_accuracies: Per head, the probability that its rank 0, 1, ... is right where all before
-            it were; empty without heads.
-        tree_rows: The row count the engine chooses with `tree_rows=0`, the cache being short.
-        source: Name of the source that drafts them.
-        best_nodes: Draft nodes of the heads' best trees, the most valuable first.
-        tree_step_s: Seconds of a whole step with a tree of 2, 3, ... rows: drafting, verification
-            and what comes besides; as many as `best_nodes`.
+        temperature: Temperature of the accuracies; 0 for greedy decoding.
+        num_learned: Steps at this temperature that were measured since the model was loaded.
+        head_accuracies: Per head, the probability that its rank 0, 1, ... is accepted if its path
+            is; empty without heads.
+        tree_rows: Rows that the engine chooses for `tree_rows=0`, with a short cache.
+        source: Name of the draft source.
+        best_nodes: Draft nodes of the heads' best trees, the most likely first.
+        tree_step_s: Seconds of a complete step with a tree of 2, 3, ... rows, as many as
+            `best_nodes`.
     """
 
     temperature: float
@@ -208,12 +208,12 @@ class Planned(Message):
 
 
 class VerifiedToken(NamedTuple):
-    """A token of a verified text, and what the target says behind it.
+    """A token of a verified text, and the target's prediction after it.
 
     Attributes:
-        token_id: The token.
-        text: Its bytes; empty for a special token.
-        output: The target's best token behind it: does the text go on like this?
+        token_id: Id of the token.
+        text: Bytes of the token; empty for a special token.
+        output: The target's most likely token after it.
     """
 
     token_id: int
@@ -223,13 +223,13 @@ class VerifiedToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verified(Message):
-    """What a `Verify` gave.
+    """Result of `Verify`.
 
     Attributes:
-        tokens: The text's tokens in order.
-        seconds: Seconds of the forward pass, the scores included.
-        answers: Of a conversation, where the tokens lie that a model wrote: from, to. Empty for
-            other texts, or where that isn't known.
+        tokens: Tokens of the text in order.
+        seconds: Seconds of the forward pass.
+        answers: Token ranges (start, end) of the assistant's messages of a conversation; empty for
+            other texts, or if unknown.
     """
 
     tokens: tuple[VerifiedToken, ...]
@@ -239,11 +239,11 @@ class Verified(Message):
 
 @dataclass(frozen=True, slots=True)
 class AnswerStarted(Message):
-    """A model takes up an answer; comes before everything else of it.
+    """The first event of an answer.
 
     Attributes:
-        load_id: Request of the command that loaded this model.
-        begins_inside: The prompt opened the reasoning, so the answer begins within.
+        load_id: Request id of the command that loaded the model.
+        begins_inside: Whether the prompt ends with the start tag of reasoning.
     """
 
     load_id: str
@@ -252,12 +252,12 @@ class AnswerStarted(Message):
 
 @dataclass(frozen=True, slots=True)
 class ContextCut(Message):
-    """An answer begins, and the model reads only a part of the conversation; comes before its text.
+    """Messages were left out of the prompt of an answer; sent before its text.
 
     Attributes:
-        cut: What it doesn't read.
-        num_prompt_tokens: What it reads.
-        context_tokens: What it could read, the answer included.
+        cut: What was left out.
+        num_prompt_tokens: Tokens of the shortened prompt.
+        context_tokens: Context size, prompt and answer together.
     """
 
     cut: Cut
@@ -267,10 +267,10 @@ class ContextCut(Message):
 
 @dataclass(frozen=True, slots=True)
 class LayersMoved(Message):
-    """In the middle of an answer layers went from one machine to others; the text is the same.
+    """Layers moved between machines within an answer, without changing its text.
 
     Attributes:
-        move: Which, and where to.
+        move: The move.
     """
 
     move: Move
@@ -278,16 +278,16 @@ class LayersMoved(Message):
 
 @dataclass(frozen=True, slots=True)
 class Counted(Message):
-    """What a `Count` gave.
+    """Result of `Count`.
 
     Attributes:
-        num_tokens: Tokens of the whole conversation; an estimate where it is far too long.
-        num_read: Tokens that the model would read.
-        context_tokens: What it reads at most, the answer included.
-        cut: What it would leave out, or None.
-        lack: Why it could not be answered, for people; empty if it can be.
-        prompt: The rendered conversation, as far as it is read, or all of it if it can't be
-            answered; empty unless it was asked for.
+        num_tokens: Tokens of the whole conversation; an estimate if it is far too long.
+        num_read: Tokens of the prompt.
+        context_tokens: Context size, prompt and answer together.
+        cut: What would be left out of the prompt, or None.
+        lack: Why the conversation can't be answered, for people; empty if it can.
+        prompt: The rendered prompt, or the whole conversation if it can't be answered; empty unless
+            requested.
     """
 
     num_tokens: int
@@ -300,12 +300,12 @@ class Counted(Message):
 
 @dataclass(frozen=True, slots=True)
 class Tokenized(Message):
-    """What a `Tokenize` gave.
+    """Result of `Tokenize`.
 
     Attributes:
         token_ids: The tokens.
-        pieces: Bytes of each; those of a special token are its name.
-        text: Their text.
+        pieces: Bytes of each token; the name of a special token.
+        text: Text of the tokens.
     """
 
     token_ids: tuple[int, ...]
@@ -314,12 +314,12 @@ class Tokenized(Message):
 
 
 class TokenLogprob(NamedTuple):
-    """A token and how likely the target finds it.
+    """A token and the target's log probability of it.
 
     Attributes:
-        token_id: The token.
-        text: Its bytes.
-        logprob: Natural logarithm of its probability, before the rule changes anything.
+        token_id: Id of the token.
+        text: Bytes of the token.
+        logprob: Natural logarithm of its probability before temperature, filters and penalties.
     """
 
     token_id: int
@@ -329,12 +329,12 @@ class TokenLogprob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepLogprobs(Message):
-    """How likely the tokens of a step are; comes behind its `StepDone`, where it is asked for.
+    """Log probabilities of a step's tokens; sent after its `StepDone` if requested.
 
     Attributes:
         step: Number of the step, as in its `StepDone`.
-        chosen: The tokens that the step decided.
-        alternatives: Of each, the most likely tokens at its place, the best first.
+        chosen: Tokens of the step.
+        alternatives: The most likely tokens at the position of each, best first.
     """
 
     step: int
@@ -343,32 +343,29 @@ class StepLogprobs(Message):
 
 
 class StepDone(NamedTuple):
-    """One forward pass of the target is done: the first (prefill) or one decoding step.
+    """Result of one forward pass of the target: prefill, or a decoding step.
 
-    Text is bytes until it is shown: `pieces[i]` is the UTF-8 that token i completes (empty while a
-    character is still open, and for special tokens). All pieces of an answer concatenated are
-    its text, of which the first `num_visible_bytes` may be shown now: the rest may be the start
-    of a stop string.
+    `pieces[i]` is the UTF-8 text that token i completes (empty within a character, and for special
+    tokens). The concatenated pieces of an answer are its text, whose first `num_visible_bytes` may
+    be shown: the rest may be the beginning of a stop string.
 
-    It is a tuple, which is made in a third of the time that other messages take: there is one in
-    every step.
+    It is a tuple, which takes a third of the time of a dataclass to create: there is one per step.
 
     Attributes:
-        session_id: As in all messages.
-        request_id: As in all messages.
+        session_id: See `Message`.
+        request_id: See `Message`.
         step: 0 for prefill, then 1, 2, ...
-        token_ids: Tokens decided in this step, in order: accepted ones, then the bonus token. In
-            prefill: those that were given, then the first token. Empty where another machine
-            decodes: it sends text.
-        pieces: Bytes that each of them completes.
-        sources: Where each of them came from.
+        token_ids: Tokens of this step: accepted tokens, then the bonus token. In prefill: prefilled
+            tokens of the answer, then the first token. Empty for a remote answer.
+        pieces: Bytes that each token completes.
+        sources: Source of each token.
         num_visible_bytes: Bytes of the answer so far that may be shown.
-        num_rows: Rows that the target computed: the prompt's new tokens in prefill, else the tree
-            and what rode beside it.
-        node_sources: Where each node of the verified tree came from, the root first.
-        times: Where the time went.
-        step_s: Seconds of the whole step, the making of text included.
-        num_context_tokens: Tokens of the session decided so far, prompt included.
+        num_rows: Rows of the forward pass: new prompt tokens in prefill, else the tree and rows
+            beside it.
+        node_sources: Source of each node of the verified tree, the root first.
+        times: Seconds of the parts of the step.
+        step_s: Seconds of the whole step, decoding of text included.
+        num_context_tokens: Tokens of the session so far, prompt included.
     """
 
     session_id: str
@@ -390,29 +387,28 @@ class GenerationDone(Message):
     """An answer is complete.
 
     Attributes:
-        text: The whole answer; equals the visible bytes of its steps, decoded, and after a cancel
-            also what was held back for a stop string.
-        token_ids: Its tokens, the given ones and EOS included when there were any.
+        text: The whole answer: the visible text of its steps, and after a cancel also text that was
+            held back for a stop string.
+        token_ids: Tokens of the answer, prefilled ones and EOS included.
         stop_reason: Why it ended.
         num_prompt_tokens: Tokens of the rendered conversation.
-        num_given_tokens: Tokens at the answer's beginning that were given.
-        num_cached_tokens: Of both, tokens that the session's cache already held.
+        num_given_tokens: Prefilled tokens of the answer.
+        num_cached_tokens: Tokens of both that were cached.
         num_steps: Decoding steps (prefill not counted).
-        accept_lengths: Tokens each decoding step gave, bonus token included.
+        accept_lengths: Tokens of each decoding step, bonus token included.
         time_to_first_token_s: Seconds from the start of the request to the first token.
         prefill_s: Seconds of prefill.
-        decode_s: Seconds of all decoding steps, the making of their events and traces included.
-        num_rested: Decoding steps that were plain because drafts didn't pay.
-        settings: What it was decoded with; `tree_rows` is what no tree could exceed.
-        plain_step_s: Seconds of a step of plain decoding on this model at this length, measured in
-            this answer, or before under as much other load; 0 where it wasn't, and for an answer
-            that was decoded plainly.
-        num_remote_tokens: Tokens that another machine counts in its part of the answer; 0 where it
-            doesn't say, −1 for an answer of this computer. Such an answer has no steps and no ids.
-        num_drafted: Tokens that were drafted there; 0 where it doesn't say.
-        num_draft_accepted: Those of them that were accepted.
-        num_reread_tokens: Tokens of the prompt that the session had read before, and that were read
-            again, as no state of recurrent layers was known there.
+        decode_s: Seconds of all decoding steps, their events and traces included.
+        num_rested: Plain decoding steps because drafting was paused.
+        settings: Settings of the answer; `tree_rows` is the limit that was used.
+        plain_step_s: Seconds of a step of plain decoding at this length, measured in this answer,
+            or earlier under the same load; 0 if unknown, and for plainly decoded answers.
+        num_remote_tokens: Tokens of a remote answer as the endpoint counts them; 0 if unknown, −1
+            for a local answer. A remote answer has no steps and no token ids.
+        num_drafted: Draft tokens of a remote answer; 0 if unknown.
+        num_draft_accepted: Accepted draft tokens of a remote answer.
+        num_reread_tokens: Prompt tokens that were computed again, because no state of the recurrent
+            layers was cached at their end.
     """
 
     text: str
@@ -436,34 +432,31 @@ class GenerationDone(Message):
 
     @property
     def is_remote(self) -> bool:
-        """Whether another machine wrote it."""
+        """Whether the answer is remote."""
         return self.num_remote_tokens >= 0
 
     @property
     def num_new_tokens(self) -> int:
-        """Tokens that were written; 0 where another machine doesn't say how many."""
+        """New tokens of the answer; 0 if an endpoint doesn't count them."""
         if self.is_remote:
             return self.num_remote_tokens
         return len(self.token_ids) - self.num_given_tokens
 
     @property
     def mean_acceptance_length(self) -> float:
-        """Tokens from decode steps ÷ decode steps, bonus included; 0 without a decode step."""
+        """Mean tokens per decode step, bonus included; 0 without a decode step."""
         return sum(self.accept_lengths) / self.num_steps if self.num_steps else 0.0
 
     @property
     def decode_tokens_per_s(self) -> float:
-        """Tokens from decode steps per second of decoding; 0 without a decode step.
-
-        Of another machine's answer: its tokens per second of its decoding.
-        """
+        """Tokens of decode steps per second of decoding; 0 without a decode step."""
         if self.is_remote:
             return self.num_remote_tokens / self.decode_s if self.decode_s else 0.0
         return sum(self.accept_lengths) / self.decode_s if self.num_steps else 0.0
 
     @property
     def speed_up(self) -> float | None:
-        """Speed over that of plain decoding; None where that isn't known, or can't be true."""
+        """Speed-up over plain decoding; None if unknown or implausible."""
         speed_up = self.decode_tokens_per_s * self.plain_step_s
         is_known = speed_up > 0 and is_plausible_speed_up(speed_up, self.mean_acceptance_length)
         return speed_up if is_known else None
@@ -477,13 +470,13 @@ class GenerationDone(Message):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Message):
-    """A command failed; the engine goes on.
+    """A command failed; the engine keeps running.
 
     Attributes:
         kind: Name of the error's class, as in `medusa_core.errors`.
         message: What happened.
         hint: What to do about it; may be empty.
-        data: The values that matter, by name, as in `MedusaError`.
+        data: Values of the error by name; see `MedusaError`.
     """
 
     kind: str
@@ -494,7 +487,7 @@ class Failed(Message):
 
 @dataclass(frozen=True, slots=True)
 class EngineLost(Failed):
-    """The device can't be used any more: this command failed, and so will every later one."""
+    """The device has failed: this command and all later ones fail."""
 
 
 Event = (
@@ -517,3 +510,26 @@ Event = (
     | Failed
     | EngineLost
 )
+
+
+def shown_text(steps: Sequence[StepDone]) -> str:
+    """Return the visible text after the first steps of an answer."""
+    if not steps:
+        return ""
+    whole = b"".join(piece for step in steps for piece in step.pieces)
+    return whole[: steps[-1].num_visible_bytes].decode("utf-8", "ignore")
+
+
+def shown_tokens(steps: Sequence[StepDone]) -> tuple[int, ...]:
+    """Return the tokens of the visible text; none for a remote answer."""
+    token_ids: list[int] = []
+    num_left = steps[-1].num_visible_bytes if steps else 0
+    for step in steps:
+        if not step.token_ids:
+            return ()
+        for token_id, piece in zip(step.token_ids, step.pieces, strict=True):
+            num_left -= len(piece)
+            if num_left < 0:
+                return tuple(token_ids)
+            token_ids.append(token_id)
+    return tuple(token_ids)

@@ -1,4 +1,4 @@
-"""How a target is to be loaded: the one record of it, from a user's choice to the loader."""
+"""Options for loading a target."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ from medusa_core.messages.records import WeightFormats
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How a target is to be loaded.
+    """Options for loading a target.
 
     Attributes:
-        dtype: `float64`, `float32`, `bfloat16` or `float16`, to compute in; empty for the best on
-            this device with these formats.
-        device: A torch device name; empty for CUDA where there is one, else the CPU.
+        dtype: Compute dtype: `float64`, `float32`, `bfloat16` or `float16`; empty for the best one
+            for device and formats.
+        device: Torch device name; empty for CUDA if available, else the CPU.
         formats: Weight formats.
         context_tokens: Longest prompt plus answer; 0 for what fits, up to 8,192.
-        ignores_plan: Load although the plan says that it doesn't fit.
-        sessions: Conversations that have room for a whole context at once.
-        memory_gib: How much of the device's memory it may take; 0 for what is free.
-        tier_disk: Folder for layers that have no room in memory; None where none may lie on a disk.
-        assistant_dir: Folder of a smaller model that drafts for it, or its GGUF file; or None.
-        adapter_dir: Folder of a LoRA that changes its weights, in PEFT's layout, or None.
-        phrases_dir: Folder of its phrase table; None for the model's own.
-        datastore_dir: Folder where what models say is kept for drafts; None keeps nothing.
-        quantized_dir: Folder where quantized models are kept for the next load; None keeps nothing.
-        takes_own_heads: Heads that lie in its own files serve where no others are named.
-        cluster: HOST:PORT of machines that have its layers; empty where all of them lie here.
-        is_raw: No chat template is used: the texts are read as they stand, end to end.
-        policy: Where weights, cache and activations lie, and in what blocks answers are computed;
-            None for weights alone below the device, where they have no room.
+        ignores_plan: Whether to load although the plan says that the model doesn't fit.
+        sessions: Conversations with a full context at the same time.
+        memory_gib: Limit of the device's memory in GiB; 0 for all that is free.
+        tier_disk: Folder for layers offloaded to disk; None to offload to memory alone.
+        assistant_dir: Folder or GGUF file of a draft model, or None.
+        adapter_dir: Folder of a LoRA in PEFT's layout, or None.
+        phrases_dir: Folder of a phrase table; None for the model's own.
+        datastore_dir: Folder of the datastore of earlier answers; None to save nothing.
+        quantized_dir: Folder of the cache of quantized models; None to save nothing.
+        takes_own_heads: Whether to use heads in the model's own files if no others are given.
+        cluster: HOST:PORT of a cluster that has the layers; empty for none.
+        is_raw: Whether to concatenate the messages without a chat template.
+        policy: Offload policy of a batch; None to offload only weights that don't fit.
     """
 
     dtype: str = ""
@@ -55,18 +54,18 @@ class LoadOptions:
 
     @property
     def has_disk(self) -> bool:
-        """May layers lie on a disk?"""
+        """Whether layers may be offloaded to disk."""
         return self.tier_disk is not None
 
     def with_layers_in(self, folder: Path | None) -> LoadOptions:
-        """The same, with this folder for layers that have no room in memory."""
+        """Return the options with a folder for layers offloaded to disk."""
         return replace(self, tier_disk=folder)
 
-    def carrying_out(self, policy: Policy) -> LoadOptions:
-        """The same, as a policy wants it."""
+    def with_policy(self, policy: Policy) -> LoadOptions:
+        """Return the options for a policy."""
         formats = self.formats._replace(cache=policy.cache_format, attended=policy.attended)
         return replace(self, policy=policy, formats=formats)
 
-    def read_as(self, formats: WeightFormats, context_tokens: int) -> LoadOptions:
-        """The same, in other formats and with another context."""
+    def with_formats(self, formats: WeightFormats, context_tokens: int) -> LoadOptions:
+        """Return the options with other weight formats and another context size."""
         return replace(self, formats=formats, context_tokens=context_tokens)

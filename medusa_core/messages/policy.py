@@ -1,4 +1,4 @@
-"""Where weights, cache and activations of a batch lie, and in what blocks it is computed.
+"""The offload policy of a batch: places of weights, KV cache and activations, and batch sizes.
 
 Source: Sheng et al., "FlexGen" (2023), section 4.3, table 1.
 """
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How much of something lies where; the three add up to 1.
+    """Fractions of data on the device, in memory and on disk; they add up to 1.
 
     Attributes:
-        device: In the memory of what computes.
-        memory: In the computer's memory behind it.
-        disk: On a disk.
+        device: Fraction on the compute device.
+        memory: Fraction in host memory.
+        disk: Fraction on disk.
     """
 
     device: float = 1.0
@@ -24,25 +24,26 @@ class Shares:
 
     @property
     def below(self) -> float:
-        """What doesn't lie on the device."""
+        """Fraction that is offloaded."""
         return self.memory + self.disk
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a search finds, and what a batch carries out.
+    """An offload policy, as FlexGen's search finds it.
 
     Attributes:
-        weights: Of the layers; whole layers lie somewhere.
-        cache: Of keys and values; those of whole layers do.
-        activations: Of what goes from one layer to the next; all of it lies in one place.
-        batch: Sequences that are computed at once.
-        num_batches: Batches that a loaded layer serves, one after the other.
-        prompt_rows: Rows of prompts that one pass reads at most.
-        cache_format: `q4`; empty for plain numbers.
-        attended: Rows whose values attention takes, those of the largest weights; 0 for all.
-        attention: Where attention to rows below the device is computed: `device`, to which they are
-            brought ahead, or `memory`, where they lie.
+        weights: Places of the layers' weights, by whole layers.
+        cache: Places of the KV cache, by whole layers.
+        activations: Place of the activations between layers; all are in one place.
+        batch: Sequences per batch.
+        num_batches: Batches that a loaded layer computes, one after the other.
+        prompt_rows: Most prompt rows of one pass.
+        cache_format: Format of the KV cache: `q4`; empty for the compute dtype.
+        attended: Number of KV rows with the largest attention weights whose values are used; 0 for
+            all.
+        attention: Where attention to offloaded KV rows is computed: on the `device`, to which they
+            are prefetched, or in `memory`.
     """
 
     weights: Shares = Shares()
@@ -57,18 +58,18 @@ class Policy:
 
     @property
     def num_sequences(self) -> int:
-        """Sequences of a block."""
+        """Sequences of all batches."""
         return self.batch * self.num_batches
 
 
 @dataclass(frozen=True, slots=True)
 class BlockBytes:
-    """Bytes of what a policy places, wherever it lies.
+    """Bytes of the data that a policy places.
 
     Attributes:
-        weights: Of all layers.
-        cache: Of the keys and values of a block.
-        activations: Of a block, between two layers.
+        weights: Bytes of all layers.
+        cache: Bytes of the KV cache of all batches.
+        activations: Bytes of the activations of all batches between two layers.
     """
 
     weights: int = 0
@@ -78,14 +79,14 @@ class BlockBytes:
 
 @dataclass(frozen=True, slots=True)
 class PartRate:
-    """What was expected of a part of the work, and what came of it.
+    """Forecast and measured rate of a part of the work.
 
     Attributes:
         name: One of `PARTS`.
-        forecast: In its unit; None where nothing was expected.
-        reached: Likewise; None while nothing is measured.
-        unit: Such as `GB/s`, or `s` for what takes time.
-        binds: The batch would be faster if this were.
+        forecast: Forecast rate; None for none.
+        reached: Measured rate; None before the measurement.
+        unit: Unit, such as `GB/s`, or `s` for a time.
+        binds: Whether this part limits the speed of the batch.
     """
 
     name: str

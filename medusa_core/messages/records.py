@@ -1,4 +1,4 @@
-"""What commands and events are made of."""
+"""Records of commands and events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Role(str, Enum):
-    """Who speaks in a chat message."""
+    """Role of a chat message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -17,12 +17,12 @@ class Role(str, Enum):
 
 
 class ToolCall(NamedTuple):
-    """A function that the model wants called.
+    """A tool call of a model.
 
     Attributes:
-        call_id: Names the call, so that its result can.
-        name: Of the function.
-        arguments: A JSON object, as text.
+        call_id: Id of the call, to which its result refers.
+        name: Name of the function.
+        arguments: Arguments as a JSON object, as text.
     """
 
     call_id: str
@@ -31,17 +31,16 @@ class ToolCall(NamedTuple):
 
 
 class ChatMessage(NamedTuple):
-    """One turn of a conversation.
+    """A message of a conversation.
 
     Attributes:
-        role: Who speaks.
-        content: What is said.
-        token_ids: Of an answer, the tokens it was decoded as (`GenerationDone.token_ids`): the
-            model then reads what it wrote, and nothing of it is computed again. Where they don't
-            fit the content, the content counts.
-        tool_calls: Of an answer, the functions it wants called.
-        tool_name: Of a tool's result, the function it comes from.
-        call_id: Of a tool's result, the call it answers.
+        role: Role of the message.
+        content: Text of the message.
+        token_ids: Tokens of an answer as decoded (`GenerationDone.token_ids`), so that its cached
+            rows are reused; ignored if they don't match the content.
+        tool_calls: Tool calls of an answer.
+        tool_name: Function of a tool's result.
+        call_id: Id of the call of a tool's result.
     """
 
     role: Role
@@ -53,12 +52,12 @@ class ChatMessage(NamedTuple):
 
 
 class EndpointModel(NamedTuple):
-    """A model of another machine, behind an OpenAI-compatible address.
+    """A model of an OpenAI-compatible endpoint.
 
     Attributes:
-        endpoint: The address up to `/v1`.
-        model_id: Its name there; empty for the first that is offered.
-        place: What people call that machine.
+        endpoint: URL up to `/v1`.
+        model_id: Id of the model; empty for the first of the endpoint.
+        place: Name of the endpoint, for people.
     """
 
     endpoint: str
@@ -78,7 +77,7 @@ class StopReason(str, Enum):
 
 
 class Overflow(str, Enum):
-    """What is done with a conversation that is longer than the model reads."""
+    """What to do with a conversation that exceeds the context."""
 
     STOP = "stop"
     ROLLING = "rolling"
@@ -86,7 +85,7 @@ class Overflow(str, Enum):
 
 
 class MoveReason(str, Enum):
-    """Why layers went from one machine to another."""
+    """Why layers moved to another machine."""
 
     LOST = "lost"
     SLOW = "slow"
@@ -94,13 +93,13 @@ class MoveReason(str, Enum):
 
 
 class Move(NamedTuple):
-    """Layers of a model on several machines went from one to others.
+    """A move of layers within a cluster.
 
     Attributes:
-        reason: That machine doesn't answer any more or was too slow, or another one has joined.
-        place: Who had most of them.
-        successors: Who has them now, or has some of them.
-        num_layers: How many.
+        reason: Whether a machine was lost or slow, or another one joined.
+        place: Name of the machine that had most of the layers.
+        successors: Names of the machines that have them now.
+        num_layers: Number of moved layers.
     """
 
     reason: MoveReason
@@ -110,7 +109,7 @@ class Move(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What happened, for people."""
+        """Description of the move, for people."""
         others = ", ".join(self.successors)
         if self.reason is MoveReason.LOST:
             text = f"{self.place} is lost: its layers ({self.num_layers}) are now at {others}."
@@ -122,11 +121,11 @@ class Move(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """Another machine that has layers of a model.
+    """A machine of a cluster.
 
     Attributes:
-        place: Its name for people.
-        num_layers: How many it has.
+        place: Name of the machine, for people.
+        num_layers: Number of its layers.
     """
 
     place: str
@@ -134,11 +133,11 @@ class Machine(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What of a conversation the model doesn't read, for want of room.
+    """Messages left out of a prompt because the conversation exceeds the context.
 
     Attributes:
-        num_messages: Messages that are left out; the conversation itself keeps them.
-        num_tokens: Their tokens.
+        num_messages: Number of messages; the conversation itself keeps them.
+        num_tokens: Number of their tokens.
     """
 
     num_messages: int
@@ -146,13 +145,12 @@ class Cut(NamedTuple):
 
 
 class TokenSource(NamedTuple):
-    """Where a token came from.
+    """Source of a token.
 
     Attributes:
-        drafter: `"target"` for a token the target chose itself (the first token and every bonus
-            token), `"given"` for a token of an answer that is gone on with, else who proposed the
-            accepted token: names of sources, with `+` between.
-        head: Draft depth of the accepted token, 1-based (head k drafts depth k); 0 for the others.
+        drafter: `"target"` for the first token and bonus tokens, `"given"` for tokens of a
+            prefilled answer, else the names of the sources that drafted the token, joined by `+`.
+        head: 1-based depth of an accepted draft token (head k drafts depth k); 0 for others.
     """
 
     drafter: str
@@ -160,25 +158,25 @@ class TokenSource(NamedTuple):
 
     @property
     def proposers(self) -> tuple[str, ...]:
-        """All who proposed it; nobody proposes what the target chose itself or what was given."""
+        """Names of the sources that drafted the token; empty if none did."""
         return () if self.head == 0 else tuple(self.drafter.split("+"))
 
 
 TARGET = TokenSource("target", 0)
 GIVEN = TokenSource("given", 0)
-# Text that another machine sent as reasoning, apart from the answer.
+# Reasoning that an endpoint sends apart from the answer.
 REASONING = TokenSource("reasoning", 0)
 
 
 class DrafterChoice(NamedTuple):
-    """A drafter that people choose.
+    """A drafter that users can choose.
 
     Attributes:
-        name: Its name in settings.
-        label: What a list shows.
-        explanation: One sentence.
-        drafts: Whether it ever guesses; else it is plain decoding.
-        looks_ahead: Whether it reads the sizes of lookahead decoding.
+        name: Name in settings.
+        label: Name in lists.
+        explanation: Description in one sentence.
+        drafts: Whether it drafts at all; False for plain decoding.
+        looks_ahead: Whether the sizes of lookahead decoding apply.
     """
 
     name: str
@@ -188,34 +186,32 @@ class DrafterChoice(NamedTuple):
     looks_ahead: bool = False
 
 
-_NOISE = 1.05  # of a speed-up that was measured
+_NOISE = 1.05  # tolerance of a measured speed-up
 
 
 def is_plausible_speed_up(speed_up: float, tokens_per_step: float) -> bool:
-    """Whether a speed-up over plain decoding can be true.
+    """Return whether a measured speed-up over plain decoding is plausible.
 
-    A step with drafts takes at least as long as a plain one, so it is at most the tokens per step;
-    where more was measured, the computer was busy with something else in one of the two.
+    A step with drafts takes at least as long as a plain one, so a speed-up is at most the tokens
+    per step. If more was measured, other programs disturbed one of the measurements.
     """
     return speed_up <= tokens_per_step * _NOISE
 
 
 class DrafterSpeed(NamedTuple):
-    """How fast a drafter was on this computer, where all of a model's answered the same questions.
+    """Measured speed of a drafter, compared with the model's other drafters.
 
     Attributes:
-        name: Its name in settings.
-        tau: Tokens per decoding step.
+        name: Name in settings.
+        tau: Mean tokens per decoding step.
         tokens_per_s: Tokens per second of decoding.
-        x_plain: That over plain decoding's.
-        draft_ms: Milliseconds of a step that drafting took.
-        growth: Which form most of its steps had: "chain", "tree", or "none" where nothing was
-            drafted.
-        num_rows: Mean rows of a step, root included.
-        levels: Mean depth of a step's drafts.
-        step_x: How many times as long as a step of one row one of so many rows takes; 0 where that
-            wasn't measured.
-        why: Why that form, in one sentence with these figures; English.
+        x_plain: Speed-up over plain decoding.
+        draft_ms: Milliseconds of drafting per step.
+        growth: Most frequent form of the drafts: "chain", "tree", or "none" without drafts.
+        num_rows: Mean rows per step, root included.
+        levels: Mean depth of the drafts.
+        step_x: Time of a step of `num_rows` rows relative to one row; 0 if unknown.
+        why: Reason for the form, in one English sentence with these figures.
     """
 
     name: str
@@ -231,15 +227,15 @@ class DrafterSpeed(NamedTuple):
 
 
 class RuleChoice(NamedTuple):
-    """An acceptance rule that people choose.
+    """An acceptance rule that users can choose.
 
     Attributes:
-        name: Its name in settings.
-        label: What a list shows.
-        explanation: One sentence.
-        is_exact: The text has the target's own distribution.
-        draws: It chooses by the seed's noise; else the same scores always give the same token.
-        numbers: What it decides by, as `Verdict.numbers` names it, and what people call that.
+        name: Name in settings.
+        label: Name in lists.
+        explanation: Description in one sentence.
+        is_exact: Whether the text has the target's distribution.
+        draws: Whether it samples with the seed's noise; False for a deterministic rule.
+        numbers: Names of `Verdict.numbers`, with labels for people.
     """
 
     name: str
@@ -250,22 +246,22 @@ class RuleChoice(NamedTuple):
     numbers: tuple[tuple[str, str], ...] = ()
 
     def number_label(self, name: str) -> str:
-        """What people call a number; its name where the rule doesn't know it."""
+        """Return the label of a number; its name if the rule has none."""
         return dict(self.numbers).get(name, name)
 
 
 class SourceInfo(NamedTuple):
-    """How a source of drafts is shown.
+    """Presentation of a draft source.
 
     Attributes:
-        name: As in `TokenSource.proposers`.
-        label: A word for it, such as "suffix".
-        badge: A short one, for a node of a tree.
-        explanation: What its mark means, such as "found in the text so far".
-        colours: Names of colours of the window's palette, for depth 1, 2, ...; they begin again.
-        line: How its tokens are underlined: solid, dash, dot, dash-dot or wave.
-        is_numbered: Each depth has a mark of its own, and label and badge are followed by it.
-        draws_block: All guesses of a step are drawn in one pass, as a block of places.
+        name: Name in `TokenSource.proposers`.
+        label: Label, such as "suffix".
+        badge: Short label for a node of a tree.
+        explanation: Meaning of its mark, such as "found in the text so far".
+        colours: Colours of the window's palette for depth 1, 2, ...; repeated for deeper nodes.
+        line: Style of the underline: solid, dash, dot, dash-dot or wave.
+        is_numbered: Whether label and badge are followed by the depth.
+        draws_block: Whether all draft tokens of a step come from one pass (block drafting).
     """
 
     name: str
@@ -282,12 +278,12 @@ AUTO_GROWTH, CHAIN, TREE = GROWTHS = ("auto", "chain", "tree")
 
 
 class Lookahead(NamedTuple):
-    """Sizes of lookahead decoding, as its paper names them.
+    """Sizes of lookahead decoding (Fu et al., 2024).
 
     Attributes:
-        window: W: places behind the root at which tokens are guessed in parallel, in each step.
-        size: N: tokens of an n-gram; of each place the last N − 1 guesses ride.
-        guesses: G: n-grams that are kept and offered behind one token.
+        window: W: positions after the root at which tokens are guessed in each step.
+        size: N: length of an n-gram; rows of the last N − 1 guesses of each position are computed.
+        guesses: G: most n-grams per first token that are stored and verified.
     """
 
     window: int = 7
@@ -297,40 +293,42 @@ class Lookahead(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GenerateSettings:
-    """How an answer is to be decoded.
+    """Generation settings.
 
     Attributes:
-        drafter: Name of a registered drafter, such as `medusa` or `none`; empty, in a command to
-            the engine, for the loaded model's default.
+        drafter: Name of a registered drafter, such as `medusa` or `none`; empty for the model's
+            default.
         rule: Name of a registered acceptance rule, such as `greedy`.
         temperature: Divides the logits under `sample` and `typical`; at 0 every rule is `greedy`.
         top_k: Keep the k best tokens when drawing; 0 keeps all.
         top_p: Keep the smallest set of tokens whose probability reaches this, in (0, 1].
-        min_p: Keep the tokens at least this share as probable as the best, in [0, 1]; 0 keeps all.
-        repetition_penalty: Divides positive and multiplies negative logits of every token that the
-            prompt or the answer holds; > 0, 1 changes nothing (CTRL, Keskar et al. 2019).
-        presence_penalty: Subtracted from the logit of every token that the answer holds.
-        frequency_penalty: Subtracted once for every time the answer holds it.
-        logit_bias: Pairs (token id, what is added to its logit).
-        banned: Tokens that never come.
-        forbidden: Pairs (place in the answer, counted from 0; token that may not stand there).
-        epsilon: `typical` accepts what is more probable than this, in (0, 1); see the rule.
-        delta: `typical` asks for less than that where the target is unsure; 0 for √ε.
+        min_p: Keep the tokens with at least this fraction of the best token's probability, in
+            [0, 1]; 0 keeps all.
+        repetition_penalty: Divides positive and multiplies negative logits of every token of prompt
+            and answer; > 0, 1 for none (CTRL, Keskar et al. 2019).
+        presence_penalty: Subtracted from the logit of every token of the answer.
+        frequency_penalty: Subtracted from it once per occurrence.
+        logit_bias: Pairs (token id, addend of its logit).
+        banned: Tokens that are never generated.
+        forbidden: Pairs (position in the answer, from 0; token that is not allowed there).
+        epsilon: Probability above which `typical` accepts a token, in (0, 1); see the rule.
+        delta: Factor of exp(−entropy), the threshold of `typical` where it is lower; 0 for √ε.
         seed: Key of the sampling noise; the same seed repeats the same text.
-        max_new_tokens: Token budget of the answer, EOS included; 0 for what the context leaves.
-        stop: Strings that end the answer; they are not part of it.
-        stop_on_repetition: End an answer that only repeats itself; see `chats.repetition`.
+        max_new_tokens: Most tokens of the answer, EOS included; 0 for the rest of the context.
+        stop: Stop strings, which are not part of the answer.
+        stop_on_repetition: Whether to end an answer that only repeats itself; see
+            `chats.repetition`.
         tree_rows: Most rows of a verified tree, root included; 0 lets the engine choose.
         growth: One of `GROWTHS`: drafts are a `chain` without branches, or a `tree`; `auto` lets
-            the engine choose in each step, nothing included.
+            the engine choose in each step, no drafts included.
         lookahead_window: W of lookahead decoding; see `Lookahead`.
-        lookahead_size: N of it.
-        lookahead_guesses: G of it.
+        lookahead_size: N of lookahead decoding.
+        lookahead_guesses: G of lookahead decoding.
         overflow: `stop` refuses a conversation that is too long. The others leave messages out,
             but never a system prompt or the last message: `rolling` the oldest ones, `middle` those
-            behind the first quarter. They also keep an eighth of the context free for the answer.
-        thinks: Whether a model that may think before it answers does; None for its template's
-            usual. Other models don't mind.
+            after the first quarter. They also keep an eighth of the context free for the answer.
+        thinks: Whether the model reasons before it answers; None for the template's default.
+            Ignored by models without this option.
     """
 
     drafter: str = ""
@@ -361,17 +359,17 @@ class GenerateSettings:
 
     @property
     def lookahead(self) -> Lookahead:
-        """The sizes of lookahead decoding."""
+        """Sizes of lookahead decoding."""
         return Lookahead(self.lookahead_window, self.lookahead_size, self.lookahead_guesses)
 
 
 class ThinkingSwitch(NamedTuple):
-    """What a model's template does about thoughts before the answer.
+    """How a chat template switches reasoning.
 
     Attributes:
-        can_switch: It can be told whether to think.
-        opens_usually: Not told, it opens a thought at the end of the prompt: answers begin in it.
-        opens_on_request: Asked to think, it does.
+        can_switch: Whether the template has a switch such as `enable_thinking`.
+        opens_usually: Whether the prompt ends with the start tag of reasoning by default.
+        opens_on_request: Whether it does if reasoning is switched on.
     """
 
     can_switch: bool = False
@@ -379,7 +377,7 @@ class ThinkingSwitch(NamedTuple):
     opens_on_request: bool = False
 
     def opens(self, thinks: bool | None) -> bool:
-        """Whether an answer begins within a thought, under this setting."""
+        """Return whether the prompt ends with the start tag of reasoning, under this setting."""
         return self.opens_usually if thinks is None else thinks and self.opens_on_request
 
 
@@ -387,15 +385,15 @@ NO_SWITCH = ThinkingSwitch()
 
 
 class ReasoningFormat(NamedTuple):
-    """Tags by which a model sets its reasoning apart from the answer.
+    """Tags that separate a model's reasoning from its answer.
 
     Attributes:
         start: Tag before the reasoning; empty for a model that doesn't reason.
         end: Tag after it; empty together with `start`.
-        header: Beginning of each further message where one answer is several messages, such as
+        header: Beginning of each further message if an answer has several messages, such as
             `<|start|>assistant` of GPT-OSS; empty for others.
-        responses: Tags that may stand before the answer itself; they aren't part of it.
-        response_ends: Tags that may stand after it.
+        responses: Tags before the answer itself, of which they are no part.
+        response_ends: Tags after the answer.
         tokens: Pairs (id, text) of the parts of these tags that are single tokens of the
             vocabulary. Such a part is recognised by its id alone: spelled out, it is text.
     """
@@ -415,18 +413,18 @@ class ReasoningFormat(NamedTuple):
 
 
 THINK_TAGS = ReasoningFormat()
-NO_REASONING = ReasoningFormat("", "")  # all that the model writes is its answer
+NO_REASONING = ReasoningFormat("", "")
 
 
 class FillTokens(NamedTuple):
     """Tokens between the parts of a prompt for filling in the middle (FIM).
 
     Attributes:
-        prefix: Before the text before the gap.
-        suffix: Before the text after the gap.
-        middle: Before the text that fills it.
-        file: Before the name and text of another file; −1 where there is none.
-        repository: Before a repository's name; −1 where there is none.
+        prefix: Token before the text before the gap.
+        suffix: Token before the text after the gap.
+        middle: Token before the text in the gap.
+        file: Token before the name and text of another file; −1 for none.
+        repository: Token before the name of a repository; −1 for none.
     """
 
     prefix: int
@@ -437,15 +435,7 @@ class FillTokens(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """How the makers of a model advise to sample from it.
-
-    Attributes:
-        temperature: As in `GenerateSettings`; 0 where they advise not to draw.
-        top_k: As there.
-        top_p: As there.
-        min_p: As there.
-        repetition_penalty: As there.
-    """
+    """Sampling settings that a model's makers recommend; see `GenerateSettings`."""
 
     temperature: float = 1.0
     top_k: int = 0
@@ -455,7 +445,7 @@ class Advice(NamedTuple):
 
 
 class Fit(str, Enum):
-    """Does a model fit a device?"""
+    """Whether a model fits a device."""
 
     FITS = "fits"
     TIGHT = "tight"
@@ -467,26 +457,26 @@ class HeadsShape:
     """Sizes of heads.
 
     Attributes:
-        num_heads: How many there are.
-        num_layers: Residual layers of each.
-        columns: Tokens that each drafts from; 0 where they share the target's projection.
-        hidden_size: Their width; 0 if unknown.
-        is_reduced: They draft from a choice of the target's vocabulary.
-        reads_root: Their first layers read the root's vector beside the target's state.
-        has_one_projection: One projection serves all of them.
-        matrices: Rows and columns of what heads of another kind than Medusa's are made of; the
-            sizes above then count for nothing in a plan.
-        dense_matrices: Likewise, of those that stay plain numbers in any format.
-        num_norm_numbers: Numbers of their norms.
-        num_biases: Numbers of the biases of their matrices.
-        cache_row: Numbers that a token takes in a cache of their own.
-        num_vector_numbers: Numbers of token vectors of their own.
-        kind: The name of their kind.
-        reads_width: Width of the target's states that they read; 0 for `hidden_size`.
-        made_for_vocab: Tokens of the target that they were made for; 0 if they don't say.
-        deepest_layer: Of the target's layers that they read the last one; 0 for any target's.
-        num_ids: Token ids that they keep, of eight bytes each.
-        families: Of targets that they can read; empty for any.
+        num_heads: Number of heads.
+        num_layers: Residual layers of each Medusa head.
+        columns: Vocabulary size of each head's own projection; 0 if they share the target's.
+        hidden_size: Hidden size; 0 if unknown.
+        is_reduced: Whether they draft from a subset of the target's vocabulary.
+        reads_root: Whether their first layers also read the root's embedding.
+        has_one_projection: Whether all heads share one projection.
+        matrices: Rows and columns of the matrices of heads of other kinds than Medusa's, which
+            replace the sizes above in a plan.
+        dense_matrices: The same for matrices that are never quantized.
+        num_norm_numbers: Number of norm weights.
+        num_biases: Number of biases.
+        cache_row: Elements of a token's row in the heads' own KV cache.
+        num_vector_numbers: Elements of the heads' own token embeddings.
+        kind: Name of the kind of heads.
+        reads_width: Width of the target's hidden states that they read; 0 for `hidden_size`.
+        made_for_vocab: Vocabulary size of the target that they were trained for; 0 if unknown.
+        deepest_layer: Last layer of the target that they read; 0 for any.
+        num_ids: Number of stored token ids, 8 bytes each.
+        families: Families of targets that they support; empty for any.
     """
 
     num_heads: int = 0
@@ -511,7 +501,7 @@ class HeadsShape:
 
 
 class Tier(str, Enum):
-    """Where a layer's weights, or its keys and values, lie."""
+    """Place of a layer's weights or KV cache."""
 
     DEVICE = "device"
     MEMORY = "memory"
@@ -520,22 +510,19 @@ class Tier(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which layers lie where; those below the device are brought to it once a pass.
+    """Places of the layers; offloaded layers are loaded to the device once per pass.
 
     Attributes:
-        tiers: Of every layer.
-        layer_bytes: Of every layer the bytes that are brought.
-        buffer_bytes: Of the device's memory what the brought layers pass through.
-        prompt_rows: Most rows of a prompt that are computed at once: layers come once for all of
-            them.
-        pass_rows: Rows of prompts that a pass reads, batch by batch; 0 for no more than are
-            computed at once.
-        cache_tiers: Of every layer where its keys and values lie; empty where all lie on the
-            device.
-        attention: Where attention to rows below the device is computed.
-        states: Where what goes from one layer to the next lies, for batches that aren't computed.
-        batch: Sequences that are computed at once; 0 for all of a pass.
-        tree_rows: Most rows of a step of one sequence, where cached rows lie below the device.
+        tiers: Tier of every layer.
+        layer_bytes: Bytes of every layer that are loaded if it is offloaded.
+        buffer_bytes: Bytes of the device's buffers for offloaded layers.
+        prompt_rows: Most rows of a prompt that are computed at once, for each load of a layer.
+        pass_rows: Prompt rows of a pass, batch by batch; 0 for those that are computed at once.
+        cache_tiers: Tier of every layer's KV cache; empty if all are on the device.
+        attention: Tier where attention to offloaded KV rows is computed.
+        states: Tier of the activations between layers, for waiting batches.
+        batch: Sequences per batch; 0 for all of a pass.
+        tree_rows: Most rows of a step of one sequence with an offloaded KV cache.
     """
 
     tiers: tuple[Tier, ...]
@@ -550,44 +537,44 @@ class Placement:
     tree_rows: int = 1
 
     def layers(self, tier: Tier) -> tuple[int, ...]:
-        """The layers of a tier."""
-        return tuple(index for index, its in enumerate(self.tiers) if its is tier)
+        """Return the layers of a tier."""
+        return tuple(index for index, other in enumerate(self.tiers) if other is tier)
 
     def cached_layers(self, tier: Tier) -> tuple[int, ...]:
-        """The layers whose keys and values lie in a tier."""
-        return tuple(index for index, its in enumerate(self.cache_tiers) if its is tier)
+        """Return the layers whose KV cache is in a tier."""
+        return tuple(index for index, other in enumerate(self.cache_tiers) if other is tier)
 
     def nbytes(self, tier: Tier) -> int:
-        """Bytes of the layers of a tier."""
+        """Return the bytes of the layers of a tier."""
         return sum(self.layer_bytes[index] for index in self.layers(tier))
 
     @property
     def offloaded_bytes(self) -> int:
-        """Bytes that a pass brings."""
+        """Bytes that a pass loads to the device."""
         return self.nbytes(Tier.MEMORY) + self.nbytes(Tier.DISK)
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Where a device's memory goes.
+    """Memory plan of a device.
 
     Attributes:
-        weights_bytes: The target; of layers that lie below the device, what they pass through.
-        heads_bytes: What drafts: its heads, and the weights of a draft model.
-        kv_bytes: The cache for the context.
-        scratch_bytes: What a step needs besides; an upper estimate.
-        runtime_bytes: Torch, CUDA and their kernels.
-        other_bytes: Other programs.
-        free_bytes: What is left; negative if it doesn't fit.
-        total_bytes: All of the device's memory.
-        ram_bytes: Token vectors that stay in the computer's memory.
-        context_tokens: The context that was planned for.
-        max_context: The longest context that has room; 0 if none has.
-        fit: Whether it fits.
-        is_live: Other programs' share was measured, not assumed.
-        draft_model_bytes: Of `heads_bytes`: the weights of a draft model.
-        placement: Which layers lie where; None where all lie on the device.
-        state_bytes: Of `kv_bytes`: states of recurrent layers, as large for any context.
+        weights_bytes: Bytes of the target's weights, with the buffers of offloaded layers.
+        heads_bytes: Bytes of heads and draft model.
+        kv_bytes: Bytes of the KV cache.
+        scratch_bytes: Upper estimate of the temporary tensors of a step.
+        runtime_bytes: Bytes of torch, CUDA and their kernels.
+        other_bytes: Bytes of other programs.
+        free_bytes: Bytes that stay free; negative if the model doesn't fit.
+        total_bytes: Bytes of the device's memory.
+        ram_bytes: Bytes of token embeddings in host memory.
+        context_tokens: Context size of the plan.
+        max_context: Longest context that fits; 0 if none does.
+        fit: Whether the model fits.
+        is_live: Whether the memory of other programs was measured instead of assumed.
+        draft_model_bytes: Bytes of the draft model's weights in `heads_bytes`.
+        placement: Places of the layers; None if all are on the device.
+        state_bytes: Bytes of recurrent states in `kv_bytes`, independent of the context.
     """
 
     weights_bytes: int
@@ -609,37 +596,40 @@ class MemoryPlan:
 
     @property
     def model_bytes(self) -> int:
-        """What the model holds, and another one in its place would free."""
+        """Bytes that unloading the model frees."""
         return self.weights_bytes + self.heads_bytes + self.kv_bytes
 
 
-# Of a model that takes no memory of this computer.
+# Plan of a remote model.
 NO_PLAN = MemoryPlan(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, Fit.FITS, is_live=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What every command and event carries."""
+    """Base of commands and events.
+
+    Attributes:
+        session_id: Id of the conversation, or of another sender of commands.
+        request_id: Id of the command; its events have the same.
+    """
 
     session_id: str
     request_id: str
 
 
 class StepTimes(NamedTuple):
-    """Where a step's time went.
+    """Times of the parts of a step.
 
-    On CUDA the forward pass runs on while the rule waits for it: `verify_s` is then the time to
-    launch it and `accept_s` holds the rest, and so what `transfer_s` counts; unless the step is
-    recorded.
+    CUDA runs asynchronously: `verify_s` is then the time to launch the kernels, and `accept_s` and
+    `transfer_s` include the rest, unless the step is recorded.
 
     Attributes:
-        draft_s: Seconds spent proposing.
+        draft_s: Seconds of drafting.
         verify_s: Seconds of the target's forward pass.
         accept_s: Seconds of the acceptance rule.
-        commit_s: Seconds to keep the accepted rows.
-        transfer_s: Of `verify_s`, seconds in which nothing was computed: layers were on their way
-            from below the device, or rows between machines.
-        remote_s: Of `verify_s`, seconds in which other machines computed.
+        commit_s: Seconds to commit the accepted rows.
+        transfer_s: Seconds of `verify_s` waiting for offloaded layers or for other machines' rows.
+        remote_s: Seconds of `verify_s` in which other machines computed.
     """
 
     draft_s: float
@@ -652,24 +642,24 @@ class StepTimes(NamedTuple):
     @property
     def parts(self) -> tuple[float, float, float, float, float, float]:
         """Seconds of parts that don't overlap: draft, verify, transfer, remote, accept, commit."""
-        here = max(0.0, self.verify_s - self.transfer_s - self.remote_s)
-        return self.draft_s, here, self.transfer_s, self.remote_s, self.accept_s, self.commit_s
+        local_s = max(0.0, self.verify_s - self.transfer_s - self.remote_s)
+        return self.draft_s, local_s, self.transfer_s, self.remote_s, self.accept_s, self.commit_s
 
 
 class WeightFormats(NamedTuple):
-    """Which weight format each part of a model takes; empty for what suits the others.
+    """Weight formats of the parts of a model; empty for the default.
 
     Attributes:
-        linears: The linear layers of all blocks: `bf16`, `int8`, `q4` on a CPU, `nf4` on a card.
-        lm_head: The projection to the vocabulary; dense unless told otherwise.
-        embedding: The token vectors: a dense format.
-        heads: The Medusa heads; as the linear layers unless told otherwise.
-        embedding_in_ram: Keep the token vectors in the computer's memory: a step reads few of them.
-        cache: Keys and values: `q4`, or empty for plain numbers.
-        attended: Rows whose values attention takes, those of the largest weights; 0 for all, which
-            alone is exact.
-        per_layer: Where per-layer embeddings lie: `disk`, in the model's file, which is read row by
-            row; `ram`; or `device`. Empty for the disk.
+        linears: Format of the blocks' linear layers: `bf16`, `int8`, `q4` on a CPU, `nf4` on a GPU.
+        lm_head: Format of the output projection; dense by default.
+        embedding: Format of the token embeddings, which must be dense.
+        heads: Format of the heads; by default that of the linear layers.
+        embedding_in_ram: Whether to keep the token embeddings in host memory.
+        cache: Format of the KV cache: `q4`, or empty for the compute dtype.
+        attended: Number of KV rows with the largest attention weights whose values are used; 0 for
+            all, which alone is exact.
+        per_layer: Place of per-layer embeddings: `disk` (read by row from the model's file), `ram`
+            or `device`; empty for `disk`.
     """
 
     linears: str = ""
@@ -680,3 +670,16 @@ class WeightFormats(NamedTuple):
     cache: str = ""
     attended: int = 0
     per_layer: str = ""
+
+
+CLUSTER = "cluster:"  # before HOST:PORT: a cluster is chosen as a device is
+
+
+def cluster_of(device: str) -> str:
+    """Return HOST:PORT of a cluster that was chosen as a device; empty for a local device."""
+    return device.removeprefix(CLUSTER) if device.startswith(CLUSTER) else ""
+
+
+def local_device(device: str) -> str:
+    """Return the torch device of this computer; empty (the best one) with a cluster."""
+    return "" if cluster_of(device) else device

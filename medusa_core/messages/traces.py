@@ -1,4 +1,4 @@
-"""What a recorded step was decided from."""
+"""Traces of recorded steps: trees, candidates, probabilities and decisions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _OFFER = Struct("iif")
 
 
 class Alternative(NamedTuple):
-    """A token that the target might have chosen.
+    """A candidate for the next token.
 
     Attributes:
-        token_id: The token.
-        text: Its bytes.
-        probability: The target's own, before the rule changes anything.
+        token_id: Id of the token.
+        text: Bytes of the token.
+        probability: The target's probability before temperature, filters and penalties.
     """
 
     token_id: int
@@ -29,19 +29,19 @@ class Alternative(NamedTuple):
 
 
 class Odds(NamedTuple):
-    """What a drafter gives the nodes of its tree.
+    """The drafter's probabilities of its candidates.
 
     Attributes:
-        chances: float32, of its guesses, in the tree or not.
-        places: Which of them each draft node is, −1 where it is none; empty if the drafter says
-            nothing of any.
+        chances: Probabilities of all candidates, as float32 bytes.
+        places: Index of each draft node's candidate, −1 for none; empty if the drafter has no
+            probabilities.
     """
 
     chances: bytes
     places: tuple[int, ...]
 
     def of_drafts(self, num_drafts: int) -> tuple[float | None, ...]:
-        """Of every draft node; None where unknown."""
+        """Return the probability of every draft node; None if unknown."""
         floats = memoryview(self.chances).cast("f").tolist()
         if not floats:
             return (None,) * num_drafts
@@ -56,13 +56,13 @@ class TraceNode(NamedTuple):
     """A node of a verified tree.
 
     Attributes:
-        token_id: Its token.
-        text: The token's bytes; empty for a special token.
-        parent: Index of its parent; −1 for the root.
-        rank: Place among the drafter's guesses for its depth, from 0; −1 for the root.
-        source: Who drafted it.
-        probability: What the drafter gave it, given nothing but the root's past (head k doesn't
-            know what heads 1 to k−1 drafted); None for the root, or where the drafter doesn't say.
+        token_id: Id of the token.
+        text: Bytes of the token; empty for a special token.
+        parent: Index of the parent; −1 for the root.
+        rank: Rank among the drafter's candidates for its depth, from 0; −1 for the root.
+        source: Source of the token.
+        probability: The drafter's probability, given the root alone (head k doesn't see the drafts
+            of heads 1 to k−1); None for the root, or if unknown.
     """
 
     token_id: int
@@ -74,13 +74,13 @@ class TraceNode(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What was decided behind one node of the path.
+    """The decision after one node of the accepted path.
 
     Attributes:
         node: Index of the node.
-        choice: The token that the rule put behind it.
-        alternatives: The five most probable tokens besides, best first.
-        numbers: What the rule decided by, by name; see `docs/trace.md`.
+        choice: The token that the rule chose after it.
+        alternatives: The five most likely other tokens, best first.
+        numbers: Numbers of the rule's decision by name; see `docs/trace.md`.
     """
 
     node: int
@@ -90,12 +90,12 @@ class Verdict(NamedTuple):
 
 
 class DroppedToken(NamedTuple):
-    """A guess that was kept out of the tree: by the answer's grammar, or by what a row costs.
+    """A candidate that was left out of the tree, because of the grammar or the cost of a row.
 
     Attributes:
-        node: Index of the node that it would have hung under.
-        token_id: It.
-        probability: What its drafter gave it.
+        node: Index of its parent in the tree.
+        token_id: Id of the token.
+        probability: The drafter's probability.
     """
 
     node: int
@@ -109,16 +109,16 @@ def offers_with(
     chances: Sequence[float | None],
     pruned: Iterable[DroppedToken],
 ) -> bytes:
-    """`StepTrace.offers` of a tree beside which these were pruned.
+    """Return `StepTrace.offers` for a tree and the candidates that were left out.
 
     Args:
-        parents: Of its nodes.
-        token_ids: Theirs.
-        chances: Of its drafts.
-        pruned: They.
+        parents: Parents of the nodes.
+        token_ids: Token ids of the nodes.
+        chances: Probabilities of the draft nodes.
+        pruned: Candidates that were left out.
 
     Raises:
-        struct.error: A token's id has no room in 32 bits.
+        struct.error: A token id exceeds 32 bits.
     """
     drafts = zip(parents[1:], token_ids[1:], chances, strict=True)
     drafted = ((parent, i, 1.0 if chance is None else chance) for parent, i, chance in drafts)
@@ -126,36 +126,37 @@ def offers_with(
 
 
 class StepTrace(NamedTuple):
-    """All about one step; sent while recording, after its `StepDone`.
+    """Trace of a step; sent while recording, after its `StepDone`.
 
-    It is packed: `nodes` and `verdicts` take it apart. And it is a tuple, as `StepDone` is.
+    It is packed (about 2 KB per step); `nodes` and `verdicts` unpack it. It is a tuple for the
+    same reason as `StepDone`.
 
     Attributes:
-        session_id: As in all messages.
-        request_id: As in all messages.
+        session_id: See `Message`.
+        request_id: See `Message`.
         step: Number of the step, as in its `StepDone`.
-        root_place: Place of the root in the session.
-        token_ids: Tokens of the verified tree's n nodes; the root first.
+        root_place: Position of the root in the session.
+        token_ids: Tokens of the n nodes of the verified tree, the root first.
         parents: Index of each node's parent; −1 for the root.
-        ranks: As in `TraceNode`.
-        sources: Who drafted each.
-        path: The root and the p − 1 accepted nodes.
-        choice_ids: What the rule put behind each of them; the last is the bonus token.
-        pieces: Bytes of tokens by id, of all that are named here and maybe of more; empty where an
-            id is missing. Traces of one tokenizer share it; comparisons leave it out.
-        odds: What the drafter gave its guesses.
-        judged: float32: what the target gave every choice and five alternatives of each; then
-            these alternatives' ids as int32. 44 · p bytes
-        numbers: What the rule decided by, at every node of the path; empty where the
-            probabilities say it all.
-        num_kept: How many of the choices the answer kept: it may have ended among them.
-        times: Where the time went.
-        step_s: Seconds of the whole step, the making of text included.
-        num_riders: Rows that were computed beside the tree and are never candidates.
-        forbidden: The likeliest guesses that the answer's grammar kept out of the tree.
-        offers: The likeliest guesses that sources offered, in the tree or not; empty where that
-            isn't known. Of each the offer that it follows, -1 for the root, and its token, as
-            int32; then how likely it was as float32. 12 bytes each
+        ranks: Rank of each node; see `TraceNode`.
+        sources: Source of each node.
+        path: Indices of the root and the p − 1 accepted nodes.
+        choice_ids: The rule's choice after each node of the path; the last is the bonus token.
+        pieces: Bytes of tokens by id; a missing id has none. Shared by all traces of a tokenizer,
+            so it is not part of comparisons.
+        odds: The drafter's probabilities.
+        judged: The target's probabilities of every choice and of five alternatives each, as
+            float32; then the ids of these alternatives as int32. 44 · p bytes.
+        numbers: Numbers of the rule's decision at every node of the path; empty if it decides by
+            the probabilities alone.
+        num_kept: Number of choices in the answer, which may have ended within the step.
+        times: Times of the parts of the step.
+        step_s: Seconds of the whole step, decoding of text included.
+        num_riders: Rows that were computed beside the tree and aren't candidates.
+        forbidden: The most likely candidates that the grammar excluded.
+        offers: The most likely candidates of the sources; empty if unknown. 12 bytes each: index of
+            the preceding candidate (−1 for the root) and token id as int32, probability as
+            float32.
     """
 
     session_id: str
@@ -181,39 +182,36 @@ class StepTrace(NamedTuple):
 
     @property
     def pruned(self) -> tuple[DroppedToken, ...]:
-        """The likeliest guesses that weren't verified: not worth a row, or of another shape.
-
-        Those that follow one of them aren't told.
-        """
+        """The most likely candidates that weren't verified, without their own successors."""
         drafted = {
             (parent, token_id): node
             for node, (parent, token_id) in enumerate(
                 zip(self.parents, self.token_ids, strict=True)
             )
         }
-        reached: list[tuple[int | None, float]] = []  # of every offer its node, and its worth
-        found: list[tuple[float, DroppedToken]] = []
-        for above, token_id, chance in _OFFER.iter_unpack(self.offers):
-            parent, worth = (0, 1.0) if above < 0 else reached[above]
+        reached: list[tuple[int | None, float]] = []  # node and path probability of each candidate
+        dropped: list[tuple[float, DroppedToken]] = []
+        for previous, token_id, chance in _OFFER.iter_unpack(self.offers):
+            parent, parent_chance = (0, 1.0) if previous < 0 else reached[previous]
             node = None if parent is None else drafted.get((parent, token_id))
-            reached.append((node, worth * chance))
+            reached.append((node, parent_chance * chance))
             if parent is not None and node is None:
-                found.append((worth * chance, DroppedToken(parent, token_id, chance)))
-        found.sort(key=lambda entry: -entry[0])
-        return tuple(guess for _, guess in found[:MOST_PRUNED])
+                dropped.append((parent_chance * chance, DroppedToken(parent, token_id, chance)))
+        dropped.sort(key=lambda entry: -entry[0])
+        return tuple(token for _, token in dropped[:MOST_PRUNED])
 
     @property
     def nodes(self) -> tuple[TraceNode, ...]:
-        """The verified tree; the root first."""
+        """Nodes of the verified tree, the root first."""
         texts, known = self._texts(self.token_ids), (None, *self._known())
         columns = (self.token_ids, texts, self.parents, self.ranks, self.sources, known)
         return tuple(map(TraceNode, *columns))
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """One for the root and one for every accepted node, in order.
+        """Decisions after the root and after every accepted node, in order.
 
-        The choice of each is the token of the next; the last one's is the bonus token.
+        Each choice is the token of the next node; the last one is the bonus token.
         """
         length = len(self.path)
         packed, at_ids = memoryview(self.judged), length * (1 + NUM_ALTERNATIVES)
@@ -242,8 +240,8 @@ class StepTrace(NamedTuple):
 
     @property
     def _compared(self) -> tuple[object, ...]:
-        held = (self.pieces, self.odds, self.offers)  # the same may be held otherwise
-        rest = (value for value in self if not any(value is one for one in held))
+        packed = (self.pieces, self.odds, self.offers)  # equal contents may be packed differently
+        rest = (value for value in self if not any(value is field for field in packed))
         return (*rest, self._known(), self.pruned)
 
     def _known(self) -> tuple[float | None, ...]:

@@ -55,7 +55,7 @@ from medusa_core.hub.search import Sort, search
 from medusa_core.hub.settings import HubSettings
 from medusa_core.loading.choice import ready_choices
 from medusa_core.memory.budget import Budget
-from medusa_core.messages import HeadsShape, device_here
+from medusa_core.messages import HeadsShape, local_device
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import (
     ADAPTER,
@@ -557,7 +557,7 @@ class Library:
         def measure() -> Budget:
             from medusa_core.memory.probe import live_budget
 
-            return live_budget(device_here(device), own_bytes)
+            return live_budget(local_device(device), own_bytes)
 
         return await asyncio.to_thread(measure)
 
