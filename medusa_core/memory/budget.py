@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from medusa_core.errors import RequestError
 from medusa_core.models.quant.format import Hardware
+from medusa_core.system.native.cuda import BLOCK_TYPES
 
 GIB = 1 << 30
 # What a card that isn't there is assumed to have lost: a desktop holds 0.3 to 0.8 GiB.
@@ -81,7 +82,7 @@ def imagined_card(vram_gib: float, capability: tuple[int, int] = (8, 6)) -> Budg
     """The budget of a hypothetical card in a computer with a desktop; by default an RTX 30."""
     return Budget(
         name=f"a card with {vram_gib:g} GiB",
-        hardware=Hardware("cuda", capability),
+        hardware=Hardware("cuda", capability, block_types=BLOCK_TYPES),
         total_bytes=round(vram_gib * GIB),
         other_bytes=_DESKTOP_BYTES,
         runtime_bytes=RUNTIME_BYTES,

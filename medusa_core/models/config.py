@@ -175,7 +175,10 @@ class ModelConfig:
             return NO_TYPES
         last = "model.embed_tokens.weight" if self.tie_embeddings else "lm_head.weight"
         card = "" if self.packing is None else self.packing.card
-        return StoredTypes(self.quantization, self.stored_type(last), card)
+        lm_head = self.stored_type(last)
+        multiplied = {kind for name, kind in self.stored_types if ".layers." in name}
+        multiplied |= {lm_head} if lm_head else set()
+        return StoredTypes(self.quantization, lm_head, card, frozenset(multiplied))
 
     @property
     def holds_blocks(self) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from medusa_core.errors import RequestError
+from medusa_core.models.quant.card_linear import working_types
 from medusa_core.models.quant.choice import (
     cache_dtype,
 )
@@ -82,7 +83,7 @@ def precision_of(
 def hardware_of(device: torch.device) -> Hardware:
     """What weight formats may ask of a device."""
     if device.type == "cuda":
-        return Hardware("cuda", cuda.capability(device))
+        return Hardware("cuda", cuda.capability(device), block_types=working_types(device))
     return Hardware(
         "cpu",
         multiplies_bfloat16=torch_packs_bfloat16(),

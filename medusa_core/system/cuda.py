@@ -77,6 +77,12 @@ def name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device)
 
 
+def has_tensor_cores(device: torch.device) -> bool:
+    """Whether a card multiplies halves by tensor cores; small cards of Turing have none."""
+    without = ("GTX 16", "MX4", "MX5", "T400", "T500", "T550", "T600", "T1000", "T1200")
+    return capability(device) >= (7, 5) and not any(part in name(device) for part in without)
+
+
 def multiply(device: torch.device) -> None:
     """Compute one small product and wait for it.
 

@@ -13,6 +13,7 @@ from medusa_core.models.quant.block_types import (
     BlockType,
     block_type,
 )
+from medusa_core.models.quant.card_linear import card_linear
 from medusa_core.models.quant.layout import (
     LinearLayout,
     QuantLinear,
@@ -68,7 +69,8 @@ def make_block_linear(
         bias: [out], or None.
         compute: What the other parts compute in.
     """
-    native = native_block_linear(block_type(of), stored, bias)
-    if native is not None:
-        return native
+    for make in (native_block_linear, card_linear):
+        made = make(block_type(of), stored, bias)
+        if made is not None:
+            return made
     return BlockLinear(block_type(of), stored, None if bias is None else bias.to(compute))

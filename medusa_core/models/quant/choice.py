@@ -29,11 +29,13 @@ class StoredTypes:
         linears: The type that most linear layers have; empty for plain numbers.
         lm_head: That of the projection to the vocabulary; empty for plain numbers.
         card: The format in which a card takes its linear layers as they are; empty for none.
+        multiplied: Types of all matrices that are multiplied.
     """
 
     linears: str = ""
     lm_head: str = ""
     card: str = ""
+    multiplied: frozenset[str] = frozenset()
 
 
 NO_TYPES = StoredTypes()
@@ -112,16 +114,17 @@ def settle_formats(
         wanted: The formats asked for.
         dtype: Name of the compute dtype asked for; empty for the best.
         hardware: What they are to run on.
-        stored: What a file holds in blocks. A CPU keeps it where no other format is asked for;
-            cards take nf4, or int8 where the file has more bits.
+        stored: What a file holds in blocks. It is kept where no other format is asked for, on a
+            card if its kernels multiply all of its types. Else a card makes nf4 of it, or int8
+            where the file has more bits.
 
     Raises:
         RequestError: There is no such format or dtype, or they don't fit each other or this device.
     """
     registry = weight_formats()
-    keeps_blocks = bool(stored.linears) and not wanted.linears and hardware.device == "cpu"
+    keeps_blocks = bool(stored.linears) and not wanted.linears and _multiplies(hardware, stored)
     if stored.linears and not wanted.linears:
-        linears_name = stored.linears if keeps_blocks else _card_format(stored)
+        linears_name = stored.linears if keeps_blocks else _card_format(stored, hardware)
         lm_head_name = wanted.lm_head or (stored.lm_head if keeps_blocks else "")
         wanted = wanted._replace(linears=linears_name, lm_head=lm_head_name)
     linears = registry.get(wanted.linears) if wanted.linears else None
@@ -151,7 +154,7 @@ def settle_formats(
         linears=linears,
         lm_head=lm_head,
         embedding=embedding,
-        heads=part(wanted.heads, _heads_format(linears, compute, compiles)),
+        heads=part(wanted.heads, _heads_format(linears, compute, compiles, hardware.device)),
         embedding_in_ram=wanted.embedding_in_ram and hardware.device != "cpu",
         packs=compute in hardware.packs,
         compiles=compiles,
@@ -184,12 +187,20 @@ def _table_place(wanted: str, device: str) -> str:
     return "ram" if place == "device" and device == "cpu" else place
 
 
-def _card_format(stored: StoredTypes) -> str:
-    """What a card makes of blocks: its kernels know nf4 and int8."""
+def _multiplies(hardware: Hardware, stored: StoredTypes) -> bool:
+    """Whether a device multiplies the blocks of a file as they are stored."""
+    if hardware.device == "cpu":
+        return True
+    return not stored.card and {stored.linears, *stored.multiplied} <= hardware.block_types
+
+
+def _card_format(stored: StoredTypes, hardware: Hardware) -> str:
+    """Return the format that a card makes of blocks which its kernels don't multiply."""
     if stored.card:
         return stored.card
     sizes = BLOCK_SIZES[stored.linears]
-    return "int8" if 8 * sizes.nbytes / sizes.weights > _MOST_NF4_BITS else "nf4"
+    is_fine = 8 * sizes.nbytes / sizes.weights > _MOST_NF4_BITS
+    return "int8" if is_fine and not quant_registry().get("int8").lack(hardware) else "nf4"
 
 
 def dense_format_of(compute: str) -> QuantSpec:
@@ -197,13 +208,13 @@ def dense_format_of(compute: str) -> QuantSpec:
     return next(s for s in quant_registry().specs if s.is_dense and s.compute == (compute,))
 
 
-def _heads_format(linears: QuantSpec, compute: str, compiles: bool) -> QuantSpec:
+def _heads_format(linears: QuantSpec, compute: str, compiles: bool, device: str) -> QuantSpec:
     """For heads: the target's, or where its step is compiled what is multiplied fastest.
 
     A guess may be rounded.
     """
     if not linears.is_made:
-        return quant_registry().get("q4")
+        return quant_registry().get("q4" if device == "cpu" else "nf4")
     light = quant_registry().get("int8")
     is_lighter = linears.bits > light.bits and compute in light.compute
     return light if compiles and is_lighter else linears

@@ -29,6 +29,7 @@ class Hardware:
         multiplies_bfloat16: A CPU for which torch has fast products of bfloat16.
         packs: Names of the dtypes whose weights it keeps in an order of its own, and is fast with.
         compiles: A CPU that has the compiled step.
+        block_types: Types of blocks that the kernels of a card multiply as they are stored.
     """
 
     device: str
@@ -36,6 +37,7 @@ class Hardware:
     multiplies_bfloat16: bool = True
     packs: tuple[str, ...] = ()
     compiles: bool = False
+    block_types: frozenset[str] = frozenset()
 
 
 def dense_bytes(bits: int) -> Callable[[int, int, str], int]:

@@ -14,6 +14,7 @@ from medusa_core.models.quant.format import (
     TensorKind,
     quant_registry,
 )
+from medusa_core.system.native.cuda import BLOCK_TYPES
 from medusa_core.system.registry import Registry
 
 if TYPE_CHECKING:
@@ -35,11 +36,22 @@ def block_format(name: str, label: str, of: str, rounds: bool = True) -> QuantSp
     """
     sizes = BLOCK_SIZES[of]
 
+    on_cards = name in BLOCK_TYPES
+
     def nbytes(rows: int, columns: int, device: str) -> int:
+        if device == "cuda":
+            return rows * sizes.row_bytes(columns)
         return sizes.tiles.nbytes(rows, columns)
 
     def takes(rows: int, columns: int, device: str) -> bool:
-        return device == "cpu" and columns % sizes.weights == 0
+        return (device == "cpu" or on_cards) and columns % sizes.weights == 0
+
+    def lack(hardware: Hardware) -> str:
+        if hardware.device == "cuda" and name not in hardware.block_types:
+            return "Cards multiply nf4: weights in blocks of 32 are for the CPU."
+        if hardware.device == "cpu" and not hardware.compiles:
+            return "There is no compiled step for this CPU, which multiplies such weights."
+        return ""
 
     def tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
         return {"blocks": ("uint8", (rows, sizes.row_bytes(columns)))}
@@ -74,8 +86,8 @@ def block_format(name: str, label: str, of: str, rounds: bool = True) -> QuantSp
         compiled=True,
         nbytes=nbytes,
         takes=takes,
-        lack=_lack,
-        compute=("bfloat16", "float32"),
+        lack=lack,
+        compute=("bfloat16", "float32", *(("float16",) if on_cards else ())),
         tensors=tensors,
         quantize=make,
         build=build,
@@ -89,11 +101,3 @@ def weight_formats() -> Registry[QuantSpec]:
     """All weight formats, those of files among them."""
     stored = (block_format(of, of.upper(), of, of in _ROUNDED) for of in BLOCK_SIZES)
     return quant_registry().with_others(stored)
-
-
-def _lack(hardware: Hardware) -> str:
-    if hardware.device == "cuda":
-        return "Cards multiply nf4: weights in blocks of 32 are for the CPU."
-    if not hardware.compiles:
-        return "There is no compiled step for this CPU, which multiplies such weights."
-    return ""

@@ -13,8 +13,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from medusa_core.models.quant import card_linear
 from medusa_core.runtime.runner import graphs
 from medusa_core.system import cuda as card
+from medusa_core.system.native.cuda.kernels import Argument, Kernels
 from tests.support.card.journal import Journal
 from tests.support.card.quantized import kernels_for_cuda, own_globals
 from tests.support.card.tape import Tape
@@ -30,7 +32,12 @@ _SHARED = 46  # multiprocessors, as an RTX 3070 has
 
 @contextmanager
 def imagined_card(
-    capability: tuple[int, int] = (8, 6), total_bytes: int = 8 * GIB, *, graphs_pay: bool = False
+    capability: tuple[int, int] = (8, 6),
+    total_bytes: int = 8 * GIB,
+    *,
+    graphs_pay: bool = False,
+    kernels: Kernels | None = None,
+    checks_kernels: bool = False,
 ) -> Iterator[CardMode]:
     """Let this thread have a card while the block runs.
 
@@ -38,6 +45,8 @@ def imagined_card(
         capability: Its compute capability.
         total_bytes: Its memory.
         graphs_pay: An operation in a graph takes a tenth of one outside, not ten times as long.
+        kernels: Our kernels for cards; None for torch's and bitsandbytes' alone.
+        checks_kernels: They are compared with the CPU's numbers first, as on a real card.
 
     Yields:
         The card: what was copied, what kernels were given, what memory is taken.
@@ -60,10 +69,41 @@ def imagined_card(
             ("get_device_properties", lambda device=None: properties),
         ):
             stack.enter_context(patch.object(torch.cuda, name, stand_in))
+        stack.enter_context(_own_kernels(mode, kernels, checks_kernels))
         stack.enter_context(own_globals())
         stack.enter_context(mode)
         stack.enter_context(CardFunctions(mode))
         yield mode
+
+
+@contextmanager
+def _own_kernels(mode: CardMode, kernels: Kernels | None, checks: bool) -> Iterator[None]:
+    """Let layers find these kernels, whose launches the card counts."""
+    found = None if kernels is None else _Counted(mode, kernels)
+    card_linear.working_types.cache_clear()
+    try:
+        with patch.object(card_linear, "load_kernels", lambda device: found):
+            if checks:
+                yield
+            else:
+                with patch.object(card_linear, "_is_correct", lambda *of: True):
+                    yield
+    finally:
+        card_linear.working_types.cache_clear()
+
+
+class _Counted:
+    """Kernels whose launches are work of the card."""
+
+    def __init__(self, mode: CardMode, kernels: Kernels) -> None:
+        self._mode = mode
+        self._kernels = kernels
+
+    def launch(self, name: str, grid: int, threads: int, *args: Argument) -> None:
+        for argument in args:
+            assert not isinstance(argument, Tensor) or argument.device.type == "cuda"
+        self._mode.journal.kernels[name] += 1
+        self._mode.launch(lambda: self._kernels.launch(name, grid, threads, *args))
 
 
 _FACTS = (

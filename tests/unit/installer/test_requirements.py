@@ -16,7 +16,7 @@ LAYOUT = this_repository()
 LINUX_ONLY_WITH_CUDA = re.compile(r"^(nvidia|cuda|triton)\b")
 ONLY_ON_WINDOWS = {"colorama"}
 ONLY_TO_INSTALL = {"uv"}
-ONLY_FOR_PACKAGES = {"ziglang"}  # also in the extra `native`, since the compiled step needs it
+ONLY_FOR_PACKAGES = {"ziglang", "nvidia-cuda-nvrtc-cu12"}  # extras `native` and `cuda-build`
 
 
 def pins() -> dict[str, str]:
@@ -48,8 +48,9 @@ def test_every_distribution_of_the_closure_is_pinned_and_nothing_else() -> None:
     others = ONLY_ON_WINDOWS | ONLY_TO_INSTALL | ONLY_FOR_PACKAGES
     assert set(pins()) - others == closure() - ONLY_ON_WINDOWS
     project = tomllib.loads(LAYOUT.pyproject.read_text(encoding="utf-8"))["project"]
-    native = project["optional-dependencies"]["native"]
-    assert native == [f"{name}=={pins()[name]}" for name in ONLY_FOR_PACKAGES]
+    extras = project["optional-dependencies"]
+    builders = {*extras["native"], *extras["cuda-build"]}
+    assert builders == {f"{name}=={pins()[name]}" for name in ONLY_FOR_PACKAGES}
 
 
 def test_pins_satisfy_the_requirements() -> None:

@@ -41,7 +41,7 @@ def test_a_joined_format_asks_what_its_parts_ask() -> None:
     assert not spec.takes(96, 48, "cpu")
     assert not spec.lack(HERE)
     assert "Cards" in spec.lack(Hardware("cuda", (8, 6)))
-    assert spec.compute == ("bfloat16",)
+    assert spec.compute == ("bfloat16", "float16")
     kinds = spec.tensors(96, 128, "bfloat16")
     made = spec.quantize(torch.randn(96, 128))
     assert {name: tuple(made[name].shape) for name in made} == {

@@ -1,0 +1,158 @@
+"""The CUDA kernels through the host shim, and models whose weights they multiply."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from medusa_core.loading.load import load_target
+from medusa_core.messages import GenerateSettings, LoadOptions
+from medusa_core.models.quant.block_types import block_type
+from medusa_core.models.quant.card_linear import card_linear, working_types
+from medusa_core.models.quant.random_blocks import random_blocks
+from medusa_core.system.native.cuda import BLOCK_TYPES
+from medusa_core.system.native.cuda.build import SOURCES, changes
+from medusa_core.system.native.cuda.kernels import kernel_file
+from medusa_core.system.resources import native_dir
+from tests.support.card.card import imagined_card
+from tests.support.card.guard import find_compiler
+from tests.support.card.host_kernels import HostKernels, before_guard_page, build_host_kernels
+from tests.support.engine.laws import decode, plainly, user_says
+from tests.support.models.gguf_files import write_as_gguf
+from tests.support.models.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
+
+MESSAGES = user_says("Tell me a story about a lighthouse.")
+CARDS = pytest.mark.parametrize("capability", [(6, 1), (8, 6)], ids=["dp4a", "tensor cores"])
+# Faults in the sources that a check at load must find: file, text, and what stands in its place.
+FAULTS = {
+    "no barrier": ("rows.cu", "  __syncthreads();\n#pragma unroll 1", "#pragma unroll 1"),
+    "wrong scale": ("weights.cuh", "out->scale = d * scale;", "out->scale = d * (scale ^ 1);"),
+    "wrong sub-block": ("rows.cu", "group += kWarps", "group += kWarps + 1"),
+    "other row": ("rows.cu", "int row = 8 * i + g;", "int row = 8 * i + (g ^ 1);"),
+}
+
+
+@pytest.fixture(scope="session")
+def compiler() -> list[str]:
+    found = find_compiler()
+    assert found is not None, "The kernels' tests need a C++ compiler: apt-get install g++."
+    return [found]
+
+
+@pytest.fixture(scope="session")
+def kernels(compiler: list[str], tmp_path_factory: pytest.TempPathFactory) -> HostKernels:
+    return build_host_kernels(tmp_path_factory.mktemp("kernels"), compiler)
+
+
+@CARDS
+def test_a_card_multiplies_all_types_correctly(
+    kernels: HostKernels, capability: tuple[int, int]
+) -> None:
+    for kernels.seed in (1, 2):  # other orders of threads
+        on_card = imagined_card(capability, kernels=kernels, checks_kernels=True)
+        with on_card as card, card.waiting():
+            assert working_types(torch.device("cuda", 0)) == BLOCK_TYPES
+
+
+@CARDS
+@pytest.mark.parametrize("of", sorted(BLOCK_TYPES))
+def test_a_layer_adds_bias_and_residual(
+    kernels: HostKernels, capability: tuple[int, int], of: str
+) -> None:
+    outputs, columns = 19, 768 if of.endswith("k") else 96
+    blocks, bias = random_blocks(of, outputs, columns), torch.randn(outputs)
+    x, residual = torch.randn(5, columns), torch.randn(5, outputs)
+    x[1] *= 1e5  # beyond the range of halves
+    expected = residual + x @ block_type(of).dequantize(blocks).t() + bias
+    with imagined_card(capability, kernels=kernels) as card, card.waiting():
+        layer = card_linear(block_type(of), blocks.cuda(), bias.cuda())
+        assert layer is not None
+        result = layer.plus(x.cuda(), residual.cuda()).cpu()
+        rounded = layer(x.bfloat16().cuda()).cpu()
+        assert rounded.dtype == torch.bfloat16
+    assert _error(result, expected) < 0.01
+    assert _error(rounded.float(), expected - residual) < 0.02
+
+
+@pytest.mark.parametrize("of", sorted(BLOCK_TYPES))
+def test_kernels_stay_within_their_buffers(kernels: HostKernels, of: str) -> None:
+    """Each buffer ends where a page begins that nothing may touch: one byte more is a crash."""
+    outputs, columns, num_rows = 19, 768 if of.endswith("k") else 96, 5
+    blocks = before_guard_page(random_blocks(of, outputs, columns))
+    x = before_guard_page(torch.randn(num_rows, columns))
+    y = before_guard_page(torch.full((num_rows, outputs), torch.nan))
+    expected = x @ block_type(of).dequantize(blocks).t()
+    halves = before_guard_page(torch.zeros(num_rows, columns, dtype=torch.float16))
+    scales = before_guard_page(torch.zeros(num_rows, columns // 32))
+    shape = (outputs, outputs, columns, num_rows)
+    kernels.launch("prepare_rows", num_rows, 256, x, 0, halves, scales, columns)
+    weights = (blocks, halves, scales, y, 0, None, None, 0)
+    kernels.launch(f"rows_mma_{of}_8", -(-outputs // 16), 128, *weights, *shape)
+    assert _error(y, expected) < 0.01
+    codes = before_guard_page(torch.zeros(num_rows, columns, dtype=torch.int8))
+    num_blocks = num_rows * columns // 32
+    kernels.launch("quantize_rows", -(-num_blocks // 4), 128, x, 0, codes, scales, num_blocks)
+    weights = (blocks, codes, scales, y.fill_(torch.nan), 0, None, None, 0)
+    kernels.launch(f"rows_dot_{of}_8", -(-outputs // 4), 128, *weights, *shape)
+    assert _error(y, expected) < 0.02
+    numbers = before_guard_page(torch.zeros(outputs, columns))
+    grid = -(-numbers.numel() // 1024)
+    kernels.launch(f"dequantize_{of}", grid, 128, blocks, numbers, 0, outputs, columns)
+    assert torch.equal(numbers, block_type(of).dequantize(blocks))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_wrong_kernel_is_not_used(name: str, compiler: list[str], tmp_path: Path) -> None:
+    sources = shutil.copytree(SOURCES, tmp_path / "sources")
+    file, text, fault = FAULTS[name]
+    source = (sources / file).read_text(encoding="utf-8")
+    assert source.count(text) == 1
+    (sources / file).write_text(source.replace(text, fault), encoding="utf-8")
+    wrong = build_host_kernels(tmp_path, compiler, sources)
+    with imagined_card(kernels=wrong, checks_kernels=True) as card, card.waiting():
+        assert "q4_k" not in working_types(torch.device("cuda", 0))
+
+
+@CARDS
+def test_a_file_stays_as_it_is_stored_and_drafts_change_no_token(
+    kernels: HostKernels, capability: tuple[int, int], tmp_path: Path
+) -> None:
+    tiny = TinySpec(hidden_size=64, intermediate_size=96, num_layers=2, seed=51)
+    folder = write_tiny(tmp_path / "tiny", tiny)
+    heads = write_heads(tmp_path / "heads", random_heads(tiny), ACCURACIES)
+    path = write_as_gguf(folder, tmp_path / "mixed.gguf", "q4_0", others={"attn_v": "q8_0"})
+    settings = GenerateSettings(drafter="medusa", max_new_tokens=12)
+    with imagined_card(capability, kernels=kernels) as card:
+        with card.waiting():
+            target = load_target(path, heads, LoadOptions(device="cuda"))
+        assert target.formats.keeps_blocks
+        assert target.weights_bytes <= target.plan.weights_bytes <= 1.01 * target.weights_bytes
+        kernels.launched.clear()
+        drafted = decode(target, settings, MESSAGES)
+        plain = decode(target, plainly(settings), MESSAGES)
+        assert kernels.launched
+    assert drafted.token_ids == plain.token_ids
+
+
+def test_the_shipped_kernels_are_built_of_the_sources() -> None:
+    assert changes(native_dir() / "cuda") == []
+
+
+def test_every_card_has_a_file() -> None:
+    names = {
+        (6, 1): "rows_sm61.cubin.xz",
+        (7, 5): "rows_sm75.cubin.xz",
+        (8, 7): "rows_sm86.cubin.xz",
+        (8, 9): "rows_sm89.cubin.xz",
+        (12, 1): "rows_sm120.cubin.xz",
+        (10, 0): "rows_compute75.ptx.xz",
+    }
+    files = {card: kernel_file(card) for card in names}
+    assert {card: path.name for card, path in files.items()} == names
+    assert all(path.is_file() for path in files.values())
+
+
+def _error(result: Tensor, expected: Tensor) -> float:
+    return float((result - expected).norm() / expected.norm())
