@@ -97,10 +97,10 @@ if TYPE_CHECKING:
         recommend,
     )
     from medusa_core.memory.trained_heads import trained_bytes
+    from medusa_core.models.blocks.sizes import num_parameters
     from medusa_core.models.config import ModelConfig
     from medusa_core.models.datastore.folder import forget_answers, forget_strangers
     from medusa_core.models.lora.adapter_shape import AdapterShape
-    from medusa_core.models.parts import num_parameters
     from medusa_core.remote.address import endpoint_url, is_readable_by_others
     from medusa_core.remote.connecting import (
         connect_endpoint,

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from medusa_core.bench.random_target import shape_config
 from medusa_core.bench.step_race import OnTimed
+from medusa_core.models.blocks.sizes import EMBEDDING, FINAL_NORM, block_tensors, lm_head_spec
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import EMBEDDING, FINAL_NORM, block_parts, lm_head_part
 from medusa_core.system.resources import shapes_dir
 
 _DRAWN = 1 << 22  # numbers; larger matrices repeat them
@@ -105,19 +105,19 @@ def _tensors(config: ModelConfig) -> Iterator[dict[str, Tensor]]:
     ends = {f"{EMBEDDING}.weight": matrix(config.vocab_size, config.hidden_size)}
     ends[f"{FINAL_NORM}.weight"] = torch.ones(config.hidden_size).bfloat16()
     if not config.tie_embeddings:
-        last = lm_head_part(config)
+        last = lm_head_spec(config)
         ends["lm_head.weight"] = matrix(last.rows, last.columns)
     yield ends
     for index in range(config.num_layers):
-        block = block_parts(config, index)
+        block = block_tensors(config, index)
         tensors = {
             f"{piece.name}.weight": matrix(piece.rows, part.columns)
             for part in block.linears
             for piece in part.pieces
         }
-        norms = {f"{name}.weight": torch.ones(size) for name, size in block.vectors.items()}
+        norms = {f"{name}.weight": torch.ones(size) for name, size in block.norms.items()}
         yield tensors | {name: norm.bfloat16() for name, norm in norms.items()}
 
 
 def _num_weights(config: ModelConfig, index: int) -> int:
-    return sum(part.rows * part.columns for part in block_parts(config, index).linears)
+    return sum(part.rows * part.columns for part in block_tensors(config, index).linears)

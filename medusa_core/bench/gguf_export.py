@@ -15,18 +15,18 @@ from torch import Tensor
 
 from medusa_core.errors import RequestError
 from medusa_core.models.architecture import gguf_archs
-from medusa_core.models.checkpoints.folder_checkpoint import open_folder
-from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import SharedRows, StateShape, rows_read
-from medusa_core.models.parts import (
+from medusa_core.models.blocks.sizes import (
     EMBEDDING,
     FINAL_NORM,
     PER_LAYER_NORM,
     PER_LAYER_PROJECTION,
     PER_LAYER_TABLE,
-    block_parts,
+    block_tensors,
     per_layer_tensors,
 )
+from medusa_core.models.checkpoints.folder_checkpoint import open_folder
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.layer_shapes import SharedRows, StateShape, rows_read
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.models.rope import interleave_rows
 from medusa_core.system.extras import GGUF_WRITER
@@ -100,9 +100,9 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
     vector(f"{FINAL_NORM}.weight", config.hidden_size)
     if not config.tie_embeddings:
         matrix("lm_head", config.vocab_size, config.hidden_size)
-    if config.traits.per_layer is not None:
+    if config.per_layer_embeddings is not None:
         _add_per_layer(writer, config, matrix, vector)
-    blocks = [block_parts(config, layer) for layer in range(config.num_layers)]
+    blocks = [block_tensors(config, layer) for layer in range(config.num_layers)]
     for part in (part for block in blocks for part in block.linears):
         for piece in {piece.name: piece for piece in part.pieces}.values():
             if part.stays_dense:
@@ -111,9 +111,9 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
                 matrix(piece.name, piece.tensor_rows, part.columns)
             if part.has_bias:
                 vector(f"{piece.name}.bias", piece.tensor_rows, 0.0)
-    for name, size in (pair for block in blocks for pair in block.vectors.items()):
+    for name, size in (pair for block in blocks for pair in block.norms.items()):
         vector(f"{name}.weight", size)
-    for name, shape in (pair for block in blocks for pair in block.more.items()):
+    for name, shape in (pair for block in blocks for pair in block.others.items()):
         dense(name, shape, -0.1 if name.endswith("A_log") else 0.1)
     finish(writer)
 
@@ -122,7 +122,8 @@ def _add_per_layer(
     writer: Any, config: ModelConfig, matrix: Callable[..., None], vector: Callable[..., None]
 ) -> None:
     """What tokens bring to each layer: its projection in 16 bits, as published files have it."""
-    of, (rows, columns) = config.traits.per_layer, per_layer_tensors(config)[PER_LAYER_PROJECTION]
+    of = config.per_layer_embeddings
+    rows, columns = per_layer_tensors(config)[PER_LAYER_PROJECTION]
     assert of is not None
     matrix(PER_LAYER_TABLE, of.vocab_size, rows)
     projection = torch.full((rows, columns), 1e-3, dtype=torch.float16)
@@ -186,9 +187,9 @@ def open_writer(config: ModelConfig, to: Path) -> Any:
     writer.add_vocab_size(config.vocab_size)
     if config.rope.factors:
         writer.add_tensor("rope_freqs.weight", torch.tensor(config.rope.factors).numpy())
-    if any(config.traits.windows):
+    if any(config.windows):
         _add_windows(writer, config)
-    if config.traits.delta_net is not None:
+    if any(config.state_layers):
         _add_states(writer, config)
     return writer
 
@@ -201,23 +202,22 @@ def _kv_heads(config: ModelConfig) -> list[int]:
 
 def _add_windows(writer: Any, config: ModelConfig) -> None:
     """What layers with a window have for themselves, and those that read others' rows."""
-    windows, traits = config.traits.windows, config.traits
+    windows = config.windows
     writer.add_sliding_window(max(window for window in windows if window is not None))
     writer.add_sliding_window_pattern([window is not None for window in windows])
-    if traits.local_theta is not None:
-        writer.add_rope_freq_base_swa(traits.local_theta)
-    if traits.layers:
-        local = rows_read(traits.layers, next(i for i, one in enumerate(windows) if one))
-        assert local is not None
-        head_dim = local[1].head_dim
+    local = config.local_rope
+    if local is not None:
+        writer.add_rope_freq_base_swa(local.theta)
+    if config.model_type == "gemma4_text" and local is not None:
+        head_dim = local.head_dim
         writer.add_key_length_swa(head_dim)
         writer.add_value_length_swa(head_dim)
         writer.add_rope_dimension_count_swa(head_dim)
-        writer.add_shared_kv_layers(sum(isinstance(one, SharedRows) for one in traits.layers))
-    if traits.score_cap is not None:
-        writer.add_final_logit_softcapping(traits.score_cap)
+        writer.add_shared_kv_layers(sum(isinstance(one, SharedRows) for one in config.layers))
+    if config.final_logit_softcapping is not None:
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
     if config.model_type == "gemma4_text":
-        of = traits.per_layer
+        of = config.per_layer_embeddings
         writer.add_embedding_length_per_layer_input(0 if of is None else of.width)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.checks import bad_setting, flag
-from medusa_core.models.architecture import layer_kinds, positive, whole
+from medusa_core.models.architecture import layer_types, positive, whole
+from medusa_core.models.blocks.spec import Activation, ActivationSpec
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.traits import Activation
 
 _OF_LAYERS = (
     *("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"),
@@ -83,7 +83,7 @@ def block_settings(
     if num_places == first:
         raise bad_setting("block_size")
     is_neox = "Lfm2DSparkDraftModel" not in _made(raw)
-    scale = positive(settings, "input_embedding_scale", layers.traits.embedding_scale)
+    scale = positive(settings, "input_embedding_scale", layers.embedding_multiplier)
     return BlockSettings(
         taps=_taps(settings, raw),
         num_places=num_places,
@@ -181,7 +181,7 @@ def layer_sizes(
             f"The activation {str(activation)[:40]!r} isn't supported.",
             "Choose a drafter with silu or gelu_pytorch_tanh.",
         )
-    return replace(config, traits=replace(config.traits, activation=Activation(activation)))
+    return replace(config, activation=ActivationSpec(Activation(activation)))
 
 
 def _of_gemma(
@@ -282,7 +282,7 @@ def _sight(
     """
     own = drafter_config(raw)
     sized = {**inner, "num_hidden_layers": num_layers}
-    kinds = layer_kinds(sized, 1) if inner.get("layer_types") else ("full_attention",) * num_layers
+    kinds = layer_types(sized, 1) if inner.get("layer_types") else ("full_attention",) * num_layers
     are_local = [kind == "sliding_attention" for kind in kinds]
     window = None
     if includes_edge and any(are_local):

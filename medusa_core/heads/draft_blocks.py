@@ -88,14 +88,15 @@ class BlockReader:
         )
 
     def _attention(self, index: int, prefix: str, qkv: QuantLinear) -> Attention:
-        config, traits = self._config, self._config.traits
+        config, spec = self._config, self._config.blocks[0].attention
+        assert spec is not None  # every published head attends
         output = self._need(prefix, "o")
-        values_are_keys = bool(traits.keys_are_values)
+        values_are_keys = spec.k_eq_v
         if values_are_keys and self._is_interleaved:
             # Such values come out in halves, as those of other checkpoints are stored.
             output = in_halves(output.view(len(output), -1, config.head_dim)).flatten(1)
         v_norm = None
-        if traits.normalises_values:
+        if spec.v_norm:
             v_norm = RmsNorm(_wide(output.new_ones(config.head_dim)), config.rms_norm_eps)
         return Attention(
             qkv=qkv,
@@ -103,7 +104,7 @@ class BlockReader:
             num_heads=config.num_heads,
             num_kv_heads=config.num_kv_heads,
             head_dim=config.head_dim,
-            scale=traits.attention_scale or config.head_dim**-0.5,
+            scale=spec.scale or config.head_dim**-0.5,
             rope=0,
             kv_layer=index,
             qk_norm=self._qk_norm(prefix),

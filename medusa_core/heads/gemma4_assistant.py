@@ -138,7 +138,7 @@ class AssistantHead:
         self._layers = parts.layers
         ropes = rope_configs(parts.layers)
         self._ropes = [Rope(config, precision.scores, precision.device) for config in ropes]
-        windows = parts.layers.traits.windows
+        windows = parts.layers.windows
         self._reads = [(rows.layer, window) for rows, window in zip(read, windows, strict=True)]
 
         self._before, self._behind = (make(need(take, part), None) for part in ("before", "behind"))
@@ -279,7 +279,7 @@ def _block(
         num_kv_heads=rows.shape.num_kv_heads,
         head_dim=size,
         scale=1.0,
-        rope=0 if layers.traits.windows[index] is None else 1,
+        rope=0 if layers.windows[index] is None else 1,
         kv_layer=index,
         qk_norm=SplitQkNorm(q_norm, None, layers.num_heads * size, 0),
         owns_kv=False,

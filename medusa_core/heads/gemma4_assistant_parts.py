@@ -176,11 +176,11 @@ def target_rows(parts: AssistantParts, config: ModelConfig) -> tuple[RowsRead, .
             "Choose the Gemma 4 that it was trained for, or go without it.",
         )
     last: dict[bool, RowsRead] = {}
-    for index, (shape, window) in enumerate(zip(config.layers, config.traits.windows, strict=True)):
+    for index, (shape, window) in enumerate(zip(config.layers, config.windows, strict=True)):
         if (rows := rows_of(shape)) is not None:
             last[window is None] = RowsRead(index, rows)
     found = []
-    for index, window in enumerate(parts.layers.traits.windows):
+    for index, window in enumerate(parts.layers.windows):
         wanted, its = rows_of(parts.layers.layers[index]), last.get(window is None)
         if its is None or its.shape != wanted:
             kind = "all tokens" if window is None else "a window"

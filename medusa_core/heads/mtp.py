@@ -22,9 +22,8 @@ from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.mtp_layouts import STATE_NORM, TOKEN_NORM
 from medusa_core.heads.mtp_parts import MtpParts, joining_part
 from medusa_core.models.blocks.caches import SequenceRows
-from medusa_core.models.blocks.reading import BlockReader
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.decoder import Decoder
+from medusa_core.models.decoder import Decoder, read_norm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
@@ -60,10 +59,9 @@ class MtpHead(ChainedHead):
         tensors = NamedTensors(checkpoint, parts.stored)
         weights = LayerWeights(tensors, layer, precision, formats, shared_weights)
         self._model = Decoder(layer, precision, weights)
-        reader = BlockReader(layer, precision, weights)
         self._joining = weights.linear(joining_part(layer))
         self._token_norm, self._state_norm = (
-            reader.norm(name, layer.hidden_size) for name in (TOKEN_NORM, STATE_NORM)
+            read_norm(layer, weights, name) for name in (TOKEN_NORM, STATE_NORM)
         )
         self._has_state_first = layout.has_state_first
         self._nbytes = weights.nbytes

@@ -20,10 +20,10 @@ from medusa_core.heads.mtp_layouts import (
     layout_of,
 )
 from medusa_core.messages import HeadsShape
+from medusa_core.models.blocks.sizes import FINAL_NORM, block_tensors
+from medusa_core.models.blocks.spec import BlockTensors
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import RowShape
-from medusa_core.models.parts import FINAL_NORM, BlockParts, block_parts
 from medusa_core.system.files.safetensors_header import TensorShapes
 
 # What config.json calls the number of such layers.
@@ -94,7 +94,7 @@ def joining_part(layer: ModelConfig) -> LinearSpec:
 
 def mtp_shape(layer: ModelConfig) -> HeadsShape:
     """Sizes of a layer."""
-    hidden, block = layer.hidden_size, block_parts(layer, 0)
+    hidden, block = layer.hidden_size, block_tensors(layer, 0)
     linears = (joining_part(layer), *block.linears)
     matrices, dense = (
         tuple((part.rows, part.columns) for part in linears if part.stays_dense is is_dense)
@@ -107,9 +107,9 @@ def mtp_shape(layer: ModelConfig) -> HeadsShape:
         made_for_vocab=layer.vocab_size,
         matrices=matrices,
         dense_matrices=dense,
-        num_norm_numbers=3 * (hidden + 1) + sum(size + 1 for size in block.vectors.values()),
+        num_norm_numbers=3 * (hidden + 1) + sum(size + 1 for size in block.norms.values()),
         num_biases=sum(part.rows for part in linears if part.has_bias),
-        num_vector_numbers=sum(math.prod(shape) for shape in block.more.values()),
+        num_vector_numbers=sum(math.prod(shape) for shape in block.others.values()),
         cache_row=2 * layer.num_kv_heads * layer.head_dim,
     )
 
@@ -131,32 +131,21 @@ def promised_shape(raw: Mapping[str, object], config: ModelConfig) -> HeadsShape
 
 def _layer_config(config: ModelConfig) -> ModelConfig:
     """Sizes of a model of one such layer: attention, and an MLP or experts."""
-    traits = config.traits
-    rows = RowShape(config.num_kv_heads, config.head_dim)
-    experts = traits.experts
-    return replace(
-        config,
-        num_layers=1,
-        quantization="",
-        packing=None,
-        stored_types=(),
-        traits=replace(
-            traits,
-            layers=(rows,) if traits.layers else (),
-            experts=None if experts is None else replace(experts, plain_layers=frozenset()),
-        ),
-    )
+    attending = [block for block in config.blocks if block.attention is not None]
+    with_experts = [block for block in attending if block.moe is not None]
+    one = config.with_blocks((with_experts or attending)[:1])
+    return replace(one, quantization="", packing=None, stored_types=())
 
 
 def _shapes(layer: ModelConfig) -> dict[str, tuple[int, ...]]:
     """The shapes of all tensors, by their names in a model of one layer."""
-    hidden, block = layer.hidden_size, block_parts(layer, 0)
-    norms = dict.fromkeys((TOKEN_NORM, STATE_NORM, FINAL_NORM), hidden) | block.vectors
+    hidden, block = layer.hidden_size, block_tensors(layer, 0)
+    norms = dict.fromkeys((TOKEN_NORM, STATE_NORM, FINAL_NORM), hidden) | block.norms
     shapes: dict[str, tuple[int, ...]] = {f"{name}.weight": (size,) for name, size in norms.items()}
-    return shapes | dict(block.more) | _matrices(layer, block)
+    return shapes | dict(block.others) | _matrices(layer, block)
 
 
-def _matrices(layer: ModelConfig, block: BlockParts) -> dict[str, tuple[int, ...]]:
+def _matrices(layer: ModelConfig, block: BlockTensors) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {}
     for part in (joining_part(layer), *block.linears):
         for piece in part.pieces:

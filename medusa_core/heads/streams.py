@@ -136,7 +136,7 @@ class StreamHeads(CachedHeads):
         """
         assert shared_weights.decoder is not None  # whoever read the names has seen to it
         taps = tuple(range(sizes.first_layer, sizes.num_layers))
-        super().__init__(replace(config, num_layers=len(taps)), precision)
+        super().__init__(config.with_blocks(config.blocks[: len(taps)]), precision)
         self.num_heads, self.taps = sizes.num_streams, taps
         self._decoder: Decoder = shared_weights.decoder
         self._shared_weights = shared_weights

@@ -12,13 +12,13 @@ from medusa_core.memory.plan import (
     weights_bytes,
 )
 from medusa_core.messages import LoadOptions, MemoryPlan
+from medusa_core.models.blocks.sizes import num_linear_parameters
 from medusa_core.models.build import build_decoder
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.parts import num_linear_parameters
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import (
     PartFormats,

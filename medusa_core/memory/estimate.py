@@ -110,8 +110,8 @@ def read_bytes(config: ModelConfig, formats: PartFormats, rows: int) -> int:
     nbytes = weights_bytes(config, formats)
     if not formats.shares_embedding(config.tie_embeddings):
         nbytes -= embedding_bytes(config, formats)
-    experts = config.traits.experts
-    if experts is None:
+    if config.moe is None:
         return nbytes
-    unread = (1 - experts.chosen / experts.count) ** rows
+    routing = config.moe.routing
+    unread = (1 - routing.num_experts_per_tok / routing.num_experts) ** rows
     return round(nbytes - unread * experts_bytes(config, formats))

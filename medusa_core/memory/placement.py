@@ -42,10 +42,10 @@ from medusa_core.messages import (
     Shares,
     Tier,
 )
+from medusa_core.models.blocks.sizes import block_tensors
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import AdapterShape
-from medusa_core.models.parts import block_parts
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.kv.size import (
     brought_bytes,
@@ -306,13 +306,13 @@ class Planner:
 
 def layer_bytes(config: ModelConfig, formats: PartFormats) -> tuple[int, ...]:
     """Return the bytes of each layer's linear parts."""
-    layers = (block_parts(config, index).linears for index in range(config.num_layers))
+    layers = (block_tensors(config, index).linears for index in range(config.num_layers))
     return tuple(sum(part_bytes(part, config, formats) for part in parts) for parts in layers)
 
 
 def piece_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Return the size of a buffer for the largest layer, with every tensor aligned."""
-    layers = (block_parts(config, index).linears for index in range(config.num_layers))
+    layers = (block_tensors(config, index).linears for index in range(config.num_layers))
     return max(
         rounded_up(
             sum(

@@ -14,6 +14,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
+from medusa_core.models.blocks.sizes import (
+    PER_LAYER_NORM,
+    PER_LAYER_PROJECTION,
+    PER_LAYER_TABLE,
+    block_tensors,
+    kinds_of_blocks,
+    lm_head_spec,
+    per_layer_tensors,
+)
+from medusa_core.models.blocks.spec import BlockTensors
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.config import ModelConfig
@@ -21,16 +31,6 @@ from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.lora.adapter_shape import (
     AdapterShape,
     beside_parts,
-)
-from medusa_core.models.parts import (
-    PER_LAYER_NORM,
-    PER_LAYER_PROJECTION,
-    PER_LAYER_TABLE,
-    BlockParts,
-    block_parts,
-    kinds_of_blocks,
-    lm_head_part,
-    per_layer_tensors,
 )
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import (
@@ -180,7 +180,7 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
         return _transformers_bytes(config, formats)
     item = max(4, _ITEMSIZE[formats.compute])  # norms are computed in 32 bits at least
     # What a file holds in blocks may differ from layer to layer.
-    every = ((block_parts(config, index), 1) for index in range(config.num_layers))
+    every = ((block_tensors(config, index), 1) for index in range(config.num_layers))
     in_linears = sum(
         count * sum(part_bytes(part, config, formats) for part in block.linears)
         for block, count in (every if formats.keeps_blocks else kinds_of_blocks(config))
@@ -189,7 +189,7 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
     last_norm = (config.hidden_size + 1) * item
     lm_head = 0
     if not formats.shares_embedding(config.tie_embeddings):
-        part = lm_head_part(config)
+        part = lm_head_spec(config)
         lm_head = (
             _stored_bytes(part, config, formats)
             if formats.keeps_blocks
@@ -214,10 +214,10 @@ def _sizes_of(config: ModelConfig) -> TransformersSizes:
     return sizes_of(config)
 
 
-def _vector_numbers(block: BlockParts) -> int:
+def _vector_numbers(block: BlockTensors) -> int:
     """Numbers of a block that aren't linear parts; a norm keeps its epsilon beside its weight."""
-    others = sum(math.prod(shape) for shape in block.more.values())
-    return sum(size + 1 for size in block.vectors.values()) + others
+    others = sum(math.prod(shape) for shape in block.others.values())
+    return sum(size + 1 for size in block.norms.values()) + others
 
 
 def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:
@@ -240,8 +240,8 @@ def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of all experts among the weights; of what transformers runs it isn't known."""
     if not config.is_ours:
         return 0
-    layers = (block_parts(config, index) for index in range(config.num_layers))
-    parts = (part for block in layers for mlp in block.experts for part in mlp.linears)
+    layers = (block_tensors(config, index) for index in range(config.num_layers))
+    parts = (part for block in layers for part in block.experts)
     return sum(part_bytes(part, config, formats) for part in parts)
 
 
@@ -254,7 +254,7 @@ def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 def per_layer_table_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the table of per-layer embeddings in memory; 0 where it stays in its file."""
-    of = config.traits.per_layer
+    of = config.per_layer_embeddings
     if of is None or formats.per_layer == "disk":
         return 0
     columns = config.num_layers * of.width
@@ -385,8 +385,9 @@ def scratch_bytes(
     rows, item = prompt_rows or chunk_rows(formats.device), max(4, _ITEMSIZE[formats.compute])
     shapes = {shape for shape in map(rows_of, config.layers) if shape is not None}
     group = max((config.num_heads // shape.num_kv_heads for shape in shapes), default=1)
-    width = max((config.intermediate_size, *config.traits.mlp_widths))
-    of = config.traits.per_layer
+    widths = (config.mlp_width(layer) for layer in range(config.num_layers))
+    width = max((config.intermediate_size, *widths))
+    of = config.per_layer_embeddings
     per_layer = 0 if of is None else 4 * config.num_layers * of.width
     hidden = rows * (8 * config.hidden_size + 4 * width + per_layer) * item
     logits = (scored_rows + judged_rows) * config.vocab_size * item

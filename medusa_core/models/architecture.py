@@ -1,4 +1,4 @@
-"""What an architecture family is: the parts in which it differs from its relatives."""
+"""What describes an architecture, how its `config.json` is read, and the registry of `arch/`."""
 
 from __future__ import annotations
 
@@ -6,61 +6,182 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple, TypedDict
 
 from medusa_core.errors import ModelError
 from medusa_core.models import arch
+from medusa_core.models.blocks.spec import ActivationSpec, BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Traits
 from medusa_core.system.registry import Registry
 
-if TYPE_CHECKING:  # a plan needs no torch, and a config knows its family
-    from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import BlockParts
-
-
-_MOST_LAYERS = 1 << 10
+# Several times what the largest published models have; more is a damaged file.
+MAX_LAYERS = 1 << 10
+MAX_HEADS = 1 << 12
+MAX_HIDDEN = 1 << 17
+MAX_INTERMEDIATE = 1 << 19
+MAX_EXPERTS = 1 << 12
+MAX_TOKENS = 1 << 20
 LEAST, MOST = 1e-30, 1e12  # numbers of a configuration; what is divided by them stays finite
+AGAIN = "Download config.json again."
+
+
+class LocalRope(NamedTuple):
+    """Rotary embedding of layers with a sliding window, where it differs.
+
+    Attributes:
+        theta: Base of its frequencies, which aren't scaled.
+        head_dim: Width of the heads of these layers.
+    """
+
+    theta: float
+    head_dim: int
+
+
+class PerLayerEmbeddings(NamedTuple):
+    """Embeddings of each token for every layer (Gemma 3n and 4).
+
+    Attributes:
+        width: Width of one layer's embedding.
+        vocab_size: Tokens that have one.
+    """
+
+    width: int
+    vocab_size: int
+
+
+class ModelFields(TypedDict, total=False):
+    """Settings of a whole model that differ from Llama's; see `ModelConfig`."""
+
+    activation: ActivationSpec
+    embedding_multiplier: float
+    logits_scaling: float
+    final_logit_softcapping: float | None
+    norm_offset: float
+    llama_4_scaling_beta: float
+    local_rope: LocalRope | None
+    per_layer_embeddings: PerLayerEmbeddings | None
+    sliding_window: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchConfig:
+    """A `config.json`, whose settings are checked as an architecture reads them.
+
+    Attributes:
+        raw: Its keys and values, defaults included.
+        hidden_size: Width of the residual stream.
+        intermediate_size: Width of MLPs.
+        num_layers: `num_hidden_layers`.
+        num_heads: `num_attention_heads`.
+        num_kv_heads: `num_key_value_heads`.
+        head_dim: Width of a head.
+        rotary_dim: Width of a head that rotates.
+        vocab_size: Tokens.
+    """
+
+    raw: Mapping[str, Any]
+    hidden_size: int
+    intermediate_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    rotary_dim: int
+    vocab_size: int
+
+    def whole(self, key: str, most: int, default: int) -> int:
+        """Read a whole number from 1 on; see `whole`."""
+        return whole(self.raw, key, most, default)
+
+    def count(self, key: str, most: int, default: int) -> int:
+        """Read a whole number from 0 on."""
+        value = self.raw.get(key)
+        return 0 if value == 0 and value is not False else whole(self.raw, key, most, default)
+
+    def positive(self, key: str, default: float) -> float:
+        """Read a positive number; see `positive`."""
+        return positive(self.raw, key, default) or default
+
+    def optional(self, key: str) -> float | None:
+        """Read a positive number, or None where there is none."""
+        return positive(self.raw, key, None)
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """Read a flag."""
+        return bool(self.raw.get(key, default))
+
+    @property
+    def sliding_window(self) -> int | None:
+        """`sliding_window`; None for none."""
+        return sliding_window(self.raw)
+
+    def layer_windows(self, period: int) -> tuple[int | None, ...]:
+        """Return each layer's window by `layer_types`; see there."""
+        window, kinds = self.sliding_window, layer_types(self.raw, period)
+        return tuple(window if kind == "sliding_attention" else None for kind in kinds)
+
+    def listed_layers(self, key: str) -> frozenset[int]:
+        """Read a list of layers.
+
+        Raises:
+            ModelError: It is none.
+        """
+        found = self.raw.get(key) or []
+        if not isinstance(found, list) or not all(isinstance(index, int) for index in found):
+            raise ModelError(f"config.json: {key} is no list of layers.", AGAIN)
+        return frozenset(found)
+
+
+def _like_llama(_: ArchConfig) -> ModelFields:
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Arch:
-    """A registered family.
+    """An architecture.
 
     Attributes:
         name: `model_type` in its `config.json`.
-        traits: What a `config.json` of it says.
-        parts: The parts of its block of that number, if traits don't describe them.
-        as_usual: A `config.json` of it with the usual names for what it calls otherwise; may refuse
-            what can't be run.
-        names: What its norms are called where they aren't called as in Llama or Gemma, by those
-            names.
+        blocks: Blocks of a model, one for each layer. Raises ModelError if settings make no sense
+            or aren't supported.
+        model: Settings of the whole model that differ from Llama's.
+        defaults: Values of a `config.json` that lacks these keys.
+        keys: This engine's keys → those of the architecture's `config.json`, where they differ.
+        normalize: Further changes to a `config.json` before it is read; may raise ModelError.
         gguf: How GGUF files store it.
     """
 
     name: str
-    traits: Callable[[Mapping[str, Any]], Traits]
-    parts: Callable[[ModelConfig, int], BlockParts] | None = None
-    as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
+    blocks: Callable[[ArchConfig], Sequence[BlockSpec]]
+    model: Callable[[ArchConfig], ModelFields] = _like_llama
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    normalize: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     gguf: GgufArchitecture = field(default_factory=GgufArchitecture)
+
+    def normalized(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a `config.json` with this engine's keys, and defaults for what it lacks."""
+        named = {key: raw[own] for key, own in self.keys.items() if own in raw}
+        known = {key: value for key, value in {**raw, **named}.items() if value is not None}
+        found = {**raw, **self.defaults, **known}
+        return found if self.normalize is None else self.normalize(found)
 
 
 @cache
 def arch_registry() -> Registry[Arch]:
-    """All families."""
+    """All architectures."""
     return Registry(arch, "architecture", Arch)
 
 
 @cache
 def gguf_archs() -> Mapping[str, Arch]:
-    """Return the families whose GGUF files are read, by `general.architecture`."""
+    """Return the architectures whose GGUF files are read, by `general.architecture`."""
     specs = [spec for spec in arch_registry().specs if spec.gguf.name]
     return {name: spec for spec in specs for name in (spec.gguf.name, *spec.gguf.aliases)}
 
 
 def find_arch(model_type: str) -> Arch:
-    """The family of a `model_type`.
+    """Return the architecture of a `model_type`.
 
     Raises:
         ModelError: It isn't supported.
@@ -72,7 +193,7 @@ def find_arch(model_type: str) -> Arch:
 
 
 def unknown_family(model_type: str, why: str) -> ModelError:
-    """What to say of models that can't be run.
+    """Return the error for models that can't be run.
 
     Args:
         model_type: Theirs.
@@ -85,24 +206,23 @@ def unknown_family(model_type: str, why: str) -> ModelError:
     )
 
 
-def layer_windows(raw: Mapping[str, Any], layers: Sequence[str]) -> tuple[int | None, ...]:
-    """Of every layer its window, by the kinds that a `config.json` gives them."""
-    window = sliding_window(raw)
-    return tuple(window if kind == "sliding_attention" else None for kind in layers)
+def layer_types(raw: Mapping[str, Any], period: int, default: int = 0) -> tuple[str, ...]:
+    """Return `layer_types`; by default every `period`-th layer has full attention.
 
-
-def layer_kinds(raw: Mapping[str, Any], pattern: int, default: int = 0) -> tuple[str, ...]:
-    """Return each layer's kind (`layer_types`); by default every `pattern`-th has full attention.
+    Args:
+        raw: A `config.json`.
+        period: Period of layers with full attention where it says nothing.
+        default: Number of layers where it says nothing.
 
     Raises:
-        ModelError: There isn't one kind for each layer.
+        ModelError: There isn't one type for each layer.
     """
     count = raw.get("num_hidden_layers", default)
-    count = count if isinstance(count, int) and 0 < count <= _MOST_LAYERS else 0
+    count = count if isinstance(count, int) and 0 < count <= MAX_LAYERS else 0
     kinds = raw.get("layer_types")
     if kinds is None:
-        every = raw.get("sliding_window_pattern", raw.get("_sliding_window_pattern", pattern))
-        every = every if isinstance(every, int) and every > 0 else pattern
+        every = raw.get("sliding_window_pattern", raw.get("_sliding_window_pattern", period))
+        every = every if isinstance(every, int) and every > 0 else period
         return tuple(
             "full_attention" if (index + 1) % every == 0 else "sliding_attention"
             for index in range(count)
@@ -117,7 +237,7 @@ def layer_kinds(raw: Mapping[str, Any], pattern: int, default: int = 0) -> tuple
 
 
 def whole(raw: Mapping[str, Any], key: str, most: int, default: int) -> int:
-    """A whole number from 1 on of a `config.json`; null and nothing mean the default.
+    """Read a whole number from 1 on; null and nothing mean the default.
 
     Raises:
         ModelError: It is something else.
@@ -127,13 +247,13 @@ def whole(raw: Mapping[str, Any], key: str, most: int, default: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= most:
         raise ModelError(
             f"config.json: {key} is {reprlib.repr(value)}, not a whole number from 1 to {most:,}.",
-            "Download config.json again.",
+            AGAIN,
         )
     return value
 
 
 def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float | None:
-    """A positive number of a `config.json`; null and nothing mean the default.
+    """Read a positive number; null and nothing mean the default.
 
     Raises:
         ModelError: It is something else.
@@ -142,26 +262,27 @@ def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float |
     if value is None:
         return default
     if not isinstance(value, int | float) or isinstance(value, bool) or not LEAST <= value <= MOST:
-        raise ModelError(
-            f"config.json: {key} is {reprlib.repr(value)}.", "Download config.json again."
-        )
+        raise ModelError(f"config.json: {key} is {reprlib.repr(value)}.", AGAIN)
     return float(value)
 
 
-def local_theta(raw: Mapping[str, Any], default: float | None) -> float | None:
-    """Base of the rotary frequencies of layers with a window, in new `config.json` files."""
+def local_theta(raw: Mapping[str, Any], default: float) -> float:
+    """Read `rope_theta` of layers with a sliding window, where a `config.json` has both."""
     parameters = raw.get("rope_parameters")
     local = parameters.get("sliding_attention") if isinstance(parameters, Mapping) else None
-    return positive(local, "rope_theta", default) if isinstance(local, Mapping) else default
+    theta = positive(local, "rope_theta", default) if isinstance(local, Mapping) else default
+    return theta or default
 
 
 def sliding_window(raw: Mapping[str, Any]) -> int | None:
-    """The window of a `config.json`; null and nothing mean none."""
+    """Read `sliding_window`; null and nothing mean none.
+
+    Raises:
+        ModelError: It is something else.
+    """
     window = raw.get("sliding_window")
     if window is None:
         return None
     if not isinstance(window, int) or isinstance(window, bool) or window < 1:
-        raise ModelError(
-            f"config.json: sliding_window is {reprlib.repr(window)}.", "Download config.json again."
-        )
+        raise ModelError(f"config.json: sliding_window is {reprlib.repr(window)}.", AGAIN)
     return window

@@ -9,7 +9,6 @@ from medusa_core.errors import CheckpointError
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
-from medusa_core.models.layer_shapes import SharedRows
 from medusa_core.models.precision import Precision
 from medusa_core.models.weights import Weights
 
@@ -34,7 +33,7 @@ def build_decoder(
         CheckpointError: A tensor is missing, misshapen, or none that this family has.
     """
     decoder = Decoder(config, precision, weights)
-    unneeded = frozenset((*_keys_of_readers(config), *_behind(config, checkpoint)))
+    unneeded = frozenset((*_unread(config), *_behind(config, checkpoint)))
     unread = sorted(name for name in checkpoint.unread - unneeded if not _HARMLESS.fullmatch(name))
     if config.tie_embeddings and "lm_head.weight" in unread:
         unread.remove("lm_head.weight")  # the embedding again
@@ -57,9 +56,8 @@ def _behind(config: ModelConfig, checkpoint: Checkpoint) -> Iterator[str]:
             yield name
 
 
-def _keys_of_readers(config: ModelConfig) -> Iterator[str]:
-    """What projects to keys and values in layers that read those of others: trained, not used."""
-    for index, shape in enumerate(config.layers):
-        if isinstance(shape, SharedRows):
-            for name in ("k_proj", "v_proj", "k_norm"):
-                yield f"model.layers.{index}.self_attn.{name}.weight"
+def _unread(config: ModelConfig) -> Iterator[str]:
+    """Return tensors that layers have and no pass reads."""
+    for index, block in enumerate(config.blocks):
+        for name in () if block.attention is None else block.attention.unread:
+            yield f"model.layers.{index}.{name}"

@@ -6,8 +6,8 @@ import math
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,10 +16,26 @@ from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
 from medusa_core.models.architecture import (
     LEAST,
+    MAX_HEADS,
+    MAX_HIDDEN,
+    MAX_INTERMEDIATE,
+    MAX_LAYERS,
+    MAX_TOKENS,
     MOST,
+    ArchConfig,
+    LocalRope,
+    PerLayerEmbeddings,
     arch_registry,
     find_arch,
     unknown_family,
+)
+from medusa_core.models.blocks.spec import (
+    EACH_EXPERT,
+    SILU,
+    ActivationSpec,
+    BlockSpec,
+    MlpSpec,
+    MoeSpec,
 )
 from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.models.layer_shapes import (
@@ -34,17 +50,10 @@ from medusa_core.models.quant.choice import (
     StoredTypes,
 )
 from medusa_core.models.stored import StoredFormat, stored_registry
-from medusa_core.models.traits import EACH_EXPERT, Traits
 
-# Several times what the largest published models have; more is a damaged file.
-_MOST_LAYERS = 1 << 10
-_MOST_HEADS = 1 << 12
-_MOST_WIDTH = 1 << 17
-_MOST_INTERMEDIATE = 1 << 19
-_MOST_TOKENS = 1 << 20
 _MOST_CONTEXT = 1 << 24
 _MOST_EOS = 1 << 10
-_MOST_STATE = 1 << 24  # numbers; the largest published have 4 million
+_MAX_STATE = 1 << 24  # numbers; the largest published have 4 million
 _OUTER = ("eos_token_id", "tie_word_embeddings", "quantization_config")
 _EXPERT = re.compile(r"\.experts\.\d+\.")
 _SENSES = ("vision_config", "audio_config")
@@ -97,16 +106,50 @@ class HeadRows(NamedTuple):
     size: int
     turned: int
 
+    @classmethod
+    def of(cls, head_dim: int, rope: RopeConfig) -> HeadRows:
+        """Return the rows of heads of a width."""
+        return cls(head_dim, int(head_dim * rope.share))
+
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """Sizes of a Llama-family target; names as in Hugging Face's `config.json`.
+    """A target, as `config.json` describes it.
 
-    `quantization` is the format that the checkpoint's linear layers have already, or empty; of a
-    GGUF file the type that most have. `stored_types` then has that of every matrix in blocks, by
-    its tensor's name, and `file_type` GGUF's name of the mix, such as Q4_K_M. `sees`: it could also
-    look at pictures; that part isn't loaded. `transformers_text` is the whole `config.json` of a
-    model that transformers runs; empty for families of ours.
+    Attributes:
+        model_type: Its architecture.
+        vocab_size: Tokens.
+        hidden_size: Width of the residual stream.
+        intermediate_size: Width of MLPs.
+        num_layers: `num_hidden_layers`.
+        num_heads: `num_attention_heads`.
+        num_kv_heads: `num_key_value_heads`.
+        head_dim: Width of a head.
+        rms_norm_eps: ε of norms.
+        context_tokens: Longest text.
+        rope: Rotary embedding.
+        tie_embeddings: The output projection is the token embedding.
+        eos_token_ids: Tokens that end an answer.
+        blocks: Its blocks; empty for models that transformers runs.
+        activation: Activation of MLPs.
+        embedding_multiplier: Factor of token embeddings.
+        logits_scaling: Divisor of logits.
+        final_logit_softcapping: Logits s become cap · tanh(s / cap); None for none.
+        norm_offset: Number that is added to the stored weight of the final norm.
+        llama_4_scaling_beta: Growth of the attention temperature: queries are multiplied by
+            1 + β · log(1 + ⌊position / old context⌋); 0 for none.
+        local_rope: Rotary embedding of layers with a sliding window; None for the model's.
+        per_layer_embeddings: Embeddings for every layer, or None.
+        sliding_window: Window of all layers, which limits the context; None for none.
+        quantization: Weight format of the checkpoint's linear layers; of a GGUF file the type that
+            most have. Empty for plain numbers.
+        stored_types: Type of each quantized matrix of a GGUF file, by its tensor's name.
+        file_type: GGUF's name of the mix, such as Q4_K_M.
+        packing: How weights are packed; None if they aren't.
+        advice: Settings that the publisher recommends.
+        sees: It could also look at pictures; that part isn't loaded.
+        transformers_text: The whole `config.json` of a model that transformers runs.
+        cached_layers: What a session holds of each layer, where no blocks say it.
     """
 
     model_type: str
@@ -121,8 +164,17 @@ class ModelConfig:
     context_tokens: int
     rope: RopeConfig
     tie_embeddings: bool
-    traits: Traits
     eos_token_ids: tuple[int, ...]
+    blocks: tuple[BlockSpec, ...] = ()
+    activation: ActivationSpec = SILU
+    embedding_multiplier: float = 1.0
+    logits_scaling: float = 1.0
+    final_logit_softcapping: float | None = None
+    norm_offset: float = 0.0
+    llama_4_scaling_beta: float = 0.0
+    local_rope: LocalRope | None = None
+    per_layer_embeddings: PerLayerEmbeddings | None = None
+    sliding_window: int | None = None
     quantization: str = ""
     stored_types: tuple[tuple[str, str], ...] = ()
     file_type: str = ""
@@ -130,10 +182,14 @@ class ModelConfig:
     advice: Advice | None = None
     sees: bool = False
     transformers_text: str = ""
+    cached_layers: tuple[LayerShape, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert len(self.blocks) in (0, self.num_layers), "use with_blocks"
 
     @property
     def is_ours(self) -> bool:
-        """Does a family of this engine describe it? Else transformers runs it."""
+        """Whether an architecture of this engine describes it; else transformers runs it."""
         return not self.transformers_text
 
     @property
@@ -143,30 +199,58 @@ class ModelConfig:
         old = self.rope.original_context_tokens if is_long else self.context_tokens
         return min(old, self.context_tokens)
 
+    def with_blocks(self, blocks: Sequence[BlockSpec]) -> ModelConfig:
+        """Return the configuration of a model of other blocks."""
+        return replace(self, num_layers=len(blocks), blocks=tuple(blocks))
+
     @property
     def layers(self) -> tuple[LayerShape, ...]:
         """What a session holds of each layer."""
-        usual = RowShape(self.num_kv_heads, self.head_dim)
-        return self.traits.layers or (usual,) * self.num_layers
+        if self.blocks:
+            return tuple(block.layer_shape for block in self.blocks)
+        return self.cached_layers or (RowShape(self.num_kv_heads, self.head_dim),) * self.num_layers
 
     @property
     def state_layers(self) -> tuple[StateShape, ...]:
-        """The states that a session holds, in the order of their layers: all are alike."""
-        return tuple(state for shape in self.traits.layers if (state := recurrent_part(shape)))
+        """Recurrent states of a session, in the order of their layers: all are alike."""
+        return tuple(state for shape in self.layers if (state := recurrent_part(shape)))
 
     def states_before(self, layer: int) -> int:
-        """Layers with a state before a layer."""
+        """Return the number of layers with a state before a layer."""
         return sum(recurrent_part(shape) is not None for shape in self.layers[:layer])
 
     def mlp_width(self, layer: int) -> int:
-        """Numbers between the two halves of a layer's MLP."""
-        widths = self.traits.mlp_widths
-        return widths[layer] if widths else self.intermediate_size
+        """Return the width of a layer's MLP."""
+        dense = self.blocks[layer].mlp if self.blocks else None
+        return dense.width if isinstance(dense, MlpSpec) else self.intermediate_size
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """Sliding window of each layer; None for full attention, and for layers without any."""
+        found = (block.attention for block in self.blocks)
+        return tuple(None if one is None else one.sliding_window for one in found)
+
+    @property
+    def is_llama_like(self) -> bool:
+        """Whether every block is Llama's: pre-norm, full attention, a gated MLP, no multipliers."""
+        model = (self.embedding_multiplier, self.logits_scaling, self.activation)
+        return (
+            bool(self.blocks)
+            and model == (1.0, 1.0, SILU)
+            and not self.llama_4_scaling_beta
+            and self.final_logit_softcapping is None
+            and all(block.is_llama_like for block in set(self.blocks))
+        )
+
+    @property
+    def moe(self) -> MoeSpec | None:
+        """Experts of the first layer that has some; None if no layer has."""
+        return next((block.moe for block in self.blocks if block.moe is not None), None)
 
     @property
     def head_rows(self) -> HeadRows:
         """Rows of a query or key head."""
-        return HeadRows(self.head_dim, int(self.head_dim * self.rope.share))
+        return HeadRows.of(self.head_dim, self.rope)
 
     @property
     def stored(self) -> StoredTypes:
@@ -196,14 +280,12 @@ class ModelConfig:
     def row_sizes(self) -> tuple[int, ...]:
         """Widths of the rows that a step multiplies."""
         shapes = (rows_of(shape) for shape in self.layers)
-        heads = {shape.head_dim for shape in shapes if shape is not None}
-        inner = {self.mlp_width(layer) for layer in range(self.num_layers)}
-        of_tokens = self.traits.per_layer
-        inner |= set() if of_tokens is None else {of_tokens.width}
-        experts = self.traits.experts
-        if experts is not None:
-            inner |= {experts.width, experts.shared_width or experts.width}
-        return self.hidden_size, *sorted(inner | heads)
+        found = {shape.head_dim for shape in shapes if shape is not None}
+        found |= {mlp.width for block in self.blocks for mlp in block.dense_mlps}
+        found |= {block.moe.experts.width for block in self.blocks if block.moe is not None}
+        if self.per_layer_embeddings is not None:
+            found.add(self.per_layer_embeddings.width)
+        return self.hidden_size, *sorted(found)
 
 
 def parse_config(
@@ -226,34 +308,52 @@ def parse_config(
     model_type = _text(raw.get("model_type", ""))
     if model_type not in arch_registry().names:
         return _through_transformers(model_type, whole, generation)
-    family = find_arch(model_type)
-    raw = raw if family.as_usual is None else family.as_usual(raw)
-    traits = family.traits(raw)
+    arch = find_arch(model_type)
+    raw = arch.normalized(raw)
+    rope, hidden_size = _read_rope(raw), _size(raw, "hidden_size", MAX_HIDDEN)
+    num_heads = _size(raw, "num_attention_heads", MAX_HEADS)
+    head_dim = _size(raw, "head_dim", MAX_HEADS, hidden_size // num_heads)
+    settings = ArchConfig(
+        raw,
+        hidden_size=hidden_size,
+        intermediate_size=_size(raw, "intermediate_size", MAX_INTERMEDIATE),
+        num_layers=_size(raw, "num_hidden_layers", MAX_LAYERS),
+        num_heads=num_heads,
+        num_kv_heads=_size(raw, "num_key_value_heads", MAX_HEADS, num_heads),
+        head_dim=head_dim,
+        rotary_dim=HeadRows.of(head_dim, rope).turned,
+        vocab_size=_size(raw, "vocab_size", MAX_TOKENS),
+    )
+    model, blocks, stored = arch.model(settings), arch.blocks(settings), _read_quantization(raw)
+    if len(blocks) != settings.num_layers:
+        raise ModelError(
+            f"config.json: {len(blocks)} layers are described, and there are "
+            f"{settings.num_layers}.",
+            "Download config.json again.",
+        )
     context = _size(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
-    hidden_size = _size(raw, "hidden_size", _MOST_WIDTH)
-    num_heads = _size(raw, "num_attention_heads", _MOST_HEADS)
-    stored = _read_quantization(raw)
     config = ModelConfig(
         advice=read_advice(generation),
         sees=sees,
-        model_type=family.name,
-        vocab_size=_size(raw, "vocab_size", _MOST_TOKENS),
+        model_type=arch.name,
+        vocab_size=settings.vocab_size,
         hidden_size=hidden_size,
-        intermediate_size=_size(raw, "intermediate_size", _MOST_INTERMEDIATE),
-        num_layers=_size(raw, "num_hidden_layers", _MOST_LAYERS),
+        intermediate_size=settings.intermediate_size,
+        num_layers=settings.num_layers,
         num_heads=num_heads,
-        num_kv_heads=_size(raw, "num_key_value_heads", _MOST_HEADS, num_heads),
-        head_dim=_size(raw, "head_dim", _MOST_HEADS, hidden_size // num_heads),
+        num_kv_heads=settings.num_kv_heads,
+        head_dim=head_dim,
         rms_norm_eps=_number(raw, "rms_norm_eps", 1e-6),
-        context_tokens=min(context, traits.window or context),
-        rope=_read_rope(raw),
-        tie_embeddings=bool(raw.get("tie_word_embeddings", traits.is_tied)),
-        traits=traits,
+        context_tokens=min(context, model.get("sliding_window") or context),
+        rope=rope,
+        tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
+        blocks=tuple(blocks),
         eos_token_ids=_read_eos(raw, generation),
         quantization=_most_common_type(stored_types or {}) or stored.linears,
         packing=stored.packing,
         stored_types=tuple(sorted((stored_types or {}).items())),
         file_type=_text(raw.get("file_type", "")),
+        **model,
     )
     _check(config, raw)
     return config
@@ -291,7 +391,6 @@ def _through_transformers(
         context_tokens=facts.context_tokens,
         rope=RopeConfig(),
         tie_embeddings=facts.is_tied,
-        traits=Traits(),
         eos_token_ids=_read_eos(raw, generation),
         advice=read_advice(generation),
         transformers_text=facts.text,
@@ -308,21 +407,13 @@ def text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _check_layers(config: ModelConfig) -> None:
-    """See that what a family says of its layers is said of each."""
-    traits = config.traits
-    for listed in (traits.layers, traits.mlp_widths, traits.windows):
-        if listed and len(listed) != config.num_layers:
-            raise ModelError(
-                f"config.json: {len(listed)} layers are described, and there are "
-                f"{config.num_layers}.",
-                "Download config.json again.",
-            )
+    """Check what caches and routers need of all layers."""
     if len(set(config.state_layers)) > 1:
         raise ModelError(
             "Recurrent layers of different sizes aren't supported.", "Choose another model."
         )
     for shape in config.state_layers[:1]:
-        if shape.state_size > _MOST_STATE:
+        if shape.state_size > _MAX_STATE:
             raise ModelError(
                 f"config.json: a layer's state has {shape.state_size:,} numbers; no model's is so "
                 "large.",
@@ -332,16 +423,18 @@ def _check_layers(config: ModelConfig) -> None:
         raise ModelError(
             "A model without attention layers isn't supported.", "Choose another model."
         )
+    routings = (block.moe.routing for block in config.blocks if block.moe is not None)
+    for routing in routings:
+        if routing.num_experts_per_tok > routing.num_experts:
+            raise ModelError(
+                f"config.json: each token takes {routing.num_experts_per_tok} of "
+                f"{routing.num_experts} experts.",
+                "Download config.json again.",
+            )
 
 
 def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
     _check_layers(config)
-    experts = config.traits.experts
-    if experts is not None and experts.chosen > experts.count:
-        raise ModelError(
-            f"config.json: each token takes {experts.chosen} of {experts.count} experts.",
-            "Download config.json again.",
-        )
     if config.num_heads % config.num_kv_heads:
         raise ModelError(
             f"{config.num_heads} attention heads can't share {config.num_kv_heads} KV heads "
@@ -360,7 +453,7 @@ def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
             f"head_dim {config.head_dim} is odd; rotary embedding needs pairs.",
             "Download config.json again.",
         )
-    wanted = config.traits.activation.value
+    wanted = config.activation.kind.value
     if (activation := raw.get("hidden_activation", raw.get("hidden_act", wanted))) != wanted:
         raise ModelError(
             f"The activation {_shown(activation)} isn't supported; only {wanted} is.",

@@ -5,29 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from medusa_core.errors import RequestError
-from medusa_core.models.activation import Active, active_of
+from medusa_core.models.activation import active_of
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.blocks.block import linears_of
 from medusa_core.models.blocks.caches import SequenceRows
-from medusa_core.models.blocks.reading import BlockReader
-from medusa_core.models.blocks.torch_blocks import PassContext, run_block
-from medusa_core.models.config import ModelConfig, RopeConfig
-from medusa_core.models.layer_shapes import RowShape
-from medusa_core.models.norm import RmsNorm
-from medusa_core.models.parts import (
+from medusa_core.models.blocks.load import load_blocks
+from medusa_core.models.blocks.sizes import (
     EMBEDDING,
     FINAL_NORM,
     PER_LAYER_NORM,
     PER_LAYER_PROJECTION,
     PER_LAYER_TABLE,
-    lm_head_part,
+    lm_head_spec,
 )
+from medusa_core.models.blocks.spec import BlockSpec
+from medusa_core.models.blocks.torch_blocks import PassContext, run_block
+from medusa_core.models.config import ModelConfig, RopeConfig
+from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
@@ -78,8 +77,7 @@ class Decoder:
             CheckpointError: A tensor is missing or misshapen.
             RequestError: Sparse attention is wanted of a model that can't.
         """
-        traits = config.traits
-        if precision.attended and (traits.has_sinks or traits.attention_cap is not None):
+        if precision.attended and any(map(_needs_all_scores, config.blocks)):
             raise RequestError(
                 f"Attention of {config.model_type} models takes all rows.",
                 "Leave out --sparse-attention.",
@@ -89,11 +87,10 @@ class Decoder:
         self._token_table: Tensor | TokenTable | None = None
         if self.embedding.is_meta:
             self._token_table = weights.token_table(EMBEDDING, *self.embedding.shape)
-        reader = BlockReader(config, precision, weights)
-        self.blocks = [reader.read(index) for index in range(config.num_layers)]
+        self.blocks = load_blocks(config, weights, precision)
         self.per_layer = _read_per_layer(config, weights)
-        self.final_norm = reader.norm(FINAL_NORM, config.hidden_size)
-        self.lm_head = weights.lm_head(lm_head_part(config), self.embedding)
+        self.final_norm = read_norm(config, weights, FINAL_NORM)
+        self.lm_head = weights.lm_head(lm_head_spec(config), self.embedding)
         self.linears = [*linears_of(self.blocks), self.lm_head]
         self.num_parameters = weights.num_parameters
         self.nbytes = weights.nbytes
@@ -103,11 +100,11 @@ class Decoder:
         self.attend_to(precision.attended)
         self._compute = precision.compute
         self._scores_dtype = precision.scores
-        self._active = _activation(config)
+        self._active = active_of(config.activation)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Project states to logits. [n, hidden] → [n, vocabulary]"""
-        divisor, cap = self.config.traits.score_divisor, self.config.traits.score_cap
+        divisor, cap = self.config.logits_scaling, self.config.final_logit_softcapping
         logits = self.lm_head(hidden)
         logits = logits if divisor == 1 else logits / divisor
         return logits if cap is None else torch.tanh(logits / cap) * cap
@@ -227,7 +224,7 @@ class Decoder:
 
     def _query_factors(self, positions: Tensor) -> Tensor | None:
         """Temperature of attention over long contexts (Llama 4, Ministral 3). [n], or None"""
-        growth = self.config.traits.query_growth
+        growth = self.config.llama_4_scaling_beta
         if not growth:
             return None
         old = self.config.rope.original_context_tokens
@@ -235,7 +232,7 @@ class Decoder:
         return 1 + growth * torch.log1p(rounds.to(self._scores_dtype))
 
     def _scaled(self, vectors: Tensor) -> Tensor:
-        scale = self.config.traits.embedding_scale
+        scale = self.config.embedding_multiplier
         return vectors if scale == 1 else vectors * torch.tensor(scale, dtype=vectors.dtype)
 
     @property
@@ -265,42 +262,36 @@ class Decoder:
 
 def rope_configs(config: ModelConfig) -> tuple[ModelConfig, ...]:
     """Configurations of the ropes: of layers with full attention, then of those with a window."""
-    traits = config.traits
-    if traits.local_theta is None and not traits.scales_layers:
+    local = config.local_rope
+    if local is None:
         return (config,)
-    local = [
-        shape
-        for shape, window in zip(config.layers, traits.windows, strict=True)
-        if window is not None and isinstance(shape, RowShape)
-    ]
-    rope = config.rope if traits.scales_local and not traits.scales_layers else RopeConfig()
-    rope = replace(rope, theta=traits.local_theta or config.rope.theta)
-    size = local[0].head_dim if local and traits.scales_layers else config.head_dim
-    return config, replace(config, rope=rope, head_dim=size)
+    return config, replace(config, rope=RopeConfig(local.theta), head_dim=local.head_dim)
 
 
-def _activation(config: ModelConfig) -> Active:
-    """The activation of MLPs, with Falcon-H1's multiplier of gates."""
-    active, factors = active_of(config.traits), config.traits.factors
-    if factors is None or factors.gate == 1:
-        return active
-    return partial(_scaled_gate, active, factors.gate)
+def read_norm(config: ModelConfig, weights: Weights, name: str) -> RmsNorm:
+    """Read a norm of the residual stream that belongs to no block."""
+    return RmsNorm(
+        weights.vector(name, config.hidden_size) + config.norm_offset, config.rms_norm_eps
+    )
 
 
-def _scaled_gate(active: Active, factor: float, gate: Tensor, up: Tensor) -> Tensor:
-    return active(gate * factor, up)
+def _needs_all_scores(block: BlockSpec) -> bool:
+    attention = block.attention
+    if attention is None:
+        return False
+    return bool(attention.sinks) or attention.attn_logit_softcapping is not None
 
 
 def _read_per_layer(config: ModelConfig, weights: Weights) -> PerLayerInputs | None:
-    traits = config.traits.per_layer
-    if traits is None:
+    own = config.per_layer_embeddings
+    if own is None:
         return None
-    total = config.num_layers * traits.width
-    table = weights.token_table(PER_LAYER_TABLE, traits.vocab_size, total)
-    norm = weights.named(PER_LAYER_NORM, traits.width)
+    total = config.num_layers * own.width
+    table = weights.token_table(PER_LAYER_TABLE, own.vocab_size, total)
+    norm = weights.named(PER_LAYER_NORM, own.width)
     return PerLayerInputs(
         table=table,
         projection=make_linear(weights.named(PER_LAYER_PROJECTION, total, config.hidden_size)),
         norm=RmsNorm(norm, config.rms_norm_eps),
-        width=traits.width,
+        width=own.width,
     )

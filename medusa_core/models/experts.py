@@ -1,8 +1,8 @@
-"""MLPs of which each row passes through a few: rows are grouped by expert, each is read once.
+"""MLPs and mixtures of experts: rows are grouped by expert, so that each is read once.
 
-Sources: Shazeer et al. 2017, "Outrageously Large Neural Networks"; of Qwen 3 (Qwen Team 2025) the
-order: shares of all experts, of these the largest, which may be made to add up to one; of DeepSeek
-V3 (DeepSeek-AI 2024, section 2.1.2) shares by a sigmoid, and a bias that only chooses.
+Sources: Shazeer et al. 2017, "Outrageously Large Neural Networks"; Qwen 3 (Qwen Team 2025) for a
+softmax over all experts before top-k; DeepSeek-V3 (DeepSeek-AI 2024, section 2.1.2) for sigmoid
+weights and a bias for top-k only.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.activation import Active
-from medusa_core.models.parts import BlockParts, MlpParts
+from medusa_core.models.blocks.spec import RoutingSpec, Scoring
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.traits import Experts
-from medusa_core.models.weights import Weights
 
-SUM_EPS = 1e-6  # is added to a sum of shares by a sigmoid, which may all be near zero
+SUM_EPS = 1e-6  # is added to the sum of sigmoid weights, all of which may be near zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +79,19 @@ class ExpertMlps:
     """The experts of a block, their router, and the MLP that all rows pass through beside them.
 
     Attributes:
-        traits: How many there are, and how a row's are chosen.
-        router: Gives each expert a score.
+        routing: How a row's experts are chosen.
+        router: Router.
         mlps: The experts.
         shared: The shared expert, which all rows pass through, or None.
         shared_gate: Projection whose sigmoid multiplies the shared expert's output, or None.
-        bias: What is added to shares where experts are chosen, or None. [experts]
-        scales: What the share of each is multiplied with at last, or None. [experts]
+        bias: Bias of the weights for top-k only, or None. [experts]
+        scales: Factor of each expert's weight, or None. [experts]
         linears: All linear layers.
     """
 
     def __init__(
         self,
-        experts: Experts,
+        routing: RoutingSpec,
         router: QuantLinear,
         mlps: Sequence[Mlp | PlainMlp],
         shared: Mlp | PlainMlp | None = None,
@@ -104,15 +102,15 @@ class ExpertMlps:
         """Take the parts.
 
         Args:
-            experts: How they are chosen.
-            router: Gives their scores.
-            mlps: They.
-            shared: What all rows pass through beside them; None for nothing.
-            bias: What is added to shares where experts are chosen. [experts]
-            scales: What the share of each is multiplied with at last; None for nothing. [experts]
+            routing: See above.
+            router: See above.
+            mlps: See above.
+            shared: See above.
+            bias: See above.
+            scales: See above.
             shared_gate: See above.
         """
-        self.traits = experts
+        self.routing = routing
         self.router = router
         self.bias = bias
         self.mlps = tuple(mlps)
@@ -134,12 +132,12 @@ class ExpertMlps:
             active: Of their gates.
             routed: What the router reads; None for the same. [n, hidden]
         """
-        shares, chosen = self._shares(x if routed is None else routed)
+        weights, chosen = self._route(x if routed is None else routed)
         y = torch.zeros_like(x)
         for number in torch.unique(chosen).tolist():
             rows, place = torch.nonzero(chosen == number, as_tuple=True)
             made = self.mlps[number](x.index_select(0, rows), active)
-            y.index_add_(0, rows, made * shares[rows, place, None])
+            y.index_add_(0, rows, made * weights[rows, place, None])
         if self.shared is None:
             return y
         made = self.shared(x, active)
@@ -147,47 +145,27 @@ class ExpertMlps:
             made = torch.sigmoid(self.shared_gate(x)) * made
         return y.add_(made)
 
-    def _shares(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Of every row its experts and their shares. [n, chosen] each"""
-        scores, experts = self.router(x), self.traits
-        wide = torch.promote_types(scores.dtype, torch.float32)
-        if experts.chooses_first:
-            best, chosen = scores.to(wide).topk(experts.chosen, dim=-1)
+    def _route(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the weights and numbers of each row's experts. [n, experts per row] each"""
+        logits, routing = self.router(x), self.routing
+        wide = torch.promote_types(logits.dtype, torch.float32)
+        count = routing.num_experts_per_tok
+        if routing.scoring is Scoring.TOPK_SOFTMAX:
+            best, chosen = logits.to(wide).topk(count, dim=-1)
             return torch.softmax(best, dim=-1).to(x.dtype), chosen
-        if experts.is_sigmoid:
-            shares, chosen = self._chosen_by_bias(torch.sigmoid(scores.to(wide)))
+        if routing.scoring is Scoring.SIGMOID:
+            weights, chosen = self._biased_topk(torch.sigmoid(logits.to(wide)))
         else:
-            shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(experts.chosen, dim=-1)
-        if experts.normalises:
-            least = SUM_EPS if experts.is_sigmoid else 0.0
-            shares = shares / (shares.sum(dim=-1, keepdim=True) + least)
+            weights, chosen = torch.softmax(logits, dim=-1, dtype=wide).topk(count, dim=-1)
+        if routing.norm_topk_prob:
+            eps = SUM_EPS if routing.scoring is Scoring.SIGMOID else 0.0
+            weights = weights / (weights.sum(dim=-1, keepdim=True) + eps)
         if self.scales is not None:
-            shares = shares * self.scales[chosen]
-        return (shares * experts.scale).to(x.dtype), chosen
+            weights = weights * self.scales[chosen]
+        return (weights * routing.routed_scaling_factor).to(x.dtype), chosen
 
-    def _chosen_by_bias(self, shares: Tensor) -> tuple[Tensor, Tensor]:
-        """The shares of the chosen experts, and which they are. [n, chosen] each"""
-        biased = shares if self.bias is None else shares + self.bias
-        chosen = biased.topk(self.traits.chosen, dim=-1).indices
-        return shares.gather(-1, chosen), chosen
-
-
-def read_mlp(weights: Weights, parts: MlpParts) -> Mlp | PlainMlp:
-    """One MLP."""
-    kind = Mlp if parts.has_gate else PlainMlp
-    gate_up, down = weights.linear(parts.gate_up), weights.linear(parts.down)
-    return kind(gate_up, down, parts.down.columns)
-
-
-def read_mlps(
-    weights: Weights, parts: BlockParts, experts: Experts | None
-) -> Mlp | PlainMlp | ExpertMlps:
-    """What rows of a block pass through: one MLP, or experts with or without one beside them."""
-    if experts is None or parts.router is None:
-        assert parts.mlp is not None
-        return read_mlp(weights, parts.mlp)
-    router, mlps = weights.linear(parts.router), [read_mlp(weights, mlp) for mlp in parts.experts]
-    shared = None if parts.mlp is None else read_mlp(weights, parts.mlp)
-    names = [name for name in parts.more if experts.bias and name.endswith(experts.bias)]
-    bias = weights.named(names[0], experts.count) if names else None
-    return ExpertMlps(experts, router, mlps, shared, bias)
+    def _biased_topk(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the weights of the chosen experts, and which they are."""
+        biased = weights if self.bias is None else weights + self.bias
+        chosen = biased.topk(self.routing.num_experts_per_tok, dim=-1).indices
+        return weights.gather(-1, chosen), chosen

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from medusa_core.models.traits import EACH_EXPERT
+from medusa_core.models.blocks.spec import EACH_EXPERT
 from medusa_core.system.files.gguf import Gguf
 
 MAX_LAYERS = 1 << 10
@@ -154,7 +154,7 @@ def per_layer(gguf: Gguf, key: str) -> list[float]:
     return [value] if isinstance(value, int) else list(gguf.numbers(f"{gguf.architecture}.{key}"))
 
 
-def mixer_types(gguf: Gguf) -> list[str]:
+def gguf_mixer_types(gguf: Gguf) -> list[str]:
     """Return what mixes tokens in each layer: `attention` where there are KV heads, or `mamba`."""
     count, heads = num_layers(gguf), per_layer(gguf, "attention.head_count_kv")
     heads = heads * count if len(heads) == 1 else heads[:count]

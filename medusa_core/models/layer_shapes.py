@@ -53,6 +53,11 @@ class StateShape:
     conv_width: int
 
     @property
+    def conv_shape(self) -> tuple[int, int, int]:
+        """Shape of the convolution's weight in a checkpoint."""
+        return self.channels, 1, self.conv_width
+
+    @property
     def state_size(self) -> int:
         """Numbers of the state."""
         return self.num_heads * self.key_dim * self.value_dim

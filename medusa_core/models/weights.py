@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import AdapterError, CheckpointError, OutOfMemoryError
+from medusa_core.models.blocks.sizes import EMBEDDING
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_shape import lies_beside
-from medusa_core.models.parts import EMBEDDING
 from medusa_core.models.precision import DTYPES, Precision
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import PartFormats

@@ -175,7 +175,7 @@ def check_family(config: ModelConfig) -> None:
             "together with heads.",
             "Leave out --joint: heads alone learn from such a model, too.",
         )
-    if config.traits.experts is not None:
+    if config.moe is not None:
         raise TrainingError(
             "Models whose rows pass through experts can't be trained together with heads.",
             "Leave out --joint: heads alone learn from such a model, too.",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from medusa_core.models.blocks.sizes import lm_head_spec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import linear_parts
-from medusa_core.models.parts import lm_head_part
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.training.adapted import kept_bytes, recomputes
 from medusa_core.training.losses import CHUNK_ROWS
@@ -63,7 +63,7 @@ def plan_joint(
     scores = _SCORES * min(rows, CHUNK_ROWS) * config.vocab_size * 4
     largest = max(part.rows * part.columns for part in linear_parts(config))
     unpacked = largest * (_PLAIN_BYTES if formats.linears.is_dense else _UNPACKED_BYTES)
-    last = lm_head_part(config)
+    last = lm_head_spec(config)
     head = last.rows * last.columns
     head *= _PLAIN_BYTES if formats.lm_head.is_dense else _UNPACKED_BYTES
     return JointPlan(

@@ -182,7 +182,7 @@ def stream_sizes(target: Target, config: HeadsConfig) -> StreamSizes:
         TrainingError: They can't run beside it.
     """
     sizes, decoder = target.config, target.shared_weights.decoder
-    if decoder is None or not sizes.traits.is_usual:
+    if decoder is None or not sizes.is_llama_like:
         raise TrainingError(
             f"Streams beside {sizes.model_type} models aren't supported.",
             "Choose a model whose layers are Llama's, or train heads.",

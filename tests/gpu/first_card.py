@@ -12,12 +12,13 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from tests.support.models.shapes import resized
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -120,15 +121,21 @@ def measure_steps(device: Device, formats: str) -> dict[str, object]:
         device: Where it runs.
         formats: Weight format of the linear layers.
     """
-    from medusa_core.bench.random_target import make_random, shape_config
+    from medusa_core.bench.random_target import make_random
     from medusa_core.messages import LoadOptions, WeightFormats
     from medusa_core.runtime.runner.runner import PlacedTree
     from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 
-    config = shape_config("vicuna-7b")  # Llama 2's shapes
-    if device.is_dry:
-        small = {"hidden_size": 256, "intermediate_size": 512, "num_layers": 2, "vocab_size": 8192}
-        config = replace(config, **small, num_heads=4, num_kv_heads=4, head_dim=64)
+    small = {
+        "hidden_size": 256,
+        "intermediate_size": 512,
+        "num_hidden_layers": 2,
+        "head_dim": 64,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "vocab_size": 8192,
+    }
+    config = resized("vicuna-7b", **(small if device.is_dry else {}))  # Llama 2's shapes
     options = LoadOptions(
         device=str(device.device), formats=WeightFormats(formats), context_tokens=1024
     )

@@ -190,7 +190,7 @@ FAULTS = (
     ),
     Fault(
         "window-edge",
-        "medusa_core/models/traits_decoder.py",
+        "medusa_core/models/blocks/torch_blocks.py",
         "hidden = columns <= (positions - window)[:, None]",
         "hidden = columns < (positions - window)[:, None]",
         "sliding windows are one token too wide",

@@ -102,7 +102,7 @@ def _read(
 
     integers = {"ordering": partial(_checked_ordering, config=config)}
     take = part_tensors(checkpoint, parts.names, precision, integers)
-    make, scale = linears_of(formats, precision), config.traits.embedding_scale
+    make, scale = linears_of(formats, precision), config.embedding_multiplier
     try:
         return AssistantHead(parts, read, take, shared_weights, scale, make, precision)
     except torch.OutOfMemoryError as error:

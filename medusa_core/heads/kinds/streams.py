@@ -100,7 +100,7 @@ def _check_fit(sizes: StreamSizes, config: ModelConfig, shared_weights: SharedWe
         HeadsError: They are.
     """
     check_sizes(sizes.hidden, sizes.vocab_size, config)
-    if shared_weights.decoder is None or not config.traits.is_usual:
+    if shared_weights.decoder is None or not config.is_llama_like:
         raise HeadsError(
             f"Streams beside {config.model_type} models aren't supported.",
             "Choose a model whose layers are Llama's, or other heads.",

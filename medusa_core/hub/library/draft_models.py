@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medusa_core.errors import ModelError
+from medusa_core.models.blocks.sizes import num_linear_parameters
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.parts import num_linear_parameters
 
 # Tables of tokens are padded to rounder numbers; tokenizers of sizes further apart are others.
 _MOST_PADDING = 1024

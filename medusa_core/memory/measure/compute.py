@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -199,13 +199,7 @@ class SampleLayer:
 def one_layer_config(config: ModelConfig) -> ModelConfig:
     """Return the configuration of a model that has only the first layer that attends."""
     index = next(i for i, shape in enumerate(config.layers) if rows_of(shape) is not None)
-    by_layer: dict[str, Any] = {
-        field.name: value[index : index + 1]
-        for field in fields(config.traits)
-        if isinstance(value := getattr(config.traits, field.name), tuple)
-        and len(value) == config.num_layers
-    }
-    return replace(config, num_layers=1, traits=replace(config.traits, **by_layer))
+    return config.with_blocks(config.blocks[index : index + 1])
 
 
 class _RandomWeights:

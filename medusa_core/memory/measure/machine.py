@@ -193,7 +193,7 @@ def _model_key(request: PolicyRequest) -> tuple[object, ...]:
     where = cuda.name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
     sizes = (config.hidden_size, config.intermediate_size, config.vocab_size, config.row_sizes)
     heads = (config.num_heads, config.num_kv_heads, config.head_dim, request.mean_tokens)
-    mixers = (config.model_type, config.traits.experts)
+    mixers = (config.model_type, None if config.moe is None else config.moe.routing)
     facts = (formats.cache_format, formats.attended, torch.__version__, request.num_threads)
     return MODEL, sizes, heads, mixers, sorted(formats.names.items()), facts, where
 

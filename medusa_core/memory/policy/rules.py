@@ -53,7 +53,7 @@ def why_cache_stays(config: ModelConfig) -> str:
         return "It has recurrent layers"
     if any(isinstance(shape, SharedRows) for shape in config.layers):
         return "Its layers share keys and values"
-    return "" if config.traits.per_layer is None else "It has per-layer embeddings"
+    return "" if config.per_layer_embeddings is None else "It has per-layer embeddings"
 
 
 def check_policy(policy: Policy, config: ModelConfig, device: str, has_disk: bool) -> None:

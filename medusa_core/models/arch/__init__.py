@@ -1,1 +1,1 @@
-"""Architecture families: one file each, exporting `SPEC`."""
+"""Architectures: one file each, exporting `SPEC`."""

@@ -1,42 +1,22 @@
-"""ERNIE 4.5 (dense): Llama whose heads are stored as the pairs that are turned."""
+"""ERNIE 4.5 (dense): Llama whose heads are stored as rotated pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-from medusa_core.models.architecture import Arch
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.compose import attention, interleaved, mlp, pre_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Traits
-
-if TYPE_CHECKING:
-    from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import BlockParts
 
 
-def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"head_dim": 128, "rope_theta": 500000.0, **raw}
-
-
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    bias = bool(raw.get("use_bias", False))
-    return Traits(qkv_bias=bias, output_bias=bias, mlp_bias=bias, is_tied=True)
-
-
-def _parts(config: ModelConfig, index: int) -> BlockParts:
-    from dataclasses import replace
-
-    from medusa_core.models.parts import shared_parts
-
-    parts = shared_parts(config, index)
-    assert parts.qkv is not None
-    return replace(parts, qkv=parts.qkv.stored_interleaved)
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    bias = config.flag("use_bias")
+    mixer = interleaved(attention(config, bias=bias))
+    return [BlockSpec(pre_norms(config), (mixer,), mlp(config, bias=bias))] * config.num_layers
 
 
 SPEC = Arch(
     "ernie4_5",
-    _traits,
-    parts=_parts,
-    as_usual=_as_usual,
+    _blocks,
+    defaults={"head_dim": 128, "rope_theta": 500000.0, "tie_word_embeddings": True},
     gguf=GgufArchitecture("ernie4_5", flags={"use_bias": "attn_q.bias"}),
 )

@@ -1,24 +1,32 @@
-"""EXAONE 4: OLMo's places of norms, norms of heads; with windows, who sees all isn't turned."""
+"""EXAONE 4: OLMo 2's norms, norms of heads; beside layers with windows, full ones have no RoPE."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
-from medusa_core.models.architecture import Arch, layer_kinds, layer_windows, sliding_window
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.compose import PER_HEAD, attention, mlp, post_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import NormPlaces, Traits
+
+_PERIOD = 4  # of layers with full attention
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    windows = layer_windows(raw, layer_kinds(raw, 4))
-    still = () if sliding_window(raw) is None else enumerate(windows)
-    return Traits(
-        qk_norm=True,
-        norm_places=NormPlaces.BEHIND,
-        windows=windows if any(windows) else (),
-        unturned=frozenset(index for index, window in still if window is None),
-    )
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer = attention(config, qk_norm=PER_HEAD)
+    has_windows = config.sliding_window is not None
+    return [
+        BlockSpec(
+            post_norms(config),
+            (
+                replace(
+                    mixer, sliding_window=window, rope=None if has_windows and not window else 0
+                ),
+            ),
+            mlp(config),
+        )
+        for window in config.layer_windows(_PERIOD)
+    ]
 
 
-SPEC = Arch("exaone4", _traits, gguf=GgufArchitecture("exaone4", full_attention_every=4))
+SPEC = Arch("exaone4", _blocks, gguf=GgufArchitecture("exaone4", full_attention_every=_PERIOD))

@@ -1,4 +1,4 @@
-"""Gemma 1 and CodeGemma: Gemma 2 with norms before each half alone, and without windows."""
+"""Gemma 1 and CodeGemma: Gemma 2 with norms before attention and MLP alone, and no windows."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from medusa_core.models.arch.gemma2 import gemma_traits
-from medusa_core.models.architecture import Arch
+from medusa_core.models.arch.gemma2 import GEMMA_DEFAULTS, gemma_attention, gemma_model
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.compose import mlp, pre_norms
+from medusa_core.models.blocks.spec import Activation, BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Activation, NormPlaces, Traits
 
 
-def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A configuration that names the activation; those of the first files call it gelu."""
+def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Name the activation, which the first files call gelu."""
     named = raw.get("hidden_activation") or raw.get("hidden_act") or "gelu"
-    named = Activation.GELU_TANH.value if named == "gelu" else named
-    return {"head_dim": 256, **raw, "hidden_activation": named}
+    return {**raw, "hidden_activation": Activation.GELU_TANH.value if named == "gelu" else named}
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    return replace(gemma_traits(raw, 1), norm_places=NormPlaces.BEFORE, windows=())
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer = replace(gemma_attention(config), sliding_window=None)
+    return [BlockSpec(pre_norms(config, offset=1.0), (mixer,), mlp(config))] * config.num_layers
 
 
-SPEC = Arch("gemma", _traits, as_usual=_as_usual, gguf=GgufArchitecture("gemma", norm_offset=1.0))
+SPEC = Arch(
+    "gemma",
+    _blocks,
+    gemma_model,
+    defaults=GEMMA_DEFAULTS,
+    normalize=_normalize,
+    gguf=GgufArchitecture("gemma", norm_offset=1.0),
+)

@@ -1,43 +1,52 @@
-"""Gemma 2: norms around both halves of a block, capped scores, a window in every second layer."""
+"""Gemma 2: norms around attention and MLP, capped logits, a window in every second layer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from medusa_core.models.architecture import Arch, layer_kinds, layer_windows, positive
+from medusa_core.models.architecture import Arch, ArchConfig, ModelFields
+from medusa_core.models.blocks.compose import QkNorm, attention, mlp, sandwich_norms
+from medusa_core.models.blocks.spec import Activation, ActivationSpec, AttentionSpec, BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture, hidden_per_head
-from medusa_core.models.traits import Activation, NormPlaces, Traits
 from medusa_core.system.files.gguf import Gguf
 
+_PERIOD = 2  # of layers with full attention
+_27B_LAYERS = (46, 62)  # of Gemma 2 and 3
 
-def gemma_traits(raw: Mapping[str, Any], pattern: int) -> Traits:
-    """What Gemma 2 and 3 share; each `pattern`-th layer sees everything."""
-    width = positive(raw, "hidden_size", 1.0) or 1.0
-    scalar = positive(raw, "query_pre_attn_scalar", positive(raw, "head_dim", 256.0)) or 256.0
-    bias = bool(raw.get("attention_bias", False))
-    return Traits(
-        qkv_bias=bias,
-        output_bias=bias,
-        norm_places=NormPlaces.AROUND,
-        norm_offset=1.0,
-        activation=Activation.GELU_TANH,
-        embedding_scale=math.sqrt(width),
-        attention_scale=1 / math.sqrt(scalar),
-        attention_cap=positive(raw, "attn_logit_softcapping", None),
-        score_cap=positive(raw, "final_logit_softcapping", None),
-        windows=layer_windows(raw, layer_kinds(raw, pattern)),
-        is_tied=True,
+
+def gemma_attention(config: ArchConfig, qk_norm: QkNorm | None = None) -> AttentionSpec:
+    """Return attention with a scale and a cap of its own."""
+    mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=qk_norm)
+    return replace(
+        mixer,
+        scale=1 / math.sqrt(config.positive("query_pre_attn_scalar", float(config.head_dim))),
+        attn_logit_softcapping=config.optional("attn_logit_softcapping"),
     )
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    return gemma_traits(raw, 2)
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer, norms = gemma_attention(config), sandwich_norms(config, offset=1.0)
+    return [
+        BlockSpec(norms, (replace(mixer, sliding_window=window),), mlp(config))
+        for window in config.layer_windows(_PERIOD)
+    ]
 
 
+def gemma_model(config: ArchConfig) -> ModelFields:
+    """Scaled embeddings, capped logits, norms that store w − 1."""
+    return {
+        "activation": ActivationSpec(Activation.GELU_TANH),
+        "embedding_multiplier": math.sqrt(config.hidden_size),
+        "final_logit_softcapping": config.optional("final_logit_softcapping"),
+        "norm_offset": 1.0,
+    }
+
+
+GEMMA_DEFAULTS = {"head_dim": 256, "tie_word_embeddings": True}
 GGUF_SOFTCAPS = {name: name for name in ("attn_logit_softcapping", "final_logit_softcapping")}
-_27B_LAYERS = (46, 62)  # of Gemma 2 and 3
 
 
 def gguf_attention_scalar(_: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -48,7 +57,9 @@ def gguf_attention_scalar(_: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any
 
 SPEC = Arch(
     "gemma2",
-    _traits,
+    _blocks,
+    gemma_model,
+    defaults=GEMMA_DEFAULTS,
     gguf=GgufArchitecture(
         "gemma2",
         {"ffn_norm": "pre_feedforward_layernorm"},
@@ -59,7 +70,7 @@ SPEC = Arch(
             "final_logit_softcapping": 30.0,
         },
         config=gguf_attention_scalar,
-        full_attention_every=2,
+        full_attention_every=_PERIOD,
         norm_offset=1.0,
     ),
 )

@@ -1,37 +1,59 @@
-"""Gemma 3's text models: Gemma 2 with norms of queries and keys, and two bases of rotation."""
+"""Gemma 3's text models: Gemma 2 with norms of queries and keys, and a local RoPE."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from medusa_core.models.arch.gemma2 import GGUF_SOFTCAPS, gemma_traits, gguf_attention_scalar
-from medusa_core.models.architecture import Arch, local_theta, positive
+from medusa_core.models.arch.gemma2 import (
+    GEMMA_DEFAULTS,
+    GGUF_SOFTCAPS,
+    gemma_attention,
+    gemma_model,
+    gguf_attention_scalar,
+)
+from medusa_core.models.architecture import (
+    Arch,
+    ArchConfig,
+    LocalRope,
+    ModelFields,
+    local_theta,
+)
+from medusa_core.models.blocks.compose import QkNorm, mlp, sandwich_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Traits
+
+_PERIOD = 6  # of layers with full attention
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    theta = positive(raw, "rope_local_base_freq", 10000.0)
-    return replace(
-        gemma_traits(raw, 6),
-        qk_norm=True,
-        local_theta=local_theta(raw, theta),
-        scales_local=False,
-    )
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer = gemma_attention(config, QkNorm(offset=1.0))
+    return [
+        BlockSpec(
+            sandwich_norms(config, offset=1.0),
+            (replace(mixer, sliding_window=window, rope=0 if window is None else 1),),
+            mlp(config),
+        )
+        for window in config.layer_windows(_PERIOD)
+    ]
+
+
+def _model(config: ArchConfig) -> ModelFields:
+    theta = local_theta(config.raw, config.positive("rope_local_base_freq", 10000.0))
+    return {**gemma_model(config), "local_rope": LocalRope(theta, config.head_dim)}
 
 
 SPEC = Arch(
     "gemma3_text",
-    _traits,
+    _blocks,
+    _model,
+    defaults=GEMMA_DEFAULTS,
     gguf=GgufArchitecture(
         "gemma3",
         {"ffn_norm": "pre_feedforward_layernorm"},
         keys={**GGUF_SOFTCAPS, "rope_local_base_freq": "rope.freq_base_swa"},
         defaults={"rope_theta": 1e6},
         config=gguf_attention_scalar,
-        full_attention_every=6,
+        full_attention_every=_PERIOD,
         norm_offset=1.0,
     ),
 )

@@ -3,78 +3,88 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models.arch.gemma2 import GGUF_SOFTCAPS
 from medusa_core.models.architecture import (
+    AGAIN,
+    MAX_EXPERTS,
+    MAX_HEADS,
+    MAX_INTERMEDIATE,
+    MAX_TOKENS,
     Arch,
-    layer_kinds,
-    layer_windows,
+    ArchConfig,
+    LocalRope,
+    ModelFields,
+    PerLayerEmbeddings,
+    layer_types,
     local_theta,
     positive,
     whole,
 )
+from medusa_core.models.blocks.compose import linear, mlp, moe, sandwich_norms
+from medusa_core.models.blocks.spec import (
+    Activation,
+    ActivationSpec,
+    AttentionSpec,
+    BlockSpec,
+    NormSpec,
+    ParallelExpertsSpec,
+    PerLayerGateSpec,
+    RoutingSpec,
+)
+from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.gguf_architecture import GgufArchitecture, expert_tensors, per_layer
-from medusa_core.models.layer_shapes import LayerShape, RowShape, SharedRows, rows_read
-from medusa_core.models.traits import Activation, Experts, NormPlaces, PerLayerEmbeddings, Traits
 from medusa_core.system.files.gguf import Gguf
 
-if TYPE_CHECKING:
-    from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import BlockParts
-
-_MOST_HEADS = 1 << 12
-_MOST_WIDTH = 1 << 14
-_MOST_TOKENS = 1 << 20
-_MOST_INTERMEDIATE = 1 << 19
-_EVERY = 6  # layers, of which the last one sees all, where a file doesn't say
-_USUAL_PER_LAYER = 256  # numbers, where a file doesn't say
-_STILL = 1e30  # stretches a pair so far that no position turns it, as GGUF files have it
-# Before the experts, behind the MLP, behind the experts.
+_MAX_WIDTH = 1 << 14
+_PERIOD = 6  # of layers with full attention
+_PER_LAYER_WIDTH = 256  # hidden_size_per_layer_input of E models where config.json lacks it
+_NEVER = 1e30  # scales a pair so far that no position rotates it, as GGUF files have it
+_GLOBAL, _LOCAL = "full_attention", "sliding_attention"
+# Before the experts, after the MLP, after the experts.
 EXPERT_NORMS = (
     "pre_feedforward_layernorm_2",
     "post_feedforward_layernorm_1",
     "post_feedforward_layernorm_2",
 )
-_GLOBAL, _LOCAL = "full_attention", "sliding_attention"
 
 
-def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Sizes of layers that see all in the usual places; those of layers with a window beside."""
+def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call sizes of layers with full attention the model's; those with a window have own keys."""
     if raw.get("use_bidirectional_attention") == "all":
         raise ModelError(
             "Tokens of this model see those behind them: it can't write text.",
             "Choose a Gemma 4 that writes text, such as E2B or E4B.",
         )
-    own = _of_global_layers(raw)
+    own = _global_settings(raw)
     local_dim, kv_heads = (
-        whole(raw, "head_dim", _MOST_HEADS, 256),
-        whole(raw, "num_key_value_heads", _MOST_HEADS, 4),
+        whole(raw, "head_dim", MAX_HEADS, 256),
+        whole(raw, "num_key_value_heads", MAX_HEADS, 4),
     )
-    head_dim = whole(own, "head_dim", _MOST_HEADS, whole(raw, "global_head_dim", _MOST_HEADS, 512))
+    head_dim = whole(own, "head_dim", MAX_HEADS, whole(raw, "global_head_dim", MAX_HEADS, 512))
     named = "num_global_key_value_heads"
-    global_kv = (
-        whole(raw, named, _MOST_HEADS, kv_heads) if raw.get("attention_k_eq_v") else kv_heads
-    )
+    global_kv = whole(raw, named, MAX_HEADS, kv_heads) if raw.get("attention_k_eq_v") else kv_heads
     return {
         "sliding_window": 512,
         **raw,
         "rope_parameters": _ropes(raw, head_dim),
-        "layer_types": list(_kinds(raw)),
+        "layer_types": list(_layer_types(raw)),
         "head_dim": head_dim,
         "local_head_dim": local_dim,
-        "num_global_key_value_heads": whole(own, "num_key_value_heads", _MOST_HEADS, global_kv),
+        "num_global_key_value_heads": whole(own, "num_key_value_heads", MAX_HEADS, global_kv),
     }
 
 
-def _of_global_layers(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What new files say of each layer that sees all; empty where a file says it otherwise."""
+def _global_settings(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `per_layer_config` of layers with full attention; empty if there is none."""
     found = raw.get("per_layer_config") or {}
     if not isinstance(found, Mapping):
         raise _mixed("per_layer_config")
-    kinds = _kinds(raw)
+    kinds = _layer_types(raw)
     of_layers = [found.get(str(index), found.get(index, {})) for index in range(len(kinds))]
     own = [one for one, kind in zip(of_layers, kinds, strict=True) if kind == _GLOBAL]
     others = [one for one, kind in zip(of_layers, kinds, strict=True) if kind == _LOCAL]
@@ -88,215 +98,171 @@ def _of_global_layers(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return first
 
 
-def _kinds(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """The kinds of all layers; the last one sees all."""
-    kinds = layer_kinds(raw, _EVERY)
+def _layer_types(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return `layer_types`; the last layer has full attention."""
+    kinds = layer_types(raw, _PERIOD)
     if not kinds:
         raise _mixed("num_hidden_layers")
     return (*kinds[:-1], _GLOBAL)
 
 
 def _ropes(raw: Mapping[str, Any], head_dim: int) -> Mapping[str, Any]:
-    """Proportional rope as factors: the pairs behind a head's first share aren't turned."""
+    """Return proportional RoPE as factors, by which the pairs after the rotary part stand still."""
     given = raw.get("rope_parameters")
     given = given if isinstance(given, Mapping) else {}
     local = given.get(_LOCAL, {})
-    turned = given.get(_GLOBAL, {"rope_type": "proportional", "partial_rotary_factor": 0.25})
-    if not isinstance(local, Mapping) or not isinstance(turned, Mapping):
+    rotated = given.get(_GLOBAL, {"rope_type": "proportional", "partial_rotary_factor": 0.25})
+    if not isinstance(local, Mapping) or not isinstance(rotated, Mapping):
         raise _mixed("rope_parameters")
     if (kind := local.get("rope_type", "default")) != "default":
         raise ModelError(
             f"Layers with a window that turn by {kind!r:.40} aren't supported.",
             "Choose Gemma 4 as its makers published it.",
         )
-    theta = positive(turned, "rope_theta", 1e6)
-    if turned.get("rope_type") == "proportional":
-        share = min(1.0, positive(turned, "partial_rotary_factor", 1.0) or 1.0)
-        factor, pairs = positive(turned, "factor", 1.0) or 1.0, head_dim // 2
-        num_turned = int(share * head_dim // 2)
-        factors = [factor] * num_turned + [_STILL] * (pairs - num_turned)
-        turned = {"rope_type": "factors", "factors": factors}
-    return {_GLOBAL: {**turned, "rope_theta": theta}, _LOCAL: local}
+    theta = positive(rotated, "rope_theta", 1e6)
+    if rotated.get("rope_type") == "proportional":
+        share = min(1.0, positive(rotated, "partial_rotary_factor", 1.0) or 1.0)
+        factor, pairs = positive(rotated, "factor", 1.0) or 1.0, head_dim // 2
+        num_rotated = int(share * head_dim // 2)
+        factors = [factor] * num_rotated + [_NEVER] * (pairs - num_rotated)
+        rotated = {"rope_type": "factors", "factors": factors}
+    return {_GLOBAL: {**rotated, "rope_theta": theta}, _LOCAL: local}
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    kinds, bias = _kinds(raw), bool(raw.get("attention_bias", False))
-    layers = _layers(raw, kinds)
-    width = positive(raw, "hidden_size", 1.0) or 1.0
-    takes_keys = bool(raw.get("attention_k_eq_v", False))
-    return Traits(
-        qkv_bias=bias,
-        output_bias=bias,
-        qk_norm=True,
-        norm_places=NormPlaces.AROUND,
-        activation=Activation.GELU_TANH,
-        embedding_scale=math.sqrt(width),
-        attention_scale=1.0,
-        score_cap=positive(raw, "final_logit_softcapping", None),
-        windows=layer_windows(raw, kinds),
-        local_theta=local_theta(raw, 10000.0),
-        scales_local=False,
-        is_tied=True,
-        layers=layers,
-        mlp_widths=_mlp_widths(raw, layers),
-        per_layer=_per_layer(raw),
-        keys_are_values=frozenset(
-            index for index, kind in enumerate(kinds) if takes_keys and kind == _GLOBAL
-        ),
-        normalises_values=True,
-        scales_layers=True,
-        experts=_experts(raw),
-    )
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    kinds = _layer_types(config.raw)
+    sources = _kv_layers(config, kinds)
+    is_wide = config.flag("use_double_wide_mlp")
+    embeddings = _per_layer_embeddings(config)
+    return [
+        BlockSpec(
+            sandwich_norms(config),
+            (_attention(config, kind, source),),
+            mlp(config, width=config.intermediate_size * (1 + (is_wide and source is not None))),
+            parallel_experts=_experts(config),
+            per_layer=None if embeddings is None else _per_layer_gate(config, embeddings.width),
+            layer_scalar="layer_scalar",
+        )
+        for kind, source in zip(kinds, sources, strict=True)
+    ]
 
 
-def _experts(raw: Mapping[str, Any]) -> Experts | None:
-    """They stand beside the MLP of every layer."""
-    if not raw.get("enable_moe_block"):
-        return None
-    count = whole(raw, "num_experts", _MOST_HEADS, 128)
-    return Experts(
-        count,
-        whole(raw, "top_k_experts", _MOST_HEADS, 8),
-        whole(raw, "moe_intermediate_size", _MOST_INTERMEDIATE, 704),
-    )
-
-
-def _layers(raw: Mapping[str, Any], kinds: tuple[str, ...]) -> tuple[LayerShape, ...]:
-    """The last layers read the keys and values of the last one of their kind before them."""
-    most, kv_heads = _MOST_HEADS, whole(raw, "num_key_value_heads", _MOST_HEADS, 4)
-    shape_of = {
-        _GLOBAL: RowShape(
-            whole(raw, "num_global_key_value_heads", most, kv_heads),
-            whole(raw, "head_dim", most, 512),
-        ),
-        _LOCAL: RowShape(kv_heads, whole(raw, "local_head_dim", most, 256)),
+def _model(config: ArchConfig) -> ModelFields:
+    local = LocalRope(local_theta(config.raw, 10000.0), _local_head_dim(config))
+    return {
+        "activation": ActivationSpec(Activation.GELU_TANH),
+        "embedding_multiplier": math.sqrt(config.hidden_size),
+        "final_logit_softcapping": config.optional("final_logit_softcapping"),
+        "local_rope": local,
+        "per_layer_embeddings": _per_layer_embeddings(config),
     }
-    heads = whole(raw, "num_attention_heads", most, 8)
-    for shape in shape_of.values():
-        if heads % shape.num_kv_heads or shape.head_dim % 2:
-            raise ModelError(
-                f"{heads} attention heads can't share {shape.num_kv_heads} KV heads of "
-                f"{shape.head_dim} numbers.",
-                "Download config.json again.",
-            )
-    num_own = len(kinds) - _num_shared(raw, len(kinds))
+
+
+def _local_head_dim(config: ArchConfig) -> int:
+    return config.whole("local_head_dim", MAX_HEADS, 256)
+
+
+def _attention(config: ArchConfig, kind: str, kv_layer: int | None) -> AttentionSpec:
+    """Return attention of one kind, with keys of its own or an earlier layer's."""
+    is_global, bias, heads = kind == _GLOBAL, config.flag("attention_bias"), config.num_heads
+    size, kv_heads = _local_head_dim(config), config.num_kv_heads
+    if is_global:
+        size = config.head_dim
+        kv_heads = config.whole("num_global_key_value_heads", MAX_HEADS, kv_heads)
+    if heads % kv_heads or size % 2:
+        raise ModelError(
+            f"{heads} attention heads can't share {kv_heads} KV heads of {size} numbers.", AGAIN
+        )
+    inner, kv, owns_kv = heads * size, kv_heads * size, kv_layer is None
+    k_eq_v = owns_kv and is_global and config.flag("attention_k_eq_v")
+    pieces = [TensorRows("self_attn.q_proj", inner, rotates=True, head_dim=size)]
+    if owns_kv:
+        pieces.append(TensorRows("self_attn.k_proj", kv, rotates=True, head_dim=size))
+    if owns_kv and not k_eq_v:
+        pieces.append(TensorRows("self_attn.v_proj", kv))
+    unread = (f"self_attn.{name}.weight" for name in ("k_proj", "v_proj", "k_norm"))
+    return AttentionSpec(
+        qkv=LinearSpec("qkv", tuple(pieces), config.hidden_size, bias),
+        output=linear("output", "self_attn.o_proj", config.hidden_size, inner, bias),
+        num_heads=heads,
+        num_kv_heads=kv_heads,
+        head_dim=size,
+        rotary_dim=size,
+        scale=1.0,
+        rope=0 if is_global else 1,
+        sliding_window=None if is_global else config.sliding_window,
+        q_norm=NormSpec("self_attn.q_norm", size),
+        k_norm=NormSpec("self_attn.k_norm", size) if owns_kv else None,
+        v_norm=True,
+        kv_layer=kv_layer,
+        k_eq_v=k_eq_v,
+        unread=() if owns_kv else tuple(unread),
+    )
+
+
+def _kv_layers(config: ArchConfig, kinds: Sequence[str]) -> list[int | None]:
+    """Return the layer whose keys and values each layer reads; None for its own.
+
+    The last layers read those of the last one of their kind before them.
+    """
+    count = config.raw.get("num_kv_shared_layers") or 0
+    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < len(kinds):
+        raise _mixed("num_kv_shared_layers")
+    num_own = len(kinds) - count
     last = {kind: index for index, kind in enumerate(kinds[:num_own])}
     if any(kind not in last for kind in kinds[num_own:]):
         raise _mixed("num_kv_shared_layers")
-    return tuple(
-        shape_of[kind] if index < num_own else SharedRows(last[kind])
-        for index, kind in enumerate(kinds)
-    )
+    return [None if index < num_own else last[kind] for index, kind in enumerate(kinds)]
 
 
-def _num_shared(raw: Mapping[str, Any], num_layers: int) -> int:
-    count = raw.get("num_kv_shared_layers") or 0
-    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < num_layers:
-        raise _mixed("num_kv_shared_layers")
-    return count
-
-
-def _mlp_widths(raw: Mapping[str, Any], layers: tuple[LayerShape, ...]) -> tuple[int, ...]:
-    """Layers that share keys and values may have an MLP of twice the width."""
-    if not raw.get("use_double_wide_mlp", False):
-        return ()
-    width = whole(raw, "intermediate_size", _MOST_INTERMEDIATE, 9216)
-    return tuple(2 * width if isinstance(shape, SharedRows) else width for shape in layers)
-
-
-def _per_layer(raw: Mapping[str, Any]) -> PerLayerEmbeddings | None:
-    usual = _USUAL_PER_LAYER if raw.get("model_type") == SPEC.name else 0
-    if not raw.get("hidden_size_per_layer_input", usual):
+def _experts(config: ArchConfig) -> ParallelExpertsSpec | None:
+    if not config.flag("enable_moe_block"):
         return None
-    tokens = whole(raw, "vocab_size", _MOST_TOKENS, 1)
-    found = PerLayerEmbeddings(
-        whole(raw, "hidden_size_per_layer_input", _MOST_WIDTH, _USUAL_PER_LAYER),
-        whole(raw, "vocab_size_per_layer_input", _MOST_TOKENS, tokens),
+    routing = RoutingSpec(
+        config.whole("num_experts", MAX_EXPERTS, 128), config.whole("top_k_experts", MAX_EXPERTS, 8)
     )
-    if found.vocab_size < tokens:
+    width = config.whole("moe_intermediate_size", MAX_INTERMEDIATE, 704)
+    experts = moe(config, routing, width, "", router="router.proj")
+    pre, post_mlp, post = (NormSpec(name, config.hidden_size) for name in EXPERT_NORMS)
+    return ParallelExpertsSpec(
+        moe=replace(experts, expert_scales="router.per_expert_scale"),
+        pre_norm=pre,
+        post_mlp_norm=post_mlp,
+        post_norm=post,
+        router_scale="router.scale",
+    )
+
+
+def _per_layer_embeddings(config: ArchConfig) -> PerLayerEmbeddings | None:
+    default = _PER_LAYER_WIDTH if config.raw.get("model_type") == SPEC.name else 0
+    if not config.raw.get("hidden_size_per_layer_input", default):
+        return None
+    found = PerLayerEmbeddings(
+        config.whole("hidden_size_per_layer_input", _MAX_WIDTH, _PER_LAYER_WIDTH),
+        config.whole("vocab_size_per_layer_input", MAX_TOKENS, config.vocab_size),
+    )
+    if found.vocab_size < config.vocab_size:
         raise ModelError(
-            f"config.json: {found.vocab_size:,} of {tokens:,} tokens have per-layer embeddings.",
-            "Download config.json again.",
+            f"config.json: {found.vocab_size:,} of {config.vocab_size:,} tokens have per-layer "
+            "embeddings.",
+            AGAIN,
         )
     return found
+
+
+def _per_layer_gate(config: ArchConfig, width: int) -> PerLayerGateSpec:
+    hidden = config.hidden_size
+    return PerLayerGateSpec(
+        linear("per_layer_gate", "per_layer_input_gate", width, hidden),
+        linear("per_layer_projection", "per_layer_projection", hidden, width),
+        NormSpec("post_per_layer_input_norm", hidden),
+    )
 
 
 def _mixed(key: str) -> ModelError:
     return ModelError(
         f"config.json: {key} describes layers in another way than Gemma 4 has them.",
         "Download config.json again, or choose Gemma 4 as its makers published it.",
-    )
-
-
-def _parts(config: ModelConfig, index: int) -> BlockParts:
-    """The shared parts with this layer's heads, and the way in for its per-layer embeddings."""
-    from dataclasses import replace
-
-    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
-    from medusa_core.models.parts import shared_parts
-
-    parts, traits = shared_parts(config, index), config.traits
-    assert parts.qkv is not None
-    assert parts.output is not None
-    read = rows_read(config.layers, index)
-    assert read is not None
-    owner, rows = read
-    attention, hidden, size = f"{parts.prefix}.self_attn", config.hidden_size, rows.head_dim
-    inner, kv = config.num_heads * size, rows.num_kv_heads * size
-    pieces = [TensorRows(f"{attention}.q_proj", inner, rotates=True, head_dim=size)]
-    norms = {name: count for name, count in parts.vectors.items() if attention not in name}
-    norms[f"{attention}.q_norm"] = size
-    if owner == index:
-        pieces.append(TensorRows(f"{attention}.k_proj", kv, rotates=True, head_dim=size))
-        norms[f"{attention}.k_norm"] = size
-        if index not in traits.keys_are_values:
-            pieces.append(TensorRows(f"{attention}.v_proj", kv))
-    gates: tuple[LinearSpec, ...] = ()
-    if traits.per_layer is not None:
-        name, width = f"layers.{index}", traits.per_layer.width
-        gate = TensorRows(f"{parts.prefix}.per_layer_input_gate", width)
-        projection = TensorRows(f"{parts.prefix}.per_layer_projection", hidden)
-        gates = (
-            LinearSpec(f"{name}.per_layer_gate", (gate,), hidden),
-            LinearSpec(f"{name}.per_layer_projection", (projection,), width),
-        )
-        norms[f"{parts.prefix}.post_per_layer_input_norm"] = hidden
-    with_experts = _with_experts(config, replace(parts, vectors=norms), index)
-    return replace(
-        with_experts,
-        qkv=replace(parts.qkv, pieces=tuple(pieces)),
-        output=replace(parts.output, columns=inner),
-        mixer=gates,
-        more={f"{parts.prefix}.layer_scalar": (1,), **with_experts.more},
-    )
-
-
-def _with_experts(config: ModelConfig, parts: BlockParts, index: int) -> BlockParts:
-    """The parts with an MLP and, where a model has them, experts beside it."""
-    from dataclasses import replace
-
-    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
-    from medusa_core.models.parts import mlp_parts
-
-    experts, hidden = config.traits.experts, config.hidden_size
-    if experts is None:
-        return parts
-    name, prefix = f"layers.{index}", parts.prefix
-    router = TensorRows(f"{prefix}.router.proj", experts.count)
-    norms = {f"{prefix}.{norm}": hidden for norm in EXPERT_NORMS}
-    return replace(
-        parts,
-        vectors=parts.vectors | norms,
-        mlp=mlp_parts(config, name, f"{prefix}.mlp", config.mlp_width(index)),
-        router=LinearSpec(f"{name}.router", (router,), hidden, stays_dense=True),
-        experts=tuple(
-            mlp_parts(config, f"{name}.experts.{one}", f"{prefix}.experts.{one}", experts.width)
-            for one in range(experts.count)
-        ),
-        more={
-            f"{prefix}.router.scale": (hidden,),
-            f"{prefix}.router.per_expert_scale": (experts.count,),
-        },
     )
 
 
@@ -372,9 +338,10 @@ def _layers_differ() -> ModelError:
 
 SPEC = Arch(
     "gemma4_text",
-    _traits,
-    parts=_parts,
-    as_usual=_as_usual,
+    _blocks,
+    _model,
+    defaults={"tie_word_embeddings": True},
+    normalize=_normalize,
     gguf=GgufArchitecture(
         "gemma4",
         tensors={
@@ -409,7 +376,7 @@ SPEC = Arch(
             "hidden_size_per_layer_input": 0,
         },
         flags={"enable_moe_block": "ffn_gate_inp.weight"},
-        full_attention_every=_EVERY,
+        full_attention_every=_PERIOD,
         config=_gguf_config,
         reads=frozenset(
             ("attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa")

@@ -1,51 +1,32 @@
-"""GLM 4 (0414): norms around both halves; of each head the first half turns, stored as pairs."""
+"""GLM 4 (0414): norms around attention and MLP; the first half of each head rotates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-from medusa_core.models.architecture import Arch
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.compose import attention, interleaved, mlp, sandwich_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import NormPlaces, Traits
 
-if TYPE_CHECKING:
-    from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import BlockParts
-
-
-def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"partial_rotary_factor": 0.5, **raw}
+_NORMS = (
+    "input_layernorm",
+    "post_self_attn_layernorm",
+    "post_attention_layernorm",
+    "post_mlp_layernorm",
+)
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    bias = bool(raw.get("attention_bias", True))
-    return Traits(qkv_bias=bias, norm_places=NormPlaces.AROUND)
-
-
-def _parts(config: ModelConfig, index: int) -> BlockParts:
-    """The shared parts; gate and up are rows of one tensor."""
-    from dataclasses import replace
-
-    from medusa_core.models.parts import MlpParts, shared_parts
-
-    parts = shared_parts(config, index)
-    assert parts.mlp is not None
-    assert parts.qkv is not None
-    gate_up = parts.mlp.gate_up.fused_in(f"{parts.prefix}.mlp.gate_up_proj")
-    return replace(parts, qkv=parts.qkv.stored_interleaved, mlp=MlpParts(gate_up, parts.mlp.down))
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    bias = config.flag("attention_bias", True)
+    mixer = interleaved(attention(config, bias=bias, output_bias=False))
+    return [
+        BlockSpec(sandwich_norms(config, _NORMS), (mixer,), mlp(config, fused="gate_up_proj"))
+    ] * config.num_layers
 
 
 SPEC = Arch(
     "glm4",
-    _traits,
-    parts=_parts,
-    as_usual=_as_usual,
-    names={
-        "post_attention_layernorm": "post_self_attn_layernorm",
-        "pre_feedforward_layernorm": "post_attention_layernorm",
-        "post_feedforward_layernorm": "post_mlp_layernorm",
-    },
+    _blocks,
+    defaults={"partial_rotary_factor": 0.5},
     gguf=GgufArchitecture(
         "glm4",
         {

@@ -1,41 +1,49 @@
-"""GPT-OSS: experts with a bounded gate, windows in every second layer, and attention with sinks."""
+"""GPT-OSS: experts with a clamped SwiGLU, windows in every second layer, and attention sinks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from medusa_core.models.architecture import Arch, layer_kinds, layer_windows, positive, whole
+from medusa_core.models.architecture import MAX_EXPERTS, Arch, ArchConfig, ModelFields
+from medusa_core.models.blocks.compose import attention, moe, pre_norms
+from medusa_core.models.blocks.spec import (
+    Activation,
+    ActivationSpec,
+    BlockSpec,
+    RoutingSpec,
+    Scoring,
+)
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Activation, Experts, Traits
 from medusa_core.system.files.gguf import Gguf
 
-_MOST = 1 << 12
+_PERIOD = 2  # of layers with full attention
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    bias = bool(raw.get("attention_bias", True))
-    experts = Experts(
-        whole(raw, "num_local_experts", _MOST, 32),
-        whole(raw, "num_experts_per_tok", _MOST, 4),
-        whole(raw, "intermediate_size", 1 << 20, 2880),
-        chooses_first=True,
-        router="router",
+def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**raw, "hidden_act": Activation.CLAMPED_SWIGLU.value}  # config.json calls it silu
+
+
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    routing = RoutingSpec(
+        config.whole("num_local_experts", MAX_EXPERTS, 32),
+        config.whole("num_experts_per_tok", MAX_EXPERTS, 4),
+        Scoring.TOPK_SOFTMAX,
     )
-    return Traits(
-        qkv_bias=bias,
-        output_bias=bias,
-        mlp_bias=True,
-        has_sinks=True,
-        windows=layer_windows(raw, layer_kinds(raw, 2)),
-        experts=experts,
-        activation=Activation.BOUNDED,
-        activation_bound=positive(raw, "swiglu_limit", 7.0) or 7.0,
+    experts = moe(config, routing, config.intermediate_size, router="router", bias=True)
+    mixer = replace(
+        attention(config, bias=config.flag("attention_bias", True)), sinks="self_attn.sinks"
     )
+    return [
+        BlockSpec(pre_norms(config), (replace(mixer, sliding_window=window),), experts)
+        for window in config.layer_windows(_PERIOD)
+    ]
 
 
-def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**raw, "hidden_act": Activation.BOUNDED.value}  # they call it silu
+def _model(config: ArchConfig) -> ModelFields:
+    limit = config.positive("swiglu_limit", 7.0)
+    return {"activation": ActivationSpec(Activation.CLAMPED_SWIGLU, limit)}
 
 
 def _gguf_config(_: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -46,15 +54,16 @@ def _gguf_config(_: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
 
 SPEC = Arch(
     "gpt_oss",
-    _traits,
-    as_usual=_as_usual,
+    _blocks,
+    _model,
+    normalize=_normalize,
     gguf=GgufArchitecture(
         "gpt-oss",
         tensors={"ffn_gate_inp": "mlp.router", "attn_sinks.weight": "self_attn.sinks"},
         keys={"intermediate_size": "expert_feed_forward_length"},
         defaults={"sliding_window": 128, "swiglu_limit": 7.0},
         config=_gguf_config,
-        full_attention_every=2,
+        full_attention_every=_PERIOD,
         has_experts=True,
     ),
 )

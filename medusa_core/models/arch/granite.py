@@ -1,4 +1,4 @@
-"""Granite 3 (dense): Llama with factors on vectors, attention, halves of blocks and scores."""
+"""Granite 3 (dense): Llama with multipliers of embeddings, attention, residuals and logits."""
 
 from __future__ import annotations
 
@@ -7,22 +7,37 @@ from dataclasses import replace
 from typing import Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.arch.llama import llama_traits
-from medusa_core.models.architecture import Arch, positive
+from medusa_core.models.architecture import Arch, ArchConfig, ModelFields
+from medusa_core.models.blocks.compose import attention, mlp, pre_norms
+from medusa_core.models.blocks.spec import AttentionSpec, BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Traits
 from medusa_core.system.files.gguf import Gguf
 
 
-def granite_traits(raw: Mapping[str, Any]) -> Traits:
-    """Its factors, and Llama's biases."""
-    return replace(
-        llama_traits(raw),
-        embedding_scale=positive(raw, "embedding_multiplier", 1.0) or 1.0,
-        residual_scale=positive(raw, "residual_multiplier", 1.0) or 1.0,
-        score_divisor=positive(raw, "logits_scaling", 1.0) or 1.0,
-        attention_scale=positive(raw, "attention_multiplier", 1.0),
-    )
+def granite_attention(config: ArchConfig) -> AttentionSpec:
+    """Return attention with a scale of its own."""
+    mixer = attention(config, bias=config.flag("attention_bias"))
+    return replace(mixer, scale=config.optional("attention_multiplier") or 0.0)
+
+
+def granite_blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Llama's blocks with a scale of attention and a multiplier of residuals."""
+    return [
+        BlockSpec(
+            pre_norms(config),
+            (granite_attention(config),),
+            mlp(config, bias=config.flag("mlp_bias")),
+            residual_multiplier=config.positive("residual_multiplier", 1.0),
+        )
+    ] * config.num_layers
+
+
+def granite_model(config: ArchConfig) -> ModelFields:
+    """Multipliers of embeddings and logits."""
+    return {
+        "embedding_multiplier": config.positive("embedding_multiplier", 1.0),
+        "logits_scaling": config.positive("logits_scaling", 1.0),
+    }
 
 
 GGUF_FACTORS = {
@@ -44,6 +59,7 @@ def _gguf_config(gguf: Gguf, _: Mapping[str, Any]) -> Mapping[str, Any]:
 
 SPEC = Arch(
     "granite",
-    granite_traits,
+    granite_blocks,
+    granite_model,
     gguf=GgufArchitecture("granite", keys=GGUF_FACTORS, config=_gguf_config, interleaved_rope=True),
 )

@@ -1,4 +1,4 @@
-"""Hunyuan (dense): Llama whose queries and keys are normalised per head behind the turn."""
+"""Hunyuan (dense): Llama whose queries and keys are normalized per head after the rotation."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from medusa_core.models.arch.llama import llama_traits
-from medusa_core.models.architecture import Arch, positive, whole
+from medusa_core.models.architecture import MAX_HIDDEN, Arch, ArchConfig, positive, whole
+from medusa_core.models.blocks.compose import QkNorm, attention, mlp, pre_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Traits
-
-_MOST_WIDTH = 1 << 17
 
 
-def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A configuration whose `alpha` stretches the base of the frequencies, once and for all.
+def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Scale the base of the frequencies by `alpha`.
 
     Source: NTK-aware scaling, as transformers' `hunyuan_v1_dense` reads it.
     """
@@ -24,28 +22,30 @@ def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
         return raw
     alpha = positive(rope, "alpha", None)
     if alpha is None or rope.get("rope_type", rope.get("type")) != "dynamic":
-        # Norms behind the turn take any strength away again.
+        # Norms after the rotation take any attention factor away again.
         return {**raw, "rope_parameters": {**rope, "attention_factor": 1.0}}
     theta = positive(rope, "rope_theta", positive(raw, "rope_theta", 10000.0)) or 10000.0
     size = _head_dim(raw)
-    stretched = theta * alpha ** (size / (size - 2)) if size > 2 else theta
-    return {**raw, "rope_parameters": {"rope_type": "default", "rope_theta": stretched}}
+    scaled = theta * alpha ** (size / (size - 2)) if size > 2 else theta
+    return {**raw, "rope_parameters": {"rope_type": "default", "rope_theta": scaled}}
 
 
 def _head_dim(raw: Mapping[str, Any]) -> int:
-    heads = whole(raw, "num_attention_heads", _MOST_WIDTH, 1)
-    return whole(raw, "head_dim", _MOST_WIDTH, whole(raw, "hidden_size", _MOST_WIDTH, 1) // heads)
+    heads = whole(raw, "num_attention_heads", MAX_HIDDEN, 1)
+    return whole(raw, "head_dim", MAX_HIDDEN, whole(raw, "hidden_size", MAX_HIDDEN, 1) // heads)
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    return replace(llama_traits(raw), mlp_bias=False, qk_norm=True, norms_turned=True)
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    norms = QkNorm(("query_layernorm", "key_layernorm"))
+    mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=norms)
+    mixer = replace(mixer, norm_after_rope=True)
+    return [BlockSpec(pre_norms(config), (mixer,), mlp(config))] * config.num_layers
 
 
 SPEC = Arch(
     "hunyuan_v1_dense",
-    _traits,
-    as_usual=_as_usual,
-    names={"q_norm": "query_layernorm", "k_norm": "key_layernorm"},
+    _blocks,
+    normalize=_normalize,
     gguf=GgufArchitecture(
         "hunyuan-dense",
         {"attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm"},

@@ -1,54 +1,56 @@
-"""LFM2 with experts: LFM2 whose rows pass through a few of many MLPs, but for the first layers."""
+"""LFM2 with experts: LFM2 with a sigmoid router and experts in all but the first layers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from medusa_core.models.arch.lfm2 import (
+    LFM2_DEFAULTS,
     LFM2_GGUF,
-    LFM2_NAMES,
-    lfm2_names,
-    lfm2_parts,
-    lfm2_traits,
+    LFM2_KEYS,
+    LFM2_MLP,
+    lfm2_blocks,
 )
-from medusa_core.models.architecture import Arch, positive, whole
-from medusa_core.models.traits import EACH_EXPERT, Experts, Traits
+from medusa_core.models.architecture import (
+    MAX_EXPERTS,
+    MAX_INTERMEDIATE,
+    MAX_LAYERS,
+    Arch,
+    ArchConfig,
+)
+from medusa_core.models.blocks.compose import mlp, moe
+from medusa_core.models.blocks.spec import EACH_EXPERT, BlockSpec, RoutingSpec, Scoring
 
-_MOST = 1 << 12
-_MOST_LAYERS = 1 << 10
 
-
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    count = whole(raw, "num_experts", _MOST, 32)
-    chosen = whole(raw, "num_experts_per_tok", _MOST, 4)
-    experts = Experts(
-        count,
-        chosen,
-        whole(raw, "moe_intermediate_size", 1 << 20, 1792),
-        bool(raw.get("norm_topk_prob", True)),
-        frozenset(range(_num_plain(raw))),
-        is_sigmoid=True,
-        bias="expert_bias" if raw.get("use_expert_bias", True) else "",
-        scale=positive(raw, "routed_scaling_factor", 1.0) or 1.0,
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    routing = RoutingSpec(
+        config.whole("num_experts", MAX_EXPERTS, 32),
+        config.whole("num_experts_per_tok", MAX_EXPERTS, 4),
+        Scoring.SIGMOID,
+        config.flag("norm_topk_prob", True),
+        config.positive("routed_scaling_factor", 1.0),
     )
-    return replace(lfm2_traits(raw), experts=experts)
-
-
-def _num_plain(raw: Mapping[str, Any]) -> int:
-    """The first layers, which have one MLP."""
-    return (
-        0 if raw.get("num_dense_layers") == 0 else whole(raw, "num_dense_layers", _MOST_LAYERS, 2)
+    experts = moe(
+        config,
+        routing,
+        config.whole("moe_intermediate_size", MAX_INTERMEDIATE, 1792),
+        "feed_forward",
+        names=LFM2_MLP,
+        router_bias="expert_bias" if config.flag("use_expert_bias", True) else "",
     )
+    dense, num_dense = (
+        mlp(config, "feed_forward", names=LFM2_MLP),
+        config.count("num_dense_layers", MAX_LAYERS, 2),
+    )
+    mlps = [dense if index < num_dense else experts for index in range(config.num_layers)]
+    return lfm2_blocks(config, mlps)
 
 
 SPEC = Arch(
     "lfm2_moe",
-    _traits,
-    lfm2_parts,
-    lfm2_names,
-    LFM2_NAMES,
+    _blocks,
+    defaults=LFM2_DEFAULTS,
+    keys=LFM2_KEYS,
     gguf=replace(
         LFM2_GGUF,
         name="lfm2moe",

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from medusa_core.models.architecture import Arch
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.compose import attention, mlp, pre_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Traits
 
 
-def llama_traits(raw: Mapping[str, Any]) -> Traits:
-    """Its biases."""
-    attention_bias = bool(raw.get("attention_bias", False))
-    return Traits(
-        qkv_bias=attention_bias,
-        output_bias=attention_bias,
-        mlp_bias=bool(raw.get("mlp_bias", False)),
-    )
+def llama_blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Attention and a gated MLP, norms before both."""
+    mixer = attention(config, bias=config.flag("attention_bias"))
+    return [
+        BlockSpec(pre_norms(config), (mixer,), mlp(config, bias=config.flag("mlp_bias")))
+    ] * config.num_layers
 
 
 SPEC = Arch(
     "llama",
-    llama_traits,
+    llama_blocks,
     gguf=GgufArchitecture("llama", windowed_type="mistral", interleaved_rope=True),
 )

@@ -1,6 +1,6 @@
-"""MiMo: a Qwen 2 block; its layers that guess further tokens are left out."""
+"""MiMo: Qwen 2; its layers for multi-token prediction are heads."""
 
 from medusa_core.models.arch.qwen2 import SPEC as QWEN2
 from medusa_core.models.architecture import Arch
 
-SPEC = Arch("mimo", QWEN2.traits)
+SPEC = Arch("mimo", QWEN2.blocks, QWEN2.model)

@@ -1,21 +1,19 @@
-"""Ministral 3: Mistral whose queries grow with their position."""
+"""Ministral 3: Mistral whose attention temperature depends on the position."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from medusa_core.models.architecture import Arch, positive, sliding_window
-from medusa_core.models.traits import Traits
+from medusa_core.models.arch.mistral import mistral_blocks
+from medusa_core.models.architecture import Arch, ArchConfig, ModelFields, positive
+from medusa_core.models.blocks.compose import limited_to_window
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
+def _model(config: ArchConfig) -> ModelFields:
+    rope = config.raw.get("rope_parameters") or config.raw.get("rope_scaling") or {}
     settings = rope if isinstance(rope, Mapping) else {}
-    return Traits(
-        window=sliding_window(raw),
-        query_growth=positive(settings, "llama_4_scaling_beta", 0.0) or 0.0,
-    )
+    beta = positive(settings, "llama_4_scaling_beta", None)
+    return {**limited_to_window(config), "llama_4_scaling_beta": beta or 0.0}
 
 
-SPEC = Arch("ministral3", _traits)
+SPEC = Arch("ministral3", mistral_blocks, _model)

@@ -1,18 +1,20 @@
-"""Mistral: Llama with a window on the past."""
+"""Mistral: Llama with a sliding window."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from medusa_core.models.architecture import Arch, sliding_window
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.compose import attention, limited_to_window, mlp, pre_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture, round_float32
-from medusa_core.models.traits import Traits
 from medusa_core.system.files.gguf import Gguf
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    return Traits(window=sliding_window(raw))
+def mistral_blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Llama's blocks without biases."""
+    return [BlockSpec(pre_norms(config), (attention(config),), mlp(config))] * config.num_layers
 
 
 def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -29,7 +31,8 @@ def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
 
 SPEC = Arch(
     "mistral",
-    _traits,
+    mistral_blocks,
+    limited_to_window,
     gguf=GgufArchitecture(
         "mistral3",
         config=_gguf_config,

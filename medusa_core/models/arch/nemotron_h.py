@@ -4,40 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.architecture import Arch, positive, whole
+from medusa_core.models.arch.mamba2 import MAMBA_FLAGS, MAMBA_KEYS, mamba2, mamba_tensors
+from medusa_core.models.architecture import (
+    MAX_EXPERTS,
+    MAX_HEADS,
+    MAX_HIDDEN,
+    Arch,
+    ArchConfig,
+    ModelFields,
+    whole,
+)
+from medusa_core.models.blocks.compose import UNGATED, attention, interleaved, mlp, moe
+from medusa_core.models.blocks.spec import (
+    Activation,
+    ActivationSpec,
+    BlockSpec,
+    MoeSpec,
+    NormSpec,
+    NormsSpec,
+    RoutingSpec,
+    Scoring,
+)
 from medusa_core.models.gguf_architecture import (
     GgufArchitecture,
     expert_tensors,
-    mixer_types,
+    gguf_mixer_types,
     mlp_tensors,
     per_layer,
 )
-from medusa_core.models.layer_shapes import LayerShape, NoShape
-from medusa_core.models.mamba import (
-    MAMBA_FLAGS,
-    MAMBA_KEYS,
-    mamba_tensors,
-    mamba_trait,
-    row_shape,
-    state_shape,
-)
-from medusa_core.models.traits import Activation, Experts, Traits
 from medusa_core.system.files.gguf import Gguf
 
-if TYPE_CHECKING:
-    from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import BlockParts, MlpParts
-
-_MOST_HEADS = 1 << 12
-_MOST_WIDTH = 1 << 17
-_MOST_EXPERTS = 1 << 12
 _LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 _WORDS = {"linear_attention": "mamba", "full_attention": "attention"}
-# What others call otherwise, by their names.
-_NAMES = {
+_KEYS = {  # this engine's → those of config.json
     "rms_norm_eps": "layer_norm_epsilon",
     "hidden_act": "mlp_hidden_act",
     "mamba_n_heads": "mamba_num_heads",
@@ -51,18 +53,14 @@ _NAMES = {
 }
 
 
-def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    usual = {theirs: raw[own] for theirs, own in _NAMES.items() if own in raw}
-    named = raw | usual if isinstance(raw, dict) else {**raw, **usual}
-    inner = whole(named, "mamba_n_heads", _MOST_HEADS, 128) * whole(
-        named, "mamba_d_head", _MOST_WIDTH, 64
-    )
-    kinds = _kinds(raw)
-    return {"head_dim": 128, "mamba_d_ssm": inner, **named, "num_hidden_layers": len(kinds)}
+def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    heads = whole(raw, "mamba_n_heads", MAX_HEADS, 128)
+    inner = heads * whole(raw, "mamba_d_head", MAX_HIDDEN, 64)
+    return {"mamba_d_ssm": inner, **raw, "num_hidden_layers": len(_kinds(raw))}
 
 
 def _kinds(raw: Mapping[str, Any]) -> list[str]:
-    """What each layer is: `mamba`, `attention`, `mlp` or `moe`."""
+    """Return the kind of each layer: `mamba`, `attention`, `mlp` or `moe`."""
     listed = raw.get("layers_block_type") or raw.get("layer_types")
     if listed is None and isinstance(pattern := raw.get("hybrid_override_pattern"), str):
         listed = [_LETTERS.get(letter, letter) for letter in pattern]
@@ -76,121 +74,60 @@ def _kinds(raw: Mapping[str, Any]) -> list[str]:
     return kinds
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    kinds, bias = _kinds(raw), bool(raw.get("attention_bias", False))
-    shapes: dict[str, LayerShape] = {
-        "mamba": state_shape(raw),
-        "attention": row_shape(raw),
-        "mlp": NoShape(),
-        "moe": NoShape(),
-    }
-    return Traits(
-        qkv_bias=bias,
-        output_bias=bias,
-        mlp_bias=bool(raw.get("mlp_bias", False)),
-        activation=Activation.RELU2,
-        unturned=frozenset(range(len(kinds))),
-        mamba=replace(mamba_trait(raw), name="mixer"),
-        layers=tuple(shapes[kind] for kind in kinds),
-        experts=_experts(raw, kinds),
-    )
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    kinds, norm = _kinds(config.raw), NormSpec("norm", config.hidden_size)
+    blocks: dict[str, BlockSpec] = {}
+    for kind in set(kinds):
+        if kind == "mamba":
+            blocks[kind] = BlockSpec(NormsSpec(pre=norm), (mamba2(config, "mixer"),), None)
+        elif kind == "attention":
+            # Without RoPE its rows keep the order that they are stored in.
+            mixer = interleaved(attention(config, "mixer", bias=config.flag("attention_bias")))
+            blocks[kind] = BlockSpec(NormsSpec(pre=norm), (replace(mixer, rope=None),), None)
+        else:
+            bias = config.flag("mlp_bias")
+            dense = mlp(config, "mixer", bias=bias, names=UNGATED)
+            layer = _experts(config, bias) if kind == "moe" else dense
+            blocks[kind] = BlockSpec(NormsSpec(pre_mlp=norm), (), layer)
+    return [blocks[kind] for kind in kinds]
 
 
-def _experts(raw: Mapping[str, Any], kinds: list[str]) -> Experts | None:
-    if "moe" not in kinds:
-        return None
-    count = whole(raw, "n_routed_experts", _MOST_EXPERTS, 8)
-    chosen = whole(raw, "num_experts_per_tok", _MOST_EXPERTS, 2)
-    groups = whole(raw, "n_group", _MOST_EXPERTS, 1), whole(raw, "topk_group", _MOST_EXPERTS, 1)
-    if groups != (1, 1) or raw.get("moe_latent_size") is not None:
+def _experts(config: ArchConfig, bias: bool) -> MoeSpec:
+    groups = (config.whole(key, MAX_EXPERTS, 1) for key in ("n_group", "topk_group"))
+    if any(count != 1 for count in groups) or config.raw.get("moe_latent_size") is not None:
         raise ModelError(
             "Experts in groups, or of another width than the model's, aren't supported.",
             "Choose Nemotron 3 Nano, or one without experts.",
         )
-    return Experts(
-        count,
-        chosen,
-        whole(raw, "moe_intermediate_size", _MOST_WIDTH, 7688),
-        normalises=bool(raw.get("norm_topk_prob", True)),
-        plain_layers=frozenset(index for index, kind in enumerate(kinds) if kind != "moe"),
-        is_sigmoid=True,
-        bias="gate.e_score_correction_bias",
-        scale=positive(raw, "routed_scaling_factor", 1.0) or 1.0,
-        shared_width=whole(raw, "moe_shared_expert_intermediate_size", _MOST_WIDTH, 7688),
+    routing = RoutingSpec(
+        config.whole("n_routed_experts", MAX_EXPERTS, 8),
+        config.whole("num_experts_per_tok", MAX_EXPERTS, 2),
+        Scoring.SIGMOID,
+        config.flag("norm_topk_prob", True),
+        config.positive("routed_scaling_factor", 1.0),
     )
-
-
-def _parts(config: ModelConfig, index: int) -> BlockParts:
-    """One norm, and one of the four behind it."""
-    from medusa_core.models.mamba import with_mamba
-    from medusa_core.models.parts import BlockParts
-
-    prefix, traits = f"model.layers.{index}", config.traits
-    norm = {f"{prefix}.norm": config.hidden_size}
-    block = BlockParts(prefix, norm, qkv=None, output=None, mlp=None)
-    if not isinstance(config.layers[index], NoShape):
-        mixed = with_mamba(block, config, index)
-        return mixed if mixed.mixer else _with_attention(block, config, index)
-    if traits.experts is not None and index not in traits.experts.plain_layers:
-        return _with_experts(block, traits.experts, config, index)
-    mlp = _mlp(config, f"layers.{index}", f"{prefix}.mixer", config.intermediate_size)
-    return replace(block, mlp=mlp)
-
-
-def _with_attention(block: BlockParts, config: ModelConfig, index: int) -> BlockParts:
-    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
-
-    mixer, name, traits = f"{block.prefix}.mixer", f"layers.{index}", config.traits
-    inner, kv = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
-    qkv = tuple(
-        TensorRows(f"{mixer}.{one}_proj", rows)
-        for one, rows in (("q", inner), ("k", kv), ("v", kv))
+    shared = config.whole("moe_shared_expert_intermediate_size", MAX_HIDDEN, 7688)
+    experts = moe(
+        config,
+        routing,
+        config.whole("moe_intermediate_size", MAX_HIDDEN, 7688),
+        "mixer",
+        bias=bias,
+        names=UNGATED,
+        router_bias="gate.e_score_correction_bias",
+        shared=mlp(config, "mixer.shared_experts", width=shared, bias=bias, names=UNGATED),
     )
-    output = (TensorRows(f"{mixer}.o_proj", config.hidden_size),)
-    return replace(
-        block,
-        qkv=LinearSpec(f"{name}.qkv", qkv, config.hidden_size, traits.qkv_bias),
-        output=LinearSpec(f"{name}.output", output, inner, traits.output_bias),
-    )
+    return replace(experts, router=replace(experts.router, has_bias=False))
 
 
-def _with_experts(
-    block: BlockParts, experts: Experts, config: ModelConfig, index: int
-) -> BlockParts:
-    """A router, experts, and an MLP that all rows pass through."""
-    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
-
-    mixer, name = f"{block.prefix}.mixer", f"layers.{index}"
-    router = (TensorRows(f"{mixer}.gate", experts.count),)
-    return replace(
-        block,
-        mlp=_mlp(config, name, f"{mixer}.shared_experts", experts.shared_width),
-        router=LinearSpec(f"{name}.router", router, config.hidden_size, stays_dense=True),
-        experts=tuple(
-            _mlp(config, f"{name}.experts.{one}", f"{mixer}.experts.{one}", experts.width)
-            for one in range(experts.count)
-        ),
-        more={f"{mixer}.{experts.bias}": (experts.count,)},
-    )
-
-
-def _mlp(config: ModelConfig, name: str, prefix: str, width: int) -> MlpParts:
-    """An MLP without a gate."""
-    from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
-    from medusa_core.models.parts import MlpParts
-
-    hidden, has_bias = config.hidden_size, config.traits.mlp_bias
-    up, down = (TensorRows(f"{prefix}.up_proj", width), TensorRows(f"{prefix}.down_proj", hidden))
-    return MlpParts(
-        LinearSpec(f"{name}.gate_up", (up,), hidden, has_bias),
-        LinearSpec(f"{name}.down", (down,), width, has_bias),
-    )
+def _model(_: ArchConfig) -> ModelFields:
+    return {"activation": ActivationSpec(Activation.RELU2)}
 
 
 def _gguf_config(gguf: Gguf, _: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return kinds of layers: an MLP has a width, attention KV heads, Mamba-2 layers neither."""
     mlp = "moe" if gguf.of_model("expert_count") else "mlp"
-    widths, kinds = per_layer(gguf, "feed_forward_length"), mixer_types(gguf)
+    widths, kinds = per_layer(gguf, "feed_forward_length"), gguf_mixer_types(gguf)
     if len(widths) >= len(kinds):
         kinds = [mlp if width else kind for width, kind in zip(widths, kinds, strict=False)]
     return {"layers_block_type": kinds}
@@ -198,9 +135,11 @@ def _gguf_config(gguf: Gguf, _: Mapping[str, Any]) -> Mapping[str, Any]:
 
 SPEC = Arch(
     "nemotron_h",
-    _traits,
-    parts=_parts,
-    as_usual=_as_usual,
+    _blocks,
+    _model,
+    defaults={"head_dim": 128},
+    keys=_KEYS,
+    normalize=_normalize,
     gguf=GgufArchitecture(
         "nemotron_h",
         aliases=("nemotron_h_moe",),

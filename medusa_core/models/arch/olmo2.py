@@ -1,22 +1,20 @@
-"""OLMo 2: norms behind both halves of a block, and over all queries and keys at once."""
+"""OLMo 2: norms after attention and MLP, and of all queries and keys at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from medusa_core.models.architecture import Arch
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.compose import ACROSS_HEADS, attention, mlp, post_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import NormPlaces, Traits
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    bias = bool(raw.get("attention_bias", False))
-    return Traits(qkv_bias=bias, output_bias=bias, wide_qk_norm=True, norm_places=NormPlaces.BEHIND)
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=ACROSS_HEADS)
+    return [BlockSpec(post_norms(config), (mixer,), mlp(config))] * config.num_layers
 
 
 SPEC = Arch(
     "olmo2",
-    _traits,
+    _blocks,
     gguf=GgufArchitecture("olmo2", full_attention_every=4, windowed_type="olmo3"),
 )

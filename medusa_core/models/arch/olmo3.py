@@ -1,25 +1,37 @@
-"""OLMo 3: OLMo 2 with a window in three of four layers, which stretch no positions."""
+"""OLMo 3: OLMo 2 with a window in three of four layers, whose RoPE isn't scaled."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
-from medusa_core.models.architecture import Arch, layer_kinds, layer_windows, local_theta, positive
-from medusa_core.models.traits import NormPlaces, Traits
+from medusa_core.models.architecture import (
+    Arch,
+    ArchConfig,
+    LocalRope,
+    ModelFields,
+    local_theta,
+)
+from medusa_core.models.blocks.compose import ACROSS_HEADS, attention, mlp, post_norms
+from medusa_core.models.blocks.spec import BlockSpec
 
-
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    bias = bool(raw.get("attention_bias", False))
-    return Traits(
-        qkv_bias=bias,
-        output_bias=bias,
-        wide_qk_norm=True,
-        norm_places=NormPlaces.BEHIND,
-        windows=layer_windows(raw, layer_kinds(raw, 4)),
-        local_theta=local_theta(raw, positive(raw, "rope_theta", 500000.0)),
-        scales_local=False,
-    )
+_PERIOD = 4  # of layers with full attention
 
 
-SPEC = Arch("olmo3", _traits)
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=ACROSS_HEADS)
+    return [
+        BlockSpec(
+            post_norms(config),
+            (replace(mixer, sliding_window=window, rope=0 if window is None else 1),),
+            mlp(config),
+        )
+        for window in config.layer_windows(_PERIOD)
+    ]
+
+
+def _model(config: ArchConfig) -> ModelFields:
+    theta = local_theta(config.raw, config.positive("rope_theta", 500000.0))
+    return {"local_rope": LocalRope(theta, config.head_dim)}
+
+
+SPEC = Arch("olmo3", _blocks, _model)

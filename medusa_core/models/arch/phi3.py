@@ -1,39 +1,24 @@
-"""Phi 3 and Phi-4-mini: fused projections, and heads of which a part is turned."""
+"""Phi 3 and Phi-4-mini: fused projections, and partial RoPE."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-from medusa_core.models.architecture import Arch, sliding_window
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.compose import attention, limited_to_window, mlp, pre_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture, round_float32
-from medusa_core.models.traits import Traits
 from medusa_core.system.files.gguf import Gguf
 
-if TYPE_CHECKING:
-    from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import BlockParts
 
-
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    return Traits(window=sliding_window(raw))
-
-
-def _parts(config: ModelConfig, index: int) -> BlockParts:
-    """The shared parts, as rows of the tensors that hold several of them."""
-    from dataclasses import replace
-
-    from medusa_core.models.parts import MlpParts, shared_parts
-
-    parts = shared_parts(config, index)
-    assert parts.mlp is not None
-    assert parts.qkv is not None
-    gate_up = parts.mlp.gate_up.fused_in(f"{parts.prefix}.mlp.gate_up_proj")
-    return replace(
-        parts,
-        qkv=parts.qkv.fused_in(f"{parts.prefix}.self_attn.qkv_proj"),
-        mlp=MlpParts(gate_up, parts.mlp.down),
-    )
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer = attention(config)
+    mixer = replace(mixer, qkv=mixer.qkv.fused_in("self_attn.qkv_proj"))
+    return [
+        BlockSpec(pre_norms(config), (mixer,), mlp(config, fused="gate_up_proj"))
+    ] * config.num_layers
 
 
 _LONG, _SHORT = "rope_factors_long.weight", "rope_factors_short.weight"
@@ -57,8 +42,8 @@ def _gguf_config(gguf: Gguf, _: Mapping[str, Any]) -> Mapping[str, Any]:
 
 SPEC = Arch(
     "phi3",
-    _traits,
-    parts=_parts,
+    _blocks,
+    limited_to_window,
     gguf=GgufArchitecture(
         "phi3",
         {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"},

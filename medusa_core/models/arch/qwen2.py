@@ -1,18 +1,21 @@
-"""Qwen 2 and 2.5: biases on queries, keys and values; a window only where it is asked for."""
+"""Qwen 2 and 2.5: biases of queries, keys and values; a window only if `use_sliding_window`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from medusa_core.models.architecture import Arch, sliding_window
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.compose import attention, limited_to_used_window, mlp, pre_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Traits
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    window = sliding_window(raw) if raw.get("use_sliding_window") else None
-    return Traits(qkv_bias=True, window=window)
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer = attention(config, bias=True, output_bias=False)
+    return [BlockSpec(pre_norms(config), (mixer,), mlp(config))] * config.num_layers
 
 
-SPEC = Arch("qwen2", _traits, gguf=GgufArchitecture("qwen2", aliases=("qwen2vl",)))
+SPEC = Arch(
+    "qwen2",
+    _blocks,
+    limited_to_used_window,
+    gguf=GgufArchitecture("qwen2", aliases=("qwen2vl",)),
+)

@@ -1,24 +1,27 @@
-"""Qwen 3 (dense): queries and keys normalised per head."""
+"""Qwen 3 (dense): queries and keys are normalized per head."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from medusa_core.models.architecture import Arch, sliding_window
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.compose import (
+    PER_HEAD,
+    attention,
+    limited_to_used_window,
+    mlp,
+    pre_norms,
+)
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Traits
 
 
-def qwen3_traits(raw: Mapping[str, Any]) -> Traits:
-    """Norms of heads, biases and a window."""
-    attention_bias = bool(raw.get("attention_bias", False))
-    return Traits(
-        qkv_bias=attention_bias,
-        output_bias=attention_bias,
-        qk_norm=True,
-        window=sliding_window(raw) if raw.get("use_sliding_window") else None,
-    )
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=PER_HEAD)
+    return [BlockSpec(pre_norms(config), (mixer,), mlp(config))] * config.num_layers
 
 
-SPEC = Arch("qwen3", qwen3_traits, gguf=GgufArchitecture("qwen3", aliases=("qwen3vl",)))
+SPEC = Arch(
+    "qwen3",
+    _blocks,
+    limited_to_used_window,
+    gguf=GgufArchitecture("qwen3", aliases=("qwen3vl",)),
+)

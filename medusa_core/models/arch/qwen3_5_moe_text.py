@@ -1,32 +1,32 @@
-"""Qwen 3.5 and 3.6 with experts: Qwen 3.5 whose rows pass through a few of many MLPs."""
+"""Qwen 3.5 and 3.6 with experts: Qwen 3.5 with experts and a shared one in every layer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from medusa_core.models.arch.qwen3_5_text import QWEN35_GGUF
-from medusa_core.models.architecture import Arch
-from medusa_core.models.delta_net import (
-    as_usual_with_experts,
-    delta_net_parts,
-    delta_net_traits,
-    with_experts,
+from medusa_core.models.arch.qwen3_5_text import (
+    DELTA_NET_DEFAULTS,
+    QWEN35_GGUF,
+    delta_net_blocks,
+    delta_net_model,
+    shared_expert_moe,
+    shared_expert_width,
 )
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import mlp_tensors
-from medusa_core.models.traits import Traits
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    return with_experts(delta_net_traits(raw), raw)
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    return delta_net_blocks(config, shared_expert_moe(config))
 
 
 SPEC = Arch(
     "qwen3_5_moe_text",
-    _traits,
-    delta_net_parts,
-    as_usual_with_experts,
+    _blocks,
+    delta_net_model,
+    defaults=DELTA_NET_DEFAULTS,
+    normalize=shared_expert_width,
     gguf=replace(
         QWEN35_GGUF,
         name="qwen35moe",

@@ -1,19 +1,198 @@
-"""Qwen 3.5 and 3.6 (dense, what reads and writes text): gated delta nets and gated attention."""
+"""Qwen 3.5 and 3.6 (dense; text): gated delta nets, and gated attention in each fourth layer."""
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
-from medusa_core.models.architecture import Arch
-from medusa_core.models.delta_net import (
-    delta_net_as_usual,
-    delta_net_parts,
-    delta_net_traits,
+from medusa_core.errors import ModelError
+from medusa_core.models.architecture import (
+    AGAIN,
+    MAX_EXPERTS,
+    MAX_INTERMEDIATE,
+    MAX_LAYERS,
+    Arch,
+    ArchConfig,
+    ModelFields,
 )
+from medusa_core.models.blocks.compose import QkNorm, attention, linear, mlp, moe, pre_norms
+from medusa_core.models.blocks.spec import (
+    AttentionSpec,
+    BlockSpec,
+    GatedDeltaNetSpec,
+    MlpSpec,
+    MoeSpec,
+    RoutingSpec,
+)
+from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.gguf_architecture import GgufArchitecture, num_layers
+from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.system.files.gguf import Gguf
+
+_ATTENTION, _DELTA_NET = "full_attention", "linear_attention"
+_MAX_SIZE = 1 << 10  # of heads and their widths
+_MAX_TAPS = 1 << 5
+_PREFIX = "linear_attn"
+DELTA_NET_DEFAULTS = {"head_dim": 256, "partial_rotary_factor": 0.25}
+
+
+def delta_net_blocks(
+    config: ArchConfig, layer: MlpSpec | MoeSpec, is_fused: bool = False
+) -> list[BlockSpec]:
+    """Return blocks of a gated delta net or gated attention, and the same MLP or experts each.
+
+    Args:
+        config: Settings.
+        layer: The MLP or the experts.
+        is_fused: Projections of a delta net are two tensors, in which the rows of a key head are
+            consecutive (Qwen3-Next); else they are four.
+
+    Raises:
+        ModelError: Sizes make no sense, or layers are of other kinds.
+    """
+    norms, state, kinds = pre_norms(config, offset=1.0), _state(config), _layer_types(config)
+    attending, listed = _gated_attention(config), config.raw.get("grouped_outputs")
+    grouped = listed if isinstance(listed, list) else []
+    nets = [_delta_net(config, state, is_fused, is_grouped) for is_grouped in (False, True)]
+    return [
+        BlockSpec(norms, (attending if kind == _ATTENTION else nets[index in grouped],), layer)
+        for index, kind in enumerate(kinds)
+    ]
+
+
+def _gated_attention(config: ArchConfig) -> AttentionSpec:
+    """Queries, keys, values, gates: each head's query precedes its gate in one tensor."""
+    norms = QkNorm(offset=1.0)
+    mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=norms)
+    query, key, value = mixer.qkv.pieces
+    query = replace(query, total=2 * query.rows, stride=2 * config.head_dim)
+    gate = replace(query, rotates=False, first=config.head_dim)
+    qkv = replace(mixer.qkv, pieces=(query, key, value, gate))
+    return replace(mixer, qkv=qkv, is_gated=True)
+
+
+def _state(config: ArchConfig) -> StateShape:
+    """Return the sizes of a gated delta net."""
+    key_heads = config.whole("linear_num_key_heads", _MAX_SIZE, 16)
+    heads = config.whole("linear_num_value_heads", _MAX_SIZE, 32)
+    key_dim = config.whole("linear_key_head_dim", _MAX_SIZE, 128)
+    value_dim = config.whole("linear_value_head_dim", _MAX_SIZE, 128)
+    if heads % key_heads:
+        raise ModelError(
+            f"config.json: {heads} value heads can't share {key_heads} key heads evenly.", AGAIN
+        )
+    channels = 2 * key_heads * key_dim + heads * value_dim
+    taps = config.whole("linear_conv_kernel_dim", _MAX_TAPS, 4)
+    return StateShape(heads, key_dim, value_dim, key_heads, channels, taps)
+
+
+def _layer_types(config: ArchConfig) -> list[str]:
+    """Return `layer_types`; by default each fourth layer has attention."""
+    kinds, count = config.raw.get("layer_types"), config.num_layers
+    if kinds is None:
+        every = config.whole("full_attention_interval", MAX_LAYERS, 4)
+        return [_DELTA_NET if (index + 1) % every else _ATTENTION for index in range(count)]
+    if not isinstance(kinds, list) or len(kinds) != count:
+        raise ModelError(
+            f"config.json: layer_types isn't a list of {count} kinds of layers.", AGAIN
+        )
+    if others := [kind for kind in kinds if kind not in (_ATTENTION, _DELTA_NET)]:
+        raise ModelError(
+            f"Layers of kind {reprlib.repr(others[0])} aren't supported in this family.",
+            f"It has {_ATTENTION} and {_DELTA_NET}: download config.json again.",
+        )
+    return kinds
+
+
+def _delta_net(
+    config: ArchConfig, state: StateShape, is_fused: bool, is_grouped: bool
+) -> GatedDeltaNetSpec:
+    hidden, inner = config.hidden_size, state.num_heads * state.value_dim
+    projections, gates = _fused(state) if is_fused else _separate(state)
+    output = linear("output", f"{_PREFIX}.out_proj", hidden, inner)
+    groups = (state.num_key_heads, state.num_heads) if is_grouped else None
+    return GatedDeltaNetSpec(
+        prefix=_PREFIX,
+        state=state,
+        in_proj=LinearSpec("in_proj", projections, hidden),
+        gates=LinearSpec("gates", gates, hidden, stays_dense=True),
+        output=replace(output, grouped_heads=groups),
+    )
+
+
+def _separate(state: StateShape) -> tuple[tuple[TensorRows, ...], tuple[TensorRows, ...]]:
+    """Return queries, keys, values and output gates; then the gates of β and of the decay."""
+    inner, heads = state.num_heads * state.value_dim, state.num_heads
+    projections = {"in_proj_qkv": state.channels, "in_proj_z": inner}
+    gates = {"in_proj_b": heads, "in_proj_a": heads}
+    first, second = (
+        tuple(TensorRows(f"{_PREFIX}.{name}", rows) for name, rows in sizes.items())
+        for sizes in (projections, gates)
+    )
+    return first, second
+
+
+def _fused(state: StateShape) -> tuple[tuple[TensorRows, ...], tuple[TensorRows, ...]]:
+    """Return the same out of two tensors, in which the rows of a key head are consecutive."""
+    groups = state.num_key_heads
+    shared = state.num_heads // groups
+
+    def pieces(name: str, sizes: tuple[int, ...]) -> tuple[TensorRows, ...]:
+        stride, starts = sum(sizes), accumulate((0, *sizes))
+        return tuple(
+            TensorRows(
+                f"{_PREFIX}.{name}",
+                groups * size,
+                first=first,
+                total=groups * stride,
+                stride=stride,
+            )
+            for size, first in zip(sizes, starts, strict=False)
+        )
+
+    values = shared * state.value_dim
+    qkvz = pieces("in_proj_qkvz", (state.key_dim, state.key_dim, values, values))
+    return qkvz, pieces("in_proj_ba", (shared, shared))
+
+
+def shared_expert_moe(config: ArchConfig) -> MoeSpec:
+    """Return experts and a shared expert behind a gate.
+
+    Raises:
+        ModelError: Some layers have no experts.
+    """
+    if config.raw.get("mlp_only_layers") or config.raw.get("decoder_sparse_step", 1) != 1:
+        raise ModelError(
+            "Some layers of this model have no experts, which isn't supported in its family.",
+            "Choose one whose layers all have them, such as Qwen3.5-35B-A3B.",
+        )
+    routing = RoutingSpec(
+        config.whole("num_experts", MAX_EXPERTS, 256),
+        config.whole("num_experts_per_tok", MAX_EXPERTS, 8),
+        norm_topk_prob=config.flag("norm_topk_prob", True),
+    )
+    width = config.whole("moe_intermediate_size", MAX_INTERMEDIATE, 512)
+    shared = mlp(config, "mlp.shared_expert", name="shared.")
+    gate = linear("shared.gate", "mlp.shared_expert_gate", 1, config.hidden_size, stays_dense=True)
+    return replace(moe(config, routing, width, shared=shared), shared_gate=gate)
+
+
+def shared_expert_width(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call the width of the shared expert the model's."""
+    return {**raw, "intermediate_size": raw.get("shared_expert_intermediate_size", 512)}
+
+
+def delta_net_model(_: ArchConfig) -> ModelFields:
+    """Norms store w − 1."""
+    return {"norm_offset": 1.0}
+
+
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    return delta_net_blocks(config, mlp(config))
 
 
 def _gguf_config(gguf: Gguf, _: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -22,7 +201,7 @@ def _gguf_config(gguf: Gguf, _: Mapping[str, Any]) -> Mapping[str, Any]:
     layers, is_grouped = range(num_layers(gguf)), heads != gguf.of_model("ssm.group_count")
     outputs = {index: gguf.tensors.get(f"blk.{index}.ssm_out.weight") for index in layers}
     found: dict[str, Any] = {
-        "tiled_outputs": [
+        "grouped_outputs": [
             index
             for index, tensor in outputs.items()
             if tensor is not None and tensor.kind in BLOCK_SIZES and is_grouped
@@ -71,8 +250,8 @@ QWEN35_GGUF = GgufArchitecture(
 
 SPEC = Arch(
     "qwen3_5_text",
-    delta_net_traits,
-    delta_net_parts,
-    delta_net_as_usual,
+    _blocks,
+    delta_net_model,
+    defaults=DELTA_NET_DEFAULTS,
     gguf=QWEN35_GGUF,
 )

@@ -1,47 +1,50 @@
-"""Qwen 3 with experts: Qwen 3 whose rows pass through a few of many MLPs."""
+"""Qwen 3 with experts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
-
-from medusa_core.errors import ModelError
-from medusa_core.models.arch.qwen3 import qwen3_traits
-from medusa_core.models.architecture import Arch, whole
+from medusa_core.models.architecture import (
+    MAX_EXPERTS,
+    MAX_INTERMEDIATE,
+    MAX_LAYERS,
+    Arch,
+    ArchConfig,
+)
+from medusa_core.models.blocks.compose import (
+    PER_HEAD,
+    attention,
+    limited_to_used_window,
+    mlp,
+    moe,
+    pre_norms,
+)
+from medusa_core.models.blocks.spec import BlockSpec, RoutingSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Experts, Traits
-
-_MOST = 1 << 12
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    count = whole(raw, "num_experts", _MOST, whole(raw, "num_local_experts", _MOST, 128))
-    chosen = whole(raw, "num_experts_per_tok", _MOST, 8)
-    experts = Experts(
-        count,
-        chosen,
-        whole(raw, "moe_intermediate_size", 1 << 20, 768),
-        bool(raw.get("norm_topk_prob", False)),
-        _plain_layers(raw),
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=PER_HEAD)
+    count = config.whole("num_local_experts", MAX_EXPERTS, 128)
+    routing = RoutingSpec(
+        config.whole("num_experts", MAX_EXPERTS, count),
+        config.whole("num_experts_per_tok", MAX_EXPERTS, 8),
+        norm_topk_prob=config.flag("norm_topk_prob"),
     )
-    return replace(qwen3_traits(raw), experts=experts)
-
-
-def _plain_layers(raw: Mapping[str, Any]) -> frozenset[int]:
-    """Layers without experts: those that are listed, and between every `decoder_sparse_step`-th."""
-    step, count = whole(raw, "decoder_sparse_step", 1 << 10, 1), raw.get("num_hidden_layers")
-    listed = raw.get("mlp_only_layers") or []
-    if not isinstance(listed, list) or not all(isinstance(index, int) for index in listed):
-        raise ModelError(
-            "config.json: mlp_only_layers is no list of layers.", "Download config.json again."
+    experts = moe(config, routing, config.whole("moe_intermediate_size", MAX_INTERMEDIATE, 768))
+    step = config.whole("decoder_sparse_step", MAX_LAYERS, 1)
+    dense = config.listed_layers("mlp_only_layers")
+    return [
+        BlockSpec(
+            pre_norms(config),
+            (mixer,),
+            mlp(config) if (index + 1) % step or index in dense else experts,
         )
-    layers = range(count) if isinstance(count, int) and 0 < count < 1 << 10 else ()
-    return frozenset(index for index in layers if (index + 1) % step or index in listed)
+        for index in range(config.num_layers)
+    ]
 
 
 SPEC = Arch(
     "qwen3_moe",
-    _traits,
+    _blocks,
+    limited_to_used_window,
     gguf=GgufArchitecture("qwen3moe", defaults={"norm_topk_prob": True}, has_experts=True),
 )

@@ -1,24 +1,26 @@
-"""Qwen3-Next: as Qwen 3.5 with experts, the projections of gated delta nets in two tensors."""
+"""Qwen3-Next: Qwen 3.5 with experts whose delta nets have fused projections."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
-
-from medusa_core.models.architecture import Arch
-from medusa_core.models.delta_net import (
-    as_usual_with_experts,
-    delta_net_parts,
-    delta_net_traits,
-    with_experts,
+from medusa_core.models.arch.qwen3_5_text import (
+    DELTA_NET_DEFAULTS,
+    delta_net_blocks,
+    delta_net_model,
+    shared_expert_moe,
+    shared_expert_width,
 )
-from medusa_core.models.traits import DeltaNet, Traits
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.spec import BlockSpec
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    traits = replace(delta_net_traits(raw), delta_net=DeltaNet(is_fused=True))
-    return with_experts(traits, raw)
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    return delta_net_blocks(config, shared_expert_moe(config), is_fused=True)
 
 
-SPEC = Arch("qwen3_next", _traits, delta_net_parts, as_usual_with_experts)
+SPEC = Arch(
+    "qwen3_next",
+    _blocks,
+    delta_net_model,
+    defaults=DELTA_NET_DEFAULTS,
+    normalize=shared_expert_width,
+)

@@ -1,25 +1,26 @@
-"""Seed-OSS: Llama with biases on queries, keys and values."""
+"""Seed-OSS: Llama with biases of queries, keys and values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from medusa_core.models.architecture import Arch
+from medusa_core.models.architecture import Arch, ArchConfig
+from medusa_core.models.blocks.compose import attention, mlp, pre_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Traits
 
 
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    return Traits(
-        qkv_bias=bool(raw.get("attention_bias", True)),
-        output_bias=bool(raw.get("attention_out_bias", False)),
-        mlp_bias=bool(raw.get("mlp_bias", False)),
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer = attention(
+        config,
+        bias=config.flag("attention_bias", True),
+        output_bias=config.flag("attention_out_bias"),
     )
+    return [
+        BlockSpec(pre_norms(config), (mixer,), mlp(config, bias=config.flag("mlp_bias")))
+    ] * config.num_layers
 
 
 SPEC = Arch(
     "seed_oss",
-    _traits,
+    _blocks,
     gguf=GgufArchitecture("seed_oss", flags={"attention_out_bias": "attn_output.bias"}),
 )

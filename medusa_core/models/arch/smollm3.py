@@ -1,40 +1,41 @@
-"""SmolLM3: Llama whose every fourth layer isn't turned by positions."""
+"""SmolLM3: Llama without RoPE in every fourth layer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.arch.llama import llama_traits
-from medusa_core.models.architecture import Arch, sliding_window
+from medusa_core.models.architecture import AGAIN, Arch, ArchConfig
+from medusa_core.models.blocks.compose import attention, limited_to_used_window, mlp, pre_norms
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
-from medusa_core.models.traits import Traits
 
-_EVERY = 4
-
-
-def _traits(raw: Mapping[str, Any]) -> Traits:
-    return replace(
-        llama_traits(raw),
-        window=sliding_window(raw) if raw.get("use_sliding_window") else None,
-        unturned=_unturned(raw),
-        is_tied=True,
-    )
+_PERIOD = 4  # of layers without RoPE
 
 
-def _unturned(raw: Mapping[str, Any]) -> frozenset[int]:
-    """The layers that `no_rope_layers` marks with 0; every fourth where it isn't there."""
-    flags = raw.get("no_rope_layers")
-    count = raw.get("num_hidden_layers")
-    if flags is None and isinstance(count, int) and 0 < count < 1 << 10:
-        return frozenset(index for index in range(count) if (index + 1) % _EVERY == 0)
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    mixer = attention(config, bias=config.flag("attention_bias"))
+    dense = mlp(config, bias=config.flag("mlp_bias"))
+    return [
+        BlockSpec(pre_norms(config), (replace(mixer, rope=0 if has_rope else None),), dense)
+        for has_rope in _rope_layers(config)
+    ]
+
+
+def _rope_layers(config: ArchConfig) -> list[int]:
+    """Read `no_rope_layers`, which marks layers without RoPE with 0."""
+    flags = config.raw.get("no_rope_layers")
+    if flags is None:
+        return [(index + 1) % _PERIOD for index in range(config.num_layers)]
     if not isinstance(flags, list) or any(mark not in (0, 1) for mark in flags):
-        raise ModelError(
-            "config.json: no_rope_layers is no list of 0 and 1.", "Download config.json again."
-        )
-    return frozenset(index for index, mark in enumerate(flags) if not mark)
+        raise ModelError("config.json: no_rope_layers is no list of 0 and 1.", AGAIN)
+    return flags
 
 
-SPEC = Arch("smollm3", _traits, gguf=GgufArchitecture("smollm3", interleaved_rope=True))
+SPEC = Arch(
+    "smollm3",
+    _blocks,
+    limited_to_used_window,
+    defaults={"tie_word_embeddings": True},
+    gguf=GgufArchitecture("smollm3", interleaved_rope=True),
+)

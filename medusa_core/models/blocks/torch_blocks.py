@@ -110,7 +110,7 @@ class PassContext:
         attend = choose_attention(positions.device)
         if group_size:
             attend = attend_in_groups(group_size, is_causal)
-        group, active = config.num_heads // config.num_kv_heads, active_of(config.traits)
+        group, active = config.num_heads // config.num_kv_heads, active_of(config.activation)
         return cls(positions, num_positions, ropes, group, scores_dtype, attend, attend, active)
 
     def only(self, rows: Tensor) -> PassContext:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.models.blocks.spec import EACH_EXPERT
 from medusa_core.models.checkpoints.checkpoint import (
     Checkpoint,
     EachPiece,
@@ -26,7 +27,6 @@ from medusa_core.models.gguf_architecture import GgufArchitecture, num_layers
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.block_types import block_type
 from medusa_core.models.token_table import Decode, StoredRows
-from medusa_core.models.traits import EACH_EXPERT
 from medusa_core.system.files.gguf import (
     Gguf,
     GgufTensor,

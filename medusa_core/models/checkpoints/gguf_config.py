@@ -10,6 +10,7 @@ from typing import Any
 
 from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.models.architecture import Arch, gguf_archs
+from medusa_core.models.blocks.spec import EACH_EXPERT
 from medusa_core.models.checkpoints.gguf_naming import file_type
 from medusa_core.models.checkpoints.gguf_unread import unread_key
 from medusa_core.models.gguf_architecture import (
@@ -20,7 +21,6 @@ from medusa_core.models.gguf_architecture import (
     round_float32,
 )
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
-from medusa_core.models.traits import EACH_EXPERT
 from medusa_core.system.files.gguf import (
     Gguf,
 )

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from medusa_core.models.blocks.tensors import LinearSpec
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import (
+from medusa_core.models.blocks.sizes import (
     EMBEDDING,
     FINAL_NORM,
     PER_LAYER_TABLE,
-    block_parts,
-    lm_head_part,
+    block_tensors,
+    lm_head_spec,
     per_layer_tensors,
 )
+from medusa_core.models.blocks.tensors import LinearSpec
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.stored import stored_as
 
 
@@ -28,20 +28,20 @@ def check_header(checkpoint: Checkpoint, config: ModelConfig) -> None:
     """
     checkpoint.check_shape(f"{EMBEDDING}.weight", (config.vocab_size, config.hidden_size))
     checkpoint.check_shape(f"{FINAL_NORM}.weight", (config.hidden_size,))
-    if (of := config.traits.per_layer) is not None:
+    if (of := config.per_layer_embeddings) is not None:
         columns = config.num_layers * of.width
         checkpoint.check_shape(f"{PER_LAYER_TABLE}.weight", (of.vocab_size, columns))
     for name, shape in per_layer_tensors(config).items():
         checkpoint.check_shape(name, shape)
     for index in range(config.num_layers):
-        block = block_parts(config, index)
-        for name, size in block.vectors.items():
+        block = block_tensors(config, index)
+        for name, size in block.norms.items():
             checkpoint.check_shape(f"{name}.weight", (size,))
-        for name, shape in block.more.items():
+        for name, shape in block.others.items():
             checkpoint.check_shape(name, shape)
         for part in block.linears:
             _check_part(checkpoint, part)
-    _check_part(checkpoint, lm_head_part(config))
+    _check_part(checkpoint, lm_head_spec(config))
 
 
 def _check_part(checkpoint: Checkpoint, part: LinearSpec) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medusa_core.errors import AdapterError, CheckpointError
+from medusa_core.models.blocks.sizes import block_tensors
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_config import (
@@ -15,7 +16,6 @@ from medusa_core.models.lora.adapter_config import (
     LoraConfig,
     read_lora_config,
 )
-from medusa_core.models.parts import block_parts
 from medusa_core.system.files.safetensors_header import (
     TensorEntry,
     read_header,
@@ -134,7 +134,7 @@ def lies_beside(config: ModelConfig, part: LinearSpec) -> bool:
 def linear_parts(config: ModelConfig) -> Iterator[LinearSpec]:
     """All linear parts of a model's blocks."""
     for index in range(config.num_layers):
-        yield from block_parts(config, index).linears
+        yield from block_tensors(config, index).linears
 
 
 def beside_parts(config: ModelConfig, shape: AdapterShape) -> Iterator[LinearSpec]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from medusa_core.errors import CheckpointError
+from medusa_core.models.blocks.sizes import (
+    EMBEDDING,
+    FINAL_NORM,
+    block_tensors,
+    lm_head_spec,
+    per_layer_tensors,
+)
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import (
-    EMBEDDING,
-    FINAL_NORM,
-    block_parts,
-    lm_head_part,
-    per_layer_tensors,
-)
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import (
     QuantSpec,
@@ -52,15 +52,15 @@ def _quantized_tensors(
     for name, shape in per_layer_tensors(config).items():
         yield name, (compute, shape)
     for index in range(config.num_layers):
-        block = block_parts(config, index)
-        for name, size in block.vectors.items():
+        block = block_tensors(config, index)
+        for name, size in block.norms.items():
             yield name, (compute, (size,))
-        for name, shape in block.more.items():
+        for name, shape in block.others.items():
             yield name, (compute, shape)
         for part in block.linears:
             yield from _part_tensors(part, formats.linears, formats)
     if not formats.shares_embedding(config.tie_embeddings):
-        yield from _part_tensors(lm_head_part(config), formats.lm_head, formats)
+        yield from _part_tensors(lm_head_spec(config), formats.lm_head, formats)
 
 
 def _part_tensors(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from medusa_core.errors import ClusterError
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.traits import Traits
+from medusa_core.models.layer_shapes import RowShape
 
 
 class LayerRange(NamedTuple):
@@ -48,7 +48,14 @@ def share_config(config: ModelConfig, share: LayerRange) -> ModelConfig:
         config: Of the whole target.
         share: The layers. Only who has none embeds tokens: rows come to the others as they are.
     """
-    return replace(config, num_layers=share.num_layers, traits=_traits(config.traits, share))
+    some = config.with_blocks(config.blocks[share.first : share.stop])
+    return replace(some, embedding_multiplier=1.0) if share.num_layers else some
+
+
+def can_be_divided(config: ModelConfig) -> bool:
+    """Whether layers can be with other machines: all have keys and values of one size."""
+    first, *others = config.layers
+    return isinstance(first, RowShape) and all(shape == first for shape in others)
 
 
 def client_config(config: ModelConfig) -> ModelConfig:
@@ -57,27 +64,10 @@ def client_config(config: ModelConfig) -> ModelConfig:
     Raises:
         ClusterError: Its layers can't be divided.
     """
-    if config.traits.layers:
+    if not can_be_divided(config):
         raise ClusterError(
             f"Layers of {config.model_type} models can't be with other machines: some hold states, "
             "or use what others hold.",
             "Load it on this computer, or choose a model such as Qwen3 or Llama.",
         )
     return share_config(config, NO_LAYERS)
-
-
-def _traits(traits: Traits, share: LayerRange) -> Traits:
-    experts = traits.experts
-    if experts is not None:
-        experts = replace(experts, plain_layers=_shifted(experts.plain_layers, share))
-    return replace(
-        traits,
-        windows=traits.windows[share.first : share.stop],
-        unturned=_shifted(traits.unturned, share),
-        experts=experts,
-        embedding_scale=1.0 if share.num_layers else traits.embedding_scale,
-    )
-
-
-def _shifted(layers: frozenset[int], share: LayerRange) -> frozenset[int]:
-    return frozenset(layer - share.first for layer in layers if share.first <= layer < share.stop)

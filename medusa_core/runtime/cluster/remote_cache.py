@@ -136,4 +136,4 @@ class RemoteCache(KvCache):
 
 def place_config(config: ModelConfig) -> ModelConfig:
     """Sizes of a cache that has places alone."""
-    return replace(config, num_layers=1, num_kv_heads=1, head_dim=1)
+    return replace(config, num_layers=1, blocks=(), num_kv_heads=1, head_dim=1)

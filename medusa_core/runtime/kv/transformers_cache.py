@@ -40,7 +40,7 @@ _ROWS_AND_STATE = (
 def rows_config(config: ModelConfig) -> ModelConfig:
     """Return a config that has only the layers with keys and values, for a `TensorCache`."""
     layers = sizes_of(config).layers
-    return replace(config, num_layers=len(layers), traits=replace(config.traits, layers=layers))
+    return replace(config, num_layers=len(layers), cached_layers=layers)
 
 
 class RowsLayer(CacheLayerMixin):

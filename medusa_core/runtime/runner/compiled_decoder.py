@@ -19,6 +19,7 @@ from medusa_core.models.blocks.block import (
     Mamba2,
     ShortConvolution,
 )
+from medusa_core.models.blocks.spec import Activation, Scoring
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.experts import SUM_EPS, ExpertMlps, Mlp, PlainMlp
@@ -29,7 +30,6 @@ from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,
 )
-from medusa_core.models.traits import Activation, Experts, Factors
 from medusa_core.runtime.kv.panel_cache import shape_struct
 from medusa_core.runtime.offload.linear import (
     OffloadedLinear,
@@ -56,11 +56,11 @@ from medusa_core.system.native.structs import (
 _GATES = {
     Activation.SILU: 0,
     Activation.GELU_TANH: 1,
-    Activation.BOUNDED: 2,
+    Activation.CLAMPED_SWIGLU: 2,
     Activation.RELU2: 3,
 }
 # Of experts.h.
-_SOFTMAX, _TOPK_SOFTMAX, _SIGMOIDS = range(3)
+_SCORINGS = {Scoring.SOFTMAX: 0, Scoring.TOPK_SOFTMAX: 1, Scoring.SIGMOID: 2}
 _SHARED = ("shared_gate_up", "shared_down")
 # Where a linear layer's structure lies: of an array or a structure, the place or the field.
 _Place = tuple[ctypes.Array[LinearStruct], int] | tuple[ctypes.Structure, str]
@@ -76,7 +76,7 @@ class NativeDecoder:
 
     def __init__(self, library: ctypes.CDLL, model: Decoder) -> None:
         config = model.config
-        traits, factors = config.traits, config.traits.factors or Factors()
+        activation = config.activation
         self.library = library
         self._model = model
         self._kept: list[Tensor] = []  # what the structures point at
@@ -100,9 +100,11 @@ class NativeDecoder:
             embedding_is_half=model.embedding.dtype == torch.bfloat16,
             layers=config.num_layers,
             hidden=config.hidden_size,
-            gate=GateStruct(_GATES[traits.activation], traits.activation_bound, factors.gate),
-            embedding_scale=traits.embedding_scale,
-            residual_scale=traits.residual_scale,
+            gate=GateStruct(
+                _GATES[activation.kind], activation.swiglu_limit, activation.gate_multiplier
+            ),
+            embedding_scale=config.embedding_multiplier,
+            residual_scale=_residual_scale(model.blocks),
             eps=config.rms_norm_eps,
         )
         if model.per_layer is not None:
@@ -278,7 +280,7 @@ class NativeDecoder:
 
     def _experts_of(self, experts: ExpertMlps) -> ExpertsStruct:
         """Describe experts, their router and their shared expert."""
-        traits, array_of = experts.traits, LinearStruct * experts.traits.count
+        routing, array_of = experts.routing, LinearStruct * experts.routing.num_experts
         struct, gate_ups, downs = ExpertsStruct(), array_of(), array_of()
         self._set((struct, "router"), experts.router)
         for number, mlp in enumerate(experts.mlps):
@@ -292,9 +294,10 @@ class NativeDecoder:
             self._set((struct, "shared_gate"), experts.shared_gate)
         struct.gate_ups, struct.downs = addressof(gate_ups), addressof(downs)
         struct.bias, struct.scales = self._maybe(experts.bias), self._maybe(experts.scales)
-        struct.shape, struct.routing = _shape_of(experts.mlps[0]), _routing_of(traits)
-        struct.count, struct.chosen = traits.count, traits.chosen
-        struct.normalises, struct.sum_eps, struct.scale = traits.normalises, SUM_EPS, traits.scale
+        struct.shape, struct.routing = _shape_of(experts.mlps[0]), _SCORINGS[routing.scoring]
+        struct.count, struct.chosen = routing.num_experts, routing.num_experts_per_tok
+        struct.normalises, struct.sum_eps = routing.norm_topk_prob, SUM_EPS
+        struct.scale = routing.routed_scaling_factor
         widths = (one.packed_width for one in experts.linears if isinstance(one, NativeLinear))
         struct.packed_width = max(widths, default=0)  # from disk they come without adapters
         self._arrays += (gate_ups, downs)
@@ -423,10 +426,10 @@ def _shape_of(mlp: Mlp | PlainMlp) -> MlpShapeStruct:
     return MlpShapeStruct(mlp.width, mlp.width if isinstance(mlp, Mlp) else 0)
 
 
-def _routing_of(experts: Experts) -> int:
-    if experts.chooses_first:
-        return _TOPK_SOFTMAX
-    return _SIGMOIDS if experts.is_sigmoid else _SOFTMAX
+def _residual_scale(blocks: Sequence[Block]) -> float:
+    """Multiplier of residuals, which is the same in all blocks."""
+    (scale,) = {block.residual_scale for block in blocks} or {1.0}
+    return scale
 
 
 def _put(place: _Place, linear: QuantLinear) -> None:

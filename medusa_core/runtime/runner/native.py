@@ -168,7 +168,8 @@ class NativeRunner(Runner):
     def logits(self, states: Tensor) -> Tensor:
         hidden = states[:, : self._model.config.hidden_size].contiguous()
         scores = self._lm_head.run(hidden, self.workers.decoding)
-        divisor, cap = self._model.config.traits.score_bounds
+        config = self._model.config
+        divisor, cap = config.logits_scaling, config.final_logit_softcapping or 0.0
         if divisor != 1 or cap:
             pool = self.workers.decoding.awake()
             self._library.bound_scores(scores.data_ptr(), scores.numel(), divisor, cap, pool)

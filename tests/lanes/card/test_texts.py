@@ -77,7 +77,7 @@ def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
     here = load(name, "float64")
     expected = decode(here, settings, MESSAGES)
     # Which experts are called is known only once the card has chosen them.
-    waits = here.config.traits.experts is not None
+    waits = here.config.moe is not None
     with imagined_card() as card, card.waiting() if waits else nullcontext():
         there = load_target(*folders[name], options_of(name, "float64", "cuda"))
         check_same_tokens(expected, decode(there, settings, MESSAGES))

@@ -37,6 +37,7 @@ from medusa_core.runtime.cluster.division import (
 )
 from medusa_core.runtime.cluster.layer_range import (
     LayerRange,
+    can_be_divided,
     shares_of,
 )
 from medusa_core.runtime.cluster.protocol import (
@@ -177,8 +178,8 @@ def test_law_7_sessions_that_share_a_pass_over_machines_get_their_own_texts(
 
 
 FAMILIES = sorted({CONFIGS[name]().model_type: name for name in reversed(CONFIGS)}.values())
-_LAYERS = {name: parse_config(CONFIGS[name]().to_dict(), {}).traits.layers for name in FAMILIES}
-WHOLE = [name for name in FAMILIES if _LAYERS[name]]  # layers that can't be divided
+_SIZES = {name: parse_config(CONFIGS[name]().to_dict(), {}) for name in FAMILIES}
+WHOLE = [name for name in FAMILIES if not can_be_divided(_SIZES[name])]
 
 
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name not in WHOLE])

@@ -48,14 +48,15 @@ from medusa_core.runtime.kv.size import row_bytes, staging_bytes
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from tests.support.engine.policies import MACHINE
 from tests.support.models.peer_files import write_peer
+from tests.support.models.shapes import resized
 
 SMALL = {
-    "num_layers": 2,
+    "num_hidden_layers": 2,
     "hidden_size": 64,
     "intermediate_size": 96,
     "vocab_size": 256,
-    "num_heads": 4,
-    "num_kv_heads": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
     "head_dim": 16,
 }
 WORK = Workload(
@@ -414,7 +415,7 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     monkeypatch.setattr(transfers, "_MOVED_BYTES", 1 << 20)
     monkeypatch.setattr(timing, "MEASURED_S", 0.01)
     monkeypatch.setattr(timing, "_RATE_S", 0.01)
-    config = replace(shape_config("smollm2-1.7b"), **SMALL)
+    config = resized("smollm2-1.7b", **SMALL)
     device = torch.device("cpu")
     formats = settle_formats(WeightFormats(cache="q4"), "float32", hardware_of(device))
     precision = precision_of(formats.compute, device, formats.cache_format)

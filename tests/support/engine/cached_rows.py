@@ -82,8 +82,8 @@ class Kind(NamedTuple):
 def kind_of_cache(name: str) -> Kind:
     """One of `KINDS`."""
     base = targets.load("pebble", "float32").config
-    traits = replace(base.traits, layers=LAYERS)
-    config = replace(base, num_layers=len(LAYERS), traits=traits, context_tokens=CONTEXT)
+    rows = replace(base, num_layers=len(LAYERS), blocks=(), cached_layers=LAYERS)
+    config = replace(rows, context_tokens=CONTEXT)
     dtypes = {"float64": torch.float64, "q4": torch.uint8, "half panels": torch.bfloat16}
     dtype = dtypes.get(name, torch.float32)
     return Kind(config, dtype, name if name == "q4" else "", "panels" in name)

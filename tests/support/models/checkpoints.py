@@ -19,8 +19,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from medusa_core.heads.format import format_registry
 from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.heads.writer import write_heads
+from medusa_core.models.blocks.sizes import EMBEDDING, FINAL_NORM, block_tensors, lm_head_spec
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.parts import EMBEDDING, FINAL_NORM, block_parts, lm_head_part
 from medusa_core.system.resources import shapes_dir
 from tests.support.models.tiny import SPECIALS, TEMPLATE
 
@@ -112,22 +112,17 @@ def write_text_files(folder: Path, vocab_size: int) -> None:
 def _tensors(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Names and shapes of all tensors, block by block."""
     yield f"{EMBEDDING}.weight", (config.vocab_size, config.hidden_size)
-    blocks = (block_parts(config, index) for index in range(config.num_layers))
+    blocks = [block_tensors(config, index) for index in range(config.num_layers)]
     for part in (part for block in blocks for part in block.linears):
         for piece in part.pieces:
             yield f"{piece.name}.weight", (piece.rows, part.columns)
             if part.has_bias:
                 yield f"{piece.name}.bias", (piece.rows,)
-    for layer in range(config.num_layers):
-        prefix = f"model.layers.{layer}"
-        for norm in ("input_layernorm", "post_attention_layernorm"):
-            yield f"{prefix}.{norm}.weight", (config.hidden_size,)
-        if config.traits.qk_norm:
-            yield f"{prefix}.self_attn.q_norm.weight", (config.head_dim,)
-            yield f"{prefix}.self_attn.k_norm.weight", (config.head_dim,)
+    for name, size in (pair for block in blocks for pair in block.norms.items()):
+        yield f"{name}.weight", (size,)
     yield f"{FINAL_NORM}.weight", (config.hidden_size,)
     if not config.tie_embeddings:
-        part = lm_head_part(config)
+        part = lm_head_spec(config)
         yield "lm_head.weight", (part.rows, part.columns)
 
 

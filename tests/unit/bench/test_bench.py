@@ -7,7 +7,6 @@ import sys
 import time
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -40,23 +39,21 @@ from medusa_core.messages import (
     Role,
     WeightFormats,
 )
-from medusa_core.models.config import parse_config
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import WalkContext
 from medusa_core.runtime.tree.tables import typical_table
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system.files.json_file import read_json
 from medusa_core.system.prompts import (
     BenchPrompt,
     read_prompts,
 )
 from medusa_core.system.resources import (
     prompts_dir,
-    shapes_dir,
 )
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import decode, plain_scores, user_says
+from tests.support.models.shapes import resized
 
 DRAWS = importlib.util.find_spec("matplotlib") is not None
 MODE_KEYS = {
@@ -436,10 +433,9 @@ def test_where_the_time_of_a_step_goes(
 
 
 def small_qwen(quant: str) -> Target:
-    shape = parse_config(read_json(shapes_dir() / "qwen3-8b.json"), {})
-    small = replace(
-        shape, hidden_size=256, intermediate_size=512, num_layers=2, vocab_size=4200,
-        num_heads=4, num_kv_heads=2, head_dim=64, context_tokens=512,
+    small = resized(
+        "qwen3-8b", hidden_size=256, intermediate_size=512, num_hidden_layers=2, vocab_size=4200,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=64, max_position_embeddings=512,
     )  # fmt: skip
     options = LoadOptions("" if quant else "float32", "cpu", WeightFormats(quant))
     return make_random("small", small, options, 2)
@@ -460,10 +456,9 @@ def test_steps_of_a_random_target_are_measured(quant: str) -> None:
 
 
 def small_random(num_heads: int) -> Target:
-    shape = parse_config(read_json(shapes_dir() / "vicuna-7b.json"), {})
-    small = replace(
-        shape, hidden_size=256, intermediate_size=512, num_layers=1, vocab_size=4200,
-        num_heads=4, num_kv_heads=4, head_dim=64, context_tokens=1024,
+    small = resized(
+        "vicuna-7b", hidden_size=256, intermediate_size=512, num_hidden_layers=1, vocab_size=4200,
+        num_attention_heads=4, num_key_value_heads=4, head_dim=64, max_position_embeddings=1024,
     )  # fmt: skip
     options = LoadOptions("", "cpu", WeightFormats("q4_0", lm_head="q4_0"))
     return make_random("small", small, options, num_heads)

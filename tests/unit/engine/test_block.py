@@ -1,12 +1,10 @@
 """The block schedule: one loaded layer serves the rows of all answers of a block."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from medusa_core.bench.disk_offload import write_random
-from medusa_core.bench.random_target import shape_config
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler, StepResult
@@ -28,6 +26,7 @@ from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.support.engine.laws import decode, user_says
 from tests.support.engine.tight import with_layers_below
+from tests.support.models.shapes import resized
 from tests.support.models.targets import STREAMED
 from tests.support.models.tiny import write_tiny
 
@@ -123,10 +122,9 @@ def test_all_conversations_that_were_planned_are_answered_at_once(
 
 
 def test_random_weights_in_16_bits_have_all_tensors_of_the_shape(tmp_path: Path) -> None:
-    config = shape_config("qwen2.5-0.5b")
-    small = {"num_layers": 2, "vocab_size": 64, "hidden_size": 64, "intermediate_size": 96}
-
-    write_random("qwen2.5-0.5b", replace(config, **small), tmp_path)
+    small = {"vocab_size": 64, "hidden_size": 64, "intermediate_size": 96}
+    config = resized("qwen2.5-0.5b", num_hidden_layers=2, head_dim=64, **small)
+    write_random("qwen2.5-0.5b", config, tmp_path)
     names = ModelFiles.open(tmp_path).checkpoint().names
     assert "model.embed_tokens.weight" in names
     assert sum(name.startswith("model.layers.1.") for name in names) >= 9

@@ -111,7 +111,7 @@ def test_the_catalog_is_whole_and_its_heads_fit() -> None:
         published = WeightFormats("q4" if entry.pair.file else usual)
         formats = settle_formats(published, "bfloat16", Hardware("cpu"), entry.config.stored)
         planned = weights_bytes(entry.config, formats) + 1.48e9 * bool(entry.heads.num_heads)
-        if entry.config.traits.per_layer is None:
+        if entry.config.per_layer_embeddings is None:
             # Files of mixed types have a few bits more or less than 4.5 a weight.
             assert entry.download_bytes == pytest.approx(planned, rel=0.3)
         else:  # whose vectors of every layer are the larger half

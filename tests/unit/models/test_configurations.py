@@ -1,7 +1,6 @@
 """Configurations that no model has are refused at once, in few words."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,12 @@ from medusa_core.errors import CheckpointError, MedusaError, ModelError
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
-from medusa_core.models import parts as parts_module
+from medusa_core.models.blocks import sizes as sizes_module
+from medusa_core.models.blocks.sizes import BlockTensors, block_tensors
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.parts import BlockParts, block_parts
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.rope import inverse_frequencies
 from medusa_core.system.files import json_file
@@ -110,14 +109,15 @@ def test_short_texts_of_errors_stay_as_they_are() -> None:
 def test_a_plan_looks_at_one_block_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[int] = []
 
-    def counted(config: ModelConfig, index: int) -> BlockParts:
+    def counted(config: ModelConfig, index: int) -> BlockTensors:
         looked_at.append(index)
-        return block_parts(config, index)
+        return block_tensors(config, index)
 
-    monkeypatch.setattr(parts_module, "block_parts", counted)
+    monkeypatch.setattr(sizes_module, "block_tensors", counted)
     budget = imagined_card(8)
     formats = settle_formats(WeightFormats("nf4"), "", budget.hardware)
-    config = replace(shape_config("vicuna-7b"), num_layers=1023)
+    vicuna = shape_config("vicuna-7b")
+    config = vicuna.with_blocks(vicuna.blocks[:1] * 1023)
     plan_memory(config, HeadsShape(), formats, budget, 4096)
     assert set(looked_at) == {0}
     assert len(looked_at) < 40  # once for each step of the search for the longest context
@@ -126,10 +126,10 @@ def test_a_plan_looks_at_one_block_however_many_there_are(monkeypatch: pytest.Mo
 def test_every_layer_adds_the_same_to_a_plan() -> None:
     budget = imagined_card(8)
     formats = settle_formats(WeightFormats("nf4"), "", budget.hardware)
-    config = replace(shape_config("qwen3-8b"), num_layers=1)
+    config = shape_config("qwen3-8b")
     sizes = [
         plan_memory(
-            replace(config, num_layers=count), HeadsShape(), formats, budget, 4096
+            config.with_blocks(config.blocks[:count]), HeadsShape(), formats, budget, 4096
         ).weights_bytes
         for count in (1, 2, 3)
     ]

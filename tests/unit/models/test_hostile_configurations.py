@@ -68,7 +68,7 @@ def use(config: ModelConfig, formats: PartFormats) -> None:
     if not config.is_ours:
         return
     assert len(config.layers) == config.num_layers
-    assert len(config.traits.windows) in (0, config.num_layers)
+    assert len(config.windows) == config.num_layers
     assert row_bytes(config, 4) + state_bytes(config, 4) > 0
     turned = config.head_rows.turned
     assert inverse_frequencies(config.rope, turned, config.context_tokens).isfinite().all()

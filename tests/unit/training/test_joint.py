@@ -158,7 +158,7 @@ def test_states_are_the_engines_with_the_adapter_off_and_on(family: str, tmp_pat
     peer_of(FIRST_OF_FAMILY[family]).save_pretrained(tmp_path / "model")
     write_text_files(tmp_path / "model")
     form = LoraForm(3, 6.0)
-    if ModelFiles.open(tmp_path / "model").config.traits.experts is not None:
+    if ModelFiles.open(tmp_path / "model").config.moe is not None:
         with pytest.raises(TrainingError, match="experts") as caught:
             load_adapted(tmp_path / "model", form, device="cpu", dtype="float64")
         assert "--joint" in caught.value.hint

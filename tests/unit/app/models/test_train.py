@@ -1,7 +1,7 @@
 """Training heads from the window, with a run that follows a script."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,6 @@ from app.training import train_dialog
 from app.training.train_dialog import TrainDialog
 from app.widgets.sizes import on_disk
 from medusa_core.api import TRAINED_KINDS, HeadsNeeds, Library, OwnHeads, trained_bytes
-from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.jobs.heads_gain import (
     FILE_NAME,
     HeadsGain,
@@ -21,6 +20,7 @@ from medusa_core.system.jobs.heads_gain import (
     write_gain,
 )
 from tests.support.jobs import FakeCommand, commands, tell
+from tests.support.models.shapes import resized
 from tests.support.models.tiny import random_heads, write_heads, write_tiny
 from tests.support.window.library_fixtures import SPEC, Run
 from tests.support.window.managing import settle
@@ -79,8 +79,8 @@ def test_kinds_are_named_by_what_they_cost_and_bring(dialog: TrainDialog, tmp_pa
 
 def test_the_form_says_how_large_heads_will_be(dialog: TrainDialog, tmp_path: Path) -> None:
     form = dialog.form
-    sizes = ModelFiles.open(write_tiny(tmp_path / "tiny", SPEC)).config
-    large = replace(sizes, hidden_size=2048, intermediate_size=8192, vocab_size=100_000)
+    write_tiny(tmp_path / "tiny", SPEC)
+    large = resized("qwen3-8b", hidden_size=2048, intermediate_size=8192, vocab_size=100_000)
     dialog.offer("org/tiny", "/models/tiny", "q4_0", "cpu", large)
     for kind in ("medusa-shared", "eagle"):
         form.kind_box.setCurrentIndex(form.kind_box.findData(kind))

@@ -14,9 +14,9 @@ from medusa_core.errors import CheckpointError, MedusaError, ModelError
 from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import WeightFormats
 from medusa_core.models.architecture import arch_registry
+from medusa_core.models.blocks.sizes import block_tensors, num_parameters
 from medusa_core.models.config import parse_config
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.parts import block_parts, num_parameters
 from medusa_core.models.precision import hardware_of
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.runtime.runner.resident import ResidentRunner
@@ -103,9 +103,9 @@ def test_the_plan_knows_every_weight_to_the_byte(name: str) -> None:
     folder = peer_folder(name)
     config, model = ModelFiles.open(folder).config, runner_of(folder)._model
     formats = settle_formats(WeightFormats(), "float32", hardware_of(torch.device("cpu")))
-    vectors = [block_parts(config, index).vectors for index in range(config.num_layers)]
-    num_norms = sum(map(len, vectors)) + 1 + (config.traits.per_layer is not None)
-    assert all(vectors)
+    norms = [block_tensors(config, index).norms for index in range(config.num_layers)]
+    num_norms = sum(map(len, norms)) + 1 + (config.per_layer_embeddings is not None)
+    assert all(norms)
     # A norm keeps its epsilon beside its weight.
     assert weights_bytes(config, formats) == model.nbytes + 4 * num_norms
     assert num_parameters(config) == model.num_parameters
@@ -182,9 +182,7 @@ def sizes_of(name: str) -> dict[str, Any]:
     return sizes
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in CONFIGS if parse_config(sizes_of(name), {}).traits.experts]
-)
+@pytest.mark.parametrize("name", [name for name in CONFIGS if parse_config(sizes_of(name), {}).moe])
 def test_more_experts_than_there_are_are_refused(name: str) -> None:
     sizes = sizes_of(name)
     key = next(key for key in ("top_k_experts", "num_experts_per_tok") if key in sizes)

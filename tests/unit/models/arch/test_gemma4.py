@@ -152,7 +152,7 @@ def test_layers_read_the_last_of_their_kind_and_hold_nothing(folder: Path) -> No
     local, whole = RowShape(1, 8), RowShape(1, 16)
     assert config.layers == (local, local, whole, SharedRows(1), SharedRows(1), SharedRows(2))
     assert row_bytes(config, 4) == 2 * 4 * (8 + 8 + 16)
-    assert config.traits.mlp_widths == (64, 64, 64, 128, 128, 128)
+    assert [config.mlp_width(layer) for layer in range(6)] == [64] * 3 + [128] * 3
 
 
 def test_keys_of_layers_that_read_others_are_left_out(folder: Path, tmp_path: Path) -> None:
@@ -391,4 +391,4 @@ def test_the_published_sizes_are_read(size: str) -> None:
     assert RowShape(config.num_kv_heads, 256) in shapes
     assert any(isinstance(shape, RowShape) and shape.head_dim == 512 for shape in shapes)
     assert config.rope.factors.count(1.0) == 64  # a quarter of 256 pairs
-    assert bool(config.traits.per_layer) == (size in ("e2b", "e4b"))
+    assert bool(config.per_layer_embeddings) == (size in ("e2b", "e4b"))

@@ -19,11 +19,19 @@ from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.architecture import arch_registry, gguf_archs
+from medusa_core.models.blocks.spec import (
+    SILU,
+    AttentionSpec,
+    BlockSpec,
+    Mamba2Spec,
+    MlpSpec,
+    MoeSpec,
+)
+from medusa_core.models.blocks.tensors import TensorRows
 from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.rope import inverse_frequencies
-from medusa_core.models.traits import Factors, Traits
 from medusa_core.system.files.gguf import read_beginning, read_gguf
 from tests.support.engine.by_turns import by_turns
 from tests.support.models.gguf_converter import convert
@@ -127,21 +135,41 @@ def test_sizes_are_those_of_config_json(name: str, tmp_path: Path) -> None:
     torch.testing.assert_close(frequencies[1], frequencies[0], rtol=1e-6, atol=0)
     if theirs.model_type == "mistral":  # without a window it is a Llama
         theirs = replace(theirs, model_type="llama")
-    assert replace(ours, rope=theirs.rope) == replace(theirs, traits=in_a_file(theirs))
+    assert replace(ours, rope=theirs.rope) == in_a_file(theirs)
 
 
-def in_a_file(config: ModelConfig) -> Traits:
-    """The traits of a model in a file: gates are tensors, factors of Falcon-H1 in its weights."""
-    traits = replace(config.traits, fuses_gate=False)
-    if config.model_type == "granitemoehybrid" or traits.factors is None:
-        return traits if traits.mamba is not None else config.traits
-    return replace(
-        traits,
-        factors=Factors(),
-        embedding_scale=1.0,
-        score_divisor=1.0,
-        attention_scale=1 / config.head_dim**0.5,
+def in_a_file(config: ModelConfig) -> ModelConfig:
+    """What a file says of a model: Granite's gates are tensors, Falcon-H1's factors in weights."""
+    if config.model_type == "granitemoehybrid":
+        return config.with_blocks(list(map(with_separate_gate, config.blocks)))
+    if config.model_type != "falcon_h1":
+        return config
+    (block,) = set(config.blocks)
+    attention, mamba = (
+        replace(mixer, input_multiplier=1.0, output_multiplier=1.0) for mixer in block.mixers
     )
+    assert isinstance(attention, AttentionSpec)
+    assert isinstance(mamba, Mamba2Spec)
+    mixers = (
+        replace(attention, scale=1 / config.head_dim**0.5),
+        replace(mamba, multipliers=(1.0,) * 5),
+    )
+    plain = replace(block, mixers=mixers, mlp_multiplier=1.0)
+    config = config.with_blocks([plain] * config.num_layers)
+    return replace(config, activation=SILU, embedding_multiplier=1.0, logits_scaling=1.0)
+
+
+def with_separate_gate(block: BlockSpec) -> BlockSpec:
+    shared = block.mlp.shared if isinstance(block.mlp, MoeSpec) else block.mlp
+    assert shared is not None
+    gate, up = (TensorRows(f"shared_mlp.{part}_proj", shared.width) for part in ("gate", "up"))
+    (down,) = shared.down.pieces
+    own = MlpSpec(
+        replace(shared.gate_up, pieces=(gate, up)),
+        replace(shared.down, pieces=(replace(down, name="shared_mlp.down_proj"),)),
+    )
+    is_moe = isinstance(block.mlp, MoeSpec)
+    return replace(block, mlp=replace(block.mlp, shared=own) if is_moe else own)
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -15,13 +15,13 @@ from medusa_core.errors import ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.activation import active_of
+from medusa_core.models.blocks.spec import SILU, RoutingSpec, Scoring
 from medusa_core.models.config import parse_config
 from medusa_core.models.experts import ExpertMlps, Mlp
 from medusa_core.models.layer_shapes import RowShape, StateShape
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.format import quant_registry
 from medusa_core.models.quant.linear import make_linear
-from medusa_core.models.traits import Experts, Traits
 from medusa_core.runtime.runner.offload import OffloadRunner
 from tests.support.engine.laws import check_same_tokens, decode, plainly, user_says
 from tests.support.engine.tight import with_layers_below
@@ -161,7 +161,7 @@ def test_a_file_whose_attention_has_windows_is_refused(tmp_path: Path) -> None:
 def test_a_bias_chooses_experts_and_leaves_their_shares() -> None:
     torch.manual_seed(3)
     scores, bias = torch.randn(5, 4, dtype=torch.float64), torch.tensor([0.0, 0.0, 0.0, 9.0])
-    experts = Experts(4, 2, 1, is_sigmoid=True, bias="bias", scale=2.5)
+    routing = RoutingSpec(4, 2, Scoring.SIGMOID, routed_scaling_factor=2.5)
     # Rows are their scores and a one; the expert of number e makes e + 1 times the same of that.
     x = torch.cat([scores, torch.ones(5, 1, dtype=torch.float64)], dim=1)
     unit = torch.eye(5, dtype=torch.float64)
@@ -169,7 +169,7 @@ def test_a_bias_chooses_experts_and_leaves_their_shares() -> None:
         Mlp(make_linear(torch.stack([unit[4], (number + 1) * unit[4]])), make_linear(x[:, 4:]), 1)
         for number in range(4)
     ]
-    found = ExpertMlps(experts, make_linear(unit[:4]), mlps, bias=bias)(x, active_of(Traits()))
+    found = ExpertMlps(routing, make_linear(unit[:4]), mlps, bias=bias)(x, active_of(SILU))
     one = torch.nn.functional.silu(torch.ones((), dtype=torch.float64))
     for row in range(5):
         shares = torch.sigmoid(scores[row])

@@ -4,7 +4,6 @@ import json
 import random
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from medusa_core.models.activation import active_of
 from medusa_core.models.attention import attend_by_products
 from medusa_core.models.blocks.block import Block, Branch, Mamba2
 from medusa_core.models.blocks.caches import LayerState, SequenceRows
+from medusa_core.models.blocks.spec import SILU, Mamba2Spec
 from medusa_core.models.blocks.torch_blocks import PassContext, run_block
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.model_files import ModelFiles
@@ -28,7 +28,6 @@ from medusa_core.models.norm import GatedNorm
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.recurrence import RecurrentSteps
 from medusa_core.models.row_tree import RowTree
-from medusa_core.models.traits import Mamba, Traits
 from medusa_core.runtime.cluster.layer_range import client_config
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree
@@ -140,7 +139,7 @@ def test_every_row_of_a_tree_is_the_recurrence_along_its_path(
         scores_dtype=torch.float64,
         attend=attend_by_products,
         attend_on_cpu=attend_by_products,
-        active=active_of(Traits()),
+        active=active_of(SILU),
     )
     block = Block((Branch(mixer),), mlp=None)
     found = run_block(0, block, rows, context, [sequence]) - rows
@@ -228,7 +227,7 @@ GRANITE, FALCON, NEMOTRON = "granite 4 hybrid", "falcon h1", "nemotron h"
         (GRANITE, {"mamba_d_head": 9}, "8 Mamba heads of 9"),
         (GRANITE, {"mamba_expand": 3}, "make up the layer's 96"),
         (GRANITE, {"mamba_n_groups": 3}, "3 groups evenly"),
-        (GRANITE, {"hidden_size": 8192, "mamba_d_state": 4096, **HUGE}, "no model is so large"),
+        (GRANITE, {"hidden_size": 8192, "mamba_d_state": 4096, **HUGE}, "so large"),
         (GRANITE, {"mamba_d_state": 1 << 40}, "mamba_d_state"),
         (GRANITE, {"mamba_d_conv": 65}, "mamba_d_conv"),
         (GRANITE, {"layer_types": ["mamba"] * 4}, "without attention"),
@@ -274,4 +273,6 @@ def test_old_words_and_letters_mean_what_new_words_mean(tmp_path: Path) -> None:
     assert [type(shape).__name__ for shape, _ in pairwise(wanted.layers)] == [
         *("StateShape", "NoShape", "RowShape", "NoShape")
     ]
-    assert replace(wanted.traits, layers=()).mamba == Mamba(name="mixer")
+    mamba = wanted.blocks[0].mixers[0]
+    assert isinstance(mamba, Mamba2Spec)
+    assert (mamba.prefix, mamba.has_conv_bias, mamba.in_proj.has_bias) == ("mixer", True, False)

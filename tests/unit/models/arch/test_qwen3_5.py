@@ -15,6 +15,7 @@ from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.blocks.block import DeltaNet
+from medusa_core.models.blocks.spec import RoutingSpec, Scoring
 from medusa_core.models.blocks.tensors import TensorRows
 from medusa_core.models.config import parse_config
 from medusa_core.models.decoder import Decoder
@@ -73,9 +74,10 @@ def test_sizes_are_those_of_the_published_model() -> None:
     assert config.layers == (state, state, state, RowShape(4, 256)) * 2
     assert (config.sees, config.head_rows.turned, config.rope.theta) == (True, 64, 1e7)
     assert config.model_type == "qwen3_5_text"
-    experts = parse_config(MOE, {}).traits.experts
+    experts = parse_config(MOE, {}).moe
     assert experts is not None
-    assert (experts.count, experts.chosen, experts.width, experts.normalises) == (256, 8, 512, True)
+    assert experts.routing == RoutingSpec(256, 8, Scoring.SOFTMAX, norm_topk_prob=True)
+    assert experts.experts.width == 512
 
 
 @pytest.mark.parametrize(

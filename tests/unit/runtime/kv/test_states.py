@@ -40,7 +40,7 @@ def with_states(target: Target) -> ModelConfig:
     """A model of two recurrent layers around one of attention with wide heads."""
     config = target.config
     layers = (SHAPE, RowShape(1, 32), RowShape(2, 8), SHAPE)
-    return replace(config, num_layers=4, traits=replace(config.traits, layers=layers))
+    return replace(config, num_layers=4, blocks=(), cached_layers=layers)
 
 
 @pytest.fixture

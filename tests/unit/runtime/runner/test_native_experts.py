@@ -14,11 +14,11 @@ from torch import Tensor
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
 from medusa_core.models.activation import active_of
+from medusa_core.models.blocks.spec import Activation, ActivationSpec, RoutingSpec, Scoring
 from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.quant.native_linear import NativeLinear, panel_weights
-from medusa_core.models.traits import Activation, Experts, Traits
 from medusa_core.runtime.runner.compiled_decoder import NativeDecoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.system.native.binding import open_library
@@ -36,7 +36,8 @@ class Case:
     """A kind of experts.
 
     Attributes:
-        traits: How they are chosen.
+        routing: How they are chosen.
+        width: Width of an expert.
         shared: Width of the shared expert; 0 for none.
         shared_gate: Whether a gate multiplies its output.
         bias: Whether a bias takes part in the choice.
@@ -45,7 +46,8 @@ class Case:
         routed: Whether the router reads other rows than the experts.
     """
 
-    traits: Experts
+    routing: RoutingSpec
+    width: int
     shared: int = 0
     shared_gate: bool = False
     bias: bool = False
@@ -55,33 +57,32 @@ class Case:
 
 
 CASES = {
-    "softmax (Qwen 3)": Case(Experts(6, 2, 32)),
-    "softmax, not normalised": Case(Experts(5, 3, 80, normalises=False), shared=16),
-    "softmax of the chosen ones (gpt-oss)": Case(
-        Experts(7, 3, 32, chooses_first=True), activation=Activation.BOUNDED
+    "softmax (Qwen 3)": Case(RoutingSpec(6, 2), 32),
+    "softmax, not normalized": Case(RoutingSpec(5, 3, norm_topk_prob=False), 80, shared=16),
+    "softmax after top-k (gpt-oss)": Case(
+        RoutingSpec(7, 3, Scoring.TOPK_SOFTMAX), 32, activation=Activation.CLAMPED_SWIGLU
     ),
-    "gated shared expert (Qwen 3.5)": Case(Experts(33, 5, 16), shared=48, shared_gate=True),
-    "sigmoid with a bias (LFM2)": Case(Experts(17, 4, 32, is_sigmoid=True, bias="b"), bias=True),
-    "sigmoid, not normalised": Case(
-        Experts(5, 5, 16, normalises=False, is_sigmoid=True, scale=2.5), shared=80
-    ),
+    "gated shared expert (Qwen 3.5)": Case(RoutingSpec(33, 5), 16, shared=48, shared_gate=True),
+    "sigmoid with a bias (LFM2)": Case(RoutingSpec(17, 4, Scoring.SIGMOID), 32, bias=True),
+    "sigmoid, not normalized": Case(RoutingSpec(5, 5, Scoring.SIGMOID, False, 2.5), 16, shared=80),
     "scaled, with a shared expert (GLM)": Case(
-        Experts(16, 3, 32, is_sigmoid=True, bias="b", scale=1.5), shared=64, bias=True
+        RoutingSpec(16, 3, Scoring.SIGMOID, True, 1.5), 32, shared=64, bias=True
     ),
     "no gate (Nemotron)": Case(
-        Experts(9, 2, 48, is_sigmoid=True, bias="b", scale=2.5),
+        RoutingSpec(9, 2, Scoring.SIGMOID, True, 2.5),
+        48,
         shared=96,
         bias=True,
         activation=Activation.RELU2,
     ),
     "scales and rows of the router's own (Gemma 4)": Case(
-        Experts(5, 2, 32), scales=True, activation=Activation.GELU_TANH, routed=True
+        RoutingSpec(5, 2), 32, scales=True, activation=Activation.GELU_TANH, routed=True
     ),
 }
 KINDS = {
     Activation.SILU: 0,
     Activation.GELU_TANH: 1,
-    Activation.BOUNDED: 2,
+    Activation.CLAMPED_SWIGLU: 2,
     Activation.RELU2: 3,
 }
 
@@ -98,12 +99,12 @@ def experts_of(case: Case, make: MakeLinear) -> ExpertMlps:
         up, down = linear((1 + has_gate) * width, HIDDEN), linear(HIDDEN, width)
         return Mlp(up, down, width) if has_gate else PlainMlp(up, down, width)
 
-    traits = case.traits
-    router = linear(traits.count, HIDDEN)
-    mlps = [mlp(traits.width) for _ in range(traits.count)]
-    bias, scales = (torch.rand(traits.count, generator=generator) for _ in range(2))
+    count = case.routing.num_experts
+    router = linear(count, HIDDEN)
+    mlps = [mlp(case.width) for _ in range(count)]
+    bias, scales = (torch.rand(count, generator=generator) for _ in range(2))
     return ExpertMlps(
-        traits,
+        case.routing,
         router,
         mlps,
         mlp(case.shared) if case.shared else None,
@@ -124,7 +125,7 @@ def describing() -> NativeDecoder:
 def run(
     library: ctypes.CDLL, struct: ExpertsStruct, case: Case, x: Tensor, routed: Tensor
 ) -> Tensor:
-    gate = GateStruct(KINDS[case.activation], Traits().activation_bound, 1.0)
+    gate = GateStruct(KINDS[case.activation], 0.0, 1.0)
     library.experts_scratch.restype = ctypes.c_int64
     floats = library.experts_scratch(ctypes.c_void_p(addressof(struct)), HIDDEN, len(x))
     scratch, y = torch.full((floats,), torch.nan), torch.full_like(x, torch.nan)
@@ -162,7 +163,7 @@ def test_experts_are_those_of_torch_and_rows_are_independent(path: Path, name: s
     routed = other if case.routed else x
     y = run(library, struct, case, x, routed)
     exact = experts_of(case, lambda weight: make_linear(weight.double()))
-    active = active_of(Traits(activation=case.activation))
+    active = active_of(ActivationSpec(case.activation))
     wanted = exact(x.double(), active, routed.double())
     assert (y - wanted).abs().max() <= TOLERANCE * wanted.abs().max()
     rows_of = partial(run, library, struct, case)
@@ -174,14 +175,14 @@ def test_experts_are_those_of_torch_and_rows_are_independent(path: Path, name: s
 
 
 @each_library
-@pytest.mark.parametrize("is_sigmoid", [False, True])
-def test_of_equal_scores_the_first_experts_are_chosen(path: Path, is_sigmoid: bool) -> None:
+@pytest.mark.parametrize("scoring", [Scoring.SOFTMAX, Scoring.SIGMOID])
+def test_of_equal_scores_the_first_experts_are_chosen(path: Path, scoring: Scoring) -> None:
     library = open_library(path)
-    case = Case(Experts(20, 3, 16, is_sigmoid=is_sigmoid))
+    case = Case(RoutingSpec(20, 3, scoring), 16)
     native = experts_of(
         case, lambda weight: NativeLinear(library, [panel_weights(weight)], bias=None)
     )
-    few = ExpertMlps(Experts(3, 3, 16, is_sigmoid=is_sigmoid), native.router, native.mlps[:3])
+    few = ExpertMlps(RoutingSpec(3, 3, scoring), native.router, native.mlps[:3])
     x, nothing = torch.randn(2, HIDDEN), torch.zeros(2, HIDDEN)
     structs = [describing()._experts_of(experts) for experts in (native, few)]
     structs[1].router.outputs = 3

@@ -15,8 +15,8 @@ from medusa_core.errors import EngineError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
+from medusa_core.models.blocks.spec import GatedDeltaNetSpec
 from medusa_core.models.compiled import is_compiled
-from medusa_core.models.layer_shapes import StateShape
 from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, native_decoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
@@ -118,10 +118,12 @@ def test_threads_change_no_bit(name: str, tmp_path: Path) -> None:
 
 def test_a_convolution_that_reads_more_inputs_than_the_step_knows_runs_in_torch() -> None:
     sizes = sizes_of(wide_config("qwen 3.5"))
-    wide = replace(sizes.state_layers[0], conv_width=MOST_TAPS + 1)
-    layers = tuple(wide if isinstance(one, StateShape) else one for one in sizes.layers)
+    net = sizes.blocks[0].mixers[0]
+    assert isinstance(net, GatedDeltaNetSpec)
+    wide = replace(net, state=replace(net.state, conv_width=MOST_TAPS + 1))
+    block = replace(sizes.blocks[0], mixers=(wide,))
     assert is_compiled(sizes)
-    assert not is_compiled(replace(sizes, traits=replace(sizes.traits, layers=layers)))
+    assert not is_compiled(sizes.with_blocks([block, *sizes.blocks[1:]]))
 
 
 @pytest.mark.parametrize("name", FULLEST)

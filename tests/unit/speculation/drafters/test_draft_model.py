@@ -132,7 +132,7 @@ def test_a_context_leaves_room_for_the_draft_model() -> None:
     both = plan_choice(config, HeadsShape(), formats, card, 4096, draft_model=config)
     assert both.plan.fit is Fit.NO
     assert both.plan.max_context == 0
-    small = replace(config, num_layers=2)
+    small = config.with_blocks(config.blocks[:2])
     beside = plan_choice(config, HeadsShape(), formats, card, 4096, draft_model=small)
     assert alone.plan.max_context == 4096 > beside.plan.max_context > 0
     shorter = beside.plan.max_context

@@ -1,0 +1,133 @@
+"""Mamba-2 layers, as hybrid architectures have them; tensors are named as in Bamba.
+
+Source: Transformers are SSMs (Dao and Gu 2024), section 7.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Mapping
+
+from medusa_core.errors import ModelError
+from medusa_core.models.architecture import AGAIN, MAX_HEADS, MAX_HIDDEN, ArchConfig
+from medusa_core.models.blocks.compose import linear
+from medusa_core.models.blocks.spec import Mamba2Spec
+from medusa_core.models.layer_shapes import StateShape
+
+_MAX_TAPS = 64
+_KINDS = {
+    **dict.fromkeys(("mamba", "linear_attention"), "mamba"),
+    **dict.fromkeys(("attention", "full_attention"), "attention"),
+}
+MAMBA_KEYS = {  # config.json keys → metadata keys of GGUF files
+    "mamba_n_heads": "ssm.time_step_rank",
+    "mamba_n_groups": "ssm.group_count",
+    "mamba_d_state": "ssm.state_size",
+    "mamba_d_ssm": "ssm.inner_size",
+    "mamba_d_conv": "ssm.conv_kernel",
+}
+MAMBA_FLAGS = {"mamba_conv_bias": "ssm_conv1d.bias", "mamba_proj_bias": "ssm_in.bias"}
+
+
+def mamba_tensors(prefix: str) -> dict[str, str]:
+    """Return tensor names of a Mamba-2 layer, GGUF's → Hugging Face's.
+
+    Args:
+        prefix: What Hugging Face's names begin with.
+    """
+    modules = {
+        "ssm_in": "in_proj",
+        "ssm_conv1d": "conv1d",
+        "ssm_norm": "norm",
+        "ssm_out": "out_proj",
+    }
+    whole_names = {"ssm_dt.bias": "dt_bias", "ssm_a": "A_log", "ssm_d": "D"}
+    return {theirs: f"{prefix}.{ours}" for theirs, ours in (modules | whole_names).items()}
+
+
+def mamba2(config: ArchConfig, prefix: str = "mamba") -> Mamba2Spec:
+    """Return a Mamba-2 layer.
+
+    Args:
+        config: Its settings.
+        prefix: What names of its tensors begin with.
+
+    Raises:
+        ModelError: Sizes don't fit each other.
+    """
+    state, bias = _state(config), config.flag("mamba_proj_bias")
+    inner, hidden = state.num_heads * state.value_dim, config.hidden_size
+    rows = inner + state.channels + state.num_heads
+    least, most = _time_step_limits(config.raw.get("time_step_limit"))
+    return Mamba2Spec(
+        prefix=prefix,
+        state=state,
+        in_proj=linear("mamba_in", f"{prefix}.in_proj", rows, hidden, bias),
+        output=linear("mamba_out", f"{prefix}.out_proj", hidden, inner, bias),
+        has_conv_bias=config.flag("mamba_conv_bias", True),
+        time_step_min=least,
+        time_step_max=most,
+    )
+
+
+def _state(config: ArchConfig) -> StateShape:
+    heads = config.whole("mamba_n_heads", MAX_HEADS, 128)
+    groups = config.whole("mamba_n_groups", MAX_HEADS, 1)
+    size = config.whole("mamba_d_state", MAX_HEADS, 256)
+    inner = config.whole("mamba_expand", 64, 2) * config.hidden_size
+    inner = config.whole("mamba_d_ssm", 64 * MAX_HIDDEN, inner)
+    given = config.raw.get("mamba_d_head")
+    is_given = given not in (None, "auto")
+    width = config.whole("mamba_d_head", inner, 64) if is_given else inner // heads
+    if width * heads != inner:
+        raise ModelError(
+            f"config.json: {heads} Mamba heads of {width} numbers don't make up the layer's "
+            f"{inner}.",
+            AGAIN,
+        )
+    if heads % groups:
+        raise ModelError(
+            f"config.json: {heads} Mamba heads can't share {groups} groups evenly.", AGAIN
+        )
+    taps = config.whole("mamba_d_conv", _MAX_TAPS, 4)
+    return StateShape(heads, size, width, groups, inner + 2 * groups * size, taps)
+
+
+def _time_step_limits(limits: object) -> tuple[float, float]:
+    """Return the smallest and the largest time step."""
+    if limits is None:
+        return 0.0, math.inf
+    if isinstance(limits, list | tuple) and len(limits) == 2:
+        least, most = map(_number, limits)
+        if isinstance(least, int | float) and isinstance(most, int | float) and 0 <= least < most:
+            return float(least), float(most)
+    raise ModelError(
+        f"config.json: time_step_limit is {reprlib.repr(limits)}, no shortest and longest step.",
+        AGAIN,
+    )
+
+
+def _number(limit: object) -> object:
+    """Return a number, which transformers writes as an object if it is infinite."""
+    named = limit.get("__float__") if isinstance(limit, Mapping) else limit
+    return math.inf if named == "Infinity" else named
+
+
+def mixer_types(config: ArchConfig, *keys: str) -> list[str]:
+    """Return the mixer of each layer, `mamba` or `attention`, by the first key that is there.
+
+    Raises:
+        ModelError: It isn't a list of one of these for each layer.
+    """
+    kinds = next(filter(None, map(config.raw.get, keys)), None)
+    listed = kinds if isinstance(kinds, list) else []
+    known = [_KINDS.get(kind) if isinstance(kind, str) else None for kind in listed]
+    named = [kind for kind in known if kind is not None]
+    if len(named) != config.num_layers:
+        raise ModelError(
+            f"config.json: layer_types isn't a list of {config.num_layers} words, each mamba or "
+            "attention.",
+            "Layers of other kinds aren't supported in this family.",
+        )
+    return named

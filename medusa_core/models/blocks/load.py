@@ -1,0 +1,283 @@
+"""Loads blocks: of each spec the record that torch runs and the compiled step is described by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.blocks.block import (
+    Attention,
+    Block,
+    Branch,
+    DeltaNet,
+    ExpertsBeside,
+    Mamba2,
+    Mixer,
+    PerLayerGate,
+    ShortConvolution,
+)
+from medusa_core.models.blocks.spec import (
+    AttentionSpec,
+    BlockSpec,
+    GatedDeltaNetSpec,
+    Mamba2Spec,
+    MlpSpec,
+    MoeSpec,
+    NormSpec,
+    ParallelExpertsSpec,
+    ShortConvolutionSpec,
+    linear_at,
+)
+from medusa_core.models.blocks.spec import Mixer as MixerSpec
+from medusa_core.models.blocks.tensors import LinearSpec
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.models.layer_shapes import StateShape
+from medusa_core.models.norm import GatedNorm, HeadNorm, QkNorm, RmsNorm, SplitQkNorm
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.rope import interleave_rows
+from medusa_core.models.weights import Weights
+
+
+def load_blocks(config: ModelConfig, weights: Weights, precision: Precision) -> list[Block]:
+    """Load all blocks of a model.
+
+    Args:
+        config: Its specs.
+        weights: Where tensors come from.
+        precision: Dtypes and device.
+
+    Raises:
+        CheckpointError: A tensor is missing or misshapen.
+    """
+    blocks, num_states = [], 0
+    for index, spec in enumerate(config.blocks):
+        loader = _Loader(index, num_states, weights, precision, config.rms_norm_eps)
+        blocks.append(loader.block(spec))
+        num_states += spec.state is not None
+    return blocks
+
+
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    """Loads one block.
+
+    Attributes:
+        index: Its layer.
+        state_index: Layers with a recurrent state before it.
+        weights: Where tensors come from.
+        precision: Dtypes and device.
+        eps: ε of norms.
+    """
+
+    index: int
+    state_index: int
+    weights: Weights
+    precision: Precision
+    eps: float
+
+    def block(self, spec: BlockSpec) -> Block:
+        norms, per_layer = spec.norms, spec.per_layer
+        beside = spec.parallel_experts
+        return Block(
+            branches=tuple(
+                Branch(self._mixer(one), one.input_multiplier, one.output_multiplier)
+                for one in spec.mixers
+            ),
+            mlp=None if spec.mlp is None else self._mlp(spec.mlp),
+            pre_norm=self._norm(norms.pre),
+            post_norm=self._norm(norms.post),
+            pre_mlp_norm=self._norm(norms.pre_mlp),
+            post_mlp_norm=self._norm(norms.post_mlp),
+            experts_beside=None if beside is None else self._parallel_experts(beside),
+            per_layer=None
+            if per_layer is None
+            else PerLayerGate(
+                self._linear(per_layer.gate),
+                self._linear(per_layer.projection),
+                self._needed_norm(per_layer.norm),
+            ),
+            residual_scale=spec.residual_multiplier,
+            mlp_scale=spec.mlp_multiplier,
+            scale=self._tensor(spec.layer_scalar, 1) if spec.layer_scalar else None,
+        )
+
+    def _linear(self, spec: LinearSpec) -> QuantLinear:
+        return self.weights.linear(linear_at(spec, self.index))
+
+    def _tensor(self, name: str, *shape: int) -> Tensor:
+        return self.weights.named(f"model.layers.{self.index}.{name}", *shape)
+
+    def _vector(self, spec: NormSpec) -> Tensor:
+        vector = self.weights.vector(f"model.layers.{self.index}.{spec.name}", spec.size)
+        return vector + spec.offset
+
+    def _norm(self, spec: NormSpec | None) -> RmsNorm | None:
+        return None if spec is None else self._needed_norm(spec)
+
+    def _needed_norm(self, spec: NormSpec) -> RmsNorm:
+        return RmsNorm(self._vector(spec), self.eps)
+
+    def _mixer(self, spec: MixerSpec) -> Mixer:
+        if isinstance(spec, AttentionSpec):
+            return self._attention(spec)
+        if isinstance(spec, GatedDeltaNetSpec):
+            return self._delta_net(spec)
+        return self._mamba2(spec) if isinstance(spec, Mamba2Spec) else self._convolution(spec)
+
+    def _attention(self, spec: AttentionSpec) -> Attention:
+        qk_norm, head_scales = self._qk_norms(spec)
+        sinks, v_norm = None, None
+        if spec.sinks:
+            sinks = self._tensor(spec.sinks, spec.num_heads).to(self.precision.scores)
+        if spec.v_norm:
+            ones = torch.ones(
+                spec.head_dim, dtype=self.precision.compute, device=self.precision.device
+            )
+            v_norm = RmsNorm(ones, self.eps)
+        return Attention(
+            qkv=self._linear(spec.qkv),
+            output=self._linear(spec.output),
+            num_heads=spec.num_heads,
+            num_kv_heads=spec.num_kv_heads,
+            head_dim=spec.head_dim,
+            scale=spec.scale or spec.head_dim**-0.5,
+            rope=spec.rope,
+            kv_layer=self.index if spec.kv_layer is None else spec.kv_layer,
+            window=spec.sliding_window,
+            softcap=spec.attn_logit_softcapping,
+            sinks=sinks,
+            qk_norm=qk_norm,
+            head_scales=head_scales,
+            v_norm=v_norm,
+            owns_kv=spec.kv_layer is None,
+            values_are_keys=spec.k_eq_v,
+            is_gated=spec.is_gated,
+        )
+
+    def _qk_norms(self, spec: AttentionSpec) -> tuple[QkNorm | None, Tensor | None]:
+        """Return the norm before the rotation, and weights that apply after it."""
+        if spec.q_norm is None:
+            return None, None
+        heads = spec.head_dim, spec.rotary_dim
+        q = interleave_rows(self._vector(spec.q_norm), *heads)
+        if spec.k_norm is None:
+            q_width = spec.num_heads * spec.head_dim
+            return SplitQkNorm(RmsNorm(q, self.eps), None, q_width, 0), None
+        k = interleave_rows(self._vector(spec.k_norm), *heads)
+        counts, scales = (spec.num_heads, spec.num_kv_heads), None
+        if spec.norm_after_rope:
+            # A rotation leaves a head's length as it was, so that only the weight comes after it.
+            parts = zip((q, k, torch.ones_like(k)), (*counts, counts[1]), strict=True)
+            scales = torch.cat([weight.expand(count, -1) for weight, count in parts])
+            q, k = torch.ones_like(q), torch.ones_like(k)
+        elif len(q) == spec.head_dim and not spec.q_norm.offset and not spec.v_norm:
+            weights = zip((q, k), counts, strict=True)
+            each = torch.cat([weight.expand(count, -1) for weight, count in weights])
+            return HeadNorm(each, self.eps), None
+        widths = (count * spec.head_dim for count in counts)
+        return SplitQkNorm(RmsNorm(q, self.eps), RmsNorm(k, self.eps), *widths), scales
+
+    def _delta_net(self, spec: GatedDeltaNetSpec) -> DeltaNet:
+        conv, rate, dt_bias = (
+            self._tensor(name, *shape).to(self.precision.scores)
+            for name, shape in spec.tensors.items()
+        )
+        return DeltaNet(
+            shape=spec.state,
+            state_index=self.state_index,
+            in_proj=self._linear(spec.in_proj),
+            gates=self._linear(spec.gates),
+            conv=conv.squeeze(1),
+            rate=-rate.exp(),
+            dt_bias=dt_bias,
+            norm=self._needed_norm(spec.norm),
+            output=self._linear(spec.output),
+            tiled=spec.output.grouped_heads,
+        )
+
+    def _mamba2(self, spec: Mamba2Spec) -> Mamba2:
+        own = {
+            name.removeprefix(f"{spec.prefix}."): _wide(self._tensor(name, *shape))
+            for name, shape in spec.tensors.items()
+        }
+        rate, groups = own["A_log"].exp().neg_(), spec.state.num_key_heads
+        norms = [
+            GatedNorm(_wide(self._vector(norm)), groups, self.eps, not spec.norm_before_gate)
+            for norm in spec.norms
+        ]
+        return Mamba2(
+            shape=spec.state,
+            state_index=self.state_index,
+            in_proj=self._linear(spec.in_proj),
+            factors=_spread(spec.multipliers, spec.state, rate) if spec.multipliers else None,
+            conv=own["conv1d.weight"].squeeze(1),
+            conv_bias=own.get("conv1d.bias"),
+            rate=rate,
+            skip=own["D"],
+            dt_bias=own["dt_bias"],
+            norm=norms[0] if norms else None,
+            output=self._linear(spec.output),
+            min_dt=spec.time_step_min,
+            max_dt=spec.time_step_max,
+        )
+
+    def _convolution(self, spec: ShortConvolutionSpec) -> ShortConvolution:
+        conv, *bias = (self._tensor(name, *shape) for name, shape in spec.tensors.items())
+        return ShortConvolution(
+            in_proj=self._linear(spec.in_proj),
+            conv=conv.squeeze(1),
+            bias=bias[0] if bias else None,
+            output=self._linear(spec.output),
+        )
+
+    def _mlp(self, spec: MlpSpec | MoeSpec) -> Mlp | PlainMlp | ExpertMlps:
+        return self._moe(spec) if isinstance(spec, MoeSpec) else self._dense(spec)
+
+    def _dense(self, spec: MlpSpec) -> Mlp | PlainMlp:
+        kind = Mlp if spec.has_gate else PlainMlp
+        return kind(self._linear(spec.gate_up), self._linear(spec.down), spec.width)
+
+    def _moe(self, spec: MoeSpec) -> ExpertMlps:
+        count = spec.routing.num_experts
+        bias, scales = (
+            self._tensor(name, count) if name else None
+            for name in (spec.router_bias, spec.expert_scales)
+        )
+        return ExpertMlps(
+            spec.routing,
+            self._linear(spec.router),
+            [self._dense(one) for one in spec.mlps],
+            shared=None if spec.shared is None else self._dense(spec.shared),
+            shared_gate=None if spec.shared_gate is None else self._linear(spec.shared_gate),
+            bias=bias,
+            scales=scales,
+        )
+
+    def _parallel_experts(self, spec: ParallelExpertsSpec) -> ExpertsBeside:
+        hidden = spec.pre_norm.size
+        scale = self._tensor(spec.router_scale, hidden) * hidden**-0.5
+        return ExpertsBeside(
+            pre_norm=self._needed_norm(spec.pre_norm),
+            post_mlp_norm=self._needed_norm(spec.post_mlp_norm),
+            post_norm=self._needed_norm(spec.post_norm),
+            router_norm=RmsNorm(scale, self.eps),
+            experts=self._moe(spec.moe),
+        )
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """Return a tensor in float32 or better."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def _spread(multipliers: Sequence[float], state: StateShape, like: Tensor) -> Tensor:
+    """Spread the multipliers of gate, x, B, C and Δ over the rows of the projection to them."""
+    inner, width = state.num_heads * state.value_dim, state.num_key_heads * state.key_dim
+    sizes = torch.tensor([inner, inner, width, width, state.num_heads], device=like.device)
+    values = torch.tensor(multipliers, dtype=like.dtype, device=like.device)
+    return values.repeat_interleave(sizes)
