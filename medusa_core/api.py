@@ -68,13 +68,9 @@ if TYPE_CHECKING:
         is_first_model_offered,
     )
     from medusa_core.hub.job import DownloadJob, JobState, Pair
-    from medusa_core.hub.library.library import (
-        AdapterOffer,
-        Installed,
-        InstalledKind,
-        Library,
-        PairOffer,
-    )
+    from medusa_core.hub.library.installed import Installed
+    from medusa_core.hub.library.library import AdapterOffer, Library, PairOffer
+    from medusa_core.hub.library.library_folder import ContentsKind
     from medusa_core.hub.settings import HubSettings
     from medusa_core.hub.whoami import whoami
     from medusa_core.loading.offers import LoadOffer, smaller_loads
@@ -87,8 +83,7 @@ if TYPE_CHECKING:
     from medusa_core.memory.budget import Budget, DeviceOffer
     from medusa_core.memory.estimate import Forecast, ReadRate, forecast, rate_limiting_format
     from medusa_core.memory.measure.weights import measure_read_rate
-    from medusa_core.memory.now import MemoryNow
-    from medusa_core.memory.probe import offered_devices
+    from medusa_core.memory.probe import MemoryStatus, memory_status, offered_devices
     from medusa_core.memory.recommend import (
         Recommendation,
         choices,
@@ -277,18 +272,6 @@ def format_bits(name: str) -> int:
     from medusa_core.models.quant.in_blocks import weight_formats
 
     return int(weight_formats().get(name).bits)
-
-
-def memory_now(device: str) -> MemoryNow:
-    """Measure the free memory of a device; slow, so call it in a thread.
-
-    Raises:
-        RequestError: There is no such device.
-        RuntimeError: The driver failed.
-    """
-    from medusa_core.memory import now
-
-    return now.memory_now(device)
 
 
 def format_label(name: str) -> str:

@@ -58,7 +58,7 @@ class DraftBox(ChoiceBox):
 
         While the others are still compared, it is the one that drafted the last time.
         """
-        return self._remembered if self.chosen is None else self.chosen.folder
+        return self._remembered if self.chosen is None else self.chosen.path
 
     @property
     def proposed(self) -> Installed | None:
@@ -69,7 +69,7 @@ class DraftBox(ChoiceBox):
         """Let a model draft that is offered."""
         for row in range(1, self.count()):
             found = self.itemData(row)
-            if isinstance(found, Installed) and found.folder == item.folder:
+            if isinstance(found, Installed) and found.path == item.path:
                 self.setCurrentIndex(row)
 
     def offer(self, item: Installed | None, rows: Sequence[Installed]) -> None:
@@ -77,13 +77,13 @@ class DraftBox(ChoiceBox):
         if (item, rows) == self._offered:
             return
         before = self._offered[0]
-        is_same = item is not None and before is not None and item.folder == before.folder
-        chosen = str(self.chosen.folder) if is_same and self.chosen is not None else ""
+        is_same = item is not None and before is not None and item.path == before.path
+        chosen = str(self.chosen.path) if is_same and self.chosen is not None else ""
         self._offered = item, rows
         self.close_work()
         if not is_same:
             self._fill((), "")
-            chosen = "" if item is None else self.remembered.get(str(item.folder), "")
+            chosen = "" if item is None else self.remembered.get(str(item.path), "")
         self._remembered = self._proposed = None
         if item is not None and item.config is not None:
             self._remembered = Path(chosen) if chosen and Path(chosen).exists() else None
@@ -109,5 +109,5 @@ class DraftBox(ChoiceBox):
             for row, (item, reason) in enumerate(found, start=1):
                 add_entry(self, item.title, item, engine_text(reason))
                 self.setItemData(row, self.itemText(row), Qt.ItemDataRole.ToolTipRole)
-                if not reason and str(item.folder) == chosen:
+                if not reason and str(item.path) == chosen:
                     self.setCurrentIndex(row)

@@ -69,7 +69,7 @@ def heads_note(offer: PairOffer) -> str:
 
 def installed_note(item: Installed) -> str:
     """What heads on this computer are, and for which model."""
-    facts = item.found.contents.heads
+    facts = item.contents.heads
     if facts is None:
         return ""
     kind = DRAFTER_KINDS.get(facts.shape.kind.partition("-")[0] or "medusa")

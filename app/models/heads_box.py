@@ -9,7 +9,7 @@ from PySide6.QtCore import QSignalBlocker
 from app.i18n.engine_texts import engine_text
 from app.training.gain_words import with_loss
 from app.widgets.choices import NUM_CHARS, ChoiceBox, add_entry
-from medusa_core.api import Installed, InstalledKind, Library
+from medusa_core.api import ContentsKind, Installed, Library
 from medusa_core.messages import HeadsShape
 
 
@@ -39,7 +39,7 @@ class HeadsBox(ChoiceBox):
             self.addItem(self.tr("none"), None)
             if item is None or item.config is None:
                 return
-            if item.kind is InstalledKind.MERGED:
+            if item.kind is ContentsKind.MERGED:
                 self.addItem(self.tr("its own"), item)
                 self.setCurrentIndex(1)
             for heads, reason in self._library.heads_for(item, items):

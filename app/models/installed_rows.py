@@ -13,7 +13,7 @@ from app.widgets.sizes import (
     on_disk,
     parameters,
 )
-from medusa_core.api import Budget, Installed, InstalledKind, num_parameters
+from medusa_core.api import Budget, ContentsKind, Installed, num_parameters
 from medusa_core.loading.choice import demo_choice
 
 COLUMNS = (
@@ -26,11 +26,11 @@ COLUMNS = (
 )
 UNKNOWN = "–"
 KIND_WORDS = {
-    InstalledKind.MODEL: QT_TRANSLATE_NOOP("Library", "model"),
-    InstalledKind.MERGED: QT_TRANSLATE_NOOP("Library", "model with heads"),
-    InstalledKind.HEADS: QT_TRANSLATE_NOOP("Library", "heads"),
-    InstalledKind.ADAPTER: QT_TRANSLATE_NOOP("Library", "LoRA adapter"),
-    InstalledKind.UNKNOWN: QT_TRANSLATE_NOOP("Library", "not usable"),
+    ContentsKind.TARGET: QT_TRANSLATE_NOOP("Library", "model"),
+    ContentsKind.MERGED: QT_TRANSLATE_NOOP("Library", "model with heads"),
+    ContentsKind.HEADS: QT_TRANSLATE_NOOP("Library", "heads"),
+    ContentsKind.ADAPTER: QT_TRANSLATE_NOOP("Library", "LoRA adapter"),
+    ContentsKind.UNKNOWN: QT_TRANSLATE_NOOP("Library", "not usable"),
 }
 
 BASE_WORDS = QT_TRANSLATE_NOOP("Library", "base model")
@@ -45,18 +45,18 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
         loaded: Folder of the model that answers.
     """
     words = library_text(BASE_WORDS if item.is_base else KIND_WORDS[item.kind])
-    if item.found.owner:
-        words = f"{words} · {item.found.owner}"
-    if not item.is_complete:
+    if item.owner:
+        words = f"{words} · {item.owner}"
+    if item.problem:
         words = QCoreApplication.translate("Library", "incomplete")
     if item.is_built_in:
-        demo = item.folder == demo_choice().model_dir
+        demo = item.path == demo_choice().model_dir
         words = (
             QCoreApplication.translate("Library", "built-in demo")
             if demo
             else QCoreApplication.translate("Library", "model of the first start")
         )
-    if item.folder == loaded:
+    if item.path == loaded:
         words = QCoreApplication.translate("Library", "{0} · loaded").format(words)
     fit = fit_words(item.config, item.heads, budget) or item.problem or UNKNOWN
     size = UNKNOWN if item.config is None else parameters(num_parameters(item.config))
@@ -71,7 +71,7 @@ def reading_cells(path: Path) -> tuple[str, ...]:
 
 def _quantization(item: Installed) -> str:
     """The weight format of a model's files, as other programs call it."""
-    config, contents = item.config, item.found.contents
+    config, contents = item.config, item.contents
     if config is None:
         return contents.quantization or UNKNOWN
     if config.packing is not None:

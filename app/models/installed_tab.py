@@ -153,7 +153,7 @@ class InstalledTab(QWidget):
         self.items, self.rows = items, rows
         self._show_items()
         if chosen is not None:
-            self._select(chosen.folder)
+            self._select(chosen.path)
         elif reads and self._reading:
             self.table.selectRow(self.table.rowCount() - 1)
         self.listed.emit()
@@ -172,9 +172,9 @@ class InstalledTab(QWidget):
     def _speeds_of(self, item: Installed) -> tuple[DrafterSpeed, ...]:
         """What was measured of what is chosen."""
         (heads_dir, speeds), heads = self._measured, self.heads_box.chosen
-        folder = None if heads is None else heads.folder
+        folder = None if heads is None else heads.path
         adds = self.adapter_box.chosen is not None or self.draft_box.chosen is not None
-        is_loaded = item.folder == self._loaded and folder == heads_dir
+        is_loaded = item.path == self._loaded and folder == heads_dir
         return speeds if is_loaded and not adds else ()
 
     def _build(self) -> None:
@@ -225,7 +225,7 @@ class InstalledTab(QWidget):
 
     def _select(self, folder: Path) -> None:
         for row, item in enumerate(self.rows):
-            if item.folder == folder:
+            if item.path == folder:
                 self.table.selectRow(row)
 
     def _show_items(self) -> None:
@@ -249,11 +249,11 @@ class InstalledTab(QWidget):
         item = self.chosen
         for button in (self.verify_button, self.delete_button, self.reveal_button):
             button.setEnabled(item is not None)
-        is_model = item is not None and item.config is not None and item.is_complete
+        is_model = item is not None and item.config is not None
         self.train_button.setEnabled(is_model)
-        is_others = item is not None and bool(item.found.owner)
+        is_others = item is not None and bool(item.owner)
         self.delete_button.setEnabled(item is not None and not item.is_built_in and not is_others)
-        is_ours = item is not None and not item.found.is_cached
+        is_ours = item is not None and not item.is_cached
         self.delete_button.setText(self.tr("Remove from list") if is_ours else self.tr("Delete"))
         self.heads_box.offer(item, self.items)
         self.adapter_box.offer(item, self.items)
@@ -276,7 +276,7 @@ class InstalledTab(QWidget):
         self.details.show_subject(
             Subject(
                 item.title,
-                str(item.folder),
+                str(item.path),
                 item.config,
                 self.heads_box.shape,
                 None if draft is None else draft.config,
@@ -284,7 +284,7 @@ class InstalledTab(QWidget):
                 self._speeds_of(item),
             )
         )
-        self.details.action_button.setEnabled(item.is_complete)
+        self.details.action_button.setEnabled(not item.problem)
 
     def _load(self) -> None:
         item, choice = self.chosen, self.details.choice
@@ -297,8 +297,8 @@ class InstalledTab(QWidget):
             )
             if not ignores_plan:
                 return
-        ready = next((one for one in ready_choices() if one.model_dir == item.folder), None)
-        wanted = ready or ModelChoice(item.title.rpartition("/")[2], item.folder)
+        ready = next((one for one in ready_choices() if one.model_dir == item.path), None)
+        wanted = ready or ModelChoice(item.title.rpartition("/")[2], item.path)
         heads = self.heads_box.chosen
         adapter = self.adapter_box.chosen
         options = replace(
@@ -308,7 +308,7 @@ class InstalledTab(QWidget):
             adapter_dir=None if adapter is None else adapter.folder,
             takes_own_heads=heads is not None,
         ).with_layers_in(self.details.layers_dir if self.details.streams else None)
-        heads_dir = None if heads is None else heads.folder
+        heads_dir = None if heads is None else heads.path
         wanted = replace(wanted, heads_dir=heads_dir, options=options)
         if choice is not None:
             wanted = wanted.loaded_as(choice.formats, choice.plan.context_tokens)
@@ -342,10 +342,10 @@ class InstalledTab(QWidget):
         item = self.chosen
         if item is None:
             return
-        is_loaded = item.folder == self._loaded
+        is_loaded = item.path == self._loaded
         question = (
             self.tr("Delete {0} ({1})?").format(item.title, on_disk(item.nbytes))
-            if item.found.is_cached
+            if item.is_cached
             else self.tr("Remove {0} from the list?").format(item.title)
         )
         loaded = self.tr("It is loaded now: the built-in model takes its place.")
@@ -365,13 +365,13 @@ class InstalledTab(QWidget):
         await self.refresh()
         self.status_label.setText(
             self.tr("{0} is deleted: {1} are free again.").format(item.title, on_disk(freed))
-            if item.found.is_cached
+            if item.is_cached
             else self.tr("{0} is off the list; its files stay.").format(item.title)
         )
 
     def _reveal(self) -> None:
         if (item := self.chosen) is not None:
-            folder = item.folder if item.folder.is_dir() else item.folder.parent
+            folder = item.path if item.path.is_dir() else item.path.parent
             QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
 
     def _import_folder(self) -> None:
@@ -436,7 +436,7 @@ class InstalledTab(QWidget):
     def _may_load(self, folder: Path) -> bool:
         """Is a model still chosen? Heads are loaded with one."""
         item = self.chosen
-        return item is not None and item.folder == folder and item.config is not None
+        return item is not None and item.path == folder and item.config is not None
 
     def _show_problem(self, problem: str) -> None:
         """Say why something failed, below the list; nothing takes no room."""

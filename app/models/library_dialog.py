@@ -235,7 +235,7 @@ class LibraryDialog(QDialog):
 
     def _train(self, item: Installed, quant: str) -> None:
         assert self.training is not None  # by `_connect`
-        self.training.offer(item.title, str(item.folder), quant, self._device, item.config)
+        self.training.offer(item.title, str(item.path), quant, self._device, item.config)
         self.training.show()
         self.training.raise_()
 

@@ -16,7 +16,7 @@ from app.engine.model_keeper import ModelKeeper
 from app.i18n.engine_texts import engine_text
 from app.settings.store import SettingsStore
 from app.widgets.matching import Entry, matching
-from medusa_core.api import Endpoints, InstalledKind
+from medusa_core.api import ContentsKind, Endpoints
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import (
     ModelChoice,
@@ -116,18 +116,18 @@ class KnownModels(QObject):
     def list_installed(self, library: Library, installed: Sequence[Installed]) -> None:
         """Offer these models, those that are always ready and the loaded one, and no others."""
         kept = (*(one.model_dir for one in ready_choices()), self._keeper.choice.model_dir)
-        here = {*kept, *(item.folder for item in installed)}
+        here = {*kept, *(item.path for item in installed)}
         self._choices = {path: one for path, one in self._choices.items() if path in here}
         for item in installed:
-            if item.config is not None and item.is_complete:
+            if item.config is not None:
                 offered_heads = library.heads_for(item, installed)
                 fitting = [h for h, reason in offered_heads if not reason and h.may_pay]
-                own = item.folder if item.kind is InstalledKind.MERGED else None
-                heads_dir = fitting[0].folder if fitting else own
+                own = item.path if item.kind is ContentsKind.MERGED else None
+                heads_dir = fitting[0].path if fitting else own
                 name = item.title.rpartition("/")[2]
-                offered = ModelChoice(name, item.folder, heads_dir)
+                offered = ModelChoice(name, item.path, heads_dir)
                 self._choices.setdefault(
-                    item.folder, offered.drafted_by(self._settings.values.draft_models)
+                    item.path, offered.drafted_by(self._settings.values.draft_models)
                 )
         self.changed.emit()
 
@@ -148,7 +148,7 @@ class KnownModels(QObject):
             self._errors.show_error(error.message, error.hint)
             return False
         heads = (one for one in installed if one.config is None and one.heads.num_heads)
-        if any(one.folder == path for one in heads):
+        if any(one.path == path for one in heads):
             return self._load_with(library, installed, path)
         self._keeper.load(self._choices.get(path, ModelChoice(path.name, path)))
         return True
@@ -157,9 +157,9 @@ class KnownModels(QObject):
         """Load the chosen model with heads that were dropped, or say why it can't have them."""
         choice = self._keeper.choice
         here = (*installed, *library.built_in())
-        model = next((one for one in here if one.folder == choice.model_dir), None)
+        model = next((one for one in here if one.path == choice.model_dir), None)
         offered = () if model is None else library.heads_for(model, installed)
-        reason = next((why for one, why in offered if one.folder == heads), None)
+        reason = next((why for one, why in offered if one.path == heads), None)
         if reason is None or reason:
             self._errors.show_error(
                 self.tr("{0} is a drafter for another model than {1}{2}.").format(

@@ -155,7 +155,7 @@ class Proposal(QObject):
         models.list_installed(library, installed)
         names = {pair.model, f"{pair.model}/{PurePosixPath(pair.file).stem}"}
         found = next((item for item in installed if item.name in names), None)
-        self._choice = None if found is None else models.choice_at(found.folder)
+        self._choice = None if found is None else models.choice_at(found.path)
         if self._choice is not None and self.card is not None:
             self.card.show_ready()
         else:

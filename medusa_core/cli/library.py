@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from medusa_core.errors import RequestError
 from medusa_core.hub.library.find import folder_list, listed_name, own_models
 from medusa_core.hub.library.installed import (
-    InstalledRevision,
+    Installed,
     find_installed,
     list_installed,
     pairings,
@@ -207,7 +207,7 @@ COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
 }
 
 
-def _found(args: argparse.Namespace) -> InstalledRevision:
+def _found(args: argparse.Namespace) -> Installed:
     """What a command's name means.
 
     Raises:
@@ -222,7 +222,7 @@ def _found(args: argparse.Namespace) -> InstalledRevision:
     return find_installed(found, name, args.revision)
 
 
-def _installed(args: argparse.Namespace) -> tuple[InstalledRevision, ...]:
+def _installed(args: argparse.Namespace) -> tuple[Installed, ...]:
     named = getattr(args, "name", "")
     own = (Path(named),) if named and Path(named).is_dir() else ()
     return list_installed(_cache_dir(args), (*folder_list().read(), *args.folder, *own))
@@ -232,7 +232,7 @@ def _cache_dir(args: argparse.Namespace) -> Path:
     return settings_from(os.environ, args.cache_dir).cache_dir
 
 
-def _as_json(one: InstalledRevision) -> dict[str, Any]:
+def _as_json(one: Installed) -> dict[str, Any]:
     return {
         "name": one.name,
         "title": one.title,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from medusa_core.hub.library.installed import at_folder, list_installed, name_at
+from medusa_core.hub.library.installed import at_path, list_installed, name_at
 from medusa_core.hub.library.library_folder import ContentsKind
 from medusa_core.messages import LoadModel
 from medusa_core.server.served_models import ServedModel
@@ -68,7 +68,7 @@ class InstalledModels:
 def _name(path: Path) -> str:
     """Return the name of a model at a path."""
     repository = name_at(path)
-    return at_folder(path).name if repository == path.name else repository
+    return at_path(path).name if repository == path.name else repository
 
 
 def _served(name: str, path: Path) -> ServedModel:

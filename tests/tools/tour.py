@@ -311,7 +311,7 @@ class Tour:
         dialog.installed.add_folder(str(choice.heads_dir))
         dialog.installed.add_folder(str(choice.model_dir))
         await self._until(lambda: len(dialog.installed.items) > 1, LOAD_TIMEOUT_S)
-        folders = [item.folder for item in dialog.installed.rows]
+        folders = [item.path for item in dialog.installed.rows]
         dialog.installed.table.selectRow(folders.index(choice.model_dir))
         await self._until(lambda: dialog.installed.details.choice is not None, LOAD_TIMEOUT_S)
         await self._take("models-installed", widget=dialog)

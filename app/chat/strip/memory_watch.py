@@ -12,14 +12,14 @@ from PySide6.QtCore import QCoreApplication, QObject, Qt, QTimer, Signal
 from app.chat.strip.steps_strip import StepsStrip
 from app.engine.model_keeper import ModelKeeper
 from app.widgets.numbers import Number
-from medusa_core.api import memory_now
+from medusa_core.api import memory_status
 from medusa_core.errors import MedusaError
 from medusa_core.messages import ModelLoaded
 
 if TYPE_CHECKING:
-    from medusa_core.api import MemoryNow
+    from medusa_core.api import MemoryStatus
 
-    MeasureMemory = Callable[[str], MemoryNow]
+    MeasureMemory = Callable[[str], MemoryStatus]
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class MemoryWatch(QObject):
     _measured = Signal(object)
 
     def __init__(
-        self, strip: StepsStrip, keeper: ModelKeeper, measure: MeasureMemory = memory_now
+        self, strip: StepsStrip, keeper: ModelKeeper, measure: MeasureMemory = memory_status
     ) -> None:
         super().__init__(strip)
         self._strip = strip
@@ -63,7 +63,7 @@ class MemoryWatch(QObject):
         work.start()
 
     def _work(self, device: str) -> None:
-        memory: MemoryNow | None = None
+        memory: MemoryStatus | None = None
         try:
             memory = self._measure(device)
         except (MedusaError, RuntimeError, OSError) as error:
@@ -73,7 +73,7 @@ class MemoryWatch(QObject):
         except RuntimeError:
             log.debug("the window is gone")
 
-    def _show(self, memory: MemoryNow | None) -> None:
+    def _show(self, memory: MemoryStatus | None) -> None:
         self._is_measuring = False
         loaded = self._keeper.status.loaded
         if memory is None or loaded is None:
@@ -82,7 +82,7 @@ class MemoryWatch(QObject):
         self._strip.show_memory(*memory_texts(memory, loaded))
 
 
-def memory_texts(memory: MemoryNow, loaded: ModelLoaded) -> tuple[str, str]:
+def memory_texts(memory: MemoryStatus, loaded: ModelLoaded) -> tuple[str, str]:
     """A device's memory in a few words, and in a sentence."""
     kind = "GPU" if loaded.device.startswith("cuda") else "CPU"
     used, free = memory.used_bytes / GIB, memory.free_bytes / GIB

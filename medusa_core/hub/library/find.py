@@ -13,7 +13,7 @@ from medusa_core.errors import RequestError
 from medusa_core.hub.boundary import is_repo
 from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.gguf_choice import split_quant, with_quant
-from medusa_core.hub.library.installed import InstalledRevision, list_installed
+from medusa_core.hub.library.installed import Installed, list_installed
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.hub.library.library_import import FolderList
 from medusa_core.hub.settings import settings_from
@@ -86,11 +86,11 @@ def loadable_models() -> Mapping[str, Path]:
     return _by_name(_loadable())
 
 
-def _by_name(found: Sequence[InstalledRevision]) -> dict[str, Path]:
+def _by_name(found: Sequence[Installed]) -> dict[str, Path]:
     return {one.name.removesuffix(SUFFIX): one.path for one in found} | own_models()
 
 
-def _loadable() -> list[InstalledRevision]:
+def _loadable() -> list[Installed]:
     found = list_installed(settings_from(os.environ).cache_dir, folder_list().read())
     return [one for one in found if is_loadable(one)]
 
@@ -118,7 +118,7 @@ def listed_name(listed: Sequence[str], name: str) -> str:
     return found[0].removesuffix(SUFFIX) if len(found) == 1 else name
 
 
-def is_loadable(one: InstalledRevision) -> bool:
+def is_loadable(one: Installed) -> bool:
     """Whether it is a whole model."""
     return one.is_complete and one.contents.kind in _LOADABLE
 

@@ -6,9 +6,10 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-from medusa_core.errors import RequestError
+from medusa_core.errors import ModelError, RequestError
 from medusa_core.hub.cache_folder import read_ref
 from medusa_core.hub.convert.convert_source import (
     HEADS_FILES,
@@ -32,49 +33,106 @@ from medusa_core.hub.library.pairing import (
     Pairing,
     pair,
 )
+from medusa_core.messages import HeadsShape
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import is_first
+from medusa_core.system.jobs.heads_gain import HeadsGain, read_gain
 
 _PREFIX = "models--"
 _UNFINISHED = (".part", ".incomplete")
 _MODEL_FILES = (*HEADS_FILES, INDEX_FILE, MODEL_FILE, "config.json")
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledRevision:
-    """One revision of a model or of heads, or a folder with one.
+@dataclass(frozen=True)
+class Installed:
+    """A model, heads or an adapter on this computer: a revision in the cache, or a path elsewhere.
+
+    Configuration and gain are read from its files when they are first asked for.
 
     Attributes:
-        name: Repository, or the folder's name.
-        path: Folder with its files.
-        revision: The commit; empty for a folder outside of the cache.
-        refs: Branches and tags that name the commit.
+        name: Repository, or the name of the folder or file.
+        path: Folder with its files, or a GGUF file.
         contents: What it is, and what it lacks.
-        nbytes: Its bytes on disk; what revisions share counts for each.
-        is_cached: It lies in the shared cache, from where it can be removed.
-        owner: The other program that it belongs to; empty for none.
-        title: What people are shown: a GGUF file's name of its model, else the name.
+        nbytes: Bytes on disk; blobs that revisions share count for each of them.
+        title: Name for people: a GGUF file's name of its model, else `name`.
+        revision: The commit; empty outside of the cache.
+        refs: Branches and tags that name the commit.
+        is_cached: It is in the shared cache, from where it can be removed.
+        owner: Another program that it belongs to; empty for none.
+        is_built_in: It is shipped with the application.
     """
 
     name: str
     path: Path
-    revision: str
-    refs: tuple[str, ...]
     contents: Contents
     nbytes: int
-    is_cached: bool
+    title: str
+    revision: str = ""
+    refs: tuple[str, ...] = ()
+    is_cached: bool = False
     owner: str = ""
-    title: str = ""
+    is_built_in: bool = False
+
+    @property
+    def kind(self) -> ContentsKind:
+        """What it can be used as."""
+        return self.contents.kind
 
     @property
     def is_complete(self) -> bool:
-        """Nothing is missing that loading it takes."""
+        """Whether no file is missing or damaged, as far as headers tell."""
         return not self.contents.problems
+
+    @property
+    def heads(self) -> HeadsShape:
+        """Sizes of the heads in it."""
+        heads = self.contents.heads
+        return HeadsShape() if heads is None else heads.shape
+
+    @property
+    def problem(self) -> str:
+        """Why it can't be loaded, for people; empty if it can."""
+        return "; ".join(self.contents.problems) or self._opened[1]
+
+    @property
+    def config(self) -> ModelConfig | None:
+        """Configuration of the model; None for anything else, or if it can't be loaded."""
+        files = self._opened[0]
+        return None if files is None else files.config
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it is a model without a chat template, which continues texts."""
+        files = self._opened[0]
+        return files is not None and files.is_base
+
+    @cached_property
+    def gain(self) -> HeadsGain | None:
+        """Speed-up of heads that was measured when they were trained; None if unknown."""
+        return read_gain(self.path) if self.kind is ContentsKind.HEADS else None
+
+    @property
+    def may_pay(self) -> bool:
+        """Whether heads may make a model faster: they weren't measured to make it slower."""
+        return self.gain is None or self.gain.pays
+
+    @cached_property
+    def _opened(self) -> tuple[ModelFiles | None, str]:
+        """Files of a complete model, or why they can't be read."""
+        if self.kind not in (ContentsKind.TARGET, ContentsKind.MERGED) or not self.is_complete:
+            return None, ""
+        try:
+            files = ModelFiles.open(self.path)
+            _ = files.config, files.is_base
+        except ModelError as error:
+            return None, f"{error.message} {error.hint}"
+        return files, ""
 
 
 def list_installed(
     cache_dir: Path, folders: Iterable[Path] = (), others: Iterable[ForeignModel] = ()
-) -> tuple[InstalledRevision, ...]:
+) -> tuple[Installed, ...]:
     """All that is installed, by name.
 
     Args:
@@ -92,19 +150,16 @@ def list_installed(
         for path in _models_in(folder):
             if path.resolve() not in seen:
                 seen.add(path.resolve())
-                found.append(at_folder(path))
+                found.append(at_path(path))
     for one in others:
         if one.path.resolve() not in seen:
             seen.add(one.path.resolve())
-            shown = _installed(one.name, one.path, "", (), False)
-            found.append(replace(shown, owner=one.owner))
+            found.append(replace(at_path(one.path, one.name), owner=one.owner))
     titled = _with_distinct_titles(found)
     return tuple(sorted(titled, key=lambda one: (one.name.casefold(), one.revision)))
 
 
-def find_installed(
-    installed: Iterable[InstalledRevision], name: str, revision: str = ""
-) -> InstalledRevision:
+def find_installed(installed: Iterable[Installed], name: str, revision: str = "") -> Installed:
     """The one of that name, or of that folder.
 
     Args:
@@ -136,7 +191,7 @@ def find_installed(
     raise RequestError(f"{name} is installed in several revisions.", f"Choose one: {listed}.")
 
 
-def pairings(installed: Iterable[InstalledRevision]) -> tuple[Pairing, ...]:
+def pairings(installed: Iterable[Installed]) -> tuple[Pairing, ...]:
     """Every installed model with all installed heads, and why each fits or doesn't."""
     contents = [one.contents for one in installed]
     return pair(
@@ -150,7 +205,7 @@ def repo_folder(cache_dir: Path, name: str) -> Path:
     return cache_dir / (_PREFIX + name.replace("/", "--"))
 
 
-def _with_distinct_titles(found: Sequence[InstalledRevision]) -> list[InstalledRevision]:
+def _with_distinct_titles(found: Sequence[Installed]) -> list[Installed]:
     """Tell files of one model apart: by their mix of types, else by their own names."""
     by_type = [
         replace(one, title=f"{one.title} {one.contents.quantization}".strip()) if is_shared else one
@@ -163,8 +218,8 @@ def _with_distinct_titles(found: Sequence[InstalledRevision]) -> list[InstalledR
 
 
 def _with_shared_titles(
-    found: Sequence[InstalledRevision],
-) -> list[tuple[InstalledRevision, bool]]:
+    found: Sequence[Installed],
+) -> list[tuple[Installed, bool]]:
     counts = Counter(one.title.casefold() for one in found)
     return [(one, bool(one.contents.title) and counts[one.title.casefold()] > 1) for one in found]
 
@@ -186,7 +241,7 @@ def _repos(cache_dir: Path) -> Iterator[Path]:
                 yield path
 
 
-def _revisions(repo: Path) -> Iterator[InstalledRevision]:
+def _revisions(repo: Path) -> Iterator[Installed]:
     name = repo.name.removeprefix(_PREFIX).replace("--", "/")
     refs = _refs(repo)
     snapshots = repo / "snapshots"
@@ -194,23 +249,15 @@ def _revisions(repo: Path) -> Iterator[InstalledRevision]:
     for path in found:
         named = tuple(sorted(ref for ref, commit in refs.items() if commit == path.name))
         for file in _ggufs_in(path):
-            yield _installed(f"{name}/{file.stem}", file, path.name, named, True)
+            yield _cached(file, f"{name}/{file.stem}", path.name, named)
         if not _ggufs_in(path):
-            yield _installed(name, path, path.name, named, True)
+            yield _cached(path, name, path.name, named)
     if not found:
         unfinished = any(path.suffix in _UNFINISHED for path in repo.glob("blobs/*"))
         why = "a download that isn't finished" if unfinished else "no files"
         nbytes = sum(path.lstat().st_size for path in repo.glob("blobs/*"))
-        yield InstalledRevision(
-            name,
-            repo,
-            "",
-            (),
-            Contents(ContentsKind.UNKNOWN, "", (why,)),
-            nbytes,
-            True,
-            title=name,
-        )
+        contents = Contents(ContentsKind.UNKNOWN, "", (why,))
+        yield Installed(name, repo, contents, nbytes, title=name, is_cached=True)
 
 
 def _refs(repo: Path) -> dict[str, str]:
@@ -255,9 +302,24 @@ def _is_model(folder: Path) -> bool:
     )
 
 
-def at_folder(path: Path) -> InstalledRevision:
-    """What a folder or a GGUF file outside of the cache holds."""
-    return _installed(path.name, path, "", (), False)
+def at_path(path: Path, name: str = "") -> Installed:
+    """Return what a folder or a GGUF file outside of the cache holds.
+
+    Args:
+        path: The folder or file.
+        name: Its name; empty for that of the path.
+    """
+    name = name or path.name
+    contents = look_into(path, name)
+    return Installed(name, path, contents, size_of(path), title=contents.title or name)
+
+
+def _cached(path: Path, name: str, revision: str, refs: tuple[str, ...]) -> Installed:
+    found = at_path(path, name)
+    if path.is_dir() and (lost := _lost(path)):
+        contents = replace(found.contents, problems=(*found.contents.problems, lost))
+        found = replace(found, contents=contents)
+    return replace(found, revision=revision, refs=refs, is_cached=True)
 
 
 def name_at(path: Path) -> str:
@@ -266,24 +328,6 @@ def name_at(path: Path) -> str:
     if repo is None:
         return path.name
     return repo.name.removeprefix(_PREFIX).replace("--", "/")
-
-
-def _installed(
-    name: str, path: Path, revision: str, refs: tuple[str, ...], is_cached: bool
-) -> InstalledRevision:
-    contents = look_into(path, name)
-    if is_cached and path.is_dir() and (lost := _lost(path)):
-        contents = replace(contents, problems=(*contents.problems, lost))
-    return InstalledRevision(
-        name,
-        path,
-        revision,
-        refs,
-        contents,
-        size_of(path),
-        is_cached,
-        title=contents.title or name,
-    )
 
 
 def _lost(snapshot: Path) -> str:

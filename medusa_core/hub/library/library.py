@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 
 from medusa_core.errors import AdapterError, HubError, ModelError, NotFoundError
@@ -28,12 +27,13 @@ from medusa_core.hub.library.draft_models import (
     DraftModels,
     ModelAt,
 )
-from medusa_core.hub.library.installed import InstalledRevision as FoundInstalled
 from medusa_core.hub.library.installed import (
-    at_folder,
+    Installed,
+    at_path,
     list_installed,
     repo_folder,
 )
+from medusa_core.hub.library.library_folder import ContentsKind
 from medusa_core.hub.library.library_import import FolderList
 from medusa_core.hub.library.library_remove import (
     Removal,
@@ -63,15 +63,10 @@ from medusa_core.models.lora.adapter_shape import (
     is_adapter,
     read_adapter_shape,
 )
-from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quantized_cache.folder import QuantizedModels
 from medusa_core.runtime.offload.layer_file import (
     layer_files,
     remove_layer_file,
-)
-from medusa_core.system.jobs.heads_gain import (
-    HeadsGain,
-    read_gain,
 )
 from medusa_core.system.resources import quantized_models_dir
 
@@ -164,56 +159,6 @@ class PairOffer:
             download_bytes=max(0, self.download_bytes - self.heads_bytes),
             heads_bytes=0,
         )
-
-
-class InstalledKind(str, Enum):
-    """What something on this computer is good for."""
-
-    MODEL = "target"
-    HEADS = "heads"
-    MERGED = "merged"
-    ADAPTER = "adapter"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """Something on this computer.
-
-    Attributes:
-        name: Repository or folder.
-        title: What people are shown: a GGUF file's name of its model, else the name.
-        folder: Where its files are.
-        kind: What it is good for.
-        nbytes: Bytes on disk.
-        is_complete: Nothing is missing that loading it takes.
-        problem: What is missing or wrong; empty otherwise.
-        config: Sizes of the model; None where it is none, or can't be loaded.
-        heads: Sizes of the heads in it.
-        found: All that was seen of it.
-        is_built_in: It is shipped with the application.
-        is_base: A model without a chat template, which goes on with texts.
-        gain: What heads were found to bring as they were made; None where nobody knows.
-    """
-
-    name: str
-    title: str
-    folder: Path
-    kind: InstalledKind
-    nbytes: int
-    is_complete: bool
-    problem: str
-    config: ModelConfig | None
-    heads: HeadsShape
-    found: FoundInstalled
-    is_built_in: bool = False
-    is_base: bool = False
-    gain: HeadsGain | None = None
-
-    @property
-    def may_pay(self) -> bool:
-        """Whether heads may make a model faster: they weren't found to make it slower."""
-        return self.gain is None or self.gain.pays
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +327,9 @@ class Library:
     def _installed(self) -> tuple[Installed, ...]:
         others = models_of_others(os.environ, Path.home())
         found = list_installed(self.settings.cache_dir, self._folders.read(), others)
-        return tuple(_shown(one) for one in found)
+        for one in found:  # read in this thread: the window must not wait for files
+            _ = one.config, one.gain
+        return found
 
     def add_folder(self, folder: str) -> None:
         """Take a folder with a model or with heads, or a GGUF file, among what is here.
@@ -400,14 +347,14 @@ class Library:
         Of those that fit, the ones that were found to make it slower come last. Shipped ones
         are among them where they were made for it.
         """
-        target = model.found.contents.target
+        target = model.contents.target
         if target is None:
             return ()
         found = []
-        shipped = [replace(_shown(one), is_built_in=True) for one in shipped_heads()]
+        shipped = [replace(one, is_built_in=True) for one in shipped_heads()]
         for one in (*installed, *shipped):
-            facts = one.found.contents.heads
-            if one.kind is InstalledKind.HEADS and facts is not None and one.is_complete:
+            facts = one.contents.heads
+            if one.kind is ContentsKind.HEADS and facts is not None and one.is_complete:
                 how = match(target, facts)
                 if one.is_built_in and how.fit is not HowHeadsFit.MADE_FOR:
                     continue
@@ -426,7 +373,7 @@ class Library:
         target = _model_at(model)
         if target is None:
             return ()
-        others = [(one, _model_at(one)) for one in installed if one.folder != model.folder]
+        others = [(one, _model_at(one)) for one in installed if one.path != model.path]
 
         def compare() -> list[tuple[bool, int, Installed, str]]:
             found = []
@@ -444,12 +391,12 @@ class Library:
         """All LoRAs that are here, those that heads learned with too; those that fit come first."""
         if model.config is None:
             return ()
-        found = [(one.name, one.folder) for one in installed if one.kind is InstalledKind.ADAPTER]
-        heads = [one for one in installed if one.kind is InstalledKind.HEADS]
+        found = [(one.name, one.path) for one in installed if one.kind is ContentsKind.ADAPTER]
+        heads = [one for one in installed if one.kind is ContentsKind.HEADS]
         found += [
-            (f"{one.name}/{ADAPTER}", one.folder / ADAPTER)
+            (f"{one.name}/{ADAPTER}", one.path / ADAPTER)
             for one in heads
-            if is_adapter(one.folder / ADAPTER)
+            if is_adapter(one.path / ADAPTER)
         ]
         offers = [_offered(name, folder, model.config) for name, folder in found]
         return tuple(sorted(offers, key=lambda offer: bool(offer.reason)))
@@ -457,9 +404,7 @@ class Library:
     def built_in(self) -> tuple[Installed, ...]:
         """Models that are here without a download; they can't be deleted."""
         return tuple(
-            replace(
-                _shown(at_folder(one.model_dir)), name=one.name, title=one.name, is_built_in=True
-            )
+            replace(at_path(one.model_dir, one.name), title=one.name, is_built_in=True)
             for one in ready_choices()
         )
 
@@ -479,10 +424,10 @@ class Library:
         """
 
         def look() -> tuple[str, ...]:
-            report = verify(item.folder)
+            report = verify(item.path)
             if not report.to_fetch:
                 return ()
-            if item.found.is_cached:
+            if item.is_cached:
                 repair(report)
             bad = [file for file in report.files if file.name in report.to_fetch]
             return tuple(f"{file.name}: {file.reason}" for file in bad)
@@ -491,7 +436,7 @@ class Library:
 
     def warning_for(self, item: Installed) -> str:
         """What to know before it is deleted."""
-        if not item.found.is_cached:
+        if not item.is_cached:
             return "Files stay on disk."
         plan = self._plan_removal(item)
         words = "Other programs that use the Hugging Face cache lose it, too."
@@ -504,8 +449,8 @@ class Library:
             RequestError: It isn't in the cache.
             ModelError: A file can't be removed.
         """
-        if not item.found.is_cached:
-            self._folders.drop(item.folder)
+        if not item.is_cached:
+            self._folders.drop(item.path)
             return 0
         cache = self.settings.cache_dir
 
@@ -517,9 +462,9 @@ class Library:
     def _plan_removal(self, item: Installed) -> Removal:
         """What goes with something in the cache: a revision, or one GGUF model of it."""
         cache = self.settings.cache_dir
-        if item.folder.is_dir():
-            return plan_removal(cache, repo_folder(cache, item.name), item.found.revision)
-        return plan_file_removal(cache, item.folder.parents[2], item.folder)
+        if item.path.is_dir():
+            return plan_removal(cache, repo_folder(cache, item.name), item.revision)
+        return plan_file_removal(cache, item.path.parents[2], item.path)
 
     def kept_bytes(self) -> int:
         """Bytes of the copies of models that make their next load quicker."""
@@ -587,9 +532,7 @@ def _each_once(drafters: Iterable[DrafterOffer]) -> tuple[DrafterOffer, ...]:
 
 
 def _model_at(item: Installed) -> ModelAt | None:
-    if item.config is None or not item.is_complete:
-        return None
-    return ModelAt(item.folder, item.config)
+    return None if item.config is None else ModelAt(item.path, item.config)
 
 
 def _offered(name: str, folder: Path, config: ModelConfig) -> AdapterOffer:
@@ -611,29 +554,3 @@ def _impatient(settings: HubSettings) -> HubSettings:
     """For what somebody waits to see: a silent Hub is given up soon."""
     stall_s = min(_SOON_S, settings.patience.stall_s)
     return replace(settings, patience=replace(settings.patience, stall_s=stall_s))
-
-
-def _shown(found: FoundInstalled) -> Installed:
-    kind = InstalledKind(found.contents.kind.value)
-    problem, config, is_base = "; ".join(found.contents.problems), None, False
-    if kind in (InstalledKind.MODEL, InstalledKind.MERGED) and found.is_complete:
-        try:
-            files = ModelFiles.open(found.path)
-            config, is_base = files.config, files.is_base
-        except ModelError as error:
-            problem = f"{error.message} {error.hint}"
-    heads = found.contents.heads
-    return Installed(
-        name=found.name,
-        title=found.title,
-        folder=found.path,
-        kind=kind,
-        nbytes=found.nbytes,
-        is_complete=found.is_complete and not problem,
-        problem=problem,
-        config=config,
-        heads=HeadsShape() if heads is None else heads.shape,
-        found=found,
-        is_base=is_base,
-        gain=read_gain(found.path) if kind is InstalledKind.HEADS else None,
-    )

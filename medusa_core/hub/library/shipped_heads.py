@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from medusa_core.hub.library.installed import (
-    InstalledRevision,
-    at_folder,
+    Installed,
+    at_path,
     name_at,
 )
 from medusa_core.hub.library.library_folder import (
@@ -21,9 +21,9 @@ from medusa_core.hub.library.pairing import (
 from medusa_core.system.resources import shipped_heads_dirs
 
 
-def shipped_heads() -> tuple[InstalledRevision, ...]:
+def shipped_heads() -> tuple[Installed, ...]:
     """All of them, as what is installed is told."""
-    return tuple(at_folder(folder) for folder in shipped_heads_dirs())
+    return tuple(at_path(folder) for folder in shipped_heads_dirs())
 
 
 @cache  # a command asks more than once, and the header of a GGUF file is long

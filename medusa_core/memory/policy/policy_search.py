@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from medusa_core.errors import PlanError
 from medusa_core.memory.budget import Budget
-from medusa_core.memory.measure.machine import MeasuredRates, measure_machine
 from medusa_core.memory.placement import OffloadRoom
 from medusa_core.memory.policy.machine_rates import MachineRates
 from medusa_core.memory.policy.request import PolicyRequest, workload_of
@@ -16,6 +16,9 @@ from medusa_core.memory.policy.rules import Rules
 from medusa_core.memory.policy.search import forecast_policy, search
 from medusa_core.memory.policy.workload import Workload
 from medusa_core.messages import Policy, Tier
+
+if TYPE_CHECKING:
+    from medusa_core.memory.measure.machine import MeasuredRates
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class PolicySearch:
         Raises:
             TierError: The disk can't be written.
         """
+        from medusa_core.memory.measure.machine import measure_machine
+
         return measure_machine(self.request, self.budget, self.room, self.rates)
 
     def best(self, missing_bytes: int = 0) -> FoundPolicy:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from medusa_core.memory.budget import GIB, Budget
+from medusa_core.memory.measure import machine
 from medusa_core.memory.placement import OffloadRoom
-from medusa_core.memory.policy import policy_search
 from medusa_core.memory.policy.machine_rates import MachineRates
 from medusa_core.memory.policy.request import PolicyRequest
 from tests.support.engine.policies import MACHINE
@@ -24,4 +24,4 @@ def known_rates(monkeypatch: pytest.MonkeyPatch) -> None:
             MACHINE, device_bytes=device, memory_bytes=0, disk_bytes=GIB * (room.disk is not None)
         )
 
-    monkeypatch.setattr(policy_search, "measure_machine", measure_machine)
+    monkeypatch.setattr(machine, "measure_machine", measure_machine)

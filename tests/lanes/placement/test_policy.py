@@ -27,7 +27,6 @@ from medusa_core.memory.measure.machine import (
     measure_machine,
 )
 from medusa_core.memory.placement import OffloadRoom
-from medusa_core.memory.policy import policy_search
 from medusa_core.memory.policy.machine_rates import MachineRates, seconds_at
 from medusa_core.memory.policy.policy_file import found_as_json, read_policy
 from medusa_core.memory.policy.request import PolicyRequest, workload_of
@@ -349,7 +348,7 @@ def test_the_command_prints_the_policy_and_writes_what_it_found(
     found_machine = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=1e9)
     reported = tmp_path / "told.json"
     sizes = ["--prompts", "32", "--length", "128", "--new-tokens", "64"]
-    monkeypatch.setattr(policy_search, "measure_machine", lambda *_: found_machine)
+    monkeypatch.setattr(measuring, "measure_machine", lambda *_: found_machine)
     shape = ["--shape", "vicuna-7b", "--quant", "q4_0", "--cache-quant", "q4"]
     assert main(["plan", "--throughput", *shape, *sizes, "--json", str(reported)]) == 0
     printed = capsys.readouterr().out

@@ -105,7 +105,7 @@ class Visit:
         await until(
             lambda: keeper.choice.model_dir == self._model and keeper.status.calibrated is not None
         )
-        (item,) = (item for item in dialog.installed.items if item.folder == self._model)
+        (item,) = (item for item in dialog.installed.items if item.path == self._model)
         assert item.is_complete
         assert not item.problem
         await settle(dialog)

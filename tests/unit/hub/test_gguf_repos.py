@@ -87,7 +87,7 @@ def test_one_file_is_verified_and_deleted_alone(
     for file in ("tiny-Q4_0.gguf", "tiny-Q8_0-00001-of-00002.gguf"):
         fetch(settings, Pair(REPO, file=file))
     small, split = run(library.installed())
-    blob = small.folder.resolve()
+    blob = small.path.resolve()
     blob.write_bytes(blob.read_bytes()[:-1] + b"!")
     assert run(library.verify(split)) == ()
     (wrong,) = run(library.verify(small))
@@ -99,7 +99,7 @@ def test_one_file_is_verified_and_deleted_alone(
     assert freed == split.nbytes
     (left,) = run(library.installed())
     assert left.name == small.name
-    assert left.folder.exists()
+    assert left.path.exists()
     run(library.remove(left))
     assert run(library.installed()) == ()
 
@@ -151,7 +151,7 @@ def test_a_file_is_imported_and_taken_off_the_list(
     library = Library(tmp_path / "jobs.db", tmp_path / "folders.json", settings)
     path = files["tiny-Q4_0.gguf"]
     library.add_folder(str(path))
-    (item,) = (one for one in run(library.installed()) if one.folder == path)
+    (item,) = (one for one in run(library.installed()) if one.path == path)
     assert item.is_complete
     assert item.config is not None
     assert item.nbytes == path.stat().st_size

@@ -169,5 +169,5 @@ def test_the_library_lists_both_and_offers_each_its_heads(fetched: Path, tmp_pat
     assert (first.name, demo.name) == ("SmolLM2 135M Instruct", "Llama-Pebble")
     assert first.is_built_in
     assert first.is_complete
-    assert [one.folder for one, _ in library.heads_for(demo, ())] == [demo_heads_dir()]
-    assert [one.folder for one, _ in library.heads_for(first, ())] == [first_choice().heads_dir]
+    assert [one.path for one, _ in library.heads_for(demo, ())] == [demo_heads_dir()]
+    assert [one.path for one, _ in library.heads_for(first, ())] == [first_choice().heads_dir]

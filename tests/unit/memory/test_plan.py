@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core import memory
 from medusa_core.__main__ import main
 from medusa_core.cli.plan import (
     shape_config,
     shape_names,
 )
+from medusa_core.hub import library
 from medusa_core.memory.budget import GIB, imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.memory.recommend import choices, recommend
@@ -196,8 +198,17 @@ def test_what_can_not_be_planned_is_said(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_planning_a_card_loads_no_torch() -> None:
+    folders = [Path(package.__file__).parent for package in (memory, library)]
+    names = [
+        f"{package.__name__}.{'.'.join(path.relative_to(folder).with_suffix('').parts)}"
+        for package, folder in zip((memory, library), folders, strict=True)
+        for path in folder.rglob("*.py")
+        if path.stem != "__init__" and path.parent.name != "measure"
+    ]
     code = (
-        "import sys; from medusa_core.memory.recommend import recommend;"
+        f"import importlib, sys; [importlib.import_module(name) for name in {names}];"
+        "import app.models.plan_words, medusa_core.loading.offload_forecast;"
+        "from medusa_core.memory.recommend import recommend;"
         "from medusa_core.cli.plan import shape_config;"
         "from medusa_core.memory.budget import imagined_card;"
         "from medusa_core.messages import HeadsShape;"

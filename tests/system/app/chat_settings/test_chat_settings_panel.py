@@ -460,16 +460,18 @@ def test_the_strip_tells_speed_and_tokens_per_step_while_an_answer_streams(
 
 
 def test_the_memory_of_the_device_is_told_by_name(qtbot: QtBot, ready: Ready) -> None:
-    from medusa_core.api import MemoryNow
+    from medusa_core.api import MemoryStatus
 
     window, _ = ready
     loaded = window.keeper.status.loaded
     text, meaning = memory_texts(
-        MemoryNow("Some Card", 6 * GIB, 8 * GIB), replace(loaded, device="cuda")
+        MemoryStatus("Some Card", 6 * GIB, 8 * GIB), replace(loaded, device="cuda")
     )
     assert text == "GPU · 2.0 of 8.0 GiB free · Some Card"
     assert "Some Card" in meaning
-    watch = MemoryWatch(window.page.strip, window.keeper, lambda _: MemoryNow("Chip", GIB, 2 * GIB))
+    watch = MemoryWatch(
+        window.page.strip, window.keeper, lambda _: MemoryStatus("Chip", GIB, 2 * GIB)
+    )
     watch.look()
     qtbot.waitUntil(lambda: "1.0 of 2.0 GiB free · Chip" in window.page.strip.memory_label.text())
 

@@ -109,14 +109,14 @@ def test_a_much_smaller_model_is_proposed_and_taken_by_a_click(
         proposal, item = dialog.installed.proposal, dialog.installed.chosen
         assert item is not None
         assert box.proposed is not None
-        assert box.proposed.folder == models["small"]
+        assert box.proposed.path == models["small"]
         assert not proposal.isHidden()
         assert "may make this model faster" in proposal.label.text()
         proposal.show_proposal(item, box.proposed, False)
         assert "probably no faster" in proposal.label.text(), "the ratio is about four"
         proposal.button.click()
         assert box.chosen is not None
-        assert box.chosen.folder == models["small"]
+        assert box.chosen.path == models["small"]
         assert proposal.isHidden()
         box = await show(dialog, "small")
         assert proposal.isHidden(), "nothing is so much smaller"

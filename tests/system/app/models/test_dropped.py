@@ -88,7 +88,7 @@ def test_a_model_dropped_on_the_chat_is_imported_and_loaded_if_wanted(
         assert await drop(no, model) == ["This is a model. Import and load it?"]
         assert (await library.installed(), len(engine.of_kind(LoadModel))) == ((), 1)
         await drop(yes, model)
-        assert [one.folder for one in await library.installed()] == [model]
+        assert [one.path for one in await library.installed()] == [model]
         assert [one.model_dir for one in loads(window)] == [model]
         (tmp_path / "cut.gguf").write_bytes(b"GGUF")
         await drop(yes, tmp_path / "cut.gguf")

@@ -166,7 +166,7 @@ def test_deleting_the_loaded_model_warns_unloads_and_forgets_its_download(
     async def work() -> None:
         dialog.download(PairOffer("", Pair("org/tiny-chat")))
         await until(lambda: tab.items)
-        tab.mark_loaded(tab.items[0].folder)
+        tab.mark_loaded(tab.items[0].path)
         tab.table.selectRow(0)
         assert "loaded" in tab.table.item(0, 1).text()  # type: ignore[union-attr]
         tab.delete_button.click()

@@ -66,7 +66,7 @@ def test_an_adapter_beside_weights_in_blocks_is_in_the_plan(
         for path in (file, tmp_path / "style"):
             tab.add_folder(str(path))
         await until(lambda: len(tab.items) == 2)
-        tab.table.selectRow([item.folder for item in tab.rows].index(file))
+        tab.table.selectRow([item.path for item in tab.rows].index(file))
         for place in (0, 1):
             tab.adapter_box.setCurrentIndex(place)
             assert tab.details.choice is not None

@@ -34,8 +34,8 @@ def test_an_imported_file_is_listed_with_its_type_and_loaded(
     async def work() -> None:
         card(dialog, 8)
         tab.add_folder(str(pebble))
-        await until(lambda: any(item.folder == pebble for item in tab.items))
-        row = [item.folder for item in tab.rows].index(pebble)
+        await until(lambda: any(item.path == pebble for item in tab.items))
+        row = [item.path for item in tab.rows].index(pebble)
         tab.table.selectRow(row)
         shown = [tab.table.item(row, column).text() for column in range(tab.table.columnCount())]
         assert shown[1:4] == ["model", "5.9 M", "Q4_0"]

@@ -49,7 +49,7 @@ def test_installed_models_are_listed_verified_and_deleted(
         await until(lambda: "intact" in tab.status_label.text())
         chosen = tab.chosen
         assert chosen is not None
-        blob = (chosen.folder / "model.safetensors").resolve()
+        blob = (chosen.path / "model.safetensors").resolve()
         content = bytearray(blob.read_bytes())
         content[-1] ^= 1
         blob.write_bytes(content)
@@ -115,7 +115,7 @@ def test_downloads_can_go_elsewhere_and_at_a_limit(
 
     run(work)
     assert seen == [str(elsewhere)]
-    assert dialog.installed.items[0].folder.is_relative_to(elsewhere)
+    assert dialog.installed.items[0].path.is_relative_to(elsewhere)
 
 
 def test_copies_for_faster_loading_can_be_deleted(
@@ -180,7 +180,7 @@ def test_what_is_imported_has_its_row_at_once_and_nothing_else_is_loaded(
         tab.add_folder(str(folders[0]))
         await until(lambda: tab.items and not tab._reading)
         assert tab.chosen is not None
-        assert tab.chosen.folder == folders[0]
+        assert tab.chosen.path == folders[0]
         assert tab.details.action_button.isEnabled()
         tab.add_folder(str(folders[1]))
         last = tab.table.rowCount() - 1
@@ -193,13 +193,13 @@ def test_what_is_imported_has_its_row_at_once_and_nothing_else_is_loaded(
         await tab.refresh()
         await until(lambda: not tab._reading)
         assert tab.chosen is not None
-        assert tab.chosen.folder == folders[1]
+        assert tab.chosen.path == folders[1]
         tab.add_folder(str(folders[2]))
         tab.table.selectRow(0)  # the user looks at another one meanwhile
         await until(lambda: not tab._reading)
-        assert tab.chosen.folder == folders[0]
+        assert tab.chosen.path == folders[0]
         await tab.refresh()
-        assert tab.chosen.folder == folders[0]
+        assert tab.chosen.path == folders[0]
         await settle(dialog)
 
     run(work)
@@ -216,7 +216,7 @@ def test_what_was_measured_stands_in_place_of_the_estimate(run: Run, dialog: Lib
         card(dialog, 8)
         await tab.refresh()
         (own,) = tab.rows
-        tab.mark_loaded(own.folder)
+        tab.mark_loaded(own.path)
         tab.mark_measured(demo_choice().heads_dir, speeds)
         assert tab._speeds_of(own) == speeds
         tab.heads_box.setCurrentIndex(0)

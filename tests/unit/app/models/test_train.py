@@ -242,7 +242,7 @@ def test_heads_that_were_made_are_beside_their_model(
     async def work() -> None:
         library.add_folder(str(model))
         await manager.installed.refresh()
-        rows = [item.folder for item in manager.installed.rows]
+        rows = [item.path for item in manager.installed.rows]
         manager.installed.table.selectRow(rows.index(model))
         assert manager.installed.heads_box.currentText() == "none"
         manager.installed.train_button.click()
@@ -253,7 +253,7 @@ def test_heads_that_were_made_are_beside_their_model(
         commands[0].code = 0
         training._look()
         await settle(manager)
-        rows = [item.folder for item in manager.installed.rows]
+        rows = [item.path for item in manager.installed.rows]
         manager.installed.table.selectRow(rows.index(model))
         assert manager.installed.heads_box.currentText() == training.run.out.name
 
@@ -294,7 +294,7 @@ def test_heads_that_were_found_to_lose_are_not_preselected(
 
     async def offered() -> tuple[str, str]:
         await tab.refresh()
-        tab.table.selectRow([item.folder for item in tab.rows].index(model))
+        tab.table.selectRow([item.path for item in tab.rows].index(model))
         return tab.heads_box.currentText(), tab.heads_box.itemText(1)
 
     async def work() -> None:
