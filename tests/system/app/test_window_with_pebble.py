@@ -61,6 +61,7 @@ def window(opened: MainWindow) -> MainWindow:
     """The window with a new chat, whose settings are those at the start."""
     panel = opened.page.settings_panel
     panel.choose_drafter(panel.drafters[0].name)
+    opened.insight.docks.hide_all()
     opened.chat.new_chat()
     opened.page.composer.clear()
     return opened

@@ -31,6 +31,7 @@ from medusa_core.messages import (
     Unload,
     Unloaded,
 )
+from tests.support.engine.by_turns import by_turns
 from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import user_says
 from tests.support.models.targets import Folders
@@ -184,8 +185,10 @@ def test_nothing_fails_after_its_end(
     assert all(len(ends) == 1 for ends in ends_of(engine).values()), ends_of(engine)
 
 
-@pytest.mark.parametrize("how", ["cancel", "close", "unload", "load"])
-@pytest.mark.parametrize("name", ["cancel", "update_datastore"])
+@pytest.mark.parametrize(
+    ("how", "name"),
+    by_turns(["cancel", "close", "unload", "load"], ["cancel", "update_datastore"]),
+)
 def test_an_answer_whose_end_fails_ends_once_and_so_do_the_others(
     how: str,
     name: str,

@@ -32,6 +32,7 @@ from medusa_core.messages import (
 )
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.speculation.tuning.tuner import Tuner
+from tests.support.engine.by_turns import by_turns
 from tests.support.engine.counting import counted
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.harness import EngineHarness
@@ -117,11 +118,11 @@ def test_an_answer_gone_on_with_is_read_with_the_same_cut(policy: Overflow, pebb
     )
     for num_answered in (7, 10):
         messages = chat(num_answered)
-        limited = replace(settings, max_new_tokens=90)
+        limited = replace(settings, max_new_tokens=45)
         whole = decode(pebble, limited, messages)
-        part = decode(pebble, replace(limited, max_new_tokens=60), messages)
+        part = decode(pebble, replace(limited, max_new_tokens=30), messages)
         given = ChatMessage(Role.ASSISTANT, part.done.text, part.done.token_ids)
-        rest = decode(pebble, replace(limited, max_new_tokens=30), (*messages, given))
+        rest = decode(pebble, replace(limited, max_new_tokens=15), (*messages, given))
         assert rest.done.token_ids == whole.done.token_ids
     full = decode(pebble, settings, messages).done
     assert full.stop_reason is StopReason.CONTEXT
@@ -160,8 +161,7 @@ def test_a_message_that_is_too_long_alone_is_refused_in_plain_words(
         fit(chat(1, QUESTION * 18), None, pebble, replace(ROLLING, overflow=policy))
 
 
-@pytest.mark.parametrize("drafter", ["none", "medusa"])
-@pytest.mark.parametrize("name", ["grouped", "pebble"])
+@pytest.mark.parametrize(("name", "drafter"), by_turns(["grouped", "pebble"], ["medusa", "none"]))
 def test_an_answer_without_a_limit_takes_what_the_context_leaves(
     name: str, drafter: str, load: LoadTarget
 ) -> None:

@@ -28,6 +28,7 @@ from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.states import RecurrentStates
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.source import num_common
+from tests.support.engine.by_turns import by_turns
 from tests.support.engine.conversations import SYSTEM, Conversations, asks
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.harness import EngineHarness
@@ -144,16 +145,15 @@ def test_another_question_behind_the_same_system_prompt_gets_its_rows_and_the_sa
         torch.testing.assert_close(rows, expected, atol=error, rtol=error)
 
 
-@pytest.mark.parametrize("drafter", [one.name for one in drafter_registry().specs])
-@pytest.mark.parametrize("settings", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize(
+    ("drafter", "rule"), by_turns(drafter_registry().names, ["greedy", "sample"])
+)
 def test_every_drafter_goes_on_behind_rows_of_another_conversation(
-    drafter: str,
-    settings: GenerateSettings,
-    target_of: Callable[[str], Target],
-    open_all: Open,
+    drafter: str, rule: str, target_of: Callable[[str], Target], open_all: Open
 ) -> None:
     target = target_of(drafter)
-    chats, settings = open_all(target), replace(settings, drafter=drafter)
+    settings = replace(GREEDY if rule == "greedy" else SAMPLED, drafter=drafter)
+    chats = open_all(target)
     chats.answer("a", asks(FIRST), settings)
     done = chats.answer("b", asks(OTHER), settings)
     chats.close()
