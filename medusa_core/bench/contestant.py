@@ -14,7 +14,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.tuning.forms import RaceSums
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class OwnMode:
         self,
         target: Target,
         settings: GenerateSettings,
-        tuner: Tuner,
+        row_policy: RowPolicy,
         drafter: DrafterSpec | None = None,
     ) -> None:
         """Take part.
@@ -65,13 +65,13 @@ class OwnMode:
         Args:
             target: A loaded target.
             settings: How to answer.
-            tuner: As `generate` has it.
+            row_policy: As `generate` has it.
             drafter: As `generate` has it.
         """
         self.sums = RaceSums()
         self._target = target
         self._drafter = drafter
-        self._tuner = tuner
+        self._row_policy = row_policy
         self._settings = settings
         self._session: Session | None = None
 
@@ -89,7 +89,7 @@ class OwnMode:
             self._settings,
             on_step=self.sums.add_step,
             session=self._session,
-            tuner=self._tuner,
+            row_policy=self._row_policy,
             drafter=self._drafter,
         )
         self.sums.add_answer(done)

@@ -14,7 +14,7 @@ from medusa_core.engine.overflow import fit
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
 from medusa_core.runtime.tree.step import WalkContext
-from medusa_core.speculation.rules.rule import settled
+from medusa_core.speculation.rules.rule import with_greedy_at_zero
 from medusa_core.speculation.rules.sampling import (
     Sampler,
     gumbel_noise,
@@ -104,7 +104,7 @@ def _gap(
     row = target.runner.logits(target.runner.extend(context.history, kv)[-1:])[0]
     # Peers round to the dtype that was asked for, where our own step is finer.
     ulp = float(row.double().abs().max()) * torch.finfo(target.precision.compute).eps
-    settings = settled(settings)
+    settings = with_greedy_at_zero(settings)
     scores = Shaping(settings)(row, context, ()).double().cpu()
     if settings.rule == "sample":
         noise = gumbel_noise(settings.seed, context.position, len(row))

@@ -27,7 +27,7 @@ from medusa_core.speculation.drafters.grown import reader_of
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import ReadsCache, SourceMemory
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.system.prompts import BenchPrompt
 
 
@@ -108,7 +108,7 @@ def _answer(
     messages = (ChatMessage(Role.USER, prompt),)
     request = Generate("bench", "bench", messages, settings, grammar=grammar)
     with closing(Session(target)) as session:
-        generation = start_generation(request, target, session, Tuner(target), drafter)
+        generation = start_generation(request, target, session, RowPolicy(target), drafter)
         *_, done = events_of(generation)
     assert isinstance(done, GenerationDone)  # the last event of an answer
     return done

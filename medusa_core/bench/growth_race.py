@@ -21,8 +21,8 @@ from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import AUTO_GROWTH, CHAIN, ChatMessage, GenerateSettings, Role
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.tuning.costs import StepCosts
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.speculation.tuning.step_costs import StepCosts
 from medusa_core.system.prompts import BenchPrompt
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ class GrowthRacer:
         entries = {spec.name: self._entries(spec.name) for spec in drafters}
         specs = {spec.name: spec for spec in drafters}
         plain = GenerateSettings(drafter=_PLAIN, max_new_tokens=max_new_tokens)
-        modes = {_PLAIN: OwnMode(self._target, plain, self._tuner())}
+        modes = {_PLAIN: OwnMode(self._target, plain, self._row_policy())}
         for entry in (entry for each in entries.values() for entry in each):
             settings = GenerateSettings(
                 drafter=entry.drafter,
@@ -156,7 +156,7 @@ class GrowthRacer:
                 max_new_tokens=max_new_tokens,
             )
             spec = specs[entry.drafter]
-            modes[entry.name] = OwnMode(self._target, settings, self._tuner(), spec)
+            modes[entry.name] = OwnMode(self._target, settings, self._row_policy(), spec)
         found = run_race(modes, asked, repeats, on_prompt)
         speeds = {name: _speed(found, name) for name in modes}
         length = self._costs.lengths[0]
@@ -196,8 +196,8 @@ class GrowthRacer:
         drafters = [synthetic_spec(rates, texts)]
         return self.race(drafters, prompts, max_new_tokens, repeats, on_prompt)
 
-    def _tuner(self) -> Tuner:
-        return Tuner(self._target, self._costs)
+    def _row_policy(self) -> RowPolicy:
+        return RowPolicy(self._target, self._costs)
 
     def _entries(self, drafter: str) -> list[Way]:
         """All ways of a drafter. A tree of two rows is a chain."""

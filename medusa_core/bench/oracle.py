@@ -39,7 +39,7 @@ from medusa_core.speculation.drafters.drafter import Drafter
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import Rule, RuleNumbers
 from medusa_core.speculation.tuning.calibration import measure_costs
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 
 ORACLES = ("vicuna-7b",)
 _LENGTH = 512  # tokens that decoding starts behind
@@ -128,7 +128,7 @@ def simulate(
         )
     on_simulated("measuring what steps cost")
     costs = measure_costs(target, _CALIBRATION_S)
-    rows = Tuner(target, costs).rows(GenerateSettings(drafter="medusa"), _LENGTH)
+    rows = RowPolicy(target, costs).rows(GenerateSettings(drafter="medusa"), _LENGTH)
     rule = DiceRule(typical_table(target.heads.num_heads).head_accuracies, seed=1)
     kv = target.allocate_cache(_LENGTH + 2 * rows)  # in turns
     ours = {name: _Decoding(target, name, rows, rule, kv) for name in ("medusa", "none")}

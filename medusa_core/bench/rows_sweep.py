@@ -27,8 +27,8 @@ from medusa_core.speculation.drafters.medusa import (
     MedusaDrafter,
     heads_and_trees,
 )
-from medusa_core.speculation.tuning.costs import StepCosts
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.speculation.tuning.step_costs import StepCosts
 from medusa_core.system.prompts import BenchPrompt
 
 ROWS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
@@ -115,12 +115,13 @@ def sweep_rows(
     """
 
     def contestant(rows: int) -> Contestant:
-        return OwnMode(target, replace(settings, tree_rows=rows), Tuner(target, costs))
+        return OwnMode(target, replace(settings, tree_rows=rows), RowPolicy(target, costs))
 
     trees = _dense_trees(target)
     sparse = {str(rows): contestant(rows) for rows in ROWS}
     dense = {
-        str(widths): _dense_mode(target, widths, settings, Tuner(target, costs)) for widths in trees
+        str(widths): _dense_mode(target, widths, settings, RowPolicy(target, costs))
+        for widths in trees
     }
     race = run_race({**sparse, **dense}, prompts, 1, on_prompt)
     dense_points = tuple(
@@ -137,12 +138,12 @@ def sweep_rows(
     again = {name: statistics.median(found) for name, found in speeds.items()}
     winner = max((name for name in again if name != CHOSEN), key=lambda name: again[name])
     ratios = [a / b for a, b in zip(speeds[CHOSEN], speeds[winner], strict=True)]
-    tuner = Tuner(target, costs)
+    row_policy = RowPolicy(target, costs)
     return RowsSweep(
         points,
         dense_points,
         again,
-        tuner.rows(settings, costs.lengths[0]),
+        row_policy.rows(settings, costs.lengths[0]),
         statistics.median(ratios),
     )
 
@@ -195,7 +196,7 @@ def _dense_trees(target: Target) -> list[Widths]:
 
 
 def _dense_mode(
-    target: Target, widths: Widths, settings: GenerateSettings, tuner: Tuner
+    target: Target, widths: Widths, settings: GenerateSettings, row_policy: RowPolicy
 ) -> Contestant:
     heads, trees = heads_and_trees(target)
     shape = TreeShape.from_paths(dense_paths(widths))
@@ -204,7 +205,7 @@ def _dense_mode(
         return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1)
 
     spec = DrafterSpec(MEDUSA.choice, MEDUSA.serves, build, MEDUSA.preference)
-    return OwnMode(target, replace(settings, tree_rows=shape.num_nodes), tuner, spec)
+    return OwnMode(target, replace(settings, tree_rows=shape.num_nodes), row_policy, spec)
 
 
 def _dense_point(

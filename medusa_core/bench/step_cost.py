@@ -21,8 +21,8 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
 from medusa_core.speculation.drafters.sources.heads_source import medusa_heads
 from medusa_core.speculation.tuning.calibration import measure_costs
-from medusa_core.speculation.tuning.costs import StepCosts
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.speculation.tuning.step_costs import StepCosts
 from medusa_core.system import cuda
 
 _COPIED_BYTES = 256 << 20
@@ -90,7 +90,7 @@ def measure_step_report(target: Target, modes: Sequence[str], num_tokens: int) -
         num_tokens: Length of the answers.
     """
     costs = measure_costs(target)
-    tuner = Tuner(target, costs)
+    row_policy = RowPolicy(target, costs)
     length = costs.lengths[0]
     cache_bytes = length * target.caches.row_bytes
     weights = read_bytes(target)
@@ -98,7 +98,7 @@ def measure_step_report(target: Target, modes: Sequence[str], num_tokens: int) -
     copied = copy_gb_per_s(target.precision.device)
     return StepReport(
         costs=costs,
-        parts={mode: _parts(target, tuner, mode, num_tokens) for mode in modes},
+        parts={mode: _parts(target, row_policy, mode, num_tokens) for mode in modes},
         weights_bytes=weights,
         cache_bytes=cache_bytes,
         copy_gb_per_s=copied,
@@ -144,7 +144,7 @@ def as_json(report: StepReport) -> dict[str, object]:
     return asdict(report)
 
 
-def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
+def _parts(target: Target, row_policy: RowPolicy, mode: str, num_tokens: int) -> Parts:
     settings = GenerateSettings(drafter=mode, max_new_tokens=num_tokens)
     own = medusa_heads(target)
     heads = None if own is None else TimedHeads(own)
@@ -154,15 +154,15 @@ def _parts(target: Target, tuner: Tuner, mode: str, num_tokens: int) -> Parts:
         eos_token_ids=frozenset(),  # to forbid the end would cost time itself
     )
     messages = (ChatMessage(Role.USER, "Tell me a story about a village by the sea."),)
-    learning = Tuner(target, tuner.costs)
+    learning = RowPolicy(target, row_policy.costs)
     for _ in range(_ANSWERS):  # in which it is learned which trees pay
-        generate(target, messages, settings, tuner=learning)
+        generate(target, messages, settings, row_policy=learning)
     if heads is not None:
         heads.seconds = 0.0
     decoded: list[StepDone] = []
     for _ in range(_ANSWERS):
         steps: list[StepDone] = []
-        done = generate(target, messages, settings, on_step=steps.append, tuner=learning)
+        done = generate(target, messages, settings, on_step=steps.append, row_policy=learning)
         decoded += steps[1:]
     parts = zip(*((*step.times[:4], step.step_s) for step in decoded), strict=True)
     names = ("draft", "verify", "accept", "commit", "step")

@@ -26,7 +26,7 @@ from medusa_core.runtime.tree.shape import (
 )
 from medusa_core.runtime.tree.step import WalkContext
 from medusa_core.speculation.rules.rule import rule_registry
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.system.prompts import BenchPrompt
 
 EPSILONS = (0.02, 0.05, 0.09, 0.15, 0.25, 0.4, 0.6, 0.9)
@@ -88,7 +88,9 @@ def sweep_epsilon(
         for epsilon in epsilons
     }
     tried[_EXACT] = replace(settings, rule="sample")
-    contestants = {name: OwnMode(target, chosen, Tuner(target)) for name, chosen in tried.items()}
+    contestants = {
+        name: OwnMode(target, chosen, RowPolicy(target)) for name, chosen in tried.items()
+    }
     race = run_race(contestants, prompts, 1, on_prompt)
     points = {name: _point(target, race.results[name][0], chosen) for name, chosen in tried.items()}
     exact = replace(points.pop(_EXACT), epsilon=0.0)

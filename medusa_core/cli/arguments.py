@@ -187,9 +187,9 @@ def _check_settings(args: argparse.Namespace) -> None:
     for growth in args.growth.split(","):  # a benchmark may compare several
         admit_settings(replace(settings, growth=growth.strip()))
     if not args.endpoint:  # there torch isn't needed, which takes seconds to import
-        from medusa_core.speculation.rules.rule import rule_registry, settled
+        from medusa_core.speculation.rules.rule import rule_registry, with_greedy_at_zero
 
-        settings = settled(settings)
+        settings = with_greedy_at_zero(settings)
         rule_registry().get(settings.rule).build(settings)
 
 

@@ -117,7 +117,7 @@ def _answer(
     from medusa_core.cli.load_arguments import open_tuner
     from medusa_core.engine.batch.run import BatchRun
     from medusa_core.engine.batch.sparse_effect import sparse_effect
-    from medusa_core.speculation.tuning.tuner import Tuner
+    from medusa_core.speculation.tuning.row_policy import RowPolicy
 
     loaded = load_for_batch(args, left)
     target, chosen = loaded.target, loaded.chosen
@@ -134,7 +134,7 @@ def _answer(
         file=file,
         meter=meter,
         # Trees are chosen by what steps cost here; plain decoding needs to know nothing.
-        tuner=Tuner(target) if settings.drafter == "none" else open_tuner(args, target),
+        row_policy=RowPolicy(target) if settings.drafter == "none" else open_tuner(args, target),
         most=loaded.together,
         on_progress=show,
         stop=stop,

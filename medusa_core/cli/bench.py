@@ -357,17 +357,17 @@ def _race(
         table,
     )
     from medusa_core.speculation.rules.rule import rule_registry
-    from medusa_core.speculation.tuning.tuner import Tuner
+    from medusa_core.speculation.tuning.row_policy import RowPolicy
     from medusa_core.system import compute_threads
 
     modes, peers = _modes(args, target), listed_names(args.peers)
     chosen = _drafters(args, target, modes)
     peer_specs = {name: peer_registry().get(name) for name in peers}
     rule, rows = rule_of(args), args.tree_rows
-    tuner = open_tuner(args, target)
+    row_policy = open_tuner(args, target)
     # Each mode learns for itself.
     contestants: dict[str, Contestant] = {
-        name: OwnMode(target, settings_of(args, drafter, rows), Tuner(target, tuner.costs))
+        name: OwnMode(target, settings_of(args, drafter, rows), RowPolicy(target, row_policy.costs))
         for name, drafter in chosen.items()
     }
     model_dir, assistant_dir = model_dirs(args)[0], options_of(args).assistant_dir

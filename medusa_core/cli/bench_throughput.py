@@ -32,7 +32,7 @@ from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
 )
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 
 _PEER_TOKENS = 8
 _ALONE_TOKENS = 6  # of one prompt at a time: every step takes as long
@@ -171,9 +171,9 @@ def _free() -> None:
 
 def _rate(target: Target, requests: Sequence[Generate], together: int) -> float:
     """Tokens a second of all answers."""
-    tuner, num_tokens = Tuner(target), 0
+    row_policy, num_tokens = RowPolicy(target), 0
     started = time.perf_counter()
-    for answered in answer_all(target, requests, tuner, together):
+    for answered in answer_all(target, requests, row_policy, together):
         num_tokens += len(_done(answered.done).token_ids)
     return num_tokens / (time.perf_counter() - started)
 
@@ -192,7 +192,7 @@ def _rate_shortly(target: Target, case: ThroughputCase, together: int) -> float:
 
     num_tokens = 0
     try:
-        for answered in answer_all(target, some, Tuner(target), together, after_step):
+        for answered in answer_all(target, some, RowPolicy(target), together, after_step):
             num_tokens += len(_done(answered.done).token_ids)
     except _Enough:
         rounds = len(case.requests) / len(some)
@@ -209,7 +209,7 @@ class _Enough(Exception):  # noqa: N818 - nothing went wrong
 def _rate_alone(target: Target, request: Generate, new_tokens: int) -> float:
     """Tokens a second of one prompt: its first token, then steps that all take as long."""
     few = replace(request, settings=replace(request.settings, max_new_tokens=_ALONE_TOKENS))
-    (answered,) = answer_all(target, [few], Tuner(target), 1)
+    (answered,) = answer_all(target, [few], RowPolicy(target), 1)
     done = _done(answered.done)
     step_s = done.decode_s / (len(done.token_ids) - 1)
     return new_tokens / (done.prefill_s + (new_tokens - 1) * step_s)

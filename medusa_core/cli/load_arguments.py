@@ -31,7 +31,7 @@ from medusa_core.system.user_folders import places
 if TYPE_CHECKING:
     from medusa_core.loading.target import Target
     from medusa_core.speculation.tuning.measurements import ModelMeasurements
-    from medusa_core.speculation.tuning.tuner import Tuner
+    from medusa_core.speculation.tuning.row_policy import RowPolicy
 
 NO_HEADS = "none"  # as a value of --heads
 KEY_VARIABLE = "MEDUSA_ENDPOINT_KEY"  # not that of `serve`, which is no other machine's
@@ -228,11 +228,11 @@ def ready(args: argparse.Namespace, target: Target) -> Target:
     return target
 
 
-def open_tuner(args: argparse.Namespace, target: Target) -> Tuner:
+def open_tuner(args: argparse.Namespace, target: Target) -> RowPolicy:
     """What chooses trees for a target, with step costs of this machine."""
-    from medusa_core.speculation.tuning.tuner import Tuner
+    from medusa_core.speculation.tuning.row_policy import RowPolicy
 
-    return Tuner(target, known_of(args, target).costs())
+    return RowPolicy(target, known_of(args, target).costs())
 
 
 def known_of(args: argparse.Namespace, target: Target) -> ModelMeasurements:

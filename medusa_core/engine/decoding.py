@@ -18,7 +18,7 @@ from medusa_core.speculation.drafters.drafter import Drafter, ScalesCosts
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import ReadsCache
 from medusa_core.speculation.rules.rule import Rule, RuleNumbers
-from medusa_core.speculation.tuning.costs import PassMix
+from medusa_core.speculation.tuning.step_costs import PassMix
 
 
 class Decoding:
@@ -108,13 +108,13 @@ class Decoding:
         return step
 
     def finish_step(self, step: Step) -> float:
-        """Count a step, and let the tuner learn from it. Returns its seconds."""
+        """Count a step, and let the row policy learn from it. Returns its seconds."""
         num_kept = step.num_kept
         place = len(self._session.token_ids) - num_kept
         self.accept_lengths.append(num_kept)
         step_s = time.perf_counter() - self._started
         self.seconds += step_s
-        self.tuning.learn_guesses(step, place)
+        self.tuning.learn_drafts(step, place)
         if not self._is_shared:
             was_paused = self.drafter is self._plain_drafter
             self.tuning.learn_time(step, num_kept, place, step_s, was_paused)

@@ -22,7 +22,7 @@ from medusa_core.messages import (
     StepTrace,
 )
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ def generate(
     on_step: OnStep | None = None,
     session: Session | None = None,
     on_trace: OnTrace | None = None,
-    tuner: Tuner | None = None,
+    row_policy: RowPolicy | None = None,
     drafter: DrafterSpec | None = None,
 ) -> GenerationDone:
     """Answer a conversation in the calling thread.
@@ -49,7 +49,7 @@ def generate(
         on_step: Called with every step, prefill included.
         session: Where to look for cached rows; a new one if None.
         on_trace: Called with the trace of every step; None records nothing.
-        tuner: Chooses trees and learns; None for what is usual of the heads.
+        row_policy: Chooses trees and learns; None for what is usual of the heads.
         drafter: The drafter to use; None for the registered one that the settings name.
 
     Raises:
@@ -58,7 +58,9 @@ def generate(
     records = on_trace is not None
     request = Generate("direct", "direct", tuple(messages), settings, records=records)
     with nullcontext(session) if session else closing(Session(target)) as lasting:
-        generation = start_generation(request, target, lasting, tuner or Tuner(target), drafter)
+        generation = start_generation(
+            request, target, lasting, row_policy or RowPolicy(target), drafter
+        )
         for event in events_of(generation):
             if isinstance(event, LayersMoved):
                 log.warning("%s", event.move.text)

@@ -24,9 +24,9 @@ from medusa_core.messages import (
     StepDone,
 )
 from medusa_core.speculation.drafters.lineup import raced_drafters
-from medusa_core.speculation.tuning.costs import StepCosts
 from medusa_core.speculation.tuning.forms import RaceSums
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.speculation.tuning.step_costs import StepCosts
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import prompts_dir
 
@@ -78,7 +78,9 @@ class DrafterRace:
         self.is_done = not questions
         self.num_answered = 0
         self._target, self._costs, self._most_s = target, costs, most_s
-        self._tuners = {spec.name: Tuner(target, costs) for spec in raced_drafters(target)}
+        self._row_policies = {
+            spec.name: RowPolicy(target, costs) for spec in raced_drafters(target)
+        }
         self._questions = list(questions)
         self._max_new_tokens = max_new_tokens
         # Everyone answers the first question once before it counts: what a chat's drafter has
@@ -116,7 +118,7 @@ class DrafterRace:
             if isinstance(error, OutOfMemoryError) and self._others_hold_rows:
                 raise
             log.exception("the drafter %s leaves the race", name)
-            del self._tuners[name]
+            del self._row_policies[name]
             self._left = [other for other in self._left if other != name]
             self._round.pop(name, None)
             if not self._left:
@@ -147,7 +149,7 @@ class DrafterRace:
         return tuple(
             sums.speed(name, plain_speed, self._costs)
             for name, sums in sorted(self._sums.items())
-            if name in self._tuners
+            if name in self._row_policies
         )
 
     @property
@@ -161,7 +163,9 @@ class DrafterRace:
         try:
             request = Generate("race", "race", messages_of, settings)
             return _Answer(
-                name, start_generation(request, self._target, session, self._tuners[name]), session
+                name,
+                start_generation(request, self._target, session, self._row_policies[name]),
+                session,
             )
         except BaseException:
             session.close()
@@ -197,7 +201,7 @@ class DrafterRace:
 
     def _order(self) -> list[str]:
         """Whoever comes behind another finds its weights in the processor's cache: by chance."""
-        names = sorted(self._tuners)
+        names = sorted(self._row_policies)
         random.Random(self._place).shuffle(names)
         return names
 

@@ -292,7 +292,7 @@ class Executor:
             self._may_evict = True
 
     def _begin(self, command: Generate) -> None:
-        target, tuner = self._model.target, self._model.tuner
+        target, row_policy = self._model.target, self._model.row_policy
         self._measurements.pause()
         if not command.settings.drafter:
             first = self._model.drafters[0].name
@@ -307,7 +307,9 @@ class Executor:
             known = None
         try:
             session = known or Session(target, cache_salt=command.cache_salt)
-            generation = start_generation(command, target, session, tuner, prefixes=self._prefixes)
+            generation = start_generation(
+                command, target, session, row_policy, prefixes=self._prefixes
+            )
             assert self._model.loaded is not None  # as there is a target
             load_id = self._model.loaded.request_id
             ids = (command.session_id, command.request_id)

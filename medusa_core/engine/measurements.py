@@ -123,7 +123,7 @@ class Measurements:
             self._model.use_costs(self._calibration)
         self._waiting = [other for other in self._waiting if other is not command]
         self._calibration, self._calibrated = None, command
-        costs = self._model.tuner.costs
+        costs = self._model.row_policy.costs
         assert costs is not None  # just measured, or known
         self._lacking = None if costs.is_complete or command is self._lacking else command
         step_s = tuple(zip(costs.rows, costs.seconds[0], strict=True))
@@ -148,7 +148,7 @@ class Measurements:
         if self._model.speeds:
             self._send_speeds(command)
             return
-        if self._model.tuner.costs is None and not self._waiting:
+        if self._model.row_policy.costs is None and not self._waiting:
             raise RequestError("What a step costs is not known.", "Calibrate the model first.")
         self._end_race()
         self._race_command = command
@@ -180,7 +180,7 @@ class Measurements:
 
     def _race_on(self, command: Race) -> None:
         if self._race is None:
-            costs = self._model.tuner.costs
+            costs = self._model.row_policy.costs
             assert costs is not None  # calibrations come first
             self._race = usual_race(self._model.target, costs)
         self._race.advance()

@@ -34,8 +34,8 @@ from medusa_core.speculation.drafters.source import source_registry
 from medusa_core.speculation.rules.rule import rules_by_preference
 from medusa_core.speculation.tuning.calibration import Calibration
 from medusa_core.speculation.tuning.measurements import ModelMeasurements
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.speculation.tuning.threads import Threads
-from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system import compute_threads, cuda
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class ModelSlot:
         self._evict = evict
         self._target: Target | None = None
         self._loaded: LoadModel | None = None
-        self._tuner: Tuner | None = None
+        self._row_policy: RowPolicy | None = None
         self._measurements: ModelMeasurements | None = None
         self._speeds: tuple[DrafterSpeed, ...] = ()
         self._threads: Threads | None = None
@@ -83,7 +83,7 @@ class ModelSlot:
         return self._need()[0]
 
     @property
-    def tuner(self) -> Tuner:
+    def row_policy(self) -> RowPolicy:
         """Chooses its trees.
 
         Raises:
@@ -125,17 +125,17 @@ class ModelSlot:
         for caches in target.cache_pools:
             caches.evict = self._evict
         self._target, self._loaded = target, command
-        self._tuner = Tuner(target)
-        self._look_up(command, target, self._tuner)
+        self._row_policy = RowPolicy(target)
+        self._look_up(command, target, self._row_policy)
         self._send(_describe(command, target, self._speeds, time.perf_counter() - started))
 
-    def _look_up(self, command: LoadModel, target: Target, tuner: Tuner) -> None:
+    def _look_up(self, command: LoadModel, target: Target, row_policy: RowPolicy) -> None:
         """Take what is known of a model on this computer, with as many threads as it has now."""
         if command.calibrations_dir is not None:
             self._measurements = ModelMeasurements(
                 command.calibrations_dir, target, _folders(command)
             )
-            self._measurements.learn_on(tuner)
+            self._measurements.learn_on(row_policy)
             self._speeds = self._measurements.speeds()
 
     def settle_threads(self) -> bool:
@@ -158,31 +158,31 @@ class ModelSlot:
             is_hurried: End in the usual time, even where something is lacking then.
 
         Returns:
-            The calibration; None where all is known, by which the tuner goes from now on.
+            The calibration; None where all is known, by which the row_policy goes from now on.
         """
-        target, tuner = self._need()
+        target, row_policy = self._need()
         if is_anew:
             self._speeds = ()
             if self._measurements is not None:
                 self._measurements.forget()
         if not is_hurried:
-            return Calibration(target, tuner.costs)  # what a hurried one has reached
+            return Calibration(target, row_policy.costs)  # what a hurried one has reached
         known = None if self._measurements is None else self._measurements.saved_costs()
         if known is not None:
-            tuner.costs = known
+            row_policy.costs = known
             if known.is_complete:
                 return None
         return Calibration(target, known, is_hurried=is_hurried)
 
     def use_costs(self, calibration: Calibration) -> None:
-        """Let the tuner go by what was measured until now; keep what was measured to the end."""
-        self.tuner.costs = calibration.costs()
+        """Use the costs measured so far; save them if the calibration is complete."""
+        self.row_policy.costs = calibration.costs()
         if calibration.is_over and self._measurements is not None:
             self._measurements.save_costs(calibration)
 
     def save_speeds(self, speeds: tuple[DrafterSpeed, ...]) -> None:
         """Keep how fast its drafters are; figures that can't be true are measured another time."""
-        costs = self.tuner.costs
+        costs = self.row_policy.costs
         is_measured = costs is not None and costs.is_complete
         if not is_measured or not all(is_plausible_speed_up(s.x_plain, s.tau) for s in speeds):
             log.info("the speeds of the drafters aren't kept: the computer was busy")
@@ -192,14 +192,14 @@ class ModelSlot:
             self._measurements.save_speeds(speeds)
 
     def save_learned(self) -> None:
-        """Keep what its tuner has learned."""
+        """Keep what its row_policy has learned."""
         if self._measurements is not None:
-            self._measurements.save_learned(self.tuner)
+            self._measurements.save_learned(self.row_policy)
 
     def send_plan(self, command: Message, settings: GenerateSettings) -> None:
         """Say which trees answers with such settings get now, if step costs are known."""
-        if self.tuner.costs is not None:
-            self._send(self.tuner.plan(command.session_id, command.request_id, settings))
+        if self.row_policy.costs is not None:
+            self._send(self.row_policy.plan(command.session_id, command.request_id, settings))
 
     def free(self) -> int:
         """Forget the model, whose sessions are forgotten, and see that it is gone.
@@ -209,7 +209,7 @@ class ModelSlot:
         """
         self._measurements, self._speeds, self._threads = None, (), None
         target, self._target, self._loaded = self._target, None, None
-        self._tuner = None
+        self._row_policy = None
         if target is None:
             return 0
         in_heads = 0 if target.heads is None else target.heads.nbytes
@@ -226,10 +226,10 @@ class ModelSlot:
         trim_heap()
         return held
 
-    def _need(self) -> tuple[Target, Tuner]:
-        if self._target is None or self._tuner is None:
+    def _need(self) -> tuple[Target, RowPolicy]:
+        if self._target is None or self._row_policy is None:
             raise RequestError("No model is loaded.", "Load a model first.")
-        return self._target, self._tuner
+        return self._target, self._row_policy
 
 
 def _folders(command: LoadModel) -> tuple[Path, ...]:

@@ -144,7 +144,7 @@ class Report:
             time_to_first_token_s=first_token_s,
             prefill_s=prefill.seconds,
             decode_s=decoding.seconds + prefill.reread_s,
-            num_rested=tuning.num_rested,
+            num_rested=tuning.num_plain_steps,
             settings=self._settings,
             plain_step_s=tuning.plain_step_s(len(self._answer.token_ids)),
             num_reread_tokens=prefill.num_reread,

@@ -10,7 +10,7 @@ from medusa_core.engine.catch import Catch
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.loop import decode_step
 from medusa_core.messages import Event
-from medusa_core.speculation.tuning.costs import PassMix
+from medusa_core.speculation.tuning.step_costs import PassMix
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from medusa_core.errors import MedusaError, OutOfMemoryError
 from medusa_core.loading.target import Target
 from medusa_core.messages import Event, Generate, GenerationDone, StepDone
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 
 OnTokens = Callable[[int], None]
 DrafterOf = Callable[[Generate], DrafterSpec | None]
@@ -48,7 +48,7 @@ class Answered(NamedTuple):
 def answer_all(
     target: Target,
     requests: Iterable[Generate],
-    tuner: Tuner,
+    row_policy: RowPolicy,
     most: int = MAX_BATCH,
     on_tokens: OnTokens = _nothing,
     drafter_of: DrafterOf = named_drafter,
@@ -58,7 +58,7 @@ def answer_all(
     Args:
         target: A loaded target with room for several conversations.
         requests: Taken one after the other, as others end.
-        tuner: Of the target.
+        row_policy: The target's row policy.
         most: How many are answered at once.
         on_tokens: Called after each step with how many tokens it decided. What it raises ends all
             of them.
@@ -67,7 +67,7 @@ def answer_all(
     Yields:
         Answers, as they end.
     """
-    with closing(_Block(target, requests, tuner, most, drafter_of)) as block:
+    with closing(_Block(target, requests, row_policy, most, drafter_of)) as block:
         while True:
             yield from block.fill()
             if block.is_empty:
@@ -86,11 +86,11 @@ class _Block:
         self,
         target: Target,
         requests: Iterable[Generate],
-        tuner: Tuner,
+        row_policy: RowPolicy,
         most: int,
         drafter_of: DrafterOf,
     ) -> None:
-        self._target, self._tuner, self._drafter_of = target, tuner, drafter_of
+        self._target, self._row_policy, self._drafter_of = target, row_policy, drafter_of
         self._most = most
         self._scheduler = Scheduler(most, target.pass_rows, target.chunk_rows)
         self._running: list[Generation] = []
@@ -144,7 +144,7 @@ class _Block:
         drafter = self._drafter_of(request)
         try:
             generation = start_generation(
-                request, self._target, session, self._tuner, drafter, prefixes=self._prefixes
+                request, self._target, session, self._row_policy, drafter, prefixes=self._prefixes
             )
         except MedusaError as error:
             session.close()

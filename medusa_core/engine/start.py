@@ -27,9 +27,9 @@ from medusa_core.runtime.tree.step import WalkContext
 from medusa_core.speculation.drafters.drafter import DrafterSpec, RecordsOffers
 from medusa_core.speculation.drafters.grown import reader_of
 from medusa_core.speculation.drafters.lineup import drafter_registry
-from medusa_core.speculation.rules.rule import RuleSpec, rule_registry, settled
+from medusa_core.speculation.rules.rule import RuleSpec, rule_registry, with_greedy_at_zero
 from medusa_core.speculation.rules.shaping import check_tokens
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 
 _MAX_SHARES = 16
 
@@ -38,7 +38,7 @@ def start_generation(
     request: Generate,
     target: Target,
     session: Session,
-    tuner: Tuner,
+    row_policy: RowPolicy,
     drafter: DrafterSpec | None = None,
     rule: RuleSpec | None = None,
     prefixes: PrefixCache | None = None,
@@ -49,7 +49,7 @@ def start_generation(
         request: The request.
         target: The loaded target.
         session: The conversation of the request.
-        tuner: Chooses tree sizes that the settings leave open, and learns from the answer.
+        row_policy: Chooses tree sizes that the settings leave open, and learns from the answer.
         drafter: The drafter; None for the registered one that the settings name.
         rule: The acceptance rule; None for the registered one that the settings name.
         prefixes: Finds rows of the prompt in other conversations; None uses the session's only.
@@ -64,9 +64,9 @@ def start_generation(
     fitted = _fit(request, target, limit)
     transcript, prompt_ids = fitted.transcript, fitted.transcript.token_ids
     _check(requested, drafter, target)
-    budget = tuner.budget(requested, len(prompt_ids), drafter)
+    budget = row_policy.budget(requested, len(prompt_ids), drafter)
     settings = _answer_settings(requested, budget.most, rule, transcript)
-    proposer = drafter.build(tuner.target_for(requested), budget)
+    proposer = drafter.build(row_policy.target_for(requested), budget)
     if request.records and isinstance(proposer, RecordsOffers):
         proposer.record_offers()
     answer = _answer(settings, target, limit - len(prompt_ids))
@@ -88,7 +88,7 @@ def start_generation(
     num_cached = session.reuse(prompt_ids, max_reused)
     grow()  # shared rows that aren't reused were part of the room
     context = WalkContext(session.token_ids, len(transcript.prompt_ids), request.records)
-    tuning = AnswerTuning(tuner, requested, drafter, len(prompt_ids))
+    tuning = AnswerTuning(row_policy, requested, drafter, len(prompt_ids))
     decoding = Decoding(
         session, answer, context, proposer, rule.build(settings), tuning, budget.most
     )
@@ -139,7 +139,7 @@ def _resolve(
             f"Choose 1 to {_MAX_SHARES}.",
         )
     if rule is None:
-        request = replace(request, settings=settled(request.settings))
+        request = replace(request, settings=with_greedy_at_zero(request.settings))
     drafter = drafter or drafter_registry().get(request.settings.drafter)
     return request, drafter, rule or rule_registry().get(request.settings.rule)
 

@@ -20,7 +20,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Generate, GenerateSettings, StopReason
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafters_for
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.training.documents import EncodedDocument, answered
 from medusa_core.training.recorder import StatesRecorder
 
@@ -89,7 +89,10 @@ def questions_at(
 
 
 def own_answers(
-    target: Target, questions: Sequence[TrainingQuestion], max_new_tokens: int, tuner: Tuner
+    target: Target,
+    questions: Sequence[TrainingQuestion],
+    max_new_tokens: int,
+    row_policy: RowPolicy,
 ) -> Generator[OwnAnswer, None, None]:
     """A target's answers, as they end; what doesn't fit its context isn't asked.
 
@@ -97,16 +100,19 @@ def own_answers(
         target: with room for several conversations it answers them at once.
         questions: what to ask; an answer is the same whatever is answered beside it.
         max_new_tokens: their length.
-        tuner: of the target.
+        row_policy: The target's row policy.
     """
     # Rows of many conversations pay more than drafts of each.
     drafter = "none" if target.num_sessions >= _MANY else drafters_for(target)[0].name
-    with closing(_answers(target, questions, max_new_tokens, tuner, drafter)) as answers:
+    with closing(_answers(target, questions, max_new_tokens, row_policy, drafter)) as answers:
         yield from answers
 
 
 def recorded_answers(
-    target: Target, questions: Sequence[TrainingQuestion], max_new_tokens: int, tuner: Tuner
+    target: Target,
+    questions: Sequence[TrainingQuestion],
+    max_new_tokens: int,
+    row_policy: RowPolicy,
 ) -> Generator[tuple[OwnAnswer, Tensor], None, None]:
     """As `own_answers`, with the target's states while it wrote each; see `StatesRecorder`."""
     recorders: dict[str, StatesRecorder] = {}
@@ -115,7 +121,7 @@ def recorded_answers(
         recorder = recorders[request.session_id] = StatesRecorder()
         return recorder.spec()
 
-    answers = _answers(target, questions, max_new_tokens, tuner, "none", recorder_of)
+    answers = _answers(target, questions, max_new_tokens, row_policy, "none", recorder_of)
     with closing(answers):
         for answer in answers:
             yield answer, recorders.pop(str(answer.number)).states()
@@ -125,14 +131,14 @@ def _answers(
     target: Target,
     questions: Sequence[TrainingQuestion],
     max_new_tokens: int,
-    tuner: Tuner,
+    row_policy: RowPolicy,
     drafter: str,
     drafter_of: DrafterOf = named_drafter,
 ) -> Generator[OwnAnswer, None, None]:
     prompts = {str(question.number): question for question in questions}
     requests = (question.request(drafter, max_new_tokens) for question in questions)
     started_s, num_tokens, reported_s = time.monotonic(), 0, 0.0
-    with closing(answer_all(target, requests, tuner, drafter_of=drafter_of)) as ended:
+    with closing(answer_all(target, requests, row_policy, drafter_of=drafter_of)) as ended:
         for number, (request, prompt_ids, done) in enumerate(ended, start=1):
             if isinstance(done, MedusaError):
                 log.info("not asked: %s", done.message)

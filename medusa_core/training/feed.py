@@ -11,7 +11,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from medusa_core.loading.target import Target
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.training.answers import (
     OwnAnswer,
     TrainingQuestion,
@@ -103,14 +103,14 @@ class Writing:
 
     def _new(self, target: Target, numbers: Iterable[int]) -> Generator[WrittenAnswer, None, None]:
         prompts = [question(self._config, self._prompts, number) for number in numbers]
-        most, tuner = self._config.max_new_tokens, Tuner(target)
+        most, row_policy = self._config.max_new_tokens, RowPolicy(target)
         # A run of so many steps is reproducible: it computes states in an order of its own. A model
         # that learns, too, is held at all places, also those that heads don't learn from.
         if not self._config.minutes or self._config.joint:
-            with closing(own_answers(target, prompts, most, tuner)) as answers:
+            with closing(own_answers(target, prompts, most, row_policy)) as answers:
                 yield from (WrittenAnswer(answer, None) for answer in answers)
             return
-        with closing(recorded_answers(target, prompts, most, tuner)) as recorded:
+        with closing(recorded_answers(target, prompts, most, row_policy)) as recorded:
             yield from (WrittenAnswer(answer, states) for answer, states in recorded)
 
 

@@ -28,7 +28,7 @@ from medusa_core.speculation.drafters.source import (
     source_registry,
 )
 from medusa_core.speculation.tuning.calibration import measure_costs
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.system.jobs.heads_gain import HeadsGain
 from medusa_core.system.prompts import BenchPrompt
 
@@ -155,7 +155,7 @@ def evaluate_heads(
         TrainingError: No prompt fits its context.
     """
     spec = heads_source(target)
-    tuner = Tuner(target, measure_costs(target))
+    row_policy = RowPolicy(target, measure_costs(target))
     modes = {_PLAIN: (_PLAIN, 0), _OWN: (spec.name, 0)}
     modes |= {str(rows): (spec.name, rows) for rows in ROWS}
     sums: dict[str, dict[str, _Sums]] = defaultdict(lambda: defaultdict(_Sums))
@@ -168,7 +168,9 @@ def evaluate_heads(
                     drafter=drafter, tree_rows=rows, max_new_tokens=max_new_tokens
                 )
                 with closing(Session(target)) as session:
-                    done = generate(target, messages, settings, session=session, tuner=tuner)
+                    done = generate(
+                        target, messages, settings, session=session, row_policy=row_policy
+                    )
                     prompt_ids = tuple(session.token_ids[: done.num_prompt_tokens])
                 sums[mode][prompt.category].add(done)
         except RequestError:  # longer than the context

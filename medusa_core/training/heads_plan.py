@@ -16,7 +16,7 @@ import psutil
 from medusa_core.errors import TrainingError
 from medusa_core.loading.target import Target
 from medusa_core.memory.budget import RUNTIME_BYTES
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.training.answers import OwnAnswer, own_answers
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.expectation import expected_tau
@@ -197,7 +197,7 @@ def _some_answers(
 ) -> tuple[list[OwnAnswer], float]:
     questions = [question(config, prompts, number) for number in range(min(256, len(prompts)))]
     found, started = [], time.monotonic()
-    answers = own_answers(target, questions, config.max_new_tokens, Tuner(target))
+    answers = own_answers(target, questions, config.max_new_tokens, RowPolicy(target))
     with closing(answers):
         for answer in answers:
             found.append(answer)

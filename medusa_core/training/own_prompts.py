@@ -22,7 +22,7 @@ from medusa_core.messages import (
     StopReason,
 )
 from medusa_core.models.text.raw_text import RawText
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.training.prompts import TrainingPrompt
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ def _written(target: Target, opening: str, number: int, seed: int) -> Generator[
         Generate(str(n), "", messages, replace(settings, seed=seed * number + n + 1))
         for n in range(number)
     )
-    with closing(answer_all(raw, requests, Tuner(raw))) as ended:
+    with closing(answer_all(raw, requests, RowPolicy(raw))) as ended:
         for _, _, done in ended:
             if isinstance(done, MedusaError):
                 raise done

@@ -31,8 +31,8 @@ from medusa_core.runtime.tree.tables import (
     temperature_bucket,
 )
 from medusa_core.speculation.tuning.calibration import measure_costs
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.speculation.tuning.threads import settle_threads
-from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.prompts import BenchPrompt
 from medusa_core.training.answers import own_answers, questions_at
 
@@ -94,12 +94,12 @@ def own_texts(
     target: Target,
     prompts: Sequence[Sequence[ChatMessage]],
     numbers: PhraseRecipe,
-    tuner: Tuner,
+    row_policy: RowPolicy,
     temperature: float = 0.0,
 ) -> Iterator[OwnText]:
     """The model's answers and what came right before them."""
     questions = questions_at(prompts, temperature)
-    for answer in own_answers(target, questions, numbers.max_new_tokens, tuner):
+    for answer in own_answers(target, questions, numbers.max_new_tokens, row_policy):
         prompt_ids = answer.prompt_ids[-numbers.longest :]
         yield OwnText((*prompt_ids, *answer.answer_ids), len(prompt_ids))
 
@@ -114,15 +114,15 @@ def make_phrases(
     """
     num_held_out = min(NUM_HELD_OUT, len(prompts) // 10)
     settle_threads(target, os.cpu_count() or 1)
-    tuner = Tuner(target, measure_costs(target))
-    texts = list(own_texts(target, prompts[num_held_out:], numbers, tuner))
+    row_policy = RowPolicy(target, measure_costs(target))
+    texts = list(own_texts(target, prompts[num_held_out:], numbers, row_policy))
     if num_held_out == 0 or not texts:
         raise TrainingError(
             f"A phrase table can't be counted in {len(texts)} answers.", "Name more prompts."
         )
     phrases = count_phrases(texts, numbers)
     for temperature in (0.0, *numbers.temperatures):
-        held_out = own_texts(target, prompts[:num_held_out], numbers, tuner, temperature)
+        held_out = own_texts(target, prompts[:num_held_out], numbers, row_policy, temperature)
         bucket = temperature_bucket(temperature) if temperature else 0.0
         phrases.accuracies[bucket] = rank_shares(phrases, held_out)
     log.info("%d contexts, %d followers", len(phrases), len(phrases.tokens))

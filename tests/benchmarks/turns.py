@@ -16,7 +16,7 @@ from medusa_core.engine.session import Session
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, LoadOptions, Role
-from medusa_core.speculation.tuning.costs import usual_s
+from medusa_core.speculation.tuning.step_costs import quartile_s
 from medusa_core.speculation.tuning.threads import settle_threads
 
 NOUNS = ("fox", "dog", "wizard", "forest", "river", "girl", "ship", "dragon", "teacher")
@@ -50,7 +50,7 @@ def _turns(target: Target) -> float:
     """Usual times, as other programs make turns longer, never shorter."""
     talks = [_conversation(target) for _ in range(CONVERSATIONS)]
     second, tenth = ([talk[turn].time_to_first_token_s for talk in talks] for turn in (1, 9))
-    return usual_s(tenth) / usual_s(second)
+    return quartile_s(tenth) / quartile_s(second)
 
 
 def _conversation(target: Target) -> list[GenerationDone]:
@@ -80,7 +80,7 @@ def _recording(target: Target) -> float:
                 started = time.perf_counter()
                 generate(target, messages, settings, on_trace=(lambda _: None) if records else None)
                 seconds[records].append(time.perf_counter() - started)
-        usual = [whole + usual_s(one) for whole, one in zip(usual, seconds, strict=True)]
+        usual = [whole + quartile_s(one) for whole, one in zip(usual, seconds, strict=True)]
     return usual[False] / usual[True]
 
 

@@ -15,7 +15,7 @@ from medusa_core.messages import Generate, GenerateSettings, GenerationDone, Sto
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafter_registry, serving_drafters
 from medusa_core.speculation.rules.rule import RuleSpec, rule_registry
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine import faults
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import WalkWitness, oracle_spec
@@ -97,13 +97,13 @@ def test_law_7_answers_under_grammars_share_a_pass_with_others(load: LoadTarget)
 def _together(load: LoadTarget, requests: list[Generate]) -> list[GenerationDone]:
     target = load("pebble", "float64")
     sessions = [Session(target) for _ in requests]
-    tuner, scheduler = Tuner(target), Scheduler()
+    row_policy, scheduler = RowPolicy(target), Scheduler()
     running = [
         start_generation(
             replace(request, settings=replace(request.settings, tree_rows=12)),
             target,
             session,
-            tuner,
+            row_policy,
         )
         for request, session in zip(requests, sessions, strict=True)
     ]

@@ -36,7 +36,7 @@ from medusa_core.runtime.runner.runner import (
     Runner,
     Waited,
 )
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.laws import user_says
@@ -128,7 +128,7 @@ def emit(
     request = Generate("s", "r", tuple(user_says("write")), settings, records=True)
     oracle = oracle_spec(script, seed)
     generation = start_generation(
-        request, scripted, Session(scripted), Tuner(scripted), drafter=oracle
+        request, scripted, Session(scripted), RowPolicy(scripted), drafter=oracle
     )
     steps: list[StepDone] = []
     traces: list[StepTrace] = []

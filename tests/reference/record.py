@@ -25,11 +25,11 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import TREE, ChatMessage, GenerateSettings, LoadOptions, Role, StepTrace
 from medusa_core.speculation.drafters.lineup import drafter_registry
-from medusa_core.speculation.tuning.costs import (
+from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.speculation.tuning.step_costs import (
     SourceCost,
     StepCosts,
 )
-from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.resources import resources_dir
 
 FILE = Path(__file__).parent / "answers.json"
@@ -49,7 +49,7 @@ RULES = (("greedy", 0), ("sample", 1), ("sample", 2), ("typical", 1))
 _NUM_TOKENS = 32
 
 
-class Unjudged(Tuner):
+class Unjudged(RowPolicy):
     """Never asks whether drafts pay, which is a question of the clock."""
 
     def governor(self, settings: GenerateSettings, length: int) -> None:
@@ -104,13 +104,13 @@ def decode(case: Case, loaded: Target) -> Decoded:
         digest.update(repr((trace.parents, trace.token_ids, trace.path)).encode())
 
     messages = [ChatMessage(Role.USER, case.prompt)]
-    done = generate(loaded, messages, settings, on_trace=note, tuner=Unjudged(loaded, COSTS))
+    done = generate(loaded, messages, settings, on_trace=note, row_policy=Unjudged(loaded, COSTS))
     return Decoded(list(done.token_ids), digest.hexdigest()[:16])
 
 
 def plan(rule: str, loaded: Target) -> str:
     """A digest of the trees that the heads are planned under a rule."""
-    planned = Tuner(loaded, COSTS).plan("", "", GenerateSettings(rule=rule, temperature=0.8))
+    planned = RowPolicy(loaded, COSTS).plan("", "", GenerateSettings(rule=rule, temperature=0.8))
     nodes = [(node.parent, node.head, node.rank) for node in planned.best_nodes]
     reported = (planned.tree_rows, nodes, [round(s, 6) for s in planned.tree_step_s])
     return hashlib.sha256(repr(reported).encode()).hexdigest()[:16]
@@ -130,7 +130,7 @@ def trace(rule: str, loaded: Target) -> str:
     steps: list[StepTrace] = []
     messages = [ChatMessage(Role.USER, PROMPTS[0])]
     done = generate(
-        loaded, messages, settings, on_trace=steps.append, tuner=Unjudged(loaded, COSTS)
+        loaded, messages, settings, on_trace=steps.append, row_policy=Unjudged(loaded, COSTS)
     )
     # Rounding decides which of the least likely offers are told.
     steps = [step._replace(offers=b"") for step in steps]

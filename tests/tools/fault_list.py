@@ -37,8 +37,8 @@ FAULTS = (
     Fault(
         "trust-depth",
         "medusa_core/speculation/drafters/growth.py",
-        "min(depth, TRUST_DEPTHS) - 1",
-        "min(depth, TRUST_DEPTHS - 1)",
+        "min(depth, RATIO_DEPTHS) - 1",
+        "min(depth, RATIO_DEPTHS - 1)",
         "calibration of draft probabilities is read one depth too deep",
         ("test_growth.py",),
     ),
@@ -84,7 +84,7 @@ FAULTS = (
     ),
     Fault(
         "rank-counts",
-        "medusa_core/speculation/tuning/learning.py",
+        "medusa_core/speculation/tuning/acceptance_model.py",
         "            if token_id not in best:\n                return",
         "            if token_id not in best:\n                continue",
         "accuracies of deeper heads are learned behind wrong drafts, too",

@@ -23,7 +23,7 @@ from medusa_core.errors import (
 )
 from medusa_core.loading.target import Target
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.system.jobs.batch.progress import (
     BatchMeter,
     BatchProgress,
@@ -44,7 +44,7 @@ class BatchRun:
         settings: How to decode; the same for all.
         file: Takes answers as they end.
         meter: Counts.
-        tuner: Of the target.
+        row_policy: The target's row policy.
         most: How many are answered at once.
         on_progress: Called with how far it is, about once a second.
         stop: Asked after every step. True pauses; answers under way are begun anew later.
@@ -55,7 +55,7 @@ class BatchRun:
     settings: GenerateSettings
     file: AnswersFile
     meter: BatchMeter
-    tuner: Tuner
+    row_policy: RowPolicy
     most: int
     on_progress: OnBatchProgress
     stop: ShouldPause
@@ -79,7 +79,7 @@ class BatchRun:
         requests = self._requests(lines)
         try:
             with closing(
-                answer_all(self.target, requests, self.tuner, self.most, self._wrote)
+                answer_all(self.target, requests, self.row_policy, self.most, self._wrote)
             ) as ended:
                 for answered in ended:
                     self._remember(answered)

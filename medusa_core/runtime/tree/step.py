@@ -1,4 +1,4 @@
-"""What passes between drafter, runner and rule in one step."""
+"""Records of one decoding step, between drafter, runner and acceptance rule."""
 
 from __future__ import annotations
 
@@ -14,57 +14,58 @@ from medusa_core.runtime.tree.shape import (
 )
 
 if TYPE_CHECKING:
-    from torch import Tensor  # whoever reads messages needn't wait for torch
+    from torch import Tensor  # reading messages doesn't import torch
 
     from medusa_core.models.text.grammar import Grammar
 
 
 def no_odds() -> Odds:
-    """What a drafter that says nothing of its nodes tells."""
+    """The probabilities of a drafter that has none."""
     return NO_ODDS
 
 
-NO_PRICES = array("f")
+NO_COSTS = array("f")
 
 
 class RowBudget(NamedTuple):
-    """How many rows a tree may take, and what they cost.
+    """Maximum rows of a tree, the costs of its parts, and corrections of probabilities.
+
+    Costs are in tokens: the tokens that decoding yields on average in the time that a part takes.
 
     Attributes:
-        most: Rows at most, root included.
-        prices: The tokens that decoding brings on average in the time that 1, 2, ... rows take
-            longer than one: what drafts must be worth together to pay; rising. float32, [most];
-            empty where rows cost nothing.
-        levels: How deep asking the heads is worth its time; None for as deep as they go.
-        lookahead: The sizes of lookahead decoding.
-        growth: One of `GROWTHS`: in a chain no node has more than one child.
-        trust: By what chances are multiplied, as in growth.h; learned meanwhile, so it may change
-            between two steps. float32; empty for 1.
-        asking: Of each level how likely it brings a right token behind a right path, and what
-            asking about the first path costs and about a further one, in tokens. float32,
-            [MOST_LEVELS · 3]; empty where asking costs nothing.
+        most: Maximum number of rows, root included.
+        row_costs: Cost of the time that 1, 2, ... rows take longer than one; drafts are profitable
+            if their expected tokens exceed it. Ascending float32, [most]; empty if rows cost
+            nothing.
+        levels: Number of levels worth drafting at once; None for all.
+        lookahead: Sizes of lookahead decoding.
+        growth: One of `GROWTHS`; in a chain no node has more than one child.
+        acceptance_ratios: Factors of drafters' probabilities, indexed as `trust` in growth.h; they
+            are learned, so they may change between two steps. float32; empty for 1.
+        draft_costs: Of each level its acceptance rate, and the costs of drafting after the first
+            path and after another one. float32, [MOST_LEVELS · 3]; empty if drafting costs nothing.
     """
 
     most: int
-    prices: array[float] = NO_PRICES
+    row_costs: array[float] = NO_COSTS
     levels: int | None = None
     lookahead: Lookahead = Lookahead()
     growth: str = AUTO_GROWTH
-    trust: array[float] = NO_PRICES
-    asking: array[float] = NO_PRICES
+    acceptance_ratios: array[float] = NO_COSTS
+    draft_costs: array[float] = NO_COSTS
 
-    def behind(self, num_rows: int) -> RowBudget:
-        """What is left where so many rows beside the root are taken already."""
-        prices = [price - self.prices[num_rows] for price in self.prices[num_rows:]]
-        return self._replace(most=self.most - num_rows, prices=array("f", prices))
+    def without(self, num_rows: int) -> RowBudget:
+        """The budget left after `num_rows` rows besides the root."""
+        costs = [cost - self.row_costs[num_rows] for cost in self.row_costs[num_rows:]]
+        return self._replace(most=self.most - num_rows, row_costs=array("f", costs))
 
 
 class Form(NamedTuple):
-    """A shape of which is known who fills it.
+    """A tree shape with the source of each node.
 
     Attributes:
         shape: The shape.
-        sources: Where each node comes from; the root's is the target.
+        sources: Sources by node; the root's is the target.
     """
 
     shape: TreeShape
@@ -72,12 +73,12 @@ class Form(NamedTuple):
 
 
 class ForbiddenGuess(NamedTuple):
-    """A guess that the answer's grammar kept out of a tree.
+    """A draft token that the answer's grammar kept out of a tree.
 
     Attributes:
-        path: The tokens between the root and it.
-        token_id: Its token.
-        chance: How likely it was, as the drafter says.
+        path: Tokens between the root and it.
+        token_id: The token.
+        chance: The drafter's probability.
     """
 
     path: tuple[int, ...]
@@ -127,13 +128,13 @@ class Proposal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WalkContext:
-    """What a rule knows besides the tree.
+    """Inputs of an acceptance rule besides the tree.
 
     Attributes:
-        history: All decided tokens, the root last; grows as the session does.
-        num_prompt_tokens: How many of them come before the answer.
+        history: All decided tokens, the root last; it grows with the session.
+        num_prompt_tokens: Number of them before the answer.
         traces: Every step is traced.
-        grammar: What the answer must match; it has followed `history` so far. None for anything.
+        grammar: Grammar of the answer, advanced to the end of `history`; None without one.
     """
 
     history: Sequence[int]
@@ -143,36 +144,36 @@ class WalkContext:
 
     @property
     def position(self) -> int:
-        """Place of the first token to choose."""
+        """Position of the next token."""
         return len(self.history)
 
 
 class Chance(Protocol):
-    """What chance will add to the target's scores behind a root."""
+    """Sampling noise and filters of the positions after a root, for drafters to anticipate."""
 
     def __call__(
         self, scores: Tensor, token_ids: Tensor | None, depths: Sequence[int] | None = None
     ) -> Tensor:
-        """Scores as they would be compared if they were the target's.
+        """Add noise and filters to logits, as the rule does to the target's.
 
         Args:
-            scores: Of some tokens, a row for each place. [places, n]
-            token_ids: Whose scores they are, [n] or [places, n]; None where columns are token ids.
-            depths: How deep each place is, from 1; None for 1, 2, ...
+            scores: Logits of some tokens, a row for each position. [positions, n]
+            token_ids: Their tokens, [n] or [positions, n]; None if columns are token ids.
+            depths: Depth of each position, from 1; None for 1, 2, ...
 
         Returns:
-            [places, n], on the CPU; −inf for what would be filtered out.
+            [positions, n], on the CPU; −inf for tokens that are filtered out.
         """
 
 
 class Acceptance(NamedTuple):
-    """What a rule decides about one verified tree.
+    """A rule's decision about one verified tree.
 
     Attributes:
         nodes: The accepted draft nodes, from the root's child downward; may be empty.
         bonus_id: The token that the target adds after them.
-        judged: What a trace keeps of the target's scores, as in `StepTrace`; empty where a rule
-            doesn't come upon it.
+        judged: The target's probabilities for a trace, as in `StepTrace`; empty if the rule
+            doesn't compute them.
     """
 
     nodes: tuple[int, ...]

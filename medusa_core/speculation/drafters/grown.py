@@ -61,14 +61,14 @@ class GrownDrafter:
         self._sources = [spec.build(target, budget) for spec in specs]
         self._rider = next((source for source in self._sources if isinstance(source, Rides)), None)
         if self._rider is not None:
-            budget = budget.behind(self._rider.most_riders)
+            budget = budget.without(self._rider.most_riders)
         self._most_nodes = budget.most
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
         self._cache_readers = [source for source in self._sources if isinstance(source, ReadsCache)]
         self._growth = make_growth(budget, [*(spec.weight for spec in specs), 0.0])
 
     def record_offers(self) -> None:
-        self._growth.tells = True
+        self._growth.records_offers = True
 
     def scale_costs(self, factor: float) -> None:
         self._growth.scale_costs(factor)

@@ -1,16 +1,16 @@
-"""Grows the tree of one step, level by level, from what any list of sources says may follow.
+"""Grow the token tree of a step level by level, from candidates of any list of sources.
 
-A node is worth the product of the chances down to it. Where several sources say how likely every
-next token is, their chances are mixed; one that only points at a token counts where it is surer.
-The most valuable nodes stay, as many as are together worth most beyond the price of their rows:
-where little is known, few or none. A node that several propose credits all of them.
+A node's value is the probability of its whole path. If several sources give a distribution of the
+next token, these are mixed; a source that only points at single tokens counts if it is surer. The
+most valuable nodes are kept, as many as together are worth most beyond the costs of their rows: if
+little is known, few or none. A node that several sources propose is credited to all of them.
 
-Where the budget says how far chances are trusted, they count as much; where it says what asking
-costs, only paths are asked about whose next token is likely to be worth that. So a tree becomes a
-chain where siblings don't come true, or where a pass for each of them costs too much. A budget may
-also ask for a chain: then every node has one child at most, the one that is worth most.
+Probabilities are multiplied by the budget's acceptance ratios. A path is only queried for further
+candidates if they are expected to be worth the budget's cost of drafting them. So a tree becomes a
+chain if siblings are rarely accepted, or if a draft pass for each of them costs too much. A budget
+may also ask for a chain, whose nodes have at most one child: the most valuable one.
 
-Compiled where that is at hand; `GrowthInPython` gives the same trees.
+The compiled growth is used if possible; `GrowthInPython` grows the same trees.
 
 Source: EAGLE-2 (Li et al. 2024), section 4.1, which grows trees by the drafter's confidence.
 """
@@ -43,27 +43,27 @@ from medusa_core.system.native.structs import (
 )
 
 MOST_GROWN, MOST_LEVELS, MOST_SOURCES = 1024, 32, 31  # as in growth.h
-MOST_OFFERS, _LEAST_OFFERED = 128, 0.01  # so, too
-# How a node lies among its siblings: the likeliest one behind likeliest ones alone, the likeliest
-# behind others, the second, a further one.
+MOST_OFFERS, _MIN_OFFERED = 128, 0.01  # as in growth.h, too
+# A node's rank: most probable after most probable ones only, most probable after others, second,
+# or lower.
 ON_SPINE, OFF_SPINE, SECOND, FURTHER = KINDS = range(4)
-TRUST_DEPTHS = 4  # the last one and all below it as one
-RANGES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)  # the upper ends of ranges of chances
+RATIO_DEPTHS = 4  # deeper nodes share the last one's ratio
+RANGES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)  # upper ends of ranges of probabilities
 _ROOT = Paths(1, 0, array("i"))
 _BYTES = 4
-_OFFER = Struct("iif")  # above, token, chance
+_OFFER = Struct("iif")  # parent offer, token, probability
 
 
 class Grown(NamedTuple):
     """The tree of one step.
 
     Attributes:
-        form: How many children each node has, nodes by depth and siblings by what they are worth;
-            then which sources proposed each: bit i for the i-th. int32, [2, nodes]
-        token_ids: The drafts' tokens.
-        chances: How likely each is if the path before is right. float32
+        form: Number of children of each node, nodes by depth and siblings by value; then a bit
+            mask of the sources that proposed each node. int32, [2, nodes]
+        token_ids: Tokens of the drafts.
+        chances: Probability of each if the path before is right. float32
         expected_accepted: Expected number of accepted drafts.
-        offers: As `StepTrace.offers` has it; empty where growth isn't to tell.
+        offers: As in `StepTrace.offers`; empty unless they are recorded.
     """
 
     form: bytes
@@ -74,55 +74,60 @@ class Grown(NamedTuple):
 
 
 class Growth(Protocol):
-    """Grows trees within a budget; for one thread.
+    """Grows trees within a budget; not thread-safe.
 
     Attributes:
-        tells: Whether it tells what it was offered.
+        records_offers: Whether candidates are recorded for a trace.
     """
 
-    tells: bool
+    records_offers: bool
 
     def scale_costs(self, factor: float) -> None:
         """Multiply the budget's costs of rows and levels by a factor."""
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
-        """A tree of at most so many rows, root included.
+        """Grow a tree.
 
         Args:
-            sources: Those of the growth's weights, in the same order; their step has started.
-            num_rows: No more than the budget has.
+            sources: Sources in the order of the growth's weights, whose step has started.
+            num_rows: Maximum number of nodes, root included; at most the budget's.
         """
 
 
 class _Costs(NamedTuple):
-    """What a budget says that things cost; see `RowBudget` and growth.h."""
+    """Costs of a budget in tokens; see `RowBudget` and growth.h.
 
-    prices: array[float]
+    Attributes:
+        rows: `RowBudget.row_costs`.
+        floors: `min_values` of these.
+        drafts: `RowBudget.draft_costs`.
+    """
+
+    rows: array[float]
     floors: array[float]
-    asking: array[float]
+    drafts: array[float]
 
     @classmethod
     def of(cls, budget: RowBudget) -> _Costs:
-        return cls(budget.prices, floors_of(budget.prices), budget.asking)
+        return cls(budget.row_costs, min_values(budget.row_costs), budget.draft_costs)
 
-    def times(self, share: float) -> _Costs:
-        """A share of all of it."""
-        asking = array("f", self.asking)
-        for kind in (1, 2):  # how likely a level brings something isn't a price
-            asking[kind::3] = array("f", [share * price for price in asking[kind::3]])
+    def times(self, factor: float) -> _Costs:
+        drafts = array("f", self.drafts)
+        for column in (1, 2):  # column 0 is an acceptance rate
+            drafts[column::3] = array("f", [factor * cost for cost in drafts[column::3]])
         return _Costs(
-            array("f", [share * price for price in self.prices]),
-            array("f", [share * floor for floor in self.floors]),
-            asking,
+            array("f", [factor * cost for cost in self.rows]),
+            array("f", [factor * floor for floor in self.floors]),
+            drafts,
         )
 
 
 def make_growth(budget: RowBudget, weights: Sequence[float]) -> Growth:
-    """The fastest growth that this machine supports.
+    """Make the fastest growth that this machine supports.
 
     Args:
-        budget: How many rows trees may have, and what these cost.
-        weights: Of each source its part of the mixture, or 0; see `SourceSpec`.
+        budget: Maximum rows of trees, and their costs.
+        weights: Weight of each source in the mixture, or 0; see `SourceSpec`.
     """
     assert len(weights) <= MOST_SOURCES
     library = native_library()
@@ -132,10 +137,10 @@ def make_growth(budget: RowBudget, weights: Sequence[float]) -> Growth:
 
 
 class CompiledGrowth:
-    """Grows by the compiled step: one call for each level."""
+    """Grows with compiled code, one call per level."""
 
     def __init__(self, library: ctypes.CDLL, budget: RowBudget, weights: Sequence[float]) -> None:
-        self.tells = False
+        self.records_offers = False
         self._library = library
         rows, self._budget, self._costs = budget.most, budget, _Costs.of(budget)
         self._nodes = (NodeStruct * rows)()
@@ -151,7 +156,7 @@ class CompiledGrowth:
         self._out_bytes = memoryview(self._nodes_out).cast("B")
         self._chance_bytes = memoryview(self._chances).cast("B")
         self._struct = GrowthStruct(
-            trust=_address(budget.trust),
+            trust=_address(budget.acceptance_ratios),
             chain=budget.growth == CHAIN,
             nodes=addressof(self._nodes),
             order=addressof(self._order),
@@ -173,15 +178,15 @@ class CompiledGrowth:
 
     def scale_costs(self, factor: float) -> None:
         self._costs = costs = _Costs.of(self._budget).times(factor)
-        self._struct.prices = _address(costs.prices)
+        self._struct.prices = _address(costs.rows)
         self._struct.floors = _address(costs.floors)
-        self._struct.asking = _address(costs.asking)
+        self._struct.asking = _address(costs.drafts)
         self._struct.least = min(costs.floors, default=0.0)
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         library, struct, address = self._library, self._struct, self._address
         struct.rows = num_rows
-        struct.offers = self._offers_address if self.tells else None
+        struct.offers = self._offers_address if self.records_offers else None
         library.grow_begin(address)
         paths = _ROOT
         while paths.num and num_rows > 1:
@@ -201,7 +206,7 @@ class CompiledGrowth:
 
 
 def _address(values: array[float]) -> int | None:
-    """Of an array; None of an empty one."""
+    """The array's address; None if it is empty."""
     return values.buffer_info()[0] if values else None
 
 
@@ -215,72 +220,91 @@ def _fill(candidates: Candidates | None, filled: CandidatesStruct) -> None:
     filled.counts = None if counts is None else counts.buffer_info()[0]
 
 
-def floors_of(prices: Sequence[float]) -> array[float]:
-    """What a node must be worth more than to pay where at least 1, 2, ... rows are before it.
+def min_values(row_costs: Sequence[float]) -> array[float]:
+    """Value that a node must exceed to be profitable after at least 1, 2, ... rows.
 
-    It may pay together with others, none of them worth more: so no less than some number of further
-    rows costs each on average. That is how steeply the curve below all prices rises there.
+    It may be profitable together with others, none of them more valuable: so it must exceed the
+    average cost of some number of further rows. That is the slope of the costs' lower convex hull.
     """
-    floors = [math.inf] * len(prices)
-    corners = [len(prices) - 1]  # of that curve, the nearest last
-    for place in range(len(prices) - 2, -1, -1):
-        slopes = [(prices[corner] - prices[place]) / (corner - place) for corner in corners[-2:]]
+    floors = [math.inf] * len(row_costs)
+    corners = [len(row_costs) - 1]  # of the hull, the nearest last
+
+    def slope(place: int, corner: int) -> float:
+        return (row_costs[corner] - row_costs[place]) / (corner - place)
+
+    for place in range(len(row_costs) - 2, -1, -1):
+        slopes = [slope(place, corner) for corner in corners[-2:]]
         while len(corners) > 1 and slopes[0] <= slopes[1]:
             corners.pop()
-            slopes = [(prices[c] - prices[place]) / (c - place) for c in corners[-2:]]
+            slopes = [slope(place, corner) for corner in corners[-2:]]
         floors[place] = slopes[-1]
         corners.append(place)
     return array("f", reversed(list(accumulate(reversed(floors), min))))
 
 
-def trust_place(source: int, kind: int, depth: int, chance: float) -> int:
-    """Where `RowBudget.trust` has what a chance is multiplied by.
+def ratio_index(source: int, kind: int, depth: int, chance: float) -> int:
+    """Index of a token's factor in `RowBudget.acceptance_ratios`.
 
     Args:
-        source: Which of the sources proposed the token alone; their number if several did.
+        source: Index of the source that proposed it; the number of sources if several did.
         kind: One of `KINDS`.
-        depth: Of the token, from 1.
-        chance: What was said.
+        depth: Its depth, from 1.
+        chance: Its probability.
     """
     in_range = sum(chance > end for end in RANGES)
-    place = (source * len(KINDS) + kind) * TRUST_DEPTHS + min(depth, TRUST_DEPTHS) - 1
+    place = (source * len(KINDS) + kind) * RATIO_DEPTHS + min(depth, RATIO_DEPTHS) - 1
     return place * (len(RANGES) + 1) + in_range
 
 
 @dataclass(slots=True)
 class _Node:
-    """A path of tokens: what it is worth, the chance of its last one, who proposed it, its kind."""
+    """A node of a growing tree.
+
+    Attributes:
+        path: Tokens from the root's child to it.
+        value: Corrected probability of the path.
+        chance: Probability of its token, as proposed.
+        marks: Bit mask of the sources that proposed it.
+        kind: One of `KINDS`.
+        offer: Index of its recorded offer; -1 for none.
+    """
 
     path: tuple[int, ...]
-    worth: float
+    value: float
     chance: float
     marks: int
     kind: int = ON_SPINE
-    offer: int = -1  # which of those that are told; -1 for none
+    offer: int = -1
 
 
 @dataclass(slots=True)
-class _Following:
-    """What is said of one token behind a path."""
+class _Candidate:
+    """A token that may follow a path.
+
+    Attributes:
+        mixed: Its probability in the mixture of distributions.
+        pointed: Highest probability of a source that only points at tokens.
+        marks: Bit mask of the sources that proposed it.
+    """
 
     mixed: float = 0.0
-    alone: float = 0.0
+    pointed: float = 0.0
     marks: int = 0
 
 
 class GrowthInPython:
-    """The same without the compiled step."""
+    """Grows the same trees without compiled code."""
 
     def __init__(self, budget: RowBudget, weights: Sequence[float]) -> None:
-        self.tells = False
+        self.records_offers = False
         self._offers: list[bytes] = []
-        self._weights, self._trust = weights, budget.trust
+        self._weights, self._ratios = weights, budget.acceptance_ratios
         self._is_chain = budget.growth == CHAIN
         self._budget = budget
         self.scale_costs(1.0)
 
     def scale_costs(self, factor: float) -> None:
-        self._prices, self._floors, self._asking = _Costs.of(self._budget).times(factor)
+        self._row_costs, self._floors, self._draft_costs = _Costs.of(self._budget).times(factor)
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         self._offers = []
@@ -293,113 +317,113 @@ class GrowthInPython:
             answers = [source.candidates(paths) for source in sources]
             for index, above in enumerate(open_nodes):
                 if level and not any(node is above for node in nodes):
-                    continue  # better ones took its row
-                for node in self._children(above, self._following(answers, index)):
+                    continue  # more valuable nodes took its row
+                for node in self._children(above, self._candidates(answers, index)):
                     self._insert(nodes, node)
                     del nodes[num_rows - 1 :]
             self._prune(nodes)
             level += 1
-            open_nodes = self._opened(nodes, level, num_rows)
+            open_nodes = self._open_nodes(nodes, level, num_rows)
         return self._result(nodes)
 
-    def _children(self, above: _Node, following: dict[int, _Following]) -> list[_Node]:
-        """What may come into the tree behind a node; of a chain what is worth most."""
-        chances = [max(found.mixed, found.alone) for found in following.values()]
+    def _children(self, above: _Node, candidates: dict[int, _Candidate]) -> list[_Node]:
+        """A node's possible children; in a chain the most valuable one."""
+        chances = [max(found.mixed, found.pointed) for found in candidates.values()]
         comparable = [place for place, chance in enumerate(chances) if not math.isnan(chance)]
         ranked = sorted(comparable, key=lambda place: -chances[place])[:2]
         first = ON_SPINE if above.kind == ON_SPINE else OFF_SPINE
         kinds = dict(zip(ranked, (first, SECOND), strict=False))
         nodes = []
-        for place, (token_id, found) in enumerate(following.items()):
+        for place, (token_id, found) in enumerate(candidates.items()):
             chance, kind = chances[place], kinds.get(place, FURTHER)
             path = (*above.path, token_id)
-            worth = above.worth * self._trusted(chance, found.marks, kind, len(path))
-            node = _Node(path, worth, chance, found.marks, kind)
-            if self.tells:
+            value = above.value * self._corrected(chance, found.marks, kind, len(path))
+            node = _Node(path, value, chance, found.marks, kind)
+            if self.records_offers:
                 node.offer = self._offer(above, node)
             nodes.append(node)
         if not self._is_chain:
             return nodes
-        worthy = [node for node in nodes if node.worth > -1.0]
-        return [max(worthy, key=lambda node: node.worth)] if worthy else []
+        comparable_nodes = [node for node in nodes if node.value > -1.0]  # not NaN
+        return [max(comparable_nodes, key=lambda node: node.value)] if comparable_nodes else []
 
-    def _trusted(self, chance: float, marks: int, kind: int, depth: int) -> float:
-        """How much of its chance a token is trusted with."""
-        if not self._trust:
+    def _corrected(self, chance: float, marks: int, kind: int, depth: int) -> float:
+        """A token's probability times its acceptance ratio."""
+        if not self._ratios:
             return chance
         source = len(self._weights) if marks & (marks - 1) else marks.bit_length() - 1
-        return min(chance * self._trust[trust_place(source, kind, depth, chance)], 1.0)
+        return min(chance * self._ratios[ratio_index(source, kind, depth, chance)], 1.0)
 
-    def _opened(self, nodes: list[_Node], level: int, num_rows: int) -> list[_Node]:
-        """Those of a level of which is asked what follows, the most valuable first."""
+    def _open_nodes(self, nodes: list[_Node], level: int, num_rows: int) -> list[_Node]:
+        """Nodes of a level whose children are drafted next, the most valuable first."""
         opened: list[_Node] = []
         for place, node in enumerate(nodes, start=2):
             is_at_end = len(node.path) != level or place >= num_rows or level == MOST_LEVELS
-            if is_at_end or not self._pays(node, place):
+            if is_at_end or not self._is_profitable(node, place):
                 continue
             floor = self._floors[place - 1] if self._floors else 0.0
-            if self._is_worth_asking(node, floor, level, is_first=not opened):
+            if self._is_worth_drafting(node, floor, level, is_first=not opened):
                 opened.append(node)
         return opened
 
-    def _is_worth_asking(self, node: _Node, floor: float, level: int, is_first: bool) -> bool:
-        if not self._asking:
+    def _is_worth_drafting(self, node: _Node, floor: float, level: int, is_first: bool) -> bool:
+        if not self._draft_costs:
             return True
-        likely, first, further = self._asking[3 * level : 3 * level + 3]
-        price = first if is_first else further
-        return price <= 0 or likely * (node.worth - floor) > price
+        acceptance_rate, first, further = self._draft_costs[3 * level : 3 * level + 3]
+        cost = first if is_first else further
+        return cost <= 0 or acceptance_rate * (node.value - floor) > cost
 
-    def _following(self, answers: list[Candidates | None], index: int) -> dict[int, _Following]:
-        """What all say of one path."""
-        parts = [_behind(candidates, index) for candidates in answers]
+    def _candidates(self, answers: list[Candidates | None], index: int) -> dict[int, _Candidate]:
+        """Candidates of all sources after one path, by token."""
+        parts = [_of_path(candidates, index) for candidates in answers]
         whole = sum(weight for weight, part in zip(self._weights, parts, strict=True) if part)
-        found: dict[int, _Following] = {}
+        found: dict[int, _Candidate] = {}
         for place, (weight, part) in enumerate(zip(self._weights, parts, strict=True)):
             for token_id, chance in part:
-                following = found.setdefault(token_id, _Following())
-                following.marks |= 1 << place
+                candidate = found.setdefault(token_id, _Candidate())
+                candidate.marks |= 1 << place
                 if weight:
-                    following.mixed += weight / whole * chance
+                    candidate.mixed += weight / whole * chance
                 else:
-                    following.alone = max(following.alone, chance)
+                    candidate.pointed = max(candidate.pointed, chance)
         return found
 
     def _insert(self, nodes: list[_Node], node: _Node) -> None:
-        if node.worth > min(self._floors, default=0.0):
-            insort(nodes, node, key=lambda other: -other.worth)
+        if node.value > min(self._floors, default=0.0):
+            insort(nodes, node, key=lambda other: -other.value)
 
     def _offer(self, above: _Node, node: _Node) -> int:
         place, is_offered = len(self._offers), above.offer >= 0 or not above.path
-        if not node.worth >= _LEAST_OFFERED or place == MOST_OFFERS or not is_offered:
+        if not node.value >= _MIN_OFFERED or place == MOST_OFFERS or not is_offered:
             return -1
         self._offers.append(_OFFER.pack(above.offer, node.path[-1], node.chance))
         return place
 
-    def _pays(self, node: _Node, num_rows: int) -> bool:
-        return not self._floors or node.worth > self._floors[num_rows - 1]
+    def _is_profitable(self, node: _Node, num_rows: int) -> bool:
+        return not self._floors or node.value > self._floors[num_rows - 1]
 
     def _prune(self, nodes: list[_Node]) -> None:
         for place, node in enumerate(nodes, start=1):
-            if not self._pays(node, place):
+            if not self._is_profitable(node, place):
                 del nodes[place - 1 :]
                 return
 
     def _result(self, nodes: list[_Node]) -> Grown:
-        worths = list(accumulate((node.worth for node in nodes), initial=0.0))
+        expected = list(accumulate((node.value for node in nodes), initial=0.0))
         count = len(nodes)
-        if self._prices:
-            left = [worth - price for worth, price in zip(worths, self._prices, strict=False)]
-            count = left.index(max(left))
+        if self._row_costs:
+            gains = [value - cost for value, cost in zip(expected, self._row_costs, strict=False)]
+            count = gains.index(max(gains))
         children, drafts = _by_depth(nodes[:count])
         form = array("i", [*children, 0, *(node.marks for node in drafts)])
         chances = array("f", [node.chance for node in drafts])
         tokens = [node.path[-1] for node in drafts]
         offers = b"".join(self._offers)
-        return Grown(form.tobytes(), tokens, chances.tobytes(), worths[count], offers)
+        return Grown(form.tobytes(), tokens, chances.tobytes(), expected[count], offers)
 
 
-def _behind(candidates: Candidates | None, index: int) -> list[tuple[int, float]]:
-    """What one source says may follow one path."""
+def _of_path(candidates: Candidates | None, index: int) -> list[tuple[int, float]]:
+    """A source's candidates after one path, with their probabilities."""
     if candidates is None:
         return []
     token_ids, chances, counts = candidates
@@ -411,11 +435,11 @@ def _behind(candidates: Candidates | None, index: int) -> list[tuple[int, float]
 
 
 def _by_depth(nodes: Sequence[_Node]) -> tuple[list[int], list[_Node]]:
-    """How many children each node has, root first; and the drafts in the order of their nodes."""
+    """Number of children of each node, root first, and the drafts in breadth-first order."""
     order: list[_Node] = [_Node((), 1.0, 1.0, 0)]
-    children = []
-    for above in order:  # grows meanwhile
-        below = [node for node in nodes if node.path[:-1] == above.path]
-        children.append(len(below))
-        order += below
-    return children, order[1:]
+    counts = []
+    for above in order:  # grows during the loop
+        children = [node for node in nodes if node.path[:-1] == above.path]
+        counts.append(len(children))
+        order += children
+    return counts, order[1:]

@@ -93,7 +93,7 @@ def rule_registry() -> Registry[RuleSpec]:
     return Registry(rules, "acceptance rule", RuleSpec)
 
 
-def settled(settings: GenerateSettings) -> GenerateSettings:
+def with_greedy_at_zero(settings: GenerateSettings) -> GenerateSettings:
     """The same settings; the rule is `greedy` where the temperature is 0, or next to it.
 
     Raises:

@@ -25,22 +25,22 @@ from medusa_core.speculation.rules.rule import (
     Rule,
     rule_registry,
 )
-from medusa_core.speculation.tuning.costs import (
-    MOST_ROWS,
-    StepCosts,
-    interpolate,
-    rising,
-    usual_s,
-)
 from medusa_core.speculation.tuning.source_costs import (
     SourceTimer,
     source_cost_of,
 )
+from medusa_core.speculation.tuning.step_costs import (
+    MAX_ROWS,
+    StepCosts,
+    ascending,
+    interpolate,
+    quartile_s,
+)
 
-ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, MOST_ROWS)
+ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, MAX_ROWS)
 LENGTHS = (64, 768)
 # Steps that bring layers from below take seconds, and hardly more for many rows.
-OFFLOADED_ROW_COUNTS = (1, 8, 24, 48, MOST_ROWS)
+OFFLOADED_ROW_COUNTS = (1, 8, 24, 48, MAX_ROWS)
 _OFFLOADED_STEPS = 12  # of one row: so long may they be measured
 BUDGET_S = {"cpu": 2.0, "cuda": 7.0}  # for steps, and as many for drafts
 _ROUNDS = 5
@@ -215,13 +215,13 @@ class _Steps:
         is_offloaded = target.plan.placement is not None
         wanted = _lengths(target.config.context_tokens)
         with suppress(OutOfMemoryError):  # what idle conversations don't need is enough, mostly
-            target.caches.make_room(len(wanted) * MOST_ROWS + sum(wanted))
+            target.caches.make_room(len(wanted) * MAX_ROWS + sum(wanted))
         lengths = _lengths(min(target.config.context_tokens, target.caches.free_rows))
         self._lengths = lengths[:1] if is_offloaded else lengths
         self._has_all_lengths = is_offloaded or lengths == wanted
         self._caches: dict[int, KvCache] = {}
         self.reserve()
-        self._most = min(MOST_ROWS, *(kv.most_rows for kv in self._caches.values()))
+        self._most = min(MAX_ROWS, *(kv.most_rows for kv in self._caches.values()))
         counts = OFFLOADED_ROW_COUNTS if is_offloaded else ROW_COUNTS
         self._counts = tuple(rows for rows in counts if rows <= self._most)
         self.draft_rows = min(_DRAFT_ROWS, self._most)
@@ -274,7 +274,7 @@ class _Steps:
 
     def _adopt_known(self, length: int) -> None:
         """Take over an earlier measurement, scaled to the load of now."""
-        known, self_s = self._known, usual_s(self._seconds[length, 1])
+        known, self_s = self._known, quartile_s(self._seconds[length, 1])
         for rows in () if known is None else known.rows[1:]:
             assert known is not None  # else there are no rows
             scale = self_s / known.step_s(1, length)
@@ -285,7 +285,7 @@ class _Steps:
         counts = [n for n in self._counts if n < rows and (length, n) in self._seconds]
         if len(counts) < _LEAST_COUNTS:
             return False
-        seconds = rising([usual_s(self._seconds[length, n]) for n in counts])
+        seconds = ascending([quartile_s(self._seconds[length, n]) for n in counts])
         return interpolate(rows, counts, seconds) > max(_LONGEST_S, _LONGEST_STEP * seconds[0])
 
     def step_s(self, rows: int, length: int | None = None) -> float:
@@ -301,7 +301,7 @@ class _Steps:
     @property
     def plain_s(self) -> float:
         """Seconds of a step of one row; 0 before it is measured."""
-        return usual_s(self._seconds.get((self._lengths[0], 1), [0.0]))
+        return quartile_s(self._seconds.get((self._lengths[0], 1), [0.0]))
 
     @property
     def _measured(self) -> list[int]:
@@ -325,19 +325,20 @@ class _Steps:
         """Of the row counts that were measured."""
         rows = self._measured
         seconds = (
-            rising([usual_s(self._seconds[length, n]) for n in rows]) for length in self._lengths
+            ascending([quartile_s(self._seconds[length, n]) for n in rows])
+            for length in self._lengths
         )
         return StepCosts(self._lengths, tuple(rows), tuple(seconds), max_rows=self._most)
 
 
 def _lengths(num_rows: int) -> tuple[int, ...]:
     """Lengths of the caches that are measured, where there are so many rows for all of them."""
-    room = num_rows - len(LENGTHS) * MOST_ROWS - sum(LENGTHS[:-1])
+    room = num_rows - len(LENGTHS) * MAX_ROWS - sum(LENGTHS[:-1])
     return tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
 
 
 def _filled_cache(target: Target, length: int) -> KvCache:
-    kv = target.allocate_cache(length + MOST_ROWS)
+    kv = target.allocate_cache(length + MAX_ROWS)
     kv.fill(length)
     return kv
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from medusa_core.messages import CHAIN, TREE, DrafterSpeed, GenerationDone, StepDone
-from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.step_costs import StepCosts
 
 NOTHING = "none"
 

@@ -16,8 +16,8 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterSpeed, Tier, is_plausible_speed_up
 from medusa_core.speculation.drafters.lineup import raced_drafters
 from medusa_core.speculation.tuning.calibration import Calibration
-from medusa_core.speculation.tuning.costs import StepCosts
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.speculation.tuning.step_costs import StepCosts
 from medusa_core.system import compute_threads, cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.native.binding import native_library
@@ -88,13 +88,13 @@ class ModelMeasurements:
             fields = {"drafters": [speed._asdict() for speed in speeds]}
             self._files.save(self._here, "speeds", fields)
 
-    def learn_on(self, tuner: Tuner) -> None:
-        """Let a tuner go on from what was learned of drafts before."""
-        self._files.load(self._anywhere, "learned", tuner.go_on)
+    def learn_on(self, row_policy: RowPolicy) -> None:
+        """Let a row_policy go on from what was learned of drafts before."""
+        self._files.load(self._anywhere, "learned", row_policy.load)
 
-    def save_learned(self, tuner: Tuner) -> None:
-        """Keep what a tuner has learned."""
-        self._files.save(self._anywhere, "learned", tuner.learned())
+    def save_learned(self, row_policy: RowPolicy) -> None:
+        """Keep what a row_policy has learned."""
+        self._files.save(self._anywhere, "learned", row_policy.to_json())
 
 
 def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:

@@ -28,12 +28,12 @@ from medusa_core.speculation.drafters.source import (
     source_registry,
 )
 from medusa_core.speculation.rules.rule import rule_registry
-from medusa_core.speculation.tuning.costs import (
-    ASKED_PATHS,
-    MOST_ROWS,
+from medusa_core.speculation.tuning.step_costs import (
+    MAX_ROWS,
+    PROBED_PATHS,
     SourceCost,
-    rising,
-    usual_s,
+    ascending,
+    quartile_s,
 )
 
 log = logging.getLogger(__name__)
@@ -122,18 +122,18 @@ class SourceTimer:
                 if not (is_first and timed.is_long):
                     yield from self._ask(timed)
 
-    def usual_s(self) -> dict[str, tuple[float, ...]]:
+    def quartile_s(self) -> dict[str, tuple[float, ...]]:
         """By source, the seconds of asking for one level, two, ..."""
         found: dict[str, list[float]] = {}
         for timed in self._timed:
             usual = _usual_s(timed.seconds) if timed.seconds else []
             found.setdefault(timed.spec.name, []).extend(usual[-1:] if timed.levels else usual)
-        return {name: rising(seconds) for name, seconds in found.items() if seconds}
+        return {name: ascending(seconds) for name, seconds in found.items() if seconds}
 
     def usual_chain_s(self) -> dict[str, tuple[float, ...]]:
         """The same behind one path of each level; of sources for which that makes a difference."""
         usual = {timed.spec.name: _usual_s(timed.chain_s) for timed in self._timed if timed.chain_s}
-        return {name: rising(seconds) for name, seconds in usual.items() if seconds}
+        return {name: ascending(seconds) for name, seconds in usual.items() if seconds}
 
     def close(self) -> None:
         """Forget what was read, and give back the room for it."""
@@ -148,7 +148,7 @@ class SourceTimer:
         try:
             if not timed.is_warm:
                 timed.is_warm = True
-                first = self._source_s(timed, ASKED_PATHS)
+                first = self._source_s(timed, PROBED_PATHS)
                 if first[-1] > _A_LONG_DRAFT_S:
                     timed.seconds.append(first)
                     yield True
@@ -157,7 +157,7 @@ class SourceTimer:
             self._timed.remove(timed)
             return
         if not timed.is_long:
-            timed.seconds.append(self._source_s(timed, ASKED_PATHS))
+            timed.seconds.append(self._source_s(timed, PROBED_PATHS))
             yield True
         if timed.levels is None and not self._draws:
             timed.chain_s.append(self._source_s(timed, 1))
@@ -198,7 +198,7 @@ class SourceTimer:
 
 def source_cost_of(greedy: SourceTimer, drawn: SourceTimer) -> dict[str, SourceCost]:
     """Both kinds of askings, as far as both reached."""
-    both, chains, found = (greedy.usual_s(), drawn.usual_s()), greedy.usual_chain_s(), {}
+    both, chains, found = (greedy.quartile_s(), drawn.quartile_s()), greedy.usual_chain_s(), {}
     for name in both[0].keys() & both[1].keys():
         chain = chains.get(name, ())
         levels = min(len(seconds) for seconds in (both[0][name], both[1][name], chain) if seconds)
@@ -210,16 +210,16 @@ def _usual_s(measured: Sequence[Sequence[float]]) -> list[float]:
     """Of every asking's levels, as far as all reached: chance may filter all of a level out."""
     reached = min(map(len, measured))
     columns = zip(*(row[:reached] for row in measured), strict=True)
-    return [max(_LEAST_S, usual_s(column)) for column in columns]
+    return [max(_LEAST_S, quartile_s(column)) for column in columns]
 
 
 def _of(spec: SourceSpec, target: Target) -> list[_Timed]:
     """A source, built once; or once for each number of levels where it asks for all at once."""
     if not spec.drafts_at_once or target.heads is None:
-        return [_Timed(spec, spec.build(target, RowBudget(MOST_ROWS)), None)]
+        return [_Timed(spec, spec.build(target, RowBudget(MAX_ROWS)), None)]
     counts = range(1, 1 + target.heads.num_heads)
     return [
-        _Timed(spec, spec.build(target, RowBudget(MOST_ROWS, levels=count)), count)
+        _Timed(spec, spec.build(target, RowBudget(MAX_ROWS, levels=count)), count)
         for count in counts
     ]
 
@@ -227,7 +227,7 @@ def _of(spec: SourceSpec, target: Target) -> list[_Timed]:
 def _levels_s(source: Source, root_id: int, levels: int | None, num_paths: int) -> list[float]:
     """Seconds until the first level was known, the second, ..."""
     started = time.perf_counter()
-    source.start(root_id, MOST_ROWS)
+    source.start(root_id, MAX_ROWS)
     timed_s = time.perf_counter() - started
     if levels is not None:
         return [timed_s]

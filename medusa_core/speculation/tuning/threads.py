@@ -16,7 +16,7 @@ import torch
 
 from medusa_core.loading.target import Target
 from medusa_core.runtime.runner.resident import ROUND_ROWS
-from medusa_core.speculation.tuning.costs import usual_s
+from medusa_core.speculation.tuning.step_costs import quartile_s
 from medusa_core.system import compute_threads
 
 log = logging.getLogger(__name__)
@@ -152,4 +152,4 @@ def _pass_s(target: Target, num_threads: int, num_tokens: int) -> float:
         states = target.runner.extend([0] * num_tokens, kv)
         target.runner.logits(states[-_NUM_TOKENS:])  # of a prompt no more are scored
         measured.append(time.perf_counter() - started)
-    return usual_s(measured)
+    return quartile_s(measured)

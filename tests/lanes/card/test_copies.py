@@ -13,7 +13,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import Generate, GenerateSettings, LoadOptions, StepDone, WeightFormats
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import rule_registry
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.lanes.card.conftest import Folders
 from tests.support.card.card import imagined_card
 from tests.support.card.tensor import CardMode
@@ -48,7 +48,7 @@ def copies(
     """Copies to the card and from it in each decoding step."""
     settings = replace(settings, max_new_tokens=16, tree_rows=12)
     request = Generate("s", "r", MESSAGES, settings, records=records)
-    generation = start_generation(request, target, Session(target), Tuner(target), drafter)
+    generation = start_generation(request, target, Session(target), RowPolicy(target), drafter)
     counted = []
     while not generation.is_done:
         card.journal.clear()

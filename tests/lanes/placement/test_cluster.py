@@ -53,7 +53,7 @@ from medusa_core.speculation.drafters.lineup import (
     drafter_registry,
     serving_drafters,
 )
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.clusters import FragileCluster, a_stage, cluster_of
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.fixtures import LoadTarget
@@ -304,7 +304,7 @@ def moves_of(target: Target) -> list[Move]:
     """What the events of an answer say of layers."""
     session = Session(target)
     request = Generate("s", "r", MESSAGES, replace(SETTINGS, tree_rows=12))
-    reported = list(events_of(start_generation(request, target, session, Tuner(target))))
+    reported = list(events_of(start_generation(request, target, session, RowPolicy(target))))
     assert isinstance(reported[-1], GenerationDone)
     return [event.move for event in reported if isinstance(event, LayersMoved)]
 

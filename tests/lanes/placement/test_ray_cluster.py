@@ -20,7 +20,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.speculation.tuning.calibration import measure_costs
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import (
     demo_heads_dir,
@@ -126,10 +126,10 @@ def test_with_a_delay_for_each_hop_trees_bring_almost_all_of_their_tokens(token:
     read = read_prompts(prompts_dir() / "in_domain.jsonl", 6)
     prompts = [user_says(prompt.turns[0]) for prompt in read]
     with three_stages("--delay-ms", "20") as address, divided(address) as target:
-        tuner = Tuner(target, measure_costs(target))
+        row_policy = RowPolicy(target, measure_costs(target))
         rates = {}
         for settings in (plainly(SETTINGS), SETTINGS):
-            done = [generate(target, prompt, settings, tuner=tuner) for prompt in prompts]
+            done = [generate(target, prompt, settings, row_policy=row_policy) for prompt in prompts]
             steps = sum(each.num_steps for each in done)
             tokens = sum(sum(each.accept_lengths) for each in done)
             rates[settings.drafter] = (tokens / sum(e.decode_s for e in done), tokens / steps)

@@ -11,7 +11,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
 from medusa_core.speculation.drafters.lineup import serving_drafters
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import prompts_dir
 from tests.lanes.real_models.divergence import TEXT, mean_divergence, reference_logits
@@ -37,7 +37,7 @@ def test_every_drafter_gives_the_tokens_of_plain_decoding(
     drafting = [spec.name for spec in serving_drafters(target) if spec.drafts]
     assert drafting
     modes = {
-        drafter: OwnMode(target, replace(settings, drafter=drafter), Tuner(target))
+        drafter: OwnMode(target, replace(settings, drafter=drafter), RowPolicy(target))
         for drafter in ("none", *drafting)
     }
     accepted = dict.fromkeys(modes, 0)

@@ -9,7 +9,7 @@ import pytest
 from medusa_core.bench.contestant import OwnMode
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.training.heads_command import load_for_training, trainee_of
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_run import HeadsRun, RunParts
@@ -56,7 +56,7 @@ def test_heads_of_a_few_steps_load_and_draft(kind: str, real_model: Find, tmp_pa
     learned = bundled_training_prompts()[1].messages  # the first answer is held out
     found = {}
     for name in ("none", drafter):
-        mode = OwnMode(target, replace(settings, drafter=name), Tuner(target))
+        mode = OwnMode(target, replace(settings, drafter=name), RowPolicy(target))
         with mode.conversation():
             found[name] = mode.answer(learned)
     assert found[drafter].token_ids == found["none"].token_ids

@@ -13,7 +13,7 @@ from medusa_core.engine.sessions import Sessions
 from medusa_core.engine.start import start_generation
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Generate, GenerateSettings, GenerationDone, Role
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 
 SYSTEM = (
     "You are a clerk in a small library. Answer in one sentence. The library opens at nine and "
@@ -67,7 +67,7 @@ class Conversations:
         request = Generate(name, name, tuple(messages), settings, cache_salt=salt)
         try:
             generation = start_generation(
-                request, self.target, session, Tuner(self.target), prefixes=self.prefixes
+                request, self.target, session, RowPolicy(self.target), prefixes=self.prefixes
             )
             self.running.append(generation)
         finally:

@@ -30,7 +30,7 @@ from medusa_core.runtime.tree.shape import (
 from medusa_core.runtime.tree.step import WalkContext
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import RuleSpec
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def decode(
     session = session or Session(target)
     settings = replace(settings, tree_rows=settings.tree_rows or 12)
     request = Generate("session", "request", messages, settings, keep_tokens, grammar=grammar)
-    generation = start_generation(request, target, session, Tuner(target), drafter, rule)
+    generation = start_generation(request, target, session, RowPolicy(target), drafter, rule)
     steps: list[StepDone] = []
     for event in events_of(generation):
         if isinstance(event, StepDone):

@@ -26,7 +26,7 @@ from medusa_core.messages import (
 from medusa_core.runtime.kv.offloaded.create import create_kv_prefetcher, create_kv_store
 from medusa_core.runtime.kv.offloaded.disk_store import DiskStore
 from medusa_core.runtime.runner.offload import OffloadRunner
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.cached_rows import (
     LAYERS,
     SESSIONS,
@@ -73,7 +73,7 @@ def answers(target: Target) -> list[tuple[int, ...]]:
     """What it answers to all prompts at once."""
     requests = [Generate(str(n), "", prompt, SETTINGS) for n, prompt in enumerate(PROMPTS)]
     found = {}
-    for answered in answer_all(target, requests, Tuner(target), len(PROMPTS)):
+    for answered in answer_all(target, requests, RowPolicy(target), len(PROMPTS)):
         assert isinstance(answered.done, GenerationDone), answered.done
         found[int(answered.request.session_id)] = answered.done.token_ids
     return [found[n] for n in range(len(PROMPTS))]

@@ -11,7 +11,7 @@ from medusa_core.messages import Generate, GenerationDone, StepDone
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import RuleSpec
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.law_settings import TOLERANCE, prompts_of, settings_for
 from tests.support.engine.laws import check_cache
 
@@ -43,11 +43,11 @@ def decode_together(
         honest: Where given, the caches are compared with its own after every step.
         drafters: By session, where they are others than the settings name.
     """
-    tuner, scheduler = Tuner(target), Scheduler()
+    row_policy, scheduler = RowPolicy(target), Scheduler()
     sessions = {request.session_id: Session(target) for request in requests}
     running = [
         start_generation(
-            r, target, sessions[r.session_id], tuner, (drafters or {}).get(r.session_id)
+            r, target, sessions[r.session_id], row_policy, (drafters or {}).get(r.session_id)
         )
         for r in requests
     ]

@@ -43,7 +43,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import WalkContext
 from medusa_core.runtime.tree.tables import typical_table
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.system.prompts import (
     BenchPrompt,
     read_prompts,
@@ -596,7 +596,7 @@ def test_contestants_hold_no_cache_between_prompts(load: LoadTarget) -> None:
     free = target.caches.free_rows
     settings = GenerateSettings(drafter="none", max_new_tokens=16)
     contestants: dict[str, Contestant] = {
-        str(number): OwnMode(target, settings, Tuner(target)) for number in range(12)
+        str(number): OwnMode(target, settings, RowPolicy(target)) for number in range(12)
     }
     long = BenchPrompt("long", "any", ("word " * 20, "once more"))
     race = run_race(contestants, [long], 1, lambda *_: None)

@@ -23,7 +23,7 @@ from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.offload.layer_stream import LayerStream
 from medusa_core.runtime.runner.offload import OffloadRunner
 from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.laws import decode, user_says
 from tests.support.engine.tight import with_layers_below
 from tests.support.models.shapes import resized
@@ -55,7 +55,7 @@ def block(target: Target) -> list[tuple[int, ...]]:
     """The answers, written in one block."""
     requests = [Generate(str(n), "", prompt, SETTINGS) for n, prompt in enumerate(PROMPTS)]
     reported = {}
-    for answered in answer_all(target, requests, Tuner(target), len(PROMPTS)):
+    for answered in answer_all(target, requests, RowPolicy(target), len(PROMPTS)):
         assert isinstance(answered.done, GenerationDone)
         reported[int(answered.request.session_id)] = answered.done.token_ids
     return [reported[n] for n in range(len(PROMPTS))]
@@ -116,7 +116,7 @@ def test_all_conversations_that_were_planned_are_answered_at_once(
 
     monkeypatch.setattr(Scheduler, "step", counted)
     requests = [Generate(str(n), "", prompt, SETTINGS) for n, prompt in enumerate(prompts)]
-    for answered in answer_all(target, requests, Tuner(target), len(prompts)):
+    for answered in answer_all(target, requests, RowPolicy(target), len(prompts)):
         assert isinstance(answered.done, GenerationDone)
     assert together[0] == len(prompts)
 

@@ -38,17 +38,15 @@ from medusa_core.speculation.drafters.lineup import (
     drafters_for,
     raced_drafters,
 )
+from medusa_core.speculation.tuning.acceptance_model import AcceptanceRates
 from medusa_core.speculation.tuning.calibration import measure_costs
-from medusa_core.speculation.tuning.costs import (
+from medusa_core.speculation.tuning.measurements import ModelMeasurements
+from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.speculation.tuning.step_costs import (
     SourceCost,
     StepCosts,
 )
-from medusa_core.speculation.tuning.learning import (
-    StepYield,
-    Yields,
-)
-from medusa_core.speculation.tuning.measurements import ModelMeasurements
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.step_outcome import StepOutcome
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import user_says
@@ -200,24 +198,24 @@ def test_speeds_are_kept_for_the_drafters_that_were_compared(tiny: Target, tmp_p
 
 def test_what_was_learned_outlives_the_load(tiny: Target, tmp_path: Path) -> None:
     settings = GenerateSettings(drafter="medusa", max_new_tokens=24)
-    tuner = Tuner(tiny, COSTS)
-    generate(tiny, user_says("one two three"), settings, tuner=tuner)
-    ModelMeasurements(tmp_path, tiny, ()).save_learned(tuner)
-    later = Tuner(tiny, COSTS)
-    assert later.learned() != tuner.learned()
+    row_policy = RowPolicy(tiny, COSTS)
+    generate(tiny, user_says("one two three"), settings, row_policy=row_policy)
+    ModelMeasurements(tmp_path, tiny, ()).save_learned(row_policy)
+    later = RowPolicy(tiny, COSTS)
+    assert later.to_json() != row_policy.to_json()
     ModelMeasurements(tmp_path, tiny, ()).learn_on(later)
-    assert later.learned() == tuner.learned()
+    assert later.to_json() == row_policy.to_json()
     assert later.plan("s", "r", settings).num_learned > 0
-    assert later.target_for(settings).trees == tuner.target_for(settings).trees
+    assert later.target_for(settings).trees == row_policy.target_for(settings).trees
 
 
 def test_what_was_learned_of_other_heads_is_forgotten(tiny: Target, tmp_path: Path) -> None:
     settings = GenerateSettings(drafter="medusa", max_new_tokens=24)
-    tuner = Tuner(tiny, COSTS)
-    generate(tiny, user_says("one two three"), settings, tuner=tuner)
-    reported = json.loads(json.dumps(tuner.learned()))
-    fresh = Tuner(tiny, COSTS)
-    before = fresh.learned()
+    row_policy = RowPolicy(tiny, COSTS)
+    generate(tiny, user_says("one two three"), settings, row_policy=row_policy)
+    reported = json.loads(json.dumps(row_policy.to_json()))
+    fresh = RowPolicy(tiny, COSTS)
+    before = fresh.to_json()
     (bucket, counts), *_ = reported["heads"]
     for wrong in (
         counts | {"seen": counts["seen"][:-1]},
@@ -226,12 +224,12 @@ def test_what_was_learned_of_other_heads_is_forgotten(tiny: Target, tmp_path: Pa
         counts | {"seen": [-1.0 for _ in counts["seen"]]},
     ):
         with pytest.raises(ValueError, match=r".+"):
-            fresh.go_on(reported | {"heads": [[bucket, wrong]]})
+            fresh.load(reported | {"heads": [[bucket, wrong]]})
     for wrong in ({"promised": -1.0}, {"tried": [1.0]}, {"passed": [9e9] * 8}):
         changed = [[*kind, of | wrong] for *kind, of in reported["drafters"]]
         with pytest.raises(ValueError, match=r".+"):
-            fresh.go_on(reported | {"drafters": changed})
-    assert fresh.learned() == before
+            fresh.load(reported | {"drafters": changed})
+    assert fresh.to_json() == before
 
 
 def test_deeper_levels_are_asked_for_as_far_as_they_pay(load: LoadTarget) -> None:
@@ -239,14 +237,14 @@ def test_deeper_levels_are_asked_for_as_far_as_they_pay(load: LoadTarget) -> Non
     target = load("eagle", "float32")
     settings = GenerateSettings(drafter="eagle", growth="chain")
 
-    def levels(of_a_level: float, *steps: StepYield) -> int | None:
+    def levels(of_a_level: float, *steps: StepOutcome) -> int | None:
         source_costs = SourceCost(*[tuple(of_a_level * n for n in range(1, 9))] * 2)
-        tuner = Tuner(target, replace(COSTS, source_costs={"eagle": source_costs}))
-        tuner.judge(settings, 1, steps)
-        return tuner.budget(settings, 1).levels
+        row_policy = RowPolicy(target, replace(COSTS, source_costs={"eagle": source_costs}))
+        row_policy.observe(settings, 1, steps)
+        return row_policy.budget(settings, 1).levels
 
-    shallow = [StepYield(1.0, 1, 8, 1.0, 3)] * 2000
-    deep = [StepYield(3.0, 3, 8, 1.0, 3)] * 2000
+    shallow = [StepOutcome(1.0, 1, 8, 1.0, 3)] * 2000
+    deep = [StepOutcome(3.0, 3, 8, 1.0, 3)] * 2000
     assert levels(1e-6) == 8
     assert levels(0.05, *shallow) == 1
     assert (levels(0.05, *deep) or 0) > 2
@@ -254,9 +252,10 @@ def test_deeper_levels_are_asked_for_as_far_as_they_pay(load: LoadTarget) -> Non
 
 
 def test_a_level_counts_where_the_tree_had_it() -> None:
-    yields = Yields()
-    yields.add([StepYield(1.0, 2, 8, 1.0, 2)] * 500, (1.0,))
-    first, second, third, *_ = (share for (share,) in yields.depths)
+    rates = AcceptanceRates()
+    for _ in range(500):
+        rates.add(StepOutcome(1.0, 2, 8, 1.0, 2))
+    first, second, third, *_ = (rate for (rate,) in rates.by_level)
     assert min(first, second) > 0.95
     assert third == pytest.approx(0.6)  # nothing is known of it
 

@@ -31,7 +31,7 @@ from medusa_core.messages import (
     StopReason,
 )
 from medusa_core.models.text.template import ChatTemplate
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.counting import counted
 from tests.support.engine.fixtures import LoadTarget
@@ -142,7 +142,7 @@ def test_cutting_the_middle_keeps_the_beginning_and_the_end(pebble: Target) -> N
 
 def test_what_is_cut_is_told_before_the_text(pebble: Target) -> None:
     request = Generate("s", "r", chat(9), ROLLING)
-    generation = start_generation(request, pebble, Session(pebble), Tuner(pebble))
+    generation = start_generation(request, pebble, Session(pebble), RowPolicy(pebble))
     events = list(events_of(generation))
     cut, *_ = events
     assert isinstance(cut, ContextCut)
@@ -184,7 +184,7 @@ def test_an_answer_whose_cache_had_to_go_reads_it_again(drafter: str, tiny: Targ
     requested = replace(OPEN, drafter=drafter, max_new_tokens=40)
     session = Session(tiny)
     generation = start_generation(
-        Generate("s", "r", user_says("begin"), requested), tiny, session, Tuner(tiny)
+        Generate("s", "r", user_says("begin"), requested), tiny, session, RowPolicy(tiny)
     )
     for piece in range(1000):
         if piece == 5:
@@ -199,7 +199,7 @@ def test_an_answer_whose_cache_had_to_go_reads_it_again(drafter: str, tiny: Targ
 
 def test_prefill_says_how_many_tokens_are_read_and_can_be_stopped(pebble: Target) -> None:
     request = Generate("s", "r", chat(4), ROLLING)
-    generation = start_generation(request, pebble, Session(pebble), Tuner(pebble))
+    generation = start_generation(request, pebble, Session(pebble), RowPolicy(pebble))
     (progress,) = take_step(generation)
     assert isinstance(progress, Progress)
     assert 0 < progress.num_done < progress.num_total
@@ -230,13 +230,15 @@ def test_a_turn_renders_and_tokenizes_its_prompt_once(
     monkeypatch.setattr(pebble.tokenizer, "encode", count_encode)
     asked = user_says(f"Which policy is {policy.value}?")
     settings = replace(ROLLING, overflow=policy)
-    start_generation(Generate("s", "r", asked, settings), pebble, Session(pebble), Tuner(pebble))
+    start_generation(
+        Generate("s", "r", asked, settings), pebble, Session(pebble), RowPolicy(pebble)
+    )
     assert rendered == [1]  # the prompt
     assert sum(asked[0].content in text for text in encoded) == 1
     rendered.clear()
     output = ChatMessage(Role.ASSISTANT, "This one.", tuple(encode("This one.")))
     more = (*asked, output, ChatMessage(Role.USER, "And then?"))
-    start_generation(Generate("s", "r", more, settings), pebble, Session(pebble), Tuner(pebble))
+    start_generation(Generate("s", "r", more, settings), pebble, Session(pebble), RowPolicy(pebble))
     assert rendered == [3, 3]  # the prompt, and with a marker for the answer
 
 

@@ -30,7 +30,7 @@ from medusa_core.messages import (
     ToolCall,
 )
 from medusa_core.models.text.template import ChatTemplate
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.laws import user_says
 from tests.support.models.tiny import EOS_ID
 
@@ -60,7 +60,7 @@ def with_template(tiny: Target) -> Callable[[str], Target]:
 
 def answer(target: Target, request: Generate) -> list[Event]:
     """All events of an answer."""
-    generation = start_generation(request, target, Session(target), Tuner(target))
+    generation = start_generation(request, target, Session(target), RowPolicy(target))
     return list(events_of(generation))
 
 
@@ -112,7 +112,7 @@ def test_a_raw_prompt_is_gone_on_with_as_it_stands(tiny: Target) -> None:
     done = answer(tiny, request)[-1]
     assert isinstance(done, GenerationDone)
     assert done.num_prompt_tokens == len(prompt)
-    generation = start_generation(request, tiny, Session(tiny), Tuner(tiny))
+    generation = start_generation(request, tiny, Session(tiny), RowPolicy(tiny))
     assert generation.prefill.prompt_ids == list(prompt)
 
 

@@ -34,7 +34,7 @@ from medusa_core.messages import (
     StopReason,
 )
 from medusa_core.speculation.drafters.head_memory import HeadMemory
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import decode, user_says
 from tests.support.models.targets import Folders
@@ -63,7 +63,7 @@ def engine(folders: Folders) -> Iterator[EngineHarness]:
 
 def begun(target: Target, name: str, settings: GenerateSettings, text: str) -> Generation:
     request = Generate(name, "r", user_says(text), settings)
-    return start_generation(request, target, Session(target), Tuner(target))
+    return start_generation(request, target, Session(target), RowPolicy(target))
 
 
 def test_answers_that_outgrow_the_cache_give_way_and_are_the_same(

@@ -26,7 +26,7 @@ from medusa_core.messages import (
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.laws import decode, user_says
 from tests.support.models.targets import Folders
 
@@ -66,7 +66,7 @@ def target(roomy: Target) -> Target:
 def started(target: Target, name: str, text: str, joins: bool = True) -> Generation:
     """An answer whose prompt isn't read yet."""
     request = Generate(name, "r", user_says(text), PLAIN, joins=joins)
-    return start_generation(request, target, Session(target), Tuner(target))
+    return start_generation(request, target, Session(target), RowPolicy(target))
 
 
 def passes_of(target: Target) -> list[tuple[int, ...]]:

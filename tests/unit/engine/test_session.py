@@ -18,7 +18,7 @@ from medusa_core.messages import (
     GenerationDone,
     Role,
 )
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.counting import counted
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import check_cache, decode, plain_states, take_step, user_says
@@ -133,7 +133,7 @@ def test_a_cancelled_answer_leaves_a_session_that_goes_on(tiny: Target) -> None:
     def cancel_after(num_pieces: int) -> None:
         session = Session(tiny)
         request = Generate("s", "r", user_says(prompt), SAMPLED)
-        generation = start_generation(request, tiny, session, Tuner(tiny))
+        generation = start_generation(request, tiny, session, RowPolicy(tiny))
         for _ in range(num_pieces):
             take_step(generation)
         *_, done = generation.cancel()
@@ -154,7 +154,7 @@ def test_a_refused_request_leaves_the_session_as_it_was(tiny: Target) -> None:
     for bad in (replace(SAMPLED, drafter="x"), replace(SAMPLED, temperature=-1.0)):
         with pytest.raises(RequestError):
             start_generation(
-                Generate("s", "r", user_says("other"), bad), tiny, session, Tuner(tiny)
+                Generate("s", "r", user_says("other"), bad), tiny, session, RowPolicy(tiny)
             )
     assert session.token_ids == before[0]
     assert session.kv.committed().equal(before[1])

@@ -22,7 +22,7 @@ from medusa_core.messages import (
     StopReason,
 )
 from medusa_core.models.text.template import ChatTemplate
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.counting import counted
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import Run, check_cache, check_sources, decode, take_step, user_says
@@ -209,7 +209,7 @@ def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
     prompt = user_says("a long prompt, " * 12)  # several chunks of prefill
     with closing(Session(target)) as session:
         generation = start_generation(
-            Generate("s", "r", prompt, requested), target, session, Tuner(target)
+            Generate("s", "r", prompt, requested), target, session, RowPolicy(target)
         )
         for _ in range(num_pieces):
             take_step(generation)

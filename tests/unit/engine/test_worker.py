@@ -35,7 +35,7 @@ from medusa_core.messages import (
     Unloaded,
 )
 from medusa_core.speculation.tuning import calibration
-from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.step_costs import StepCosts
 from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import decode, user_says
 

@@ -15,7 +15,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, LoadOptions, Role, WeightFormats
 from medusa_core.runtime.tree.tables import read_tree_table
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.training.accuracy import head_accuracies, true_ranks
 from medusa_core.training.answers import own_answers, questions_at
 from medusa_core.training.documents import ANSWER, PROMPT, EncodedDocument, answered
@@ -107,7 +107,7 @@ def test_the_projection_is_what_unit_vectors_become_in_any_format(
 
 def own_positions(target: Target, num_heads: int) -> Positions:
     requested = [[ChatMessage(Role.USER, f"number {n}")] for n in range(6)]
-    answers = list(own_answers(target, questions_at(requested), 40, Tuner(target)))
+    answers = list(own_answers(target, questions_at(requested), 40, RowPolicy(target)))
     assert all(answer.answer_ids for answer in answers)
     return collect(target, [answer.document for answer in answers], num_heads)
 
@@ -128,7 +128,7 @@ def test_own_answers_give_their_cache_back_even_to_one_who_leaves(
     long = [ChatMessage(Role.USER, "number " * 40)]  # still being read when the short one ends
     requested = [too_long, short, long]
     with caplog.at_level("INFO"):
-        answers = own_answers(target, questions_at(requested), 4, Tuner(target))
+        answers = own_answers(target, questions_at(requested), 4, RowPolicy(target))
         next(answers)
         assert target.caches.free_rows < free
         answers.close()

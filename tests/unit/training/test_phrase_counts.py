@@ -21,7 +21,7 @@ from medusa_core.models.datastore.phrases import (
     next_key,
     read_phrases,
 )
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.training import phrase_counts
 from medusa_core.training.phrase_counts import (
     OwnText,
@@ -192,7 +192,9 @@ def test_too_few_answers_are_refused(tmp_path: Path, prompts_file: Path) -> None
 def test_a_message_that_does_not_fit_is_not_asked(tmp_path: Path) -> None:
     target = load_target(write_tiny(tmp_path), options=LoadOptions("float64"))
     requested = [[ChatMessage(Role.USER, text)] for text in ("hi", "x" * 2000, "yes")]
-    texts = list(own_texts(target, requested, replace(NUMBERS, max_new_tokens=5), Tuner(target)))
+    texts = list(
+        own_texts(target, requested, replace(NUMBERS, max_new_tokens=5), RowPolicy(target))
+    )
     assert [text.start for text in texts] == [3, 3]
 
 
@@ -220,7 +222,7 @@ def test_what_is_held_out_is_not_counted(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_drawn_answers_to_the_same_question_differ(tmp_path: Path) -> None:
     target = load_target(write_tiny(tmp_path), options=LoadOptions("float64"))
-    numbers, tuner = replace(NUMBERS, max_new_tokens=12), Tuner(target)
+    numbers, row_policy = replace(NUMBERS, max_new_tokens=12), RowPolicy(target)
     for temperature, num_different in ((0.0, 1), (1.0, 3)):
-        texts = own_texts(target, [user_says("hi")] * 3, numbers, tuner, temperature)
+        texts = own_texts(target, [user_says("hi")] * 3, numbers, row_policy, temperature)
         assert len(set(texts)) == num_different

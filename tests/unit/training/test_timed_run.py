@@ -10,7 +10,7 @@ from medusa_core.cli.train import gain_text
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.system.jobs.heads_gain import HeadsGain
 from medusa_core.system.resources import demo_model_dir
 from medusa_core.training.answers import OwnAnswer, questions_at, recorded_answers
@@ -116,7 +116,7 @@ def test_states_that_were_recorded_are_those_that_are_computed(model: Path) -> N
     target = load_target(model, None, LoadOptions("float32", "cpu", sessions=4))
     target.runner.tap((1, 3))
     prompts = [one.messages for one in bundled_training_prompts()[:6]]
-    for answer, states in recorded_answers(target, questions_at(prompts), 12, Tuner(target)):
+    for answer, states in recorded_answers(target, questions_at(prompts), 12, RowPolicy(target)):
         whole = next(computed(target, [answer.document], 512))
         assert len(answer.document.ids) - 2 <= len(states) <= len(whole)
         torch.testing.assert_close(states, whole[: len(states)], rtol=0, atol=1e-2)

@@ -66,7 +66,7 @@ class HeadsSource:
 
 def ranks_within(budget: RowBudget) -> int:
     """How many guesses of a head may come into a tree: the r-th is hardly worth half of 1 / r."""
-    least = min((dearer - price for price, dearer in pairwise(budget.prices)), default=0.0)
+    least = min((dearer - price for price, dearer in pairwise(budget.row_costs)), default=0.0)
     most = min(budget.most // 2, _MOST_RANKS)
     return max(NUM_RANKS, min(most, int(0.5 / least)) if least else most)
 

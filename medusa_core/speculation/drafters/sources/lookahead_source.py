@@ -142,9 +142,9 @@ def columns_that_pay(budget: RowBudget) -> int:
     """Columns of a window within a budget: as many as are worth their rows."""
     sizes, levels = budget.lookahead, budget.lookahead.size - 1
     most = min(sizes.window, columns_in(budget.most, levels))
-    if not budget.prices:
+    if not budget.row_costs:
         return most
-    paying = (n for n in range(most, 0, -1) if budget.prices[n * levels] <= n * _WORTH)
+    paying = (n for n in range(most, 0, -1) if budget.row_costs[n * levels] <= n * _WORTH)
     return next(paying, 0)
 
 

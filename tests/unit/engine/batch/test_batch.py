@@ -34,7 +34,7 @@ from medusa_core.messages import (
     Role,
     Shares,
 )
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.system.jobs.batch.progress import (
     BatchMeter,
     BatchProgress,
@@ -75,7 +75,7 @@ def run_of(target: Target, file: AnswersFile, settings: GenerateSettings, **more
         "meter": BatchMeter(10, 0),
         **more,
     }
-    return BatchRun(target, settings, file, tuner=Tuner(target), **how)
+    return BatchRun(target, settings, file, row_policy=RowPolicy(target), **how)
 
 
 def lines_of(raw: list[dict[str, Any]]) -> list[BatchLine]:

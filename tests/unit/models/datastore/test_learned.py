@@ -40,7 +40,7 @@ from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
 from medusa_core.speculation.drafters.sources.suffix_source import SuffixSource
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.drafts import received
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import decode, plainly, user_says
@@ -389,7 +389,7 @@ def answer(target: Target, settings: GenerateSettings, updates_datastore: bool) 
     request = Generate(
         "talk", "r", user_says("trees"), settings, updates_datastore=updates_datastore
     )
-    generation = start_generation(request, target, Session(target), Tuner(target))
+    generation = start_generation(request, target, Session(target), RowPolicy(target))
     *_, last = events_of(generation)
     generation.update_datastore()
     assert isinstance(last, GenerationDone)

@@ -32,7 +32,7 @@ from medusa_core.models.text.grammar import Grammar
 from medusa_core.models.text.grammar_compiler import GrammarCompiler, json_schema_grammar
 from medusa_core.models.text.grammar_limits import MOST_CHARS
 from medusa_core.models.text.grammar_process import GrammarProcess
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.grammars import (
     ABC_GRAMMAR,
@@ -209,14 +209,14 @@ def test_others_go_on_while_a_grammar_is_compiled(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     held = _HeldCompiler(target)
     target = replace(target, grammars=held)
-    tuner, scheduler = Tuner(target), Scheduler()
+    row_policy, scheduler = RowPolicy(target), Scheduler()
     requests = [
         Generate(name, "", MESSAGES, SETTINGS, grammar=grammar)
         for name, grammar in (("waits", PERSON_GRAMMAR), ("goes on", ""))
     ]
     sessions = [Session(target) for _ in requests]
     running = [
-        start_generation(request, target, session, tuner)
+        start_generation(request, target, session, row_policy)
         for request, session in zip(requests, sessions, strict=True)
     ]
     done: dict[str, GenerationDone] = {}
@@ -252,7 +252,7 @@ def test_an_answer_that_waits_for_its_grammar_can_be_cancelled(load: LoadTarget)
     request = Generate("s", "", MESSAGES, SETTINGS, grammar=PERSON_GRAMMAR)
     target = replace(target, grammars=held)
     session = Session(target)
-    generation = start_generation(request, target, session, Tuner(target))
+    generation = start_generation(request, target, session, RowPolicy(target))
     running = [generation]
     for _ in range(3):
         Scheduler().step(running)
@@ -265,14 +265,14 @@ def test_an_answer_that_waits_for_its_grammar_can_be_cancelled(load: LoadTarget)
 
 def test_a_grammar_that_is_refused_fails_its_answer_alone(load: LoadTarget) -> None:
     target = load("pebble", "float32")
-    tuner, scheduler = Tuner(target), Scheduler()
+    row_policy, scheduler = RowPolicy(target), Scheduler()
     requests = [
         Generate(name, "", MESSAGES, SETTINGS, grammar=grammar)
         for name, grammar in (("wrong", "start: ("), ("right", PERSON_GRAMMAR))
     ]
     sessions = [Session(target) for _ in requests]
     running = [
-        start_generation(request, target, session, tuner)
+        start_generation(request, target, session, row_policy)
         for request, session in zip(requests, sessions, strict=True)
     ]
     errors = {}
@@ -313,7 +313,7 @@ def test_drafts_that_break_the_grammar_are_dropped_and_told_in_the_trace(
             grammar=PERSON_GRAMMAR,
         )
         session = Session(target)
-        events = list(events_of(start_generation(request, target, session, Tuner(target))))
+        events = list(events_of(start_generation(request, target, session, RowPolicy(target))))
         traces = [event for event in events if isinstance(event, StepTrace)]
         session.close()
         checker = target.grammars.compile(PERSON_GRAMMAR).result()

@@ -38,7 +38,7 @@ from medusa_core.speculation.rules.rule import (
     RuleSpec,
     rule_registry,
 )
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.laws import (
@@ -127,7 +127,7 @@ def test_law_7_answers_that_share_a_pass_are_those_of_each_alone(
     alone = [decode(target, settings, prompt).token_ids for prompt in prompts]
     sessions = [Session(target) for _ in prompts]
     running = [
-        start_generation(Generate(str(n), "", prompt, settings), target, session, Tuner(target))
+        start_generation(Generate(str(n), "", prompt, settings), target, session, RowPolicy(target))
         for n, (prompt, session) in enumerate(zip(prompts, sessions, strict=True))
     ]
     reported: dict[str, tuple[int, ...]] = {}

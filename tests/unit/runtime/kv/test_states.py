@@ -28,7 +28,7 @@ from medusa_core.runtime.kv.size import (
     whole_rows,
 )
 from medusa_core.runtime.kv.tensor import TensorCache
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import user_says
 
@@ -248,7 +248,7 @@ def test_an_answer_written_again_reads_no_token_again_and_an_edit_says_how_many(
 
     def ask(text: str) -> GenerationDone:
         request = Generate("s", "", user_says(text), settings)
-        *_, done = events_of(start_generation(request, target, session, Tuner(target)))
+        *_, done = events_of(start_generation(request, target, session, RowPolicy(target)))
         assert isinstance(done, GenerationDone)
         return done
 

@@ -29,7 +29,7 @@ from medusa_core.runtime.offload.activations import ActivationStore
 from medusa_core.runtime.runner.batches import Batch, batches_of
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.laws import decode, user_says
 from tests.support.engine.tight import with_layers_below
 from tests.support.models.targets import STREAMED
@@ -49,7 +49,7 @@ def answers(target: Target, settings: GenerateSettings = SETTINGS) -> list[tuple
     """What it answers to all prompts at once."""
     requests = [Generate(str(n), "", prompt, settings) for n, prompt in enumerate(PROMPTS)]
     found = {}
-    for answered in answer_all(target, requests, Tuner(target), len(PROMPTS)):
+    for answered in answer_all(target, requests, RowPolicy(target), len(PROMPTS)):
         assert isinstance(answered.done, GenerationDone), answered.done
         found[int(answered.request.session_id)] = answered.done.token_ids
     return [found[n] for n in range(len(PROMPTS))]

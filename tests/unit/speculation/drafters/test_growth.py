@@ -23,13 +23,13 @@ from medusa_core.speculation.drafters.growth import (
     MOST_LEVELS,
     ON_SPINE,
     RANGES,
+    RATIO_DEPTHS,
     SECOND,
-    TRUST_DEPTHS,
     CompiledGrowth,
     Grown,
     GrowthInPython,
-    floors_of,
     make_growth,
+    min_values,
 )
 from medusa_core.speculation.drafters.source import Source
 from medusa_core.system.native.binding import native_library
@@ -255,14 +255,14 @@ def test_a_floor_is_what_further_rows_cost_each_at_least_there_or_later() -> Non
     for _ in range(500):
         steps = [rng.choice((0.0, rng.random())) for _ in range(rng.randrange(12))]
         prices = list(accumulate(steps, initial=0.0))
-        for count, floor in enumerate(floors_of(prices), start=1):
+        for count, floor in enumerate(min_values(prices), start=1):
             shares = [
                 (further - prices[before - 1]) / rows
                 for before in range(count, len(prices))
                 for rows, further in enumerate(prices[before:], start=1)
             ]
             assert floor == pytest.approx(min(shares, default=math.inf), abs=1e-6)
-    assert len(floors_of([])) == 0
+    assert len(min_values([])) == 0
 
 
 def test_a_shape_is_built_of_how_many_children_its_nodes_have() -> None:
@@ -318,7 +318,7 @@ def test_a_chain_ends_where_a_row_does_not_pay() -> None:
 
 def trust_of(values: dict[tuple[int, int], float], num_sources: int) -> "array[float]":
     """Multipliers by source and kind, at every depth and in every range."""
-    size = TRUST_DEPTHS * (len(RANGES) + 1)
+    size = RATIO_DEPTHS * (len(RANGES) + 1)
     cells = (values.get((source, kind), 1.0) for source in range(num_sources + 1) for kind in KINDS)
     return array("f", [value for value in cells for _ in range(size)])
 
@@ -329,7 +329,7 @@ def test_siblings_that_never_come_true_are_not_bought() -> None:
     free = by_all([source], [1.0], 5, RowBudget(5, prices))
     assert shape_of(free) != TreeShape.chain(shape_of(free).num_nodes)
     trust = trust_of({(0, SECOND): 0.1, (0, FURTHER): 0.1}, 1)
-    found = by_all([source], [1.0], 5, RowBudget(5, prices, trust=trust))
+    found = by_all([source], [1.0], 5, RowBudget(5, prices, acceptance_ratios=trust))
     assert list(found.token_ids) == [1, 1, 1]
     assert found.expected_accepted == pytest.approx(0.5 + 0.25 + 0.125)
     # What it said is told as it said it.
@@ -342,7 +342,7 @@ def test_trust_is_by_who_proposed_a_token_alone_or_with_others() -> None:
     both, kinds = [first, second], (ON_SPINE, SECOND, FURTHER)
     for source, token_id in ((0, 5), (1, 7), (2, 6)):
         others = {(other, kind): 0.1 for other in range(3) for kind in kinds if other != source}
-        budget = RowBudget(2, trust=trust_of(others, 2))
+        budget = RowBudget(2, acceptance_ratios=trust_of(others, 2))
         assert list(by_all(both, [1.0, 1.0], 2, budget).token_ids) == [token_id]
 
 
@@ -353,15 +353,17 @@ def test_whoever_grows_trusts_and_asks_alike(growth: str) -> None:
     for turn in range(150):
         num_rows = rng.choice((2, 5, 12, 24))
         steps = (rng.choice((0.0, 0.02, 0.1)) for _ in range(num_rows - 1))
-        size = (len(WEIGHTS) + 1) * len(KINDS) * TRUST_DEPTHS * (len(RANGES) + 1)
+        size = (len(WEIGHTS) + 1) * len(KINDS) * RATIO_DEPTHS * (len(RANGES) + 1)
         scales = (1, 0.1, 0.05) * MOST_LEVELS
         asking = [rng.choice((0.0, rng.random() * scale)) for scale in scales]
         budget = RowBudget(
             num_rows,
             array("f", accumulate(steps, initial=0.0)) if turn % 3 else array("f"),
             growth=growth,
-            trust=array("f", [rng.choice((0.0, 0.3, 1.0, 1.7, math.nan)) for _ in range(size)]),
-            asking=array("f", asking),
+            acceptance_ratios=array(
+                "f", [rng.choice((0.0, 0.3, 1.0, 1.7, math.nan)) for _ in range(size)]
+            ),
+            draft_costs=array("f", asking),
         )
         shapes.add(shape_of(by_all(some_sources(rng), WEIGHTS, num_rows, budget)))
     assert len(shapes) > 3
@@ -377,5 +379,5 @@ def test_a_path_is_asked_about_where_its_next_token_is_worth_that() -> None:
         ([0.5, 0.1, 0.14] * 32, {(), (1,), (2,), (1, 1), (1, 1, 1)}),
     ):
         source.requested.clear()
-        by_all([source], [1.0], 24, RowBudget(24, asking=array("f", asking)))
+        by_all([source], [1.0], 24, RowBudget(24, draft_costs=array("f", asking)))
         assert set(source.requested) == asked

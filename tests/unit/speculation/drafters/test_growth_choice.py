@@ -29,15 +29,15 @@ from medusa_core.runtime.tree.search import expected_length
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.drafters.growth import ON_SPINE, SECOND, trust_place
+from medusa_core.speculation.drafters.growth import ON_SPINE, SECOND, ratio_index
 from medusa_core.speculation.drafters.lineup import drafter_registry, drafters_for
 from medusa_core.speculation.drafters.source import Candidates, Paths
-from medusa_core.speculation.tuning.chance_trust import ChanceTrust
-from medusa_core.speculation.tuning.costs import SourceCost, StepCosts
+from medusa_core.speculation.tuning.acceptance_ratios import AcceptanceRatios
 from medusa_core.speculation.tuning.forms import form_name
 from medusa_core.speculation.tuning.governor import FIRST_PROBE
-from medusa_core.speculation.tuning.learning import StepYield
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.speculation.tuning.step_costs import SourceCost, StepCosts
+from medusa_core.speculation.tuning.step_outcome import StepOutcome
 from medusa_core.system.prompts import BenchPrompt
 from tests.support.engine.laws import check_same_tokens, decode, user_says
 
@@ -114,22 +114,22 @@ def proposed(*chances: float) -> Proposal:
 
 
 def test_what_comes_true_of_a_chance_is_learned_within_thirty_steps() -> None:
-    trust = ChanceTrust(["heads", "lookup"])
+    trust = AcceptanceRatios(["heads", "lookup"])
     assert set(trust.table) == {1.0}
     for step in range(32):
         trust.learn(proposed(0.5, 0.4), (1,) if step % 2 else ())
     first, second = (
-        trust.table[trust_place(0, kind, 1, chance)]
+        trust.table[ratio_index(0, kind, 1, chance)]
         for kind, chance in ((ON_SPINE, 0.5), (SECOND, 0.4))
     )
     assert first == pytest.approx(1.0, abs=0.05)
     assert second < 0.35  # none came true
-    assert trust.table[trust_place(0, SECOND, 3, 0.4)] < 0.7  # deeper ones are like it, it seems
-    assert trust.table[trust_place(1, SECOND, 1, 0.4)] == 1.0  # nobody knows of the other
+    assert trust.table[ratio_index(0, SECOND, 3, 0.4)] < 0.7  # deeper ones are like it, it seems
+    assert trust.table[ratio_index(1, SECOND, 1, 0.4)] == 1.0  # nobody knows of the other
 
 
 def test_what_is_not_tried_any_more_comes_to_be_trusted_again() -> None:
-    trust, place = ChanceTrust(["heads"]), trust_place(0, SECOND, 1, 0.4)
+    trust, place = AcceptanceRatios(["heads"]), ratio_index(0, SECOND, 1, 0.4)
     for _ in range(64):
         trust.learn(proposed(0.5, 0.4), ())
     doubted = trust.table[place]
@@ -139,20 +139,20 @@ def test_what_is_not_tried_any_more_comes_to_be_trusted_again() -> None:
 
 
 def test_trust_goes_on_from_what_was_kept() -> None:
-    trust = ChanceTrust(["heads"])
+    trust = AcceptanceRatios(["heads"])
     for _ in range(40):
         trust.learn(proposed(0.5, 0.4), (2,))
     kept = json.loads(json.dumps(trust.to_json()))
-    later, others = ChanceTrust(["lookup", "heads"]), ChanceTrust(["lookup"])
-    later.go_on(kept)
-    places = [trust_place(source, SECOND, 1, 0.4) for source in (0, 1)]
+    later, others = AcceptanceRatios(["lookup", "heads"]), AcceptanceRatios(["lookup"])
+    later.load(kept)
+    places = [ratio_index(source, SECOND, 1, 0.4) for source in (0, 1)]
     assert later.table[places[1]] == pytest.approx(trust.table[places[0]], rel=0.05)
     assert later.table[places[0]] == 1.0
-    others.go_on(kept)
+    others.load(kept)
     assert set(others.table) == {1.0}
     for wrong in ({"heads": [[1.0], [1.0]]}, {"heads": [[-1.0] * 128, [0.0] * 128]}):
         with pytest.raises(ValueError, match="make no sense"):
-            later.go_on(wrong)
+            later.load(wrong)
 
 
 # What is chosen -----------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_chain_tree_or_nothing_is_chosen_by_what_rows_cost(
 ) -> None:
     clock.costs = costs_of(curve)
     spec = synthetic_spec(read_rates(rates), texts)
-    generate(tiny, MESSAGES, SETTINGS, tuner=Tuner(tiny, clock.costs), drafter=spec)
+    generate(tiny, MESSAGES, SETTINGS, row_policy=RowPolicy(tiny, clock.costs), drafter=spec)
     assert clock.share(form, FIRST_PROBE) > 0.8, clock.forms
 
 
@@ -206,8 +206,8 @@ def test_siblings_that_never_come_true_make_a_chain_within_an_answer(
 ) -> None:
     monkeypatch.setattr("medusa_core.bench.synthetic.SyntheticSource", Boasting)
     clock.costs = costs_of(DEAR)
-    spec, tuner = synthetic_spec((0.6,) * 3, texts), Tuner(tiny, clock.costs)
-    generate(tiny, MESSAGES, SETTINGS, tuner=tuner, drafter=spec)
+    spec, row_policy = synthetic_spec((0.6,) * 3, texts), RowPolicy(tiny, clock.costs)
+    generate(tiny, MESSAGES, SETTINGS, row_policy=row_policy, drafter=spec)
     assert clock.share("tree") > 0  # it was believed at first
     assert clock.share("tree", 24) < 0.2, clock.forms
 
@@ -216,13 +216,13 @@ def test_other_costs_are_another_question(
     clock: Clock, tiny: Target, texts: dict[tuple[int, ...], Sequence[int]]
 ) -> None:
     clock.costs = costs_of(STEEP)
-    spec, tuner = synthetic_spec((0.3, 0.3), texts), Tuner(tiny, clock.costs)
+    spec, row_policy = synthetic_spec((0.3, 0.3), texts), RowPolicy(tiny, clock.costs)
     for _ in range(2):
-        done = generate(tiny, MESSAGES, SETTINGS, tuner=tuner, drafter=spec)
+        done = generate(tiny, MESSAGES, SETTINGS, row_policy=row_policy, drafter=spec)
     assert done.num_rested > 0
-    tuner.costs = clock.costs = costs_of(FLAT)
+    row_policy.costs = clock.costs = costs_of(FLAT)
     clock.forms.clear()
-    done = generate(tiny, MESSAGES, SETTINGS, tuner=tuner, drafter=spec)
+    done = generate(tiny, MESSAGES, SETTINGS, row_policy=row_policy, drafter=spec)
     assert done.num_rested == FIRST_PROBE
     assert clock.share("tree", FIRST_PROBE) > 0.8, clock.forms
 
@@ -231,15 +231,15 @@ def test_a_level_and_a_path_cost_what_asking_takes(load: Callable[[str, str], Ta
     target, settings = load("eagle", "float32"), GenerateSettings(drafter="eagle")
     wide, chain = (0.1, 0.37, 0.64), (0.1, 0.2, 0.3)
     costs = replace(costs_of(FLAT), source_costs={"eagle": SourceCost(wide, wide, chain)})
-    tuner = Tuner(target, costs)
-    likely, first, further = tuner.budget(settings, 1).asking[3:6]
+    row_policy = RowPolicy(target, costs)
+    likely, first, further = row_policy.budget(settings, 1).draft_costs[3:6]
     assert (likely, first) == pytest.approx((0.6, 0.1))
     assert further == pytest.approx((0.27 - 0.1) / 7)
-    assert list(tuner.budget(replace(settings, growth="tree"), 1).asking) == []
-    tuner.judge(settings, 1, [StepYield(3.0, 3, 8, 1.0, 3)] * 400)  # four tokens a step
-    later = tuner.budget(settings, 1)
-    assert later.asking[4] == pytest.approx(0.4, rel=0.1)
-    assert later.asking[3] > 0.9
+    assert list(row_policy.budget(replace(settings, growth="tree"), 1).draft_costs) == []
+    row_policy.observe(settings, 1, [StepOutcome(3.0, 3, 8, 1.0, 3)] * 400)  # four tokens a step
+    later = row_policy.budget(settings, 1)
+    assert later.draft_costs[4] == pytest.approx(0.4, rel=0.1)
+    assert later.draft_costs[3] > 0.9
 
 
 def test_asking_costs_what_it_takes_in_an_answer(load: Callable[[str, str], Target]) -> None:
@@ -248,12 +248,12 @@ def test_asking_costs_what_it_takes_in_an_answer(load: Callable[[str, str], Targ
     costs = replace(costs_of(FLAT), source_costs={"eagle": SourceCost(chain, chain, chain)})
     prices = []
     for slowness in (1.0, 2.0):
-        tuner = Tuner(target, costs)
+        row_policy = RowPolicy(target, costs)
         for levels in (1, 2, 3):
             draft_s = 0.5 + slowness * 0.1 * levels  # a half, however many
-            steps = [StepYield(1.0, 0, 4, 1.0, levels, draft_s)] * 4000
-            tuner.judge(settings, 1, steps, drafter_registry().get("eagle"))
-        prices.append(tuner.budget(settings, 1).asking[4])
+            steps = [StepOutcome(1.0, 0, 4, 1.0, levels, draft_s)] * 4000
+            row_policy.observe(settings, 1, steps, drafter_registry().get("eagle"))
+        prices.append(row_policy.budget(settings, 1).draft_costs[4])
     assert prices[1] / prices[0] == pytest.approx(2.0, rel=0.1)
 
 

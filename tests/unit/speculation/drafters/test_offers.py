@@ -30,12 +30,12 @@ def grown(sources: Sequence[Source], num_rows: int, prices: Sequence[float] = ()
     """The tree with what was offered, which is the same whoever grows it."""
     budget = RowBudget(num_rows, array("f", prices))
     in_python = GrowthInPython(budget, WEIGHTS)
-    in_python.tells = True
+    in_python.records_offers = True
     tree = in_python.grow(sources, num_rows)
     if (library := native_library()) is not None:
         compiled = CompiledGrowth(library, budget, WEIGHTS)
         assert compiled.grow(sources, num_rows) == tree._replace(offers=b"")
-        compiled.tells = True
+        compiled.records_offers = True
         assert compiled.grow(sources, num_rows) == tree
     return tree
 

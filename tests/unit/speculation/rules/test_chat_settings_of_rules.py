@@ -8,7 +8,11 @@ from medusa_core.chats.setting import When
 from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.engine.admission import admit
 from medusa_core.messages import DrafterChoice
-from medusa_core.speculation.rules.rule import rule_registry, rules_by_preference, settled
+from medusa_core.speculation.rules.rule import (
+    rule_registry,
+    rules_by_preference,
+    with_greedy_at_zero,
+)
 
 RULES = {rule.name: rule for rule in rules_by_preference()}
 PLAIN = DrafterChoice("none", "Plain", "Nothing.", drafts=False)
@@ -24,7 +28,7 @@ def test_every_declared_setting_is_one_of_the_engine_and_sound_over_its_range(na
         assert getattr(settings, name) == value
         admit((), settings)
         for rule in rule_registry().specs:
-            named = settled(replace(settings, rule=rule.name)).rule
+            named = with_greedy_at_zero(replace(settings, rule=rule.name)).rule
             rule_registry().get(named).build(settings)
     for senseless in (setting.low - 1, setting.high + 1, "1", None, True, float("nan")):
         with pytest.raises((ValueError, TypeError)):

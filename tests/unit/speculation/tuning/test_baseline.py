@@ -3,7 +3,7 @@
 import pytest
 
 from medusa_core.speculation.tuning.baseline import Baseline
-from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.step_costs import StepCosts
 
 COSTS = StepCosts((1,), (1, 64), ((1.0, 2.0),))
 

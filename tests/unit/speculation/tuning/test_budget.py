@@ -11,24 +11,24 @@ import torch
 from medusa_core.engine.direct import generate
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.runtime.tree.step import NO_PRICES, RowBudget
+from medusa_core.runtime.tree.step import NO_COSTS, RowBudget
 from medusa_core.speculation.drafters.drafter import NUM_RANKS, DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.rules.rule import rule_registry
-from medusa_core.speculation.tuning.costs import (
-    MOST_ROWS,
+from medusa_core.speculation.tuning.governor import Governor
+from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.speculation.tuning.step_costs import (
+    MAX_ROWS,
     SourceCost,
     StepCosts,
 )
-from medusa_core.speculation.tuning.governor import Governor
-from medusa_core.speculation.tuning.learning import StepYield
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.step_outcome import StepOutcome
 from tests.support.engine.laws import user_says
 
 COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.2, 9.0)))
-CHEAP = StepCosts((1,), (1, MOST_ROWS), ((1.0, 1.0 + 1e-6),))
-DEAR = StepCosts((1,), (1, MOST_ROWS), ((1.0, 600.0),))
+CHEAP = StepCosts((1,), (1, MAX_ROWS), ((1.0, 1.0 + 1e-6),))
+DEAR = StepCosts((1,), (1, MAX_ROWS), ((1.0, 600.0),))
 SETTINGS = GenerateSettings(drafter="composite")
 
 
@@ -38,76 +38,81 @@ SETTINGS = GenerateSettings(drafter="composite")
 def test_rows_cost_the_tokens_that_come_in_their_time() -> None:
     budget = COSTS.budget(64, 100, 2.0)
     assert budget.most == 8
-    assert list(budget.prices) == pytest.approx([0, 0.4, 0.8, 1.2, 2.4, 3.6, 4.8, 6.0])
-    assert list(COSTS.budget(3, 100, 2.0).prices) == pytest.approx([0, 0.4, 0.8])
-    assert list(COSTS.budget(4, 150, 1.0).prices) == pytest.approx([0, 0.3, 0.6, 0.9])
-    assert list(COSTS.budget(4, 300, 1.0).prices) == pytest.approx([0, 0.6, 1.2, 1.8])
+    assert list(budget.row_costs) == pytest.approx([0, 0.4, 0.8, 1.2, 2.4, 3.6, 4.8, 6.0])
+    assert list(COSTS.budget(3, 100, 2.0).row_costs) == pytest.approx([0, 0.4, 0.8])
+    assert list(COSTS.budget(4, 150, 1.0).row_costs) == pytest.approx([0, 0.3, 0.6, 0.9])
+    assert list(COSTS.budget(4, 300, 1.0).row_costs) == pytest.approx([0, 0.6, 1.2, 1.8])
     for length in (10, 100, 130, 200, 1000):
         seconds = [COSTS.step_s(num_rows, length) for num_rows in range(1, 9)]
         prices = [3.0 * (longer - seconds[0]) for longer in seconds]
-        assert list(COSTS.budget(64, length, 3.0).prices) == pytest.approx(prices)
+        assert list(COSTS.budget(64, length, 3.0).row_costs) == pytest.approx(prices)
 
 
 def test_no_row_is_a_gain_in_itself() -> None:
     noisy = StepCosts((1,), (1, 2, 3, 4), ((1.0, 0.9, 1.5, 1.4),))
-    assert list(noisy.budget(64, 1, 1.0).prices) == pytest.approx([0, 0, 0.5, 0.5])
+    assert list(noisy.budget(64, 1, 1.0).row_costs) == pytest.approx([0, 0, 0.5, 0.5])
 
 
 # Who decides --------------------------------------------------------------------------------------
 
 
 def test_a_count_that_is_asked_for_is_free(tiny: Target) -> None:
-    tuner = Tuner(tiny, COSTS)
+    row_policy = RowPolicy(tiny, COSTS)
     for growth in ("chain", "tree"):
         asked = replace(SETTINGS, tree_rows=5, growth=growth)
-        assert tuner.budget(asked, 100) == RowBudget(5, growth=growth)
-    by_itself = tuner.budget(replace(SETTINGS, tree_rows=5), 100)
-    assert by_itself._replace(trust=NO_PRICES) == RowBudget(5)
-    assert set(by_itself.trust) == {1.0}
-    assert tuner.budget(replace(SETTINGS, drafter="none", tree_rows=5), 100) == RowBudget(1)
-    assert Tuner(tiny).budget(SETTINGS, 100).prices == RowBudget(1).prices
-    assert tuner.budget(replace(SETTINGS, drafter="medusa"), 100).prices == RowBudget(1).prices
+        assert row_policy.budget(asked, 100) == RowBudget(5, growth=growth)
+    by_itself = row_policy.budget(replace(SETTINGS, tree_rows=5), 100)
+    assert by_itself._replace(acceptance_ratios=NO_COSTS) == RowBudget(5)
+    assert set(by_itself.acceptance_ratios) == {1.0}
+    assert row_policy.budget(replace(SETTINGS, drafter="none", tree_rows=5), 100) == RowBudget(1)
+    assert RowPolicy(tiny).budget(SETTINGS, 100).row_costs == RowBudget(1).row_costs
+    assert (
+        row_policy.budget(replace(SETTINGS, drafter="medusa"), 100).row_costs
+        == RowBudget(1).row_costs
+    )
 
 
-def yields(num_steps: int, promised: float, accepted: int, seconds: float) -> list[StepYield]:
+def yields(num_steps: int, promised: float, accepted: int, seconds: float) -> list[StepOutcome]:
     """Steps of four rows."""
-    return [StepYield(promised, accepted, 4, seconds)] * num_steps
+    return [StepOutcome(promised, accepted, 4, seconds)] * num_steps
 
 
-def dearest(tuner: Tuner, settings: GenerateSettings = SETTINGS, length: int = 100) -> float:
-    return tuner.budget(settings, length).prices[-1]
+def dearest(
+    row_policy: RowPolicy, settings: GenerateSettings = SETTINGS, length: int = 100
+) -> float:
+    return row_policy.budget(settings, length).row_costs[-1]
 
 
 def test_prices_follow_the_pace_of_decoding(tiny: Target) -> None:
-    tuner = Tuner(tiny, COSTS)
-    at_first = dearest(tuner)
+    row_policy = RowPolicy(tiny, COSTS)
+    at_first = dearest(row_policy)
     assert at_first == pytest.approx(3.0)  # plain decoding's pace: a token each second
-    tuner.judge(SETTINGS, 100, yields(4000, 3.0, 3, 1.0))
-    assert dearest(tuner) == pytest.approx(4 * at_first, rel=0.05)
-    tuner.judge(SETTINGS, 100, yields(9000, 3.0, 3, 4.0))
-    assert dearest(tuner) == pytest.approx(at_first, rel=0.1)
+    row_policy.observe(SETTINGS, 100, yields(4000, 3.0, 3, 1.0))
+    assert dearest(row_policy) == pytest.approx(4 * at_first, rel=0.05)
+    row_policy.observe(SETTINGS, 100, yields(9000, 3.0, 3, 4.0))
+    assert dearest(row_policy) == pytest.approx(at_first, rel=0.1)
     for other in (replace(SETTINGS, drafter="suffix"), replace(SETTINGS, rule="sample")):
-        assert dearest(tuner, other) == pytest.approx(at_first)  # each has its own
+        assert dearest(row_policy, other) == pytest.approx(at_first)  # each has its own
 
 
 def test_a_pause_is_none_of_decodings_time(tiny: Target) -> None:
-    paused, smooth = Tuner(tiny, COSTS), Tuner(tiny, COSTS)
-    smooth.judge(SETTINGS, 100, yields(400, 3.0, 3, 1.0))
-    paused.judge(SETTINGS, 100, [*yields(399, 3.0, 3, 1.0), StepYield(3.0, 3, 4, 1e6)])
+    paused, smooth = RowPolicy(tiny, COSTS), RowPolicy(tiny, COSTS)
+    smooth.observe(SETTINGS, 100, yields(400, 3.0, 3, 1.0))
+    paused.observe(SETTINGS, 100, [*yields(399, 3.0, 3, 1.0), StepOutcome(3.0, 3, 4, 1e6)])
     assert dearest(paused) == pytest.approx(dearest(smooth), rel=0.02)
-    paused.judge(SETTINGS, 100, [])
+    paused.observe(SETTINGS, 100, [])
 
 
 def test_promises_that_are_not_kept_make_rows_dearer(tiny: Target) -> None:
-    honest, boasting = Tuner(tiny, COSTS), Tuner(tiny, COSTS)
-    honest.judge(SETTINGS, 100, yields(3000, 1.0, 1, 1.0))
-    boasting.judge(SETTINGS, 100, yields(3000, 4.0, 1, 1.0))
+    honest, boasting = RowPolicy(tiny, COSTS), RowPolicy(tiny, COSTS)
+    honest.observe(SETTINGS, 100, yields(3000, 1.0, 1, 1.0))
+    boasting.observe(SETTINGS, 100, yields(3000, 4.0, 1, 1.0))
     assert dearest(boasting) == pytest.approx(4 * dearest(honest), rel=0.1)
-    modest = Tuner(tiny, COSTS)
-    modest.judge(SETTINGS, 100, yields(3000, 0.25, 1, 1.0))
+    modest = RowPolicy(tiny, COSTS)
+    modest.observe(SETTINGS, 100, yields(3000, 0.25, 1, 1.0))
     assert dearest(modest) == pytest.approx(dearest(honest), rel=0.01)
     # Steps without drafts let distrust fade, or nothing would ever be tried again.
-    boasting.judge(SETTINGS, 100, yields(1500, 0.0, 0, 0.5))
+    boasting.observe(SETTINGS, 100, yields(1500, 0.0, 0, 0.5))
     assert dearest(boasting) == pytest.approx(dearest(honest), rel=0.1)
 
 
@@ -119,28 +124,28 @@ def test_further_rows_cost_what_they_take_now(tiny: Target, slope: float, more_s
     rng = random.Random(3)
     measured = COSTS.steps_s(8, 200)
 
-    def steps(slope: float, more_s: float, num_steps: int) -> list[StepYield]:
+    def steps(slope: float, more_s: float, num_steps: int) -> list[StepOutcome]:
         """Steps that take so much longer with their rows, and so much longer at all."""
         rows = [rng.randrange(1, 9) for _ in range(num_steps)]
         seconds = [slope * measured[n - 1] + more_s + rng.random() for n in rows]
-        return [StepYield(1.0, 1, n, taken) for n, taken in zip(rows, seconds, strict=True)]
+        return [StepOutcome(1.0, 1, n, taken) for n, taken in zip(rows, seconds, strict=True)]
 
-    tuner = Tuner(tiny, COSTS)
-    tuner.judge(SETTINGS, 200, steps(0.7, 3.0, 2000))  # it was otherwise
+    row_policy = RowPolicy(tiny, COSTS)
+    row_policy.observe(SETTINGS, 200, steps(0.7, 3.0, 2000))  # it was otherwise
     taken = steps(slope, more_s, 12_000)
-    tuner.judge(SETTINGS, 200, taken)
+    row_policy.observe(SETTINGS, 200, taken)
     rate = 2 * len(taken) / sum(step.seconds for step in taken)
     limited = min(3.0, max(1 / 3, slope))
     expected = limited * rate * (measured[-1] - measured[0])
-    assert dearest(tuner, length=200) == pytest.approx(expected, rel=0.1)
+    assert dearest(row_policy, length=200) == pytest.approx(expected, rel=0.1)
 
 
 def test_steps_of_one_size_do_not_say_what_rows_cost(tiny: Target) -> None:
     for num_rows in (4, 64):  # the latter were not measured
-        tuner = Tuner(tiny, COSTS)
-        tuner.judge(SETTINGS, 100, [StepYield(1.0, 1, num_rows, 3.0)] * 50)
+        row_policy = RowPolicy(tiny, COSTS)
+        row_policy.observe(SETTINGS, 100, [StepOutcome(1.0, 1, num_rows, 3.0)] * 50)
         rate = (2 * 50 + 8) / (3.0 * 50 + 8)
-        assert dearest(tuner) == pytest.approx(3.0 * rate)
+        assert dearest(row_policy) == pytest.approx(3.0 * rate)
 
 
 @pytest.mark.parametrize("rule", [r.name for r in rule_registry().specs if r.choice.is_exact])
@@ -160,7 +165,7 @@ def test_cheap_rows_are_taken_and_dear_ones_are_not(
                 user_says("again and again and again"),
                 settings,
                 on_step=lambda step, reported=reported: reported.append(step.num_rows),  # type: ignore[misc]
-                tuner=Tuner(target, costs),
+                row_policy=RowPolicy(target, costs),
             )
             texts.append(done.token_ids)
             rows.append(max(reported[1:]))
@@ -181,7 +186,7 @@ def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
         costs = replace(
             CHEAP, source_costs={"medusa": SourceCost(draft_s, tuple(9 * s for s in draft_s))}
         )
-        return Tuner(target, costs).budget(SETTINGS, 64).levels
+        return RowPolicy(target, costs).budget(SETTINGS, 64).levels
 
     assert requested(*[0.01 * n for n in range(1, num_heads + 1)]) == num_heads
     assert requested(*[0.01, *[5.0] * (num_heads - 1)]) == 1
@@ -190,30 +195,30 @@ def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
     dear = replace(
         CHEAP, source_costs={"medusa": SourceCost((5.0,) * num_heads, (5.0,) * num_heads)}
     )
-    assert Tuner(target, dear).budget(alone, 64).levels == 1  # nothing else would draft
+    assert RowPolicy(target, dear).budget(alone, 64).levels == 1  # nothing else would draft
     assert requested(*[0.2 + 0.01 * n for n in range(1, num_heads + 1)]) == num_heads
     costs = replace(
         DEAR, source_costs={"medusa": SourceCost((1e-6,) * num_heads, (1e-6,) * num_heads)}
     )
-    assert Tuner(target, costs).budget(SETTINGS, 64).levels == 0  # no row pays
+    assert RowPolicy(target, costs).budget(SETTINGS, 64).levels == 0  # no row pays
 
     some = replace(
         CHEAP, source_costs={"medusa": SourceCost((0.2,) * num_heads, (0.2,) * num_heads)}
     )
     # What is promised and not kept makes heads dearer, too.
-    boasting = Tuner(target, some)
+    boasting = RowPolicy(target, some)
     assert boasting.budget(SETTINGS, 64).levels == num_heads
-    boasting.judge(SETTINGS, 64, yields(3000, 60.0, 1, 1.0))
+    boasting.observe(SETTINGS, 64, yields(3000, 60.0, 1, 1.0))
     assert boasting.budget(SETTINGS, 64).levels == 0
     seldom = replace(target, trees=replace(sure, head_accuracies=((0.4,),) * num_heads))
-    assert Tuner(seldom, some).budget(SETTINGS, 64).levels
+    assert RowPolicy(seldom, some).budget(SETTINGS, 64).levels
 
     drawn = replace(SETTINGS, rule="sample")
     costs = replace(
         CHEAP, source_costs={"medusa": SourceCost((0.1,) * num_heads, (90.0,) * num_heads)}
     )
-    assert Tuner(target, costs).budget(SETTINGS, 64).levels == num_heads
-    assert Tuner(target, costs).budget(drawn, 64).levels == 0
+    assert RowPolicy(target, costs).budget(SETTINGS, 64).levels == num_heads
+    assert RowPolicy(target, costs).budget(drawn, 64).levels == 0
 
 
 def test_noise_that_heads_are_told_makes_fixed_trees_smaller(tiny: Target) -> None:
@@ -222,11 +227,11 @@ def test_noise_that_heads_are_told_makes_fixed_trees_smaller(tiny: Target) -> No
     costs = replace(
         CHEAP, source_costs={"medusa": SourceCost((0.01, 0.02, 0.03), (0.01, 5.0, 10.0))}
     )
-    tuner = Tuner(replace(tiny, trees=sure), costs)
+    row_policy = RowPolicy(replace(tiny, trees=sure), costs)
     greedy = GenerateSettings(drafter="medusa")
     drawn = replace(greedy, rule="sample")
-    assert (tuner.rows(greedy, 64), tuner.rows(drawn, 64)) == (4, 2)
-    plans = [tuner.plan("s", "r", settings) for settings in (greedy, drawn)]
+    assert (row_policy.rows(greedy, 64), row_policy.rows(drawn, 64)) == (4, 2)
+    plans = [row_policy.plan("s", "r", settings) for settings in (greedy, drawn)]
     assert plans[1].tree_step_s[1] - plans[0].tree_step_s[1] == pytest.approx(5.0 - 0.02)
 
 
@@ -243,17 +248,17 @@ def test_as_many_heads_are_asked_as_the_budget_has_levels(tiny: Target, levels: 
 def test_an_answer_tells_what_its_trees_brought(
     tiny: Target, target_of: Callable[[str], Target]
 ) -> None:
-    reported: list[StepYield] = []
+    reported: list[StepOutcome] = []
     prompt_length = generate(
         tiny, user_says("one"), GenerateSettings(drafter="medusa")
     ).num_prompt_tokens
 
-    class Listening(Tuner):
-        def judge(
+    class Listening(RowPolicy):
+        def observe(
             self,
             settings: GenerateSettings,
             length: int,
-            steps: Sequence[StepYield],
+            steps: Sequence[StepOutcome],
             drafter: DrafterSpec | None = None,
         ) -> None:
             assert length == prompt_length
@@ -266,11 +271,11 @@ def test_an_answer_tells_what_its_trees_brought(
             drafter=drafter, max_new_tokens=40, tree_rows=5, repetition_penalty=0.3
         )
         target = target_of(drafter)
-        done = generate(target, user_says("one"), settings, tuner=Listening(target))
+        done = generate(target, user_says("one"), settings, row_policy=Listening(target))
         assert len(reported) == done.num_steps
         assert all(step.num_accepted < step.num_rows <= 5 for step in reported)
-        assert all(0 <= step.promised < step.num_rows for step in reported)
-        assert max(step.promised for step in reported) > 0
+        assert all(0 <= step.expected_accepted < step.num_rows for step in reported)
+        assert max(step.expected_accepted for step in reported) > 0
         assert (
             sum(step.num_accepted for step in reported) >= len(done.token_ids) - done.num_steps - 5
         )
@@ -278,25 +283,25 @@ def test_an_answer_tells_what_its_trees_brought(
 
 
 def test_steps_that_rest_tell_nothing(tiny: Target) -> None:
-    reported: list[StepYield] = []
+    reported: list[StepOutcome] = []
 
     class Resting(Governor):
         drafts = False  # type: ignore[assignment]
 
-    class Listening(Tuner):
+    class Listening(RowPolicy):
         def governor(self, settings: GenerateSettings, length: int) -> Governor:
             return Resting(1.0)
 
-        def judge(
+        def observe(
             self,
             settings: GenerateSettings,
             length: int,
-            steps: Sequence[StepYield],
+            steps: Sequence[StepOutcome],
             drafter: DrafterSpec | None = None,
         ) -> None:
             reported.extend(steps)
 
-    done = generate(tiny, user_says("one"), SETTINGS, tuner=Listening(tiny, COSTS))
+    done = generate(tiny, user_says("one"), SETTINGS, row_policy=Listening(tiny, COSTS))
     assert done.num_rested == done.num_steps > 0
     assert reported == []
 

@@ -37,17 +37,17 @@ from medusa_core.speculation.tuning.calibration import (
     Calibration,
     measure_costs,
 )
-from medusa_core.speculation.tuning.costs import (
-    SourceCost,
-    StepCosts,
-)
 from medusa_core.speculation.tuning.measurements import (
     ModelMeasurements,
     calibration_key,
     model_key,
 )
+from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.speculation.tuning.source_costs import SourceTimer
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.step_costs import (
+    SourceCost,
+    StepCosts,
+)
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.models.targets import Folders
@@ -106,7 +106,7 @@ def test_what_is_not_reached_in_time_is_unknown_and_not_forbidden(tiny: Target) 
     costs = measure_costs(tiny, budget_s=0.0)
     assert costs.rows == (1, 2, 4)
     assert not costs.is_complete
-    assert costs.most_rows == 64
+    assert costs.row_limit == 64
     assert costs.step_s(64, 64) > costs.step_s(4, 64)
     assert len(costs.steps_s(64, 64)) == 64
 
@@ -295,17 +295,17 @@ def test_one_search_gives_the_best_trees_of_every_size() -> None:
 
 def test_a_longer_context_takes_a_smaller_tree(tiny: Target) -> None:
     costs = StepCosts((10, 400), (1, 4, 8), ((1.0, 1.1, 1.2), (1.0, 2.0, 4.0)))
-    tuner = Tuner(tiny, costs)
+    row_policy = RowPolicy(tiny, costs)
     settings = GenerateSettings(drafter="medusa")
-    assert tuner.rows(settings, 10) > tuner.rows(settings, 400)
+    assert row_policy.rows(settings, 10) > row_policy.rows(settings, 400)
 
 
 def test_without_heads_suffixes_have_a_tree(tiny: Target) -> None:
     bare = replace(tiny, heads=None, trees=None)
     settings = GenerateSettings(drafter="suffix")
-    assert Tuner(bare).budget(settings, 10).most > 1
-    assert Tuner(bare, COSTS).budget(settings, 10).most > 1
-    assert Tuner(bare, COSTS).budget(replace(settings, drafter="none"), 10).most == 1
+    assert RowPolicy(bare).budget(settings, 10).most > 1
+    assert RowPolicy(bare, COSTS).budget(settings, 10).most > 1
+    assert RowPolicy(bare, COSTS).budget(replace(settings, drafter="none"), 10).most == 1
 
 
 def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
@@ -490,16 +490,16 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
 
 
 def test_trees_follow_what_was_learned(tiny: Target) -> None:
-    tuner = Tuner(replace(tiny, trees=TreePresets(ACCURACIES, 4)))
+    row_policy = RowPolicy(replace(tiny, trees=TreePresets(ACCURACIES, 4)))
     settings = GenerateSettings()
     # The second rank of the first head is always right, the second head never.
-    tuner.learn(settings, [(place, [[7, 9], [8, 8]]) for place in range(400)], [9] * 401)
-    trees = tuner.target_for(settings).trees
+    row_policy.learn_heads(settings, [(place, [[7, 9], [8, 8]]) for place in range(400)], [9] * 401)
+    trees = row_policy.target_for(settings).trees
     assert trees is not None
     (first, second, *_), (third, *_) = trees.head_accuracies
     assert second > 0.8 > 0.2 > first
     assert third < 0.1
     sampled = replace(settings, rule="sample")
-    assert tuner.target_for(sampled).trees == TreePresets(
+    assert row_policy.target_for(sampled).trees == TreePresets(
         ACCURACIES, 4
     )  # chance has its own counts

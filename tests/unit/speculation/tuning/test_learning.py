@@ -10,18 +10,14 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import rule_registry
-from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.acceptance_model import AcceptanceRates, AccuracyCounts
 from medusa_core.speculation.tuning.governor import (
     WORTHWHILE,
     Governor,
 )
-from medusa_core.speculation.tuning.learning import (
-    AccuracyCounts,
-    StepYield,
-    Yields,
-    bucket_of,
-)
-from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.speculation.tuning.step_costs import StepCosts
+from medusa_core.speculation.tuning.step_outcome import StepOutcome, bucket_of
 from tests.support.engine.laws import user_says
 
 PRIOR = ((0.5, 0.2, 0.1, 0.0), (0.4, 0.1, 0.1, 0.0))
@@ -189,7 +185,7 @@ def test_while_the_machine_is_busy_plain_steps_are_slow_too() -> None:
     assert governor.speed_up == pytest.approx(2 * 2 / 2.2)
 
 
-class Dear(Tuner):
+class Dear(RowPolicy):
     """Thinks that plain decoding takes no time."""
 
     def rows(
@@ -205,7 +201,7 @@ class Dear(Tuner):
 def test_an_answer_whose_drafts_rest_is_the_same_answer(tiny: Target, drafter: str) -> None:
     settings = GenerateSettings(drafter=drafter, max_new_tokens=250, banned=(1,))
     plain = generate(tiny, user_says("x"), replace(settings, drafter="none"))
-    rested = generate(tiny, user_says("x"), settings, tuner=Dear(tiny))
+    rested = generate(tiny, user_says("x"), settings, row_policy=Dear(tiny))
     assert rested.num_rested >= 100
     assert rested.token_ids == plain.token_ids
     assert sum(rested.accept_lengths) == len(rested.token_ids) - 1
@@ -213,15 +209,15 @@ def test_an_answer_whose_drafts_rest_is_the_same_answer(tiny: Target, drafter: s
 
 def test_drafts_that_were_asked_for_do_not_rest(tiny: Target) -> None:
     settings = GenerateSettings(drafter="medusa", max_new_tokens=120, banned=(1,), tree_rows=8)
-    assert generate(tiny, user_says("x"), settings, tuner=Dear(tiny)).num_rested == 0
+    assert generate(tiny, user_says("x"), settings, row_policy=Dear(tiny)).num_rested == 0
 
 
 def test_answers_teach_the_tuner(tiny: Target) -> None:
-    tuner = Tuner(tiny)
+    row_policy = RowPolicy(tiny)
     settings = GenerateSettings(drafter="medusa", max_new_tokens=150, banned=(1,))
     assert tiny.trees is not None
-    generate(tiny, user_says("x"), settings, session=Session(tiny), tuner=tuner)
-    trees = tuner.target_for(settings).trees
+    generate(tiny, user_says("x"), settings, session=Session(tiny), row_policy=row_policy)
+    trees = row_policy.target_for(settings).trees
     assert trees is not None
     # Random heads are hardly ever right, whatever the table beside them claims.
     assert trees.head_accuracies[0][0] < 0.7 * tiny.trees.head_accuracies[0][0]
@@ -232,20 +228,20 @@ def test_drawn_answers_start_from_the_table_of_their_temperature(tiny: Target) -
     assert tiny.trees is not None
     num_heads = len(tiny.trees.head_accuracies)
     drawn = ((0.3, 0.1, 0.05, 0.05),) * num_heads
-    tuner = Tuner(replace(tiny, trees=replace(tiny.trees, drawn={0.5: drawn})))
+    row_policy = RowPolicy(replace(tiny, trees=replace(tiny.trees, drawn={0.5: drawn})))
     by_chance = GenerateSettings(rule="sample", temperature=0.7)
     greedy = GenerateSettings(drafter="medusa")
 
     def accuracies(settings: GenerateSettings) -> object:
-        trees = tuner.target_for(settings).trees
+        trees = row_policy.target_for(settings).trees
         return trees and trees.head_accuracies
 
     assert accuracies(by_chance) == drawn
     assert accuracies(greedy) == tiny.trees.head_accuracies
     assert accuracies(replace(by_chance, temperature=1.0)) == tiny.trees.head_accuracies
-    tuner.learn(by_chance, [(1, [[9, 8], [7, 6]])], [5, 9, 7])
+    row_policy.learn_heads(by_chance, [(1, [[9, 8], [7, 6]])], [5, 9, 7])
     assert accuracies(greedy) == tiny.trees.head_accuracies
-    trees = tuner.target_for(by_chance).trees
+    trees = row_policy.target_for(by_chance).trees
     assert trees is not None
     # one right guess more, sixty that the table counts for
     assert trees.head_accuracies[0][0] == pytest.approx((0.3 * 60 + 1) / 61)
@@ -256,28 +252,31 @@ def test_rows_follow_what_promises_were_worth(tiny: Target) -> None:
     sure = replace(tiny.trees, head_accuracies=((0.8,),) * 6)
     target = replace(tiny, trees=sure)
     costs = StepCosts((1,), (1, 16), ((1.0, 4.0),))
-    tuner = Tuner(target, costs)
+    row_policy = RowPolicy(target, costs)
     settings = GenerateSettings(drafter="medusa")
-    at_first = tuner.rows(settings, 64)
+    at_first = row_policy.rows(settings, 64)
     assert at_first >= 4
-    tuner.judge(settings, 64, [StepYield(3.0, 1, 6, 1.0)] * 300)
-    assert 2 <= tuner.rows(settings, 64) < at_first
+    row_policy.observe(settings, 64, [StepOutcome(3.0, 1, 6, 1.0)] * 300)
+    assert 2 <= row_policy.rows(settings, 64) < at_first
     drawn = replace(settings, rule="sample")
-    assert tuner.rows(drawn, 64) == at_first  # each has its own
-    tuner.judge(settings, 64, [StepYield(3.0, 3, 6, 1.0)] * 3000)
-    assert tuner.rows(settings, 64) >= at_first
+    assert row_policy.rows(drawn, 64) == at_first  # each has its own
+    row_policy.observe(settings, 64, [StepOutcome(3.0, 3, 6, 1.0)] * 3000)
+    assert row_policy.rows(settings, 64) >= at_first
 
 
-def test_promises_fade() -> None:
-    yields = Yields()
-    assert yields.share == 1
-    yields.add([StepYield(2.0, 1, 4, 1.0)] * 3000, ())
-    assert yields.share == pytest.approx(0.5, abs=0.02)
-    yields.add([StepYield(2.0, 2, 4, 1.0)] * 6000, ())
-    assert yields.share > 0.9
+def rates_after(*outcomes: StepOutcome) -> AcceptanceRates:
+    rates = AcceptanceRates()
+    for outcome in outcomes:
+        rates.add(outcome)
+    return rates
 
 
-def test_of_steps_that_promised_nothing_nothing_is_said() -> None:
-    yields = Yields()
-    yields.add([StepYield(0.0, 3, 4, 1.0)] * 100, ())
-    assert yields.share == 1
+def test_expectations_fade() -> None:
+    assert rates_after().ratio == 1
+    half = [StepOutcome(2.0, 1, 4, 1.0)] * 3000
+    assert rates_after(*half).ratio == pytest.approx(0.5, abs=0.02)
+    assert rates_after(*half, *[StepOutcome(2.0, 2, 4, 1.0)] * 6000).ratio > 0.9
+
+
+def test_steps_without_expectations_leave_the_ratio() -> None:
+    assert rates_after(*[StepOutcome(0.0, 3, 4, 1.0)] * 100).ratio == 1
