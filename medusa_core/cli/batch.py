@@ -114,7 +114,7 @@ def _answer(
         load_for_batch,
         settings_for,
     )
-    from medusa_core.cli.load_arguments import open_tuner
+    from medusa_core.cli.load_arguments import open_row_policy
     from medusa_core.engine.batch.run import BatchRun
     from medusa_core.engine.batch.sparse_effect import sparse_effect
     from medusa_core.speculation.tuning.row_policy import RowPolicy
@@ -134,7 +134,9 @@ def _answer(
         file=file,
         meter=meter,
         # Trees are chosen by what steps cost here; plain decoding needs to know nothing.
-        row_policy=RowPolicy(target) if settings.drafter == "none" else open_tuner(args, target),
+        row_policy=RowPolicy(target)
+        if settings.drafter == "none"
+        else open_row_policy(args, target),
         most=loaded.together,
         on_progress=show,
         stop=stop,

@@ -30,7 +30,7 @@ from medusa_core.cli.load_arguments import (
     known_of,
     model_dirs,
     open_target,
-    open_tuner,
+    open_row_policy,
     options_of,
     ready,
 )
@@ -218,7 +218,7 @@ def _sweep_rows(
     from medusa_core.bench.plot import plot_rows
     from medusa_core.bench.rows_sweep import rows_table, sweep_rows
 
-    costs = open_tuner(args, target).costs
+    costs = open_row_policy(args, target).costs
     if target.heads is None or costs is None:
         raise RequestError("There are no trees to compare.", "Name heads with --heads.")
     settings = settings_of(args, "medusa", 0)
@@ -364,7 +364,7 @@ def _race(
     chosen = _drafters(args, target, modes)
     peer_specs = {name: peer_registry().get(name) for name in peers}
     rule, rows = rule_of(args), args.tree_rows
-    row_policy = open_tuner(args, target)
+    row_policy = open_row_policy(args, target)
     # Each mode learns for itself.
     contestants: dict[str, Contestant] = {
         name: OwnMode(target, settings_of(args, drafter, rows), RowPolicy(target, row_policy.costs))

@@ -228,7 +228,7 @@ def ready(args: argparse.Namespace, target: Target) -> Target:
     return target
 
 
-def open_tuner(args: argparse.Namespace, target: Target) -> RowPolicy:
+def open_row_policy(args: argparse.Namespace, target: Target) -> RowPolicy:
     """What chooses trees for a target, with step costs of this machine."""
     from medusa_core.speculation.tuning.row_policy import RowPolicy
 

@@ -212,7 +212,7 @@ def test_drafts_that_were_asked_for_do_not_rest(tiny: Target) -> None:
     assert generate(tiny, user_says("x"), settings, row_policy=Dear(tiny)).num_rested == 0
 
 
-def test_answers_teach_the_tuner(tiny: Target) -> None:
+def test_answers_teach_the_row_policy(tiny: Target) -> None:
     row_policy = RowPolicy(tiny)
     settings = GenerateSettings(drafter="medusa", max_new_tokens=150, banned=(1,))
     assert tiny.trees is not None
