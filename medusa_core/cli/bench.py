@@ -29,8 +29,8 @@ from medusa_core.cli.load_arguments import (
     disk_of,
     known_of,
     model_dirs,
-    open_target,
     open_row_policy,
+    open_target,
     options_of,
     ready,
 )
