@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +20,10 @@ from medusa_core.cli.arguments import (
     rule_of,
     settings_of,
 )
-from medusa_core.cli.bench_arguments import listed_names, show_progress, write_file
+from medusa_core.cli.bench_arguments import listed_names, print_line, show_progress, write_file
 from medusa_core.cli.bench_drafters import add_race_arguments, check_race, race
-from medusa_core.cli.grammar_arguments import add_grammar_arguments, read_grammar
 from medusa_core.cli.load_arguments import (
     add_model_arguments,
-    disk_of,
     known_of,
     model_dirs,
     open_row_policy,
@@ -60,9 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="instead: where the time of a step goes, against what memory allows",
     )
-    parser.add_argument(
-        "--sampling", action="store_true", help="instead: what drawing a token costs, by filter"
-    )
     add_race_arguments(parser)
     parser.add_argument(
         "--modes",
@@ -72,15 +66,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
     parser.add_argument("--shape", help="with --step-cost: random weights of a well-known model")
-    parser.add_argument(
-        "--oracle",
-        help="with --shape, a simulation: drafts are right as often as its published heads'",
-    )
-    parser.add_argument(
-        "--sessions",
-        type=int,
-        help="with --step-cost: so many conversations in one pass, against one alone",
-    )
     parser.add_argument(
         "--throughput",
         type=int,
@@ -102,27 +87,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
     parser.add_argument("--max-new-tokens", type=int, default=128, help="of each answer")
     parser.add_argument("--repeats", type=int, default=1, help="of every prompt")
-    parser.add_argument(
-        "--sweep",
-        choices=("epsilon", "rows"),
-        help="instead of comparing modes: tokens per step of typical acceptance against epsilon, "
-        "its agreement with exact sampling and how likely the model finds the text; or trees of "
-        "all sizes, sparse and dense, against the one chosen",
-    )
-    parser.add_argument("--plot", type=Path, help="with --sweep: draw it, as SVG or PNG")
-    parser.add_argument("--epsilons", default="", help="values to sweep over, commas between")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file")
     add_model_arguments(parser)
     add_rule_arguments(parser)
-    add_grammar_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark and print its tables."""
     check_race(args)
     _check_counts(args)
-    check_files([args.json, args.markdown, args.plot])
+    check_files([args.json, args.markdown])
     _check_modes(args)
     report = _report(args)
     if args.json is not None:
@@ -134,32 +109,23 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
     # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
     from medusa_core.system.prompts import read_prompts
 
-    if args.oracle:
-        return _simulate(args)
     if args.throughput is not None:
         from medusa_core.cli.bench_throughput import run_throughput
 
-        return run_throughput(args, _print_line)
+        return run_throughput(args, print_line)
     if args.step_cost:
         return _step_cost(args)
-    if args.sampling:
-        return _sampling()
     if args.prompts is None and not (args.drafters or args.synthetic):
         raise RequestError("There are no prompts.", "Name a file with --prompts.")
     if args.prompts is None:
         args.prompts, args.limit = prompts_dir() / "general.jsonl", args.limit or _FEW
     prompts = read_prompts(args.prompts, args.limit)
-    with _open(args) as target:
-        if grammar := read_grammar(args):
-            return _measure_grammar(args, target, prompts, grammar)
-        if args.synthetic or args.drafters:
-            return race(args, target, prompts)
-        sweeps = {"epsilon": _sweep_epsilon, "rows": _sweep_rows}
-        return sweeps.get(args.sweep, _race)(args, target, prompts)
+    with open_for_race(args) as target:
+        return (race if args.synthetic or args.drafters else _race)(args, target, prompts)
 
 
 @contextmanager
-def _open(args: argparse.Namespace) -> Iterator[Target]:
+def open_for_race(args: argparse.Namespace) -> Iterator[Target]:
     """The target with all drafters that it has in the window, and nothing learned yet."""
     from medusa_core.loading.load import load_target
 
@@ -173,74 +139,14 @@ def _open(args: argparse.Namespace) -> Iterator[Target]:
                 target.learned.close()
 
 
-def _measure_grammar(
-    args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt], grammar: str
-) -> dict[str, object]:
-    from medusa_core.bench.grammar_gain import grammar_gain_text, measure_grammar_gain
-    from medusa_core.speculation.drafters.lineup import drafter_registry
-
-    gains = []
-    for name in _modes(args, target):
-        if name != AUTO and drafter_registry().get(name).drafts:
-            settings = settings_of(args, name, args.tree_rows)
-            gains.append(measure_grammar_gain(target, prompts, settings, grammar, show_progress))
-            print(grammar_gain_text(gains[-1]))
-    return {"grammar": [asdict(gain) for gain in gains]}
-
-
-def _sampling() -> dict[str, float]:
-    from medusa_core.bench.sampling_cost import sampling_cost, sampling_table
-
-    costs = sampling_cost()
-    print(sampling_table(costs))
-    return costs
-
-
-def _sweep_epsilon(
-    args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
-) -> dict[str, object]:
-    from medusa_core.bench.plot import plot_epsilon
-    from medusa_core.bench.sweep import sweep_epsilon, sweep_table
-
-    settings = settings_of(args, "medusa", args.tree_rows)
-    if not settings.temperature:
-        raise RequestError("At temperature 0 every rule is greedy.", "Choose a --temperature.")
-    sweep = sweep_epsilon(target, prompts, settings, _epsilons(args.epsilons), show_progress)
-    print(sweep_table(sweep))
-    if args.plot is not None:
-        plot_epsilon(sweep, args.plot)
-    return {"sweep": [asdict(point) for point in sweep.points], "exact": asdict(sweep.exact)}
-
-
-def _sweep_rows(
-    args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
-) -> dict[str, object]:
-    from medusa_core.bench.plot import plot_rows
-    from medusa_core.bench.rows_sweep import rows_table, sweep_rows
-
-    costs = open_row_policy(args, target).costs
-    if target.heads is None or costs is None:
-        raise RequestError("There are no trees to compare.", "Name heads with --heads.")
-    settings = settings_of(args, "medusa", 0)
-    sweep = sweep_rows(target, prompts, settings, costs, args.repeats, show_progress)
-    print(rows_table(sweep))
-    if args.plot is not None:
-        plot_rows(sweep, args.plot)
-    return asdict(sweep)
-
-
 def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     from medusa_core.bench.step_cost import as_json, measure_step_report, step_table
     from medusa_core.speculation.drafters.lineup import drafter_registry
 
-    if args.sessions is not None:
-        return _sessions(args)
     if args.peers:
         return _step_race(args)
-    if args.shape and disk_of(args) is not None:
-        return _offload_plan(args)
     target = _random(args) if args.shape else open_target(args)
-    named = [name for name in _modes(args, target) if name != AUTO]
+    named = [name for name in named_modes(args, target) if name != AUTO]
     modes = [name for name in named if drafter_registry().get(name).can_draft(target)]
     report = measure_step_report(target, modes, args.max_new_tokens)
     if target.runner_note:
@@ -249,47 +155,15 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     return as_json(report)
 
 
-def _sessions(args: argparse.Namespace) -> dict[str, object]:
-    from medusa_core.bench.sessions import ROOM, measure_sessions, sessions_text
-
-    args.num_heads, args.context = 0, args.sessions * ROOM
-    target = _random(args) if args.shape else open_target(args)
-    report = measure_sessions(target, args.sessions, _print_line)
-    print(sessions_text(report))
-    return asdict(report)
-
-
 def _step_race(args: argparse.Namespace) -> dict[str, object]:
     """Steps against llama.cpp's: of one GGUF file, or of random weights of one type."""
     from medusa_core.bench.step_race import race_steps, race_table
 
     args.num_heads = 0
-    with (_random_and_peer if args.shape else _file_and_peer)(args) as (target, load_s, peer):
-        race = race_steps(target, load_s, peer, _print_line)
+    with (random_and_peer if args.shape else _file_and_peer)(args) as (target, load_s, peer):
+        race = race_steps(target, load_s, peer, print_line)
     print(race_table(race))
     return asdict(race)
-
-
-def _offload_plan(args: argparse.Namespace) -> dict[str, object]:
-    """Steps of random weights of which some layers lie on a disk."""
-    from medusa_core.bench.offload import measure_offload, streamed_table
-
-    args.num_heads = 0
-    with _random_and_peer(args) as (target, load_s, _):
-        found = measure_offload(target, disk_of(args), load_s, _print_line)
-    print(streamed_table(found))
-    return asdict(found)
-
-
-def _simulate(args: argparse.Namespace) -> dict[str, object]:
-    from medusa_core.bench.oracle import simulate, simulation_text
-
-    if not args.shape:
-        raise RequestError("A simulation needs a shape.", "Say --shape vicuna-7b, for example.")
-    with _random_and_peer(args) as (target, _, peer):
-        found = simulate(target, args.oracle, peer, _print_line)
-    print(simulation_text(found))
-    return asdict(found)
 
 
 @contextmanager
@@ -310,7 +184,7 @@ def _file_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Pa
 
 
 @contextmanager
-def _random_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Path | None]]:
+def random_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Path | None]]:
     """Random weights loaded, the seconds that took, and the same ones as GGUF if asked for."""
     from medusa_core.bench.gguf_export import write_random_gguf
     from medusa_core.bench.random_target import shape_config
@@ -325,16 +199,12 @@ def _random_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, 
     with tempfile.TemporaryDirectory(prefix="medusa-gguf-") as folder:
         peer = Path(folder) / "model.gguf" if peers else None
         if peer is not None:
-            _print_line("writing the weights for llama.cpp")
+            print_line("writing the weights for llama.cpp")
             write_random_gguf(shape_config(args.shape), args.quant, peer)
-        _print_line("making ours")
+        print_line("making ours")
         started = time.perf_counter()
         target = _random(args)
         yield target, time.perf_counter() - started, peer
-
-
-def _print_line(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _random(args: argparse.Namespace) -> Target:
@@ -360,7 +230,7 @@ def _race(
     from medusa_core.speculation.tuning.row_policy import RowPolicy
     from medusa_core.system import compute_threads
 
-    modes, peers = _modes(args, target), listed_names(args.peers)
+    modes, peers = named_modes(args, target), listed_names(args.peers)
     chosen = _drafters(args, target, modes)
     peer_specs = {name: peer_registry().get(name) for name in peers}
     rule, rows = rule_of(args), args.tree_rows
@@ -418,7 +288,7 @@ def _drafters(args: argparse.Namespace, target: Target, modes: Sequence[str]) ->
     return chosen
 
 
-def _modes(args: argparse.Namespace, target: Target) -> list[str]:
+def named_modes(args: argparse.Namespace, target: Target) -> list[str]:
     """Those that are named; else plain decoding, and Medusa heads or what the window chooses."""
     from medusa_core.speculation.drafters.lineup import drafter_registry
 
@@ -426,21 +296,9 @@ def _modes(args: argparse.Namespace, target: Target) -> list[str]:
     return listed_names(args.modes) if args.modes else ["none", "medusa" if has_medusa else AUTO]
 
 
-def _epsilons(text: str) -> tuple[float, ...]:
-    from medusa_core.bench.sweep import EPSILONS
-
-    try:
-        return tuple(float(part) for part in text.split(",")) if text else EPSILONS
-    except ValueError as error:
-        raise RequestError(
-            f"--epsilons {text} is no list of numbers.", "Write it as 0.05,0.1,0.3."
-        ) from error
-
-
 def _check_modes(args: argparse.Namespace) -> None:
     """Refuse what can't be compared before a model is loaded for it."""
     check_drafters([name for name in listed_names(args.modes) if name != AUTO])
-    _epsilons(args.epsilons)
     if peers := listed_names(args.peers):
         from medusa_core.bench.peer import peer_registry
 

@@ -28,6 +28,11 @@ def whole_numbers(text: str, option: str) -> tuple[int, ...]:
     return numbers
 
 
+def print_line(text: str) -> None:
+    """Print what is being measured."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def show_progress(num_done: int, num_prompts: int) -> None:
     """Say in a terminal how far a measurement is."""
     if sys.stderr.isatty():

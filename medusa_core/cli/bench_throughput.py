@@ -11,9 +11,7 @@ from typing import Any
 
 import torch
 
-from medusa_core.bench.disk_offload import OffloadRow, accelerate_row
 from medusa_core.bench.step_race import OnTimed
-from medusa_core.cli.load_arguments import disk_of
 from medusa_core.cli.plan_throughput import found_lines
 from medusa_core.cli.throughput_case import ThroughputCase
 from medusa_core.engine.several import answer_all
@@ -34,7 +32,6 @@ from medusa_core.runtime.tree.shape import (
 )
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 
-_PEER_TOKENS = 8
 _ALONE_TOKENS = 6  # of one prompt at a time: every step takes as long
 _FEW_STEPS = 4
 _OVERLAP_ROWS = (1, 4, 8, 16, 32)
@@ -62,7 +59,6 @@ class ThroughputReport:
         weights_first_tokens_per_s: With cache and activations on the device; None where the policy
             has them there, too, or they have no room.
         over_weights_first: The policy's ÷ that.
-        accelerate: Accelerate's disk offload in 16 bits, one prompt; None unless it is asked for.
     """
 
     prompts: int
@@ -81,7 +77,6 @@ class ThroughputReport:
     policy: dict[str, Any]
     weights_first_tokens_per_s: float | None = None
     over_weights_first: float | None = None
-    accelerate: OffloadRow | None = None
 
 
 def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, Any]:
@@ -96,9 +91,6 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
             "A block needs a shape or a model, and 2 to 256 prompts.",
             "Say --shape vicuna-7b --throughput 32.",
         )
-    disk = disk_of(args)
-    if disk is None and "accelerate" in args.peers:
-        raise RequestError("Accelerate's layers need a disk.", "Name a folder with --tier-disk.")
     if args.shape:
         args.lm_head_quant = args.lm_head_quant or args.quant
     given = None if args.policy is None else read_policy(args.policy)
@@ -138,10 +130,6 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
     )
     if found.policy.cache.below:
         report = _beside_weights_first(case, searching, report, report_line)
-    if disk is not None and "accelerate" in args.peers:
-        memory = round(args.memory_gib * (1 << 30))
-        row = accelerate_row(args.shape, disk, memory, _PEER_TOKENS, report_line)
-        report = replace(report, accelerate=row)
     report_line(_text(report))
     return asdict(report)
 
@@ -280,7 +268,4 @@ def _text(report: ThroughputReport) -> str:
     for rows, gain in report.overlap_gain.items():
         times = f"{report.overlap[rows]:>10.2f} s{report.no_overlap[rows]:>10.2f} s"
         lines.append(f"{rows:>6}{times}{gain:>8.2f}")
-    if (row := report.accelerate) is not None:
-        note = row.note or f"{row.tokens_per_s:.3f} tokens/s, {row.layers_here} layers in memory"
-        lines.append(f"accelerate, disk offload in 16 bits, one prompt: {note}")
     return "\n".join(lines)

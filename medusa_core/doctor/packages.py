@@ -33,7 +33,7 @@ _OPTIONAL = {
     "uvicorn": "the server for other programs",
     "ray": "layers on other machines",
     "llama-cpp-python": "comparing with llama.cpp in bench",
-    "matplotlib": "drawing with bench --plot",
+    "matplotlib": "drawing benchmarks",
 }
 if sys.platform == "linux":
     _OPTIONAL["jeepney"] = "notifications of the desktop"

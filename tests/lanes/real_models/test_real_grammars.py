@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.bench.grammar_gain import measure_grammar_gain
 from medusa_core.messages import GenerateSettings, StopReason
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.lineup import serving_drafters
 from medusa_core.system.prompts import BenchPrompt
+from tests.benchmarks.grammar_gain import measure_grammar_gain
 from tests.support.engine.grammars import PERSON_GRAMMAR, check_person
 from tests.support.engine.laws import check_same_tokens, decode, plainly, user_says
 from tests.support.models.real import EVERY_MODEL, loaded

@@ -1,8 +1,6 @@
 """The benchmark: its prompts, its figures, and its contract."""
 
-import importlib.util
 import json
-import math
 import sys
 import time
 from collections import Counter
@@ -20,13 +18,11 @@ from medusa_core.bench import step_cost
 from medusa_core.bench.contestant import Contestant, OwnMode, TurnResult
 from medusa_core.bench.divergence import find_divergence
 from medusa_core.bench.gguf_export import write_gguf
-from medusa_core.bench.oracle import DiceRule, simulate
 from medusa_core.bench.race import RaceConversation, RaceResult, run_race
 from medusa_core.bench.random_target import make_random
 from medusa_core.bench.report import make_report
 from medusa_core.bench.step_cost import TimedHeads, measure_step_report
 from medusa_core.bench.step_race import race_steps, race_table
-from medusa_core.bench.sweep import _judged
 from medusa_core.engine.direct import generate
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.heads.ranked import Ranked
@@ -40,9 +36,6 @@ from medusa_core.messages import (
     WeightFormats,
 )
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.runtime.tree.shape import TokenTree
-from medusa_core.runtime.tree.step import WalkContext
-from medusa_core.runtime.tree.tables import typical_table
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.system.prompts import (
     BenchPrompt,
@@ -52,10 +45,8 @@ from medusa_core.system.resources import (
     prompts_dir,
 )
 from tests.support.engine.fixtures import LoadTarget
-from tests.support.engine.laws import decode, plain_scores, user_says
 from tests.support.models.shapes import resized
 
-DRAWS = importlib.util.find_spec("matplotlib") is not None
 MODE_KEYS = {
     "tokens_per_s",
     "decode_tokens_per_s",
@@ -238,11 +229,6 @@ def test_wrong_arguments_say_what_to_do(capsys: pytest.CaptureFixture[str]) -> N
         assert says in capsys.readouterr().err, words
 
 
-def plotted(picture: Path) -> tuple[str, ...]:
-    """Options that draw a sweep, where matplotlib is installed."""
-    return ("--plot", str(picture)) if DRAWS else ()
-
-
 def bench(
     folders: dict[str, tuple[Path, Path]], folder: Path, *more: str
 ) -> tuple[int, dict[str, Any]]:
@@ -305,76 +291,6 @@ def test_peers_take_part_under_greedy_alone(
     code, _ = bench(folders, tmp_path, "--rule", "sample", "--peers", "transformers")
     assert code == 1
     assert "greedily" in capsys.readouterr().err
-
-
-def test_a_sweep_trades_agreement_for_tokens_per_step(
-    folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    picture = tmp_path / "epsilon.svg"
-    options = ("--sweep", "epsilon", "--epsilons", "0.999,0.2,0.01", "--temperature", "1.5")
-    code, report = bench(folders, tmp_path, *options, "--delta", "1", *plotted(picture))
-    assert code == 0
-    assert "agreement" in capsys.readouterr().out
-    assert picture.exists() is DRAWS
-    strict, middle, lax = report["sweep"]
-    assert [point["epsilon"] for point in report["sweep"]] == [0.999, 0.2, 0.01]
-    assert strict["mean_acceptance_length"] < lax["mean_acceptance_length"]
-    assert 1 >= strict["agreement"] > lax["agreement"] > 0
-    assert strict["agreement"] >= middle["agreement"] >= lax["agreement"]
-    exact = report["exact"]
-    assert (exact["epsilon"], exact["agreement"]) == (0.0, 1.0)
-    assert exact["mean_acceptance_length"] <= lax["mean_acceptance_length"]
-    for point in (strict, middle, lax, exact):
-        assert -20 < point["mean_log_probability"] < 0
-    code, _ = bench(folders, tmp_path, "--sweep", "epsilon", "--epsilons", "a,b")
-    assert code == 1
-    code, _ = bench(folders, tmp_path, "--sweep", "epsilon", "--temperature", "0")
-    assert code == 1
-
-
-def test_the_log_probability_of_a_text_is_the_targets_own(tiny: Target) -> None:
-    settings = GenerateSettings(rule="sample", temperature=1.4, drafter="none", max_new_tokens=12)
-    run = decode(tiny, settings, user_says("hello"))
-    turn = TurnResult(run.done.text, run.token_ids, (1,) * 11, 1.0, 1.0)
-    judged = _judged(tiny, RaceConversation(BenchPrompt("a", "c", ("hello",)), (turn,)), settings)
-    total, text = 0.0, [*run.prompt_ids]
-    for token_id in run.token_ids:
-        total += float(torch.log_softmax(plain_scores(tiny, text), 0)[token_id])
-        text.append(token_id)
-    assert judged.log_probability == pytest.approx(total, rel=1e-5)
-    assert judged.num_equal == len(run.token_ids)
-
-
-def test_a_sweep_over_rows_finds_the_choice_among_the_best_and_draws_it(
-    folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    picture = tmp_path / "rows.svg"
-    code, report = bench(folders, tmp_path, "--sweep", "rows", *plotted(picture))
-    assert code == 0
-    said = capsys.readouterr().out
-    assert "The engine's choice" in said
-    assert "dense tree" in said
-    rows = [point["rows"] for point in report["points"]]
-    assert rows == sorted(rows)
-    assert rows[-1] == 64
-    lengths = [point["expected"] for point in report["points"]]
-    assert lengths == sorted(lengths)
-    best = sorted(report["points"], key=lambda point: -point["tokens_per_s"])[:3]
-    assert set(report["again"]) == {*(str(point["rows"]) for point in best), "chosen"}
-    assert 0.2 < report["ratio"] < 5
-    assert not DRAWS or "<svg" in picture.read_text(encoding="utf-8")
-    sparse = {point["rows"]: point for point in report["points"]}
-    assert len(report["dense"]) >= 5
-    for point in report["dense"]:
-        sizes = [math.prod(point["widths"][: d + 1]) for d in range(len(point["widths"]))]
-        assert point["rows"] == 1 + sum(sizes)
-        as_large = next(one for rows, one in sparse.items() if rows >= point["rows"])
-        assert point["expected"] <= as_large["expected"] + 1e-9
-        assert 1 <= point["mean_acceptance_length"] <= 1 + len(point["widths"])
-    code, _ = bench(folders, tmp_path, "--sweep", "rows", "--plot", str(tmp_path / "rows.xyz"))
-    assert code == 1
-    code, _ = bench(folders, tmp_path, "--sweep", "rows", "--plot", str(tmp_path / "no" / "a.svg"))
-    assert code == 1
 
 
 def test_a_tie_under_sampling_is_judged_by_the_noisy_scores(tiny: Target) -> None:
@@ -472,28 +388,6 @@ def test_steps_of_a_large_model_are_told_as_they_are_measured() -> None:
     assert (race.llamacpp, list(race.prefill_s), race.load_s) == ({}, ["ours"], 1.5)
     assert sum("64 rows" in line for line in reported) == 3
     assert "64" in race_table(race)
-
-
-@pytest.mark.parametrize("rows", [4, 16])
-def test_dice_accept_as_many_drafts_as_accuracies_promise(rows: int) -> None:
-    table = typical_table(3)
-    shape = table.tree(rows)
-    rule = DiceRule(table.head_accuracies, seed=3)
-    tree = TokenTree(shape, tuple(range(rows)))
-    walks = [rule.walk(tree, torch.empty(0), WalkContext((), 0)) for _ in range(20_000)]
-    mean = 1 + sum(len(walk.nodes) for walk in walks) / len(walks)
-    assert mean == pytest.approx(table.expected_length(shape), rel=0.01)
-    for walk in walks[:100]:  # each node below the one before
-        assert all(shape.parents[b] == a for a, b in pairwise((0, *walk.nodes)))
-
-
-def test_a_simulation_decodes_by_dice_and_plainly() -> None:
-    found = simulate(small_random(2), "vicuna-7b", None, lambda _: None)
-    assert 1.0 < found.tau < 3.0
-    assert set(found.tokens_per_s) == {"medusa", "none"}
-    assert found.over_llamacpp is None
-    with pytest.raises(RequestError, match="no oracle 'gpt-9'"):
-        simulate(small_random(2), "gpt-9", None, lambda _: None)
 
 
 def test_heads_are_timed_as_they_run(load: LoadTarget) -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from medusa_core.bench.grammar_gain import grammar_gain_text, measure_grammar_gain
 from medusa_core.messages import GenerateSettings
 from medusa_core.system.prompts import BenchPrompt
+from tests.benchmarks.grammar_gain import grammar_gain_text, measure_grammar_gain
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.grammars import PERSON_GRAMMAR
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.bench.disk_offload import write_random
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler, StepResult
@@ -24,6 +23,7 @@ from medusa_core.runtime.offload.layer_stream import LayerStream
 from medusa_core.runtime.runner.offload import OffloadRunner
 from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.speculation.tuning.row_policy import RowPolicy
+from tests.benchmarks.accelerate_offload import write_random
 from tests.support.engine.laws import decode, user_says
 from tests.support.engine.tight import with_layers_below
 from tests.support.models.shapes import resized

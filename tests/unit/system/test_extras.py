@@ -8,11 +8,11 @@ import pytest
 
 from medusa_core import __version__
 from medusa_core.__main__ import main
-from medusa_core.bench.picture import new_picture
 from medusa_core.errors import MissingExtraError
 from medusa_core.runtime.cluster.ray_setup import TOKEN_VARIABLE, load_ray
 from medusa_core.system import extras, installation
 from medusa_core.system.extras import SERVER_EXTRA, Extra
+from tests.benchmarks.plots import new_picture
 
 ROOT = Path(__file__).resolve().parents[3]
 ALL = [one for one in vars(extras).values() if isinstance(one, Extra)]

@@ -17,10 +17,6 @@ from medusa_core.runtime.runner.rows import (
     additive_mask,
     place_rows,
 )
-from medusa_core.runtime.tree.dense import (
-    best_dense,
-    dense_paths,
-)
 from medusa_core.runtime.tree.search import (
     best_paths,
     expected_length,
@@ -32,6 +28,10 @@ from medusa_core.runtime.tree.shape import (
 from medusa_core.runtime.tree.tables import (
     TreePresets,
     read_tree_table,
+)
+from tests.benchmarks.dense_trees import (
+    best_dense,
+    dense_paths,
 )
 from tests.support.engine.fakes import random_shape
 from tests.support.engine.tree_paths import mask_of, path_to

@@ -10,11 +10,6 @@ from medusa_core.bench.contestant import Contestant, OwnMode
 from medusa_core.bench.race import RaceConversation, Totals, run_race
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.runtime.tree.dense import (
-    Widths,
-    best_dense,
-    dense_paths,
-)
 from medusa_core.runtime.tree.search import (
     expected_length,
     grow,
@@ -30,6 +25,11 @@ from medusa_core.speculation.drafters.medusa import (
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.speculation.tuning.step_costs import StepCosts
 from medusa_core.system.prompts import BenchPrompt
+from tests.benchmarks.dense_trees import (
+    Widths,
+    best_dense,
+    dense_paths,
+)
 
 ROWS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 CHOSEN = "chosen"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,6 @@ from medusa_core.bench.step_race import LENGTH, ROWS, OnTimed, OwnSteps
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.memory.budget import GIB
-from medusa_core.memory.peak import peak_bytes
 from medusa_core.messages import Tier
 from medusa_core.runtime.offload.layer_file import (
     PIECE_BYTES,
@@ -133,3 +134,9 @@ def _plain_reader(path: Path) -> float:
         while count := file.readinto(buffer):
             size += count
         return size / (time.perf_counter() - started) / 1e9
+
+
+def peak_bytes() -> int:
+    """Return the peak resident memory of this process."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
