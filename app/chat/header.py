@@ -216,7 +216,12 @@ class Header(QFrame):
         notes = (
             ()
             if loaded is None
-            else (machine_words(loaded), loaded.device_note, loaded.runner_note.rstrip("."))
+            else (
+                machine_words(loaded),
+                loaded.device_note,
+                loaded.runner_note.rstrip("."),
+                engine_text(loaded.not_compiled).rstrip("."),
+            )
         )
         self.state_label.setText(text)
         self.state_label.setAccessibleName(self.tr("Model: {0}").format(text))

@@ -31,6 +31,7 @@ def machine(target: Target) -> dict[str, str | int]:
         "dtype": target.precision.name,
         "model": target.name,
         **({"runner": target.runner_note} if target.runner_note else {}),
+        **({"not_compiled": target.not_compiled} if target.not_compiled else {}),
     }
 
 

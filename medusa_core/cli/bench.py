@@ -149,10 +149,15 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     named = [name for name in named_modes(args, target) if name != AUTO]
     modes = [name for name in named if drafter_registry().get(name).can_draft(target)]
     report = measure_step_report(target, modes, args.max_new_tokens)
-    if target.runner_note:
-        print(target.runner_note)
+    _print_notes(target)
     print(step_table(report))
     return as_json(report)
+
+
+def _print_notes(target: Target) -> None:
+    """Print how transformers runs a model, or why a CPU doesn't run the compiled step."""
+    for note in filter(None, (target.runner_note, target.not_compiled)):
+        print(note)
 
 
 def _step_race(args: argparse.Namespace) -> dict[str, object]:
@@ -248,6 +253,7 @@ def _race(
     race = run_race(contestants, prompts, args.repeats, show_progress)
     report = make_report(race, modes, peers, target)
     report["drafters"] = chosen
+    _print_notes(target)
     print(table(report))
     if len(modes) > 1:
         print(category_table(report))

@@ -31,6 +31,8 @@ from medusa_core.memory.recommend import Recommendation, choices, plan_choice, r
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.runtime.runner.native_limits import torch_note
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import shapes_dir
 
@@ -111,6 +113,7 @@ def run(args: argparse.Namespace) -> int:
         fields = (
             as_json(choice)
             | {"runner_note": runner_note(config)}
+            | {"not_compiled": _not_compiled(config, choice, budget)}
             | ({} if in_tiers is None else in_tiers.as_json())
         )
         _print_json(args, fields)
@@ -162,6 +165,14 @@ def runner_note(config: ModelConfig) -> str:
     why = sizes_of(config).plain_why
     how = f"one token a step, as {why}" if why else "with token trees if its attention keeps masks"
     return f"runs through transformers, {how}"
+
+
+def _not_compiled(config: ModelConfig, choice: Recommendation, budget: Budget) -> str:
+    """Return why a processor computes a model without the compiled step; empty if not so."""
+    if not config.is_ours:
+        return ""
+    formats = settle_formats(choice.formats, "", budget.hardware, config.stored)
+    return torch_note(config, formats)
 
 
 def shape_names() -> tuple[str, ...]:
@@ -257,8 +268,8 @@ def _table(
         f"{model} as {_name(choice, stored)} on {budget.name}, context {plan.context_tokens:,}",
         "",
     ]
-    if note := runner_note(config):
-        lines[1:1] = [f"  {note}"]
+    notes = (runner_note(config), _not_compiled(config, choice, budget))
+    lines[1:1] = [f"  {note}" for note in notes if note]
     rows = {
         "weights": plan.weights_bytes,
         "heads": plan.heads_bytes - plan.draft_model_bytes,

@@ -264,6 +264,7 @@ def _describe(
         load_s=load_s,
         device_note=target.device_note,
         runner_note=target.runner_note,
+        not_compiled=target.not_compiled,
         end_ids=target.eos_token_ids,
         special_tokens=target.tokenizer.special_tokens,
         advice=target.config.advice or tried_sampling(target.name),

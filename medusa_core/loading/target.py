@@ -23,6 +23,7 @@ from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.size import whole_rows
+from medusa_core.runtime.runner.native_limits import torch_note
 from medusa_core.runtime.runner.runner import Runner
 from medusa_core.runtime.tree.tables import (
     TreePresets,
@@ -85,6 +86,11 @@ class Target:
         why = self.runner.plain_why
         how = f"one token a step, as {why}" if why else "with token trees"
         return f"Runs through transformers, {how}."
+
+    @property
+    def not_compiled(self) -> str:
+        """Why a processor doesn't run the compiled step, for people; empty if it does."""
+        return torch_note(self.config, self.formats)
 
     @property
     def format_name(self) -> str:

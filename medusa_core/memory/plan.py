@@ -25,7 +25,6 @@ from medusa_core.models.blocks.sizes import (
 )
 from medusa_core.models.blocks.spec import BlockTensors
 from medusa_core.models.blocks.tensors import LinearSpec
-from medusa_core.models.compiled import is_compiled
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.lora.adapter_shape import (
@@ -49,6 +48,7 @@ from medusa_core.runtime.kv.size import (
     state_rows,
     whole_rows,
 )
+from medusa_core.runtime.runner.native_limits import why_not
 
 if TYPE_CHECKING:
     from medusa_core.models.through_transformers.sizes import TransformersSizes
@@ -351,9 +351,7 @@ def _cache_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int)
 
 def cache_itemsize(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of a number of keys and values."""
-    compiles = formats.compiles and is_compiled(config)
-    compiles = compiles and (not config.quantization or formats.keeps_blocks)
-    return _ITEMSIZE[formats.compute if compiles else formats.cache]
+    return _ITEMSIZE[formats.cache if why_not(config, formats) else formats.compute]
 
 
 def chunk_rows(device: str) -> int:

@@ -104,7 +104,8 @@ class TerminalChat:
         if loaded.is_remote:
             return f"{loaded.name} · on another machine: {loaded.place}"
         device, quant = loaded.device, loaded.quant or loaded.dtype
-        return f"{loaded.name} · {quant} on {device} · context {loaded.context_tokens:,}"
+        words = (loaded.name, f"{quant} on {device}", f"context {loaded.context_tokens:,}")
+        return " · ".join((*words, *filter(None, (loaded.not_compiled.rstrip("."),))))
 
     async def measure(self) -> str:
         """Measure the model again, and say what came of it in a line.

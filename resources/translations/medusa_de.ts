@@ -2868,6 +2868,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Bei {0} bietet niemand Schichten an.</translation>
     </message>
     <message>
+        <source>Not compiled: {0}.</source>
+        <translation>Nicht kompiliert: {0}.</translation>
+    </message>
+    <message>
         <source>Not installed: {0}.</source>
         <translation>Nicht installiert: {0}.</translation>
     </message>
@@ -4276,10 +4280,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>config.json: layer_types ist keine Liste von full_attention und sliding_attention.</translation>
     </message>
     <message>
-        <source>config.json: mlp_only_layers is no list of layers.</source>
-        <translation>config.json: mlp_only_layers ist keine Liste von Schichten.</translation>
-    </message>
-    <message>
         <source>config.json: no_rope_layers is no list of 0 and 1.</source>
         <translation>config.json: no_rope_layers ist keine Liste von 0 und 1.</translation>
     </message>
@@ -4410,10 +4410,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>it isn&apos;t smaller</source>
         <translation>es ist nicht kleiner</translation>
-    </message>
-    <message>
-        <source>it says no more</source>
-        <translation>mehr sagt er nicht</translation>
     </message>
     <message>
         <source>it takes too long</source>
@@ -4956,16 +4952,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Was in die Schichten von {0}-Modellen eintritt, ist nicht bekannt.</translation>
     </message>
     <message>
-        <source>config.json: a Mamba layer&apos;s state has {0} numbers; no model is so large.</source>
-        <translation>config.json: Der Zustand einer Mamba-Schicht hat {0} Zahlen; kein Modell ist so groß.</translation>
-    </message>
-    <message>
         <source>config.json: a layer&apos;s state has {0} numbers; no model&apos;s is so large.</source>
         <translation>config.json: Der Zustand einer Schicht hat {0} Zahlen; bei keinem Modell ist er so groß.</translation>
-    </message>
-    <message>
-        <source>config.json: attn_layer_indices is no list of layers.</source>
-        <translation>config.json: attn_layer_indices ist keine Liste von Schichten.</translation>
     </message>
     <message>
         <source>config.json: conv_L_cache is 1: the convolutions look back on nothing.</source>
@@ -5020,6 +5008,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>config.json: {0} beschreibt Schichten anders, als Gemma 4 sie hat.</translation>
     </message>
     <message>
+        <source>config.json: {0} is no list of layers.</source>
+        <translation>config.json: {0} ist keine Liste von Schichten.</translation>
+    </message>
+    <message>
         <source>config.json: {0} is {1}, which no model has.</source>
         <translation>config.json: {0} ist {1}; das hat kein Modell.</translation>
     </message>
@@ -5036,8 +5028,40 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>config.json: {0} Wertköpfe können sich {1} Schlüsselköpfe nicht gleichmäßig teilen.</translation>
     </message>
     <message>
+        <source>it has rows of {0} numbers, which isn&apos;t a multiple of {1}</source>
+        <translation>es hat Zeilen aus {0} Zahlen, was kein Vielfaches von {1} ist</translation>
+    </message>
+    <message>
+        <source>it runs on a graphics card</source>
+        <translation>es läuft auf einer Grafikkarte</translation>
+    </message>
+    <message>
+        <source>its attention is sparse</source>
+        <translation>seine Attention ist dünn besetzt</translation>
+    </message>
+    <message>
+        <source>its convolutions read {0} rows, more than {1}</source>
+        <translation>seine Faltungen lesen {0} Zeilen, mehr als {1}</translation>
+    </message>
+    <message>
+        <source>its keys and values are kept as {0}</source>
+        <translation>seine Keys und Values werden als {0} gehalten</translation>
+    </message>
+    <message>
+        <source>its weights are stored as {0}</source>
+        <translation>seine Gewichte sind als {0} gespeichert</translation>
+    </message>
+    <message>
+        <source>measuring the link to the card</source>
+        <translation>die Verbindung zur Karte wird gemessen</translation>
+    </message>
+    <message>
         <source>the part of a model that {0}</source>
         <translation>der Teil eines Modells, der {0}</translation>
+    </message>
+    <message>
+        <source>this processor has no kernels for {0}</source>
+        <translation>dieser Prozessor hat keine Kernel für {0}</translation>
     </message>
     <message>
         <source>transformers can&apos;t read {0}: {1}: {2}</source>
@@ -5046,6 +5070,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>transformers failed: {0}: {1}</source>
         <translation>transformers ist gescheitert: {0}: {1}</translation>
+    </message>
+    <message>
+        <source>transformers runs it</source>
+        <translation>transformers führt es aus</translation>
     </message>
     <message>
         <source>{0} attention heads can&apos;t share {1} KV heads of {2} numbers.</source>
@@ -5806,10 +5834,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>measuring the disk of {0}</source>
         <translation>die Platte von {0} wird gemessen</translation>
-    </message>
-    <message>
-        <source>measuring the way to the card</source>
-        <translation>der Weg zur Karte wird gemessen</translation>
     </message>
     <message>
         <source>{0} GiB of memory is less than nothing.</source>

@@ -175,7 +175,7 @@ FAULTS = (
     Fault(
         "residual-scale",
         "medusa_core/models/arch/granite.py",
-        '        residual_scale=positive(raw, "residual_multiplier", 1.0) or 1.0,\n',
+        '            residual_multiplier=config.positive("residual_multiplier", 1.0),\n',
         "",
         "Granite's answers are wrong: the residual multiplier is missing",
         ("test_families.py",),
@@ -231,8 +231,8 @@ FAULTS = (
     Fault(
         "expert-scale",
         "medusa_core/models/experts.py",
-        "return (shares * experts.scale).to(x.dtype), chosen",
-        "return shares.to(x.dtype), chosen",
+        "return (weights * routing.routed_scaling_factor).to(x.dtype), chosen",
+        "return weights.to(x.dtype), chosen",
         "routed_scaling_factor is left out",
         ("test_golden.py",),
     ),

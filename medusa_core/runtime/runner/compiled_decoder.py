@@ -20,7 +20,6 @@ from medusa_core.models.blocks.block import (
     ShortConvolution,
 )
 from medusa_core.models.blocks.spec import Activation, Scoring
-from medusa_core.models.compiled import is_compiled
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.experts import SUM_EPS, ExpertMlps, Mlp, PlainMlp
 from medusa_core.models.norm import RmsNorm
@@ -35,6 +34,7 @@ from medusa_core.runtime.offload.linear import (
     OffloadedLinear,
     offloaded_layers,
 )
+from medusa_core.runtime.runner.native_limits import why_not
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.structs import (
     AttentionStruct,
@@ -414,7 +414,7 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
         and precision.device.type == "cpu"
         and precision.compute in DTYPES
         and model.embedding.dtype in DTYPES
-        and is_compiled(model.config)
+        and why_not(model.config) is None
         and all(isinstance(linear, NativeLinear | OffloadedLinear) for linear in model.linears)
         and (per_layer is None or isinstance(per_layer.projection, NativeLinear))
         and (offloaded is None or offloaded.types == {NativeLinear})

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from medusa_core.models.compiled import is_compiled
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.native_limits import why_not
 from medusa_core.runtime.runner.resident import ResidentRunner
 from tests.support.models import peers
 from tests.support.models.peers import CONFIGS, make_peer
@@ -60,7 +60,7 @@ def wide_config(name: str) -> Any:
 
 
 def is_known(config: Any) -> bool:
-    return is_compiled(sizes_of(config))
+    return why_not(sizes_of(config)) is None
 
 
 def sizes_of(config: Any) -> ModelConfig:

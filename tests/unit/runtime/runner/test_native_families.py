@@ -16,9 +16,9 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
 from medusa_core.models.blocks.spec import GatedDeltaNetSpec
-from medusa_core.models.compiled import is_compiled
 from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, native_decoder
 from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.native_limits import why_not
 from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
@@ -122,8 +122,10 @@ def test_a_convolution_that_reads_more_inputs_than_the_step_knows_runs_in_torch(
     assert isinstance(net, GatedDeltaNetSpec)
     wide = replace(net, state=replace(net.state, conv_width=MOST_TAPS + 1))
     block = replace(sizes.blocks[0], mixers=(wide,))
-    assert is_compiled(sizes)
-    assert not is_compiled(sizes.with_blocks([block, *sizes.blocks[1:]]))
+    assert why_not(sizes) is None
+    why = why_not(sizes.with_blocks([block, *sizes.blocks[1:]]))
+    assert why is not None
+    assert f"more than {MOST_TAPS}" in why
 
 
 @pytest.mark.parametrize("name", FULLEST)

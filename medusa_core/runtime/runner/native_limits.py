@@ -1,0 +1,54 @@
+"""Which models the compiled step computes. Nothing here needs torch."""
+
+from __future__ import annotations
+
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.system.native.lanes import LANES, MOST_TAPS
+
+
+def why_not(config: ModelConfig, formats: PartFormats | None = None) -> str | None:
+    """Return why the compiled step doesn't compute a model, for people; None if it does.
+
+    Args:
+        config: The model.
+        formats: Format of every part; None to look at the model alone.
+    """
+    shapes = config.state_layers
+    states = [size for shape in shapes for size in (shape.key_dim, shape.value_dim)]
+    odd = [size for size in (*config.row_sizes, *states) if size % LANES]
+    taps = max((shape.conv_width for shape in shapes), default=0)
+    if not config.is_ours:
+        reason = "transformers runs it"
+    elif odd:
+        reason = f"it has rows of {odd[0]} numbers, which isn't a multiple of {LANES}"
+    elif taps > MOST_TAPS:
+        reason = f"its convolutions read {taps} rows, more than {MOST_TAPS}"
+    else:
+        return None if formats is None else _why_not_formats(config, formats)
+    return reason
+
+
+def _why_not_formats(config: ModelConfig, formats: PartFormats) -> str | None:
+    if formats.device != "cpu":
+        reason = "it runs on a graphics card"
+    elif formats.cache_format:
+        reason = f"its keys and values are kept as {formats.cache_format}"
+    elif formats.attended:
+        reason = "its attention is sparse"
+    elif not formats.compiles:
+        names = f"{formats.linears.name} in {formats.compute}"
+        reason = f"this processor has no kernels for {names}"
+    elif config.quantization and not formats.keeps_blocks:
+        reason = f"its weights are stored as {config.quantization}"
+    else:
+        return None
+    return reason
+
+
+def torch_note(config: ModelConfig, formats: PartFormats) -> str:
+    """Return why a CPU runs a model without the compiled step; empty if it doesn't."""
+    note, reason = "", why_not(config, formats)
+    if formats.device == "cpu" and config.is_ours and reason is not None:
+        note = f"Not compiled: {reason}."
+    return note
