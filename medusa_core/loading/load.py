@@ -46,7 +46,7 @@ from medusa_core.models.text.same_vocabulary import check_same_vocabulary
 from medusa_core.models.text.template import Template
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.models.through_transformers.formats import check_options
-from medusa_core.runtime.cluster.joining import join_cluster
+from medusa_core.runtime.cluster.connection import join_cluster
 from medusa_core.runtime.cluster.layer_range import client_config
 from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.runner.runner import Runner

@@ -1,4 +1,4 @@
-"""Where a cluster is."""
+"""Addresses of clusters."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from medusa_core.errors import ClusterError
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT.
+    """Split HOST:PORT into host and port.
 
     Raises:
-        ClusterError: It isn't one.
+        ClusterError: The host isn't an IP address, or the port isn't a port.
     """
     host, _, port = address.rpartition(":")
     if host.startswith("[") and host.endswith("]"):

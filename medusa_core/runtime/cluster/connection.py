@@ -1,4 +1,4 @@
-"""The way to the stages of a cluster, whatever carries it: a process of this machine, or Ray."""
+"""Interfaces of a cluster and its stages, independent of Ray."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from medusa_core.runtime.cluster.protocol import (
 
 
 class StageConnection(Protocol):
-    """The way to one stage: it does what `Stage` does, or raises `StageLostError(stage=NAME)`.
+    """A remote `Stage`; each method may raise `StageLostError(stage=NAME)`.
 
-    The name is that of `offer()`, by which `Cluster.connections` knows it until it is lost.
+    The name is that of `offer()`, and the key in `Cluster.connections` until the stage is lost.
     """
 
     def offer(self) -> StageOffer:
-        """What the machine says of itself."""
+        """See `Stage.offer`."""
 
     def prepare(self, wanted: ComputeSettings) -> StageSpeed:
-        """Settle how to compute, and measure it."""
+        """See `Stage.prepare`."""
 
     def take(self, share: LayerRange, client: str) -> StageLayers:
-        """Read some layers, and forget others."""
+        """See `Stage.take`."""
 
     def run(self, order: PassRequest) -> PassReply:
-        """One pass."""
+        """See `Stage.run`."""
 
     def committed(self, order: CacheRequest) -> PackedTensor:
-        """What a cache holds. [layers, 2, kv heads, length, head_dim]"""
+        """See `Stage.committed`."""
 
 
 class Cluster(Protocol):
-    """The machines that offer layers.
+    """The machines that offer to compute layers.
 
     Attributes:
         name: Address of the cluster, for people.
@@ -50,7 +50,7 @@ class Cluster(Protocol):
     name: str
 
     def connections(self) -> Mapping[str, StageConnection]:
-        """The ways to all stages that are there now, by their names.
+        """Return the stages that are available now, by name.
 
         Raises:
             ClusterError: The cluster can't be reached.
@@ -58,3 +58,15 @@ class Cluster(Protocol):
 
     def close(self) -> None:
         """Leave the cluster."""
+
+
+def join_cluster(address: str) -> Cluster:
+    """Join the cluster at HOST:PORT as a client.
+
+    Raises:
+        ClusterError: It can't be reached.
+        MissingExtraError: Ray isn't installed.
+    """
+    from medusa_core.runtime.cluster.ray_cluster import RayCluster  # Ray is an extra
+
+    return RayCluster(address)

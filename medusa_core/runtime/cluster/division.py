@@ -1,4 +1,4 @@
-"""How many layers each machine gets: so many that none is waited for longer than need be."""
+"""Division of layers among machines so that the slowest one takes as little time as possible."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 
 class Power(NamedTuple):
-    """What a machine can do.
+    """Speed and capacity of a machine.
 
     Attributes:
         layer_s: Seconds of a layer in a step.
-        most_layers: Layers that it has memory for.
+        most_layers: Layers that fit into its memory.
     """
 
     layer_s: float
@@ -19,16 +19,16 @@ class Power(NamedTuple):
 
 
 def divide(num_layers: int, powers: Sequence[Power]) -> list[int] | None:
-    """Layers of each machine, the slowest one's time being as short as it can be.
+    """Divide layers among machines.
 
-    A layer goes where it is done first; for equal pieces of work that is the best division.
+    Each layer goes to the machine that would finish it first, which is optimal for equal jobs.
 
     Args:
-        num_layers: All layers.
-        powers: Of each machine.
+        num_layers: Number of layers.
+        powers: Speed and capacity of each machine.
 
     Returns:
-        Their layers; None where all memory together is too little.
+        Number of layers of each machine; None if they don't fit into all memory.
     """
     counts = [0] * len(powers)
     for _ in range(num_layers):
@@ -40,5 +40,5 @@ def divide(num_layers: int, powers: Sequence[Power]) -> list[int] | None:
 
 
 def slowest_s(counts: Sequence[int], powers: Sequence[Power]) -> float:
-    """Seconds that the slowest machine takes for its layers."""
+    """Return the seconds of the slowest machine in a step."""
     return max(count * power.layer_s for count, power in zip(counts, powers, strict=True))

@@ -1,4 +1,4 @@
-"""What must be the same on all machines of a cluster, or their layers would be another model's."""
+"""Checks that all machines of a cluster compute the same model with the same kernels."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ _PIECE_BYTES = 1 << 22
 
 
 def hash_of_model(files: ModelFiles) -> str:
-    """The hash of a model: all bytes of its weights and of its `config.json`.
-
-    Args:
-        files: Its files.
+    """Hash a model's weights and its `config.json`.
 
     Raises:
         CheckpointError: A file is missing or damaged.
@@ -42,8 +39,8 @@ def hash_of_model(files: ModelFiles) -> str:
     return digest.hexdigest()[:16]
 
 
-def libraries_here() -> dict[str, str]:
-    """The compiled steps that this machine could use, and the hash of each one's file."""
+def usable_libraries() -> dict[str, str]:
+    """Return the kernel libraries that this machine can use, each with the hash of its file."""
     folder, suffix = native_dir() / system_name(), library_suffix()
     paths = [folder / f"{name}{suffix}" for name in instruction_sets()]
     return {
@@ -54,16 +51,16 @@ def libraries_here() -> dict[str, str]:
 
 
 def library_name() -> str:
-    """The compiled step that this process uses; empty for none."""
+    """Return the name of the kernel library that this process uses; empty for none."""
     library = native_library()
     return "" if library is None else Path(library._name).stem
 
 
 def versions(device: torch.device) -> dict[str, str]:
-    """What else computes here, by name.
+    """Return the versions that influence results, by name.
 
     Args:
-        device: Where it does so.
+        device: Device that computes.
     """
     return {
         "Medusa Chat": __version__,
@@ -74,15 +71,15 @@ def versions(device: torch.device) -> dict[str, str]:
 
 
 def check_offer(theirs: StageOffer, ours: StageOffer, library: str) -> None:
-    """Refuse a machine whose layers would be those of another model, or computed otherwise.
+    """Refuse a machine with another model, other versions or other kernels.
 
     Args:
-        theirs: What it says of itself.
-        ours: What this machine would say.
-        library: The compiled step that is used here; empty for none.
+        theirs: Offer of the machine.
+        ours: What this machine would offer.
+        library: Kernel library of this process; empty for none.
 
     Raises:
-        ClusterError: The two differ; the message names in what.
+        ClusterError: The two differ.
     """
     if theirs.model_hash != ours.model_hash:
         what, hint = "the model's hash", "Copy the model again."
@@ -92,19 +89,19 @@ def check_offer(theirs: StageOffer, ours: StageOffer, library: str) -> None:
         if found != version:
             hint = "Install the same version on all."
             raise _differs(theirs, name, found, version, hint)
-    ours_here, theirs_there = ours.libraries.get(library), theirs.libraries.get(library)
-    if library and theirs_there != ours_here:
+    our_hash, their_hash = ours.libraries.get(library), theirs.libraries.get(library)
+    if library and their_hash != our_hash:
         what, has = "the kernel library", ", ".join(theirs.libraries) or "none"
         hint = "Set MEDUSA_NATIVE here to a compiled step that all machines have, or to 0."
-        has = f"{library} {theirs_there}" if theirs_there else has
-        raise _differs(theirs, what, has, f"{library} {ours_here}", hint)
+        has = f"{library} {their_hash}" if their_hash else has
+        raise _differs(theirs, what, has, f"{library} {our_hash}", hint)
 
 
 def check_speed(name: str, rate: StageSpeed, formats: dict[str, str | bool]) -> None:
-    """Refuse a machine that takes other weight formats.
+    """Refuse a machine that uses other weight formats.
 
     Raises:
-        ClusterError: It does; the message names which.
+        ClusterError: A format differs.
     """
     for part, wanted in formats.items():
         found = rate.formats.get(part)

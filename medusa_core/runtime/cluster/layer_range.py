@@ -1,4 +1,4 @@
-"""Which layers of a target a stage has, and a target's sizes as that stage sees them."""
+"""Ranges of layers, and the config of a model that has only such a range."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class LayerRange(NamedTuple):
     """Consecutive layers.
 
     Attributes:
-        first: The first of them.
-        stop: The one behind the last.
+        first: Index of the first layer.
+        stop: Index after the last layer.
     """
 
     first: int
@@ -25,7 +25,7 @@ class LayerRange(NamedTuple):
 
     @property
     def num_layers(self) -> int:
-        """How many."""
+        """Number of layers."""
         return self.stop - self.first
 
     def __str__(self) -> str:
@@ -36,17 +36,18 @@ NO_LAYERS = LayerRange(0, 0)
 
 
 def shares_of(counts: Sequence[int]) -> list[LayerRange]:
-    """Consecutive shares of so many layers each."""
+    """Return consecutive ranges with the given numbers of layers."""
     pairs = zip(accumulate(counts), counts, strict=True)
     return [LayerRange(stop - count, stop) if count else NO_LAYERS for stop, count in pairs]
 
 
 def share_config(config: ModelConfig, share: LayerRange) -> ModelConfig:
-    """A target's sizes with the layers of a share alone, counted from 0.
+    """Return a config with a range of layers, counted from 0.
 
     Args:
-        config: Of the whole target.
-        share: The layers. Only who has none embeds tokens: rows come to the others as they are.
+        config: Config of the whole target.
+        share: The layers; without any, the config is that of a client, which only embeds tokens
+            and computes logits.
     """
     some = config.with_blocks(config.blocks[share.first : share.stop])
     return replace(some, embedding_multiplier=1.0) if share.num_layers else some
@@ -59,10 +60,10 @@ def can_be_divided(config: ModelConfig) -> bool:
 
 
 def client_config(config: ModelConfig) -> ModelConfig:
-    """Of a target whose layers are with other machines, the sizes of what stays with the client.
+    """Return the config of what stays with the client: everything but the layers.
 
     Raises:
-        ClusterError: Its layers can't be divided.
+        ClusterError: Layers of this family can't be divided.
     """
     if not can_be_divided(config):
         raise ClusterError(

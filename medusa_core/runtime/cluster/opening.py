@@ -1,4 +1,4 @@
-"""A target whose layers a cluster has."""
+"""Loads a target whose layers other machines compute."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.cluster.connection import Cluster
 from medusa_core.runtime.cluster.fingerprint import (
     hash_of_model,
-    libraries_here,
     library_name,
+    usable_libraries,
     versions,
 )
 from medusa_core.runtime.cluster.layer_range import NO_LAYERS
@@ -37,13 +37,12 @@ if TYPE_CHECKING:
 
 
 class Opened(NamedTuple):
-    """A target that has been read.
+    """A loaded target.
 
     Attributes:
-        model: What of it lies here; where its layers are elsewhere, token vectors, the last norm
-            and the projection.
-        runner: Runs the whole.
-        num_parameters: Of the whole; tied ones counted once.
+        model: The part on this machine: of a cluster's target, embedding, last norm and lm_head.
+        runner: Runs the whole target.
+        num_parameters: Parameters of the whole target; tied ones are counted once.
     """
 
     model: Decoder | TransformersModel
@@ -60,19 +59,19 @@ def open_on(
     formats_wanted: WeightFormats,
     sessions: int,
 ) -> Opened:
-    """Let the machines of a cluster read a target's layers, and read the rest here.
+    """Let the machines of a cluster load a target's layers, and load the rest here.
 
     Args:
         cluster: The machines.
-        files: This machine's own copy of the model.
-        config: Its sizes; the context is what was planned for.
-        precision: What is computed in, and where this machine's part runs.
-        formats: Weight formats of its parts, as they are settled here.
-        formats_wanted: Those that were asked for.
-        sessions: Conversations that have room for a whole context at once.
+        files: This machine's copy of the model.
+        config: Sizes of the target; its context is the planned one.
+        precision: Dtypes and device of this machine's part.
+        formats: Resolved weight formats.
+        formats_wanted: Weight formats as the user set them.
+        sessions: Whole contexts at once.
 
     Raises:
-        ClusterError: Nobody offers layers, machines differ, or the layers don't fit.
+        ClusterError: No machine offers layers, machines differ, or the layers don't fit.
         ModelError: The model can't be used.
     """
     wanted = ComputeSettings(
@@ -87,7 +86,7 @@ def open_on(
         name="client",
         place=platform.node(),
         model_hash=hash_of_model(files),
-        libraries=libraries_here(),
+        libraries=usable_libraries(),
         versions=versions(precision.device),
         memory_bytes=0,
     )
@@ -107,7 +106,7 @@ def open_on(
 
 
 def _runner_of(model: Decoder, precision: Precision) -> Runner:
-    """What projects states: as the whole model's runner would."""
+    """Return the runner that computes logits, of the same kind as for the whole model."""
     native = native_decoder(model, precision)
     if native is None:
         return ResidentRunner(model, precision)

@@ -1,4 +1,4 @@
-"""The machines that share a target: who joins, who has which layers, who follows whom."""
+"""Divides a target's layers among machines, and again when one is lost, slow or new."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import atexit
 import logging
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from medusa_core.errors import ClusterError, MedusaError, StageBusyError, StageLostError
@@ -30,10 +32,11 @@ from medusa_core.runtime.cluster.layer_range import (
     LayerRange,
     shares_of,
 )
-from medusa_core.runtime.cluster.member import Member
 from medusa_core.runtime.cluster.protocol import (
     ComputeSettings,
+    StageLayers,
     StageOffer,
+    StageSpeed,
 )
 
 log = logging.getLogger(__name__)
@@ -41,19 +44,61 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 
-_WORTHWHILE = 0.7  # moving layers takes longer than many passes
-_LOOK_AGAIN_S = 5.0
-_PATIENCE_S = 60.0  # in which a machine may come back
-_WAIT_S = 30.0  # for a machine that serves another client
-_PAUSE_S = 0.2
+_MAX_RELATIVE_TIME = 0.7  # of a new division: loading layers takes longer than many passes
+_REVIEW_S = 5.0  # between two checks for slow or new machines
+_RECOVERY_TIMEOUT_S = 60.0  # in which a lost machine may come back
+_BUSY_TIMEOUT_S = 30.0  # for a machine that serves another client
+_POLL_S = 0.2
+_NUM_PASSES = 32  # by which a machine's speed is judged
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A stage that fits the client's model.
+
+    Attributes:
+        connection: Connection to the stage.
+        offer: Its offer.
+        rate: Its measured speed.
+        share: Its layers; none while it is a spare.
+        held: The layers that it has loaded.
+        seconds: Times of its latest passes.
+    """
+
+    connection: StageConnection
+    offer: StageOffer
+    rate: StageSpeed
+    share: LayerRange = NO_LAYERS
+    held: StageLayers | None = None
+    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_NUM_PASSES))
+
+    @property
+    def name(self) -> str:
+        """Name of the stage in its cluster."""
+        return self.offer.name
+
+    @property
+    def power(self) -> Power:
+        """Speed and capacity as measured before it had layers."""
+        return Power(self.rate.layer_s, self.rate.most_layers)
+
+    @property
+    def layer_s(self) -> float:
+        """Mean seconds of one of its layers in its latest passes."""
+        return sum(self.seconds) / len(self.seconds) / self.share.num_layers
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has run enough passes to be judged by them."""
+        return self.share.num_layers > 0 and len(self.seconds) == _NUM_PASSES
 
 
 class Pipeline:
-    """Divides a target's layers, anew when a machine is lost or turns out slow.
+    """The machines that compute a target's layers.
 
     Attributes:
-        epoch: Goes up with every new division: caches are then to be made again.
-        moves: Where layers went since somebody took these, for people.
+        epoch: Counts divisions; caches of an earlier one must be computed again.
+        moves: Layers that were moved since the last `take_moves`, for people.
     """
 
     def __init__(
@@ -65,18 +110,18 @@ class Pipeline:
         num_layers: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Let everybody who offers layers join, and give them theirs.
+        """Let all machines of a cluster join, and divide the layers.
 
         Args:
             cluster: The machines.
-            ours: What this machine says of itself.
-            wanted: How to compute.
-            formats: Names of the formats that are settled here.
-            num_layers: Layers of the target.
-            clock: Seconds; tests bring their own.
+            ours: What this machine would offer.
+            wanted: Settings for all stages.
+            formats: Names of this machine's resolved weight formats.
+            num_layers: Number of layers of the target.
+            clock: Returns seconds; replaced by tests.
 
         Raises:
-            ClusterError: Nobody offers layers, somebody has another model or computes otherwise, or
+            ClusterError: No machine offers layers, one has another model, versions or kernels, or
                 the layers don't fit.
         """
         self._cluster = cluster
@@ -87,9 +132,9 @@ class Pipeline:
         self._clock = clock
         self._members: list[Member] = []
         self._has_left = False
-        atexit.register(self.leave)  # else machines would wait for this program
+        atexit.register(self.leave)  # else machines would wait for a client that is gone
         self._refused: set[str] = set()
-        self._looked = clock()
+        self._reviewed_at = clock()
         self.epoch = 0
         self.moves: list[Move] = []
         try:
@@ -99,7 +144,7 @@ class Pipeline:
             raise
 
     def _begin(self) -> None:
-        """Let everybody who is there join, and give them layers."""
+        """Let all available machines join, and divide the layers."""
         connections = self._cluster.connections()
         if not connections:
             raise ClusterError(
@@ -111,21 +156,21 @@ class Pipeline:
 
     @property
     def active(self) -> list[Member]:
-        """Those who have layers, in the order of these."""
+        """Members that have layers, in layer order."""
         return [member for member in self._members if member.share.num_layers]
 
     @property
     def client(self) -> str:
-        """Who asks."""
+        """Id of this client."""
         return self._wanted.client
 
     def take_moves(self) -> tuple[Move, ...]:
-        """Where layers went since this was asked last."""
+        """Return and clear the list of moves."""
         moves, self.moves = tuple(self.moves), []
         return moves
 
     def leave(self) -> None:
-        """Let all machines go; nothing happens where that has been done."""
+        """Release all machines; a second call does nothing."""
         if self._has_left:
             return
         self._has_left = True
@@ -140,13 +185,13 @@ class Pipeline:
             self._cluster.close()
 
     def replace_lost(self, error: StageLostError) -> None:
-        """Let others have the layers of a stage that is lost.
+        """Give the layers of a lost stage to other machines.
 
         Args:
-            error: Names it.
+            error: Names the stage.
 
         Raises:
-            ClusterError: Those who are left have no room for them.
+            ClusterError: The other machines have too little memory.
         """
         started = self._clock()
         lost = next(member for member in self._members if member.name == error.data["stage"])
@@ -154,34 +199,34 @@ class Pipeline:
         self._members.remove(lost)
         while True:
             try:
-                moved_to = self._succeed(lost.share)
+                moved_to = self._reassign(lost.share)
                 break
             except StageLostError as also:
                 gone = also.data["stage"]
                 self._members = [member for member in self._members if member.name != gone]
             except ClusterError:
-                if self._clock() - started > _PATIENCE_S:
+                if self._clock() - started > _RECOVERY_TIMEOUT_S:
                     raise
-                time.sleep(_PAUSE_S)
-                self._look_for_others()
+                time.sleep(_POLL_S)
+                self._let_new_join()
         self._report(Move(MoveReason.LOST, lost.offer.place, moved_to, lost.share.num_layers))
 
     def reconsider(self) -> None:
-        """Divide anew if somebody is slower than was thought, or has joined.
+        """Divide again if that is clearly faster, as a machine is slow or has joined.
 
         Raises:
-            StageLostError: Somebody is lost meanwhile.
+            StageLostError: A stage is lost meanwhile.
         """
-        if self._clock() - self._looked < _LOOK_AGAIN_S:
+        if self._clock() - self._reviewed_at < _REVIEW_S:
             return
-        self._looked = self._clock()
-        self._look_for_others()
+        self._reviewed_at = self._clock()
+        self._let_new_join()
         if not all(member.is_known for member in self.active):
             return
-        powers = self._powers_now()
-        now = slowest_s([member.share.num_layers for member in self._members], powers)
+        powers = self._measured_powers()
+        current_s = slowest_s([member.share.num_layers for member in self._members], powers)
         counts = divide(self._num_layers, powers)
-        if counts is None or slowest_s(counts, powers) >= _WORTHWHILE * now:
+        if counts is None or slowest_s(counts, powers) >= _MAX_RELATIVE_TIME * current_s:
             return
         before = {member.name: member.share.num_layers for member in self._members}
         slowest = max(self.active, key=lambda member: member.layer_s)
@@ -198,8 +243,8 @@ class Pipeline:
         log.info("%s", move.text)
         self.moves.append(move)
 
-    def _powers_now(self) -> list[Power]:
-        """What machines can do by their latest passes; of spares, by what was measured first."""
+    def _measured_powers(self) -> list[Power]:
+        """Return speeds by the latest passes; those of spares are scaled by the median change."""
         change = statistics.median(m.layer_s / m.rate.layer_s for m in self.active)
         return [
             member.power._replace(
@@ -209,15 +254,15 @@ class Pipeline:
         ]
 
     def _join_patiently(self, connection: StageConnection) -> Member:
-        """As `_join`; who serves another client may be free soon: that one may have ended."""
+        """Join a stage, and wait if it serves another client, which may have just ended."""
         started = self._clock()
         while True:
             try:
                 return self._join(connection)
             except StageBusyError:
-                if self._clock() - started > _WAIT_S:
+                if self._clock() - started > _BUSY_TIMEOUT_S:
                     raise
-                time.sleep(_PAUSE_S)
+                time.sleep(_POLL_S)
 
     def _join(self, connection: StageConnection) -> Member:
         offer = connection.offer()
@@ -227,8 +272,8 @@ class Pipeline:
         log.info("%s at %s: %s", offer.name, offer.place, rate)
         return Member(connection, offer, rate)
 
-    def _look_for_others(self) -> None:
-        """Let those join who have come since; who doesn't fit is left out."""
+    def _let_new_join(self) -> None:
+        """Let new stages join, except for those that don't fit."""
         known = {member.name for member in self._members} | self._refused
         for name, connection in self._cluster.connections().items():
             if name in known:
@@ -241,15 +286,15 @@ class Pipeline:
                 log.warning("%s", error.message)
                 self._refused.add(name)
 
-    def _succeed(self, share: LayerRange) -> tuple[str, ...]:
-        """Give a share to a spare, or divide all layers anew; returns who has them now."""
+    def _reassign(self, share: LayerRange) -> tuple[str, ...]:
+        """Give layers to a spare, or divide all layers again; return the places that got some."""
         count = sum(member.share.num_layers for member in self._members) + share.num_layers
         able = [
             m
             for m in self._members
             if not m.share.num_layers and m.rate.most_layers >= share.num_layers
         ]
-        if able and count == self._num_layers:  # else others lost theirs, too
+        if able and count == self._num_layers:  # else other stages were lost, too
             successor = min(able, key=lambda member: member.rate.layer_s)
             self._take([(successor, share)])
             return (successor.offer.place,)
@@ -270,13 +315,13 @@ class Pipeline:
         return counts
 
     def _give(self, counts: list[int]) -> None:
-        """Give members so many layers each; who keeps the same ones reads nothing."""
+        """Assign numbers of layers to members; one that keeps its layers loads nothing."""
         pairs = zip(self._members, shares_of(counts), strict=True)
         self._take([(member, share) for member, share in pairs if member.share != share])
 
     def _take(self, pairs: Sequence[tuple[Member, LayerRange]]) -> None:
         for member, _ in pairs:
-            member.share = NO_LAYERS  # what it has is unknown until all of them have answered
+            member.share = NO_LAYERS  # unknown until all of them have answered
         held = _at_once(lambda pair: pair[0].connection.take(pair[1], self.client), pairs)
         for (member, share), found in zip(pairs, held, strict=True):
             member.share, member.held = share, found
@@ -287,6 +332,6 @@ class Pipeline:
 
 
 def _at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """Let all machines do something at once; reading layers takes a while."""
+    """Run a call for all machines in parallel, as loading layers takes long."""
     with ThreadPoolExecutor(max(1, len(items))) as pool:
         return list(pool.map(work, items))

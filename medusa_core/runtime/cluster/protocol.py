@@ -1,4 +1,4 @@
-"""What passes between a client and a stage; all of it can be pickled."""
+"""Messages between a client and a stage; all of them can be pickled."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _DTYPES = {
 
 @dataclass(frozen=True, slots=True)
 class PackedTensor:
-    """A tensor on its way; numpy has no bfloat16.
+    """A serialized tensor; as bytes, because numpy has no bfloat16.
 
     Attributes:
-        data: Its bytes. uint8, flat
-        dtype: Name of its dtype.
-        shape: Its shape.
+        data: Content. uint8, flat
+        dtype: Name of the torch dtype.
+        shape: Shape of the tensor.
     """
 
     data: NDArray[np.uint8]
@@ -36,28 +36,28 @@ class PackedTensor:
 
     @classmethod
     def of(cls, tensor: Tensor) -> PackedTensor:
-        """Pack a tensor of any device."""
-        here = tensor.detach().cpu().contiguous()
-        name = str(here.dtype).removeprefix("torch.")
-        return cls(here.view(-1).view(torch.uint8).numpy(), name, tuple(here.shape))
+        """Serialize a tensor of any device."""
+        on_host = tensor.detach().cpu().contiguous()
+        name = str(on_host.dtype).removeprefix("torch.")
+        return cls(on_host.view(-1).view(torch.uint8).numpy(), name, tuple(on_host.shape))
 
     def tensor(self) -> Tensor:
-        """The tensor, on the CPU; a copy, as what arrives can't be written to."""
+        """Deserialize on the CPU; it copies, because Ray's memory is read-only."""
         flat = torch.from_numpy(self.data.copy())
         return flat.view(_DTYPES[self.dtype]).view(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class StageOffer:
-    """What a machine that offers layers says of itself.
+    """A machine's offer to compute layers.
 
     Attributes:
-        name: Its name among the stages of a cluster.
+        name: Name of the stage, unique in its cluster.
         place: Host and process, for people.
-        model_hash: Of the model's `config.json` and weights.
-        libraries: The compiled steps that it could use, each with the hash of its file.
-        versions: Of what else computes there, by name.
-        memory_bytes: What its layers and their caches may take.
+        model_hash: Hash of the model's `config.json` and weights.
+        libraries: Kernel libraries that it can use, each with the hash of its file.
+        versions: Versions that influence results, by name.
+        memory_bytes: Memory for layers and their caches.
     """
 
     name: str
@@ -70,15 +70,15 @@ class StageOffer:
 
 @dataclass(frozen=True, slots=True)
 class ComputeSettings:
-    """How all stages are to compute.
+    """Settings that all stages share.
 
     Attributes:
-        formats: The weight formats that the client asks for.
-        compute: Name of the dtype that it computes in.
-        library: The compiled step that it uses; empty for none.
+        formats: Weight formats as the client's user set them.
+        compute: Name of the dtype of activations.
+        library: Kernel library of the client; empty for none.
         context_tokens: Longest prompt plus answer.
-        sessions: Conversations that have room for as much at once.
-        client: Who asks: a stage serves one client at a time.
+        sessions: Whole contexts at once.
+        client: Id of the client; a stage serves one client at a time.
     """
 
     formats: WeightFormats
@@ -91,12 +91,12 @@ class ComputeSettings:
 
 @dataclass(frozen=True, slots=True)
 class StageSpeed:
-    """How a stage computes as wanted.
+    """Speed and capacity of a stage with given settings.
 
     Attributes:
-        formats: Names of the formats that it takes.
+        formats: Names of its resolved weight formats.
         layer_s: Seconds of one layer in a step.
-        most_layers: Layers that it has memory for.
+        most_layers: Layers that fit into its memory.
     """
 
     formats: dict[str, str | bool]
@@ -106,14 +106,14 @@ class StageSpeed:
 
 @dataclass(frozen=True, slots=True)
 class StageLayers:
-    """What a stage has read.
+    """The layers that a stage has loaded.
 
     Attributes:
-        share: The layers.
-        num_parameters: Their parameters.
+        share: Range of layers.
+        num_parameters: Number of their parameters.
         nbytes: Bytes of their weights.
-        cache: Dtype of keys and values.
-        hidden: Dtype of rows.
+        cache: Name of the dtype of keys and values.
+        hidden: Name of the dtype of hidden states.
     """
 
     share: LayerRange
@@ -125,14 +125,14 @@ class StageLayers:
 
 @dataclass(frozen=True, slots=True)
 class CacheRequest:
-    """What has become of a cache since the last pass, and what of it is next.
+    """Changes of a cache since the last pass, to apply before the next.
 
     Attributes:
-        cache_id: Which cache.
-        keep: The rows of its last pass that are kept, ascending.
-        length: Rows that it then holds: those from there on are forgotten.
-        capacity: Slots that it must have.
-        is_blank: It holds rows of nothing, for measurements.
+        cache_id: Id of the cache.
+        keep: Rows of its last pass to commit, ascending.
+        length: Number of rows to which it is then truncated.
+        capacity: Slots that it needs.
+        is_blank: Fill it with `length` rows of zeros, for measurements.
     """
 
     cache_id: int
@@ -147,10 +147,10 @@ class RowsRequest:
     """The rows of one sequence in a pass.
 
     Attributes:
-        cache: Their cache.
-        num_rows: How many.
-        paths: Of a tree's nodes the paths; None for consecutive tokens.
-        parents: Of a tree's nodes the parents; they say which rows see which.
+        cache: Changes of their cache.
+        num_rows: Number of rows.
+        paths: Paths of a tree's nodes; None for consecutive tokens.
+        parents: Parents of a tree's nodes.
     """
 
     cache: CacheRequest
@@ -161,15 +161,15 @@ class RowsRequest:
 
 @dataclass(frozen=True, slots=True)
 class PassRequest:
-    """One pass: all that a step needs of a stage, in one message.
+    """One pass through a stage, in one message.
 
     Attributes:
-        client: Who asks.
-        sequences: Whose the rows are, in their order.
-        rows: What enters the stage's first layer. [n, hidden]
-        taps: Layers of the whole target, rising, of which it is told what enters them.
-        only_last: Only the last row goes on.
-        forget: Caches that nobody uses any more.
+        client: Id of the client.
+        sequences: Sequences of the rows, in order.
+        rows: Input of the stage's first layer. [n, hidden]
+        taps: Layers of the whole target whose input is returned, ascending.
+        only_last: Only the last row's output is needed.
+        forget: Ids of caches to free.
     """
 
     client: str
@@ -182,12 +182,12 @@ class PassRequest:
 
 @dataclass(frozen=True, slots=True)
 class PassReply:
-    """What came of a pass.
+    """Result of a pass through a stage.
 
     Attributes:
-        states: What leaves the stage's last layer, behind the final norm if that is the target's
-            last; then what enters each tapped one. [n, (1 + taps) · hidden]
-        compute_s: Seconds that the stage computed.
+        states: Output of the stage's last layer, after the final norm if it is the target's last;
+            then the inputs of tapped layers. [n, (1 + taps) · hidden]
+        compute_s: Seconds of computing.
     """
 
     states: PackedTensor

@@ -1,4 +1,4 @@
-"""The way to stages over Ray."""
+"""Stages as actors of Ray."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from medusa_core.runtime.cluster.ray_setup import (
     RayNode,
 )
 
-_PASS_S = 120.0  # a stage that takes longer is taken for lost
-_READ_S = 1800.0  # to read layers
-_LOOK_S, _GLANCE_S = 10.0, 0.1
+_PASS_TIMEOUT_S = 120.0  # after which a stage counts as lost
+_LOAD_TIMEOUT_S = 1800.0  # of loading layers
+_JOIN_TIMEOUT_S, _POLL_TIMEOUT_S = 10.0, 0.1
 
 R = TypeVar("R")
 
 
 class RayConnection:
-    """The way to one stage; see `StageConnection`.
+    """A stage that is a Ray actor; see `StageConnection`.
 
     Attributes:
-        is_lost: It didn't answer.
+        is_lost: It has failed to answer.
     """
 
     def __init__(self, ray: ModuleType, name: str, actor: Any) -> None:
-        """Talk to an actor.
+        """Connect to an actor.
 
         Args:
-            ray: The connected module.
-            name: The stage's name.
-            actor: A handle of a `RayStage`.
+            ray: The module, connected to the cluster.
+            name: Name of the stage.
+            actor: Handle of a `RayStage`.
         """
         self.is_lost = False
         self._ray = ray
@@ -53,30 +53,30 @@ class RayConnection:
         self._actor = actor
 
     def offer(self) -> StageOffer:
-        return self._answer(self._actor.offer.remote(), StageOffer, _PASS_S)
+        return self._answer(self._actor.offer.remote(), StageOffer, _PASS_TIMEOUT_S)
 
     def prepare(self, wanted: ComputeSettings) -> StageSpeed:
-        return self._answer(self._actor.prepare.remote(wanted), StageSpeed, _READ_S)
+        return self._answer(self._actor.prepare.remote(wanted), StageSpeed, _LOAD_TIMEOUT_S)
 
     def take(self, share: LayerRange, client: str) -> StageLayers:
-        return self._answer(self._actor.take.remote(share, client), StageLayers, _READ_S)
+        return self._answer(self._actor.take.remote(share, client), StageLayers, _LOAD_TIMEOUT_S)
 
     def run(self, order: PassRequest) -> PassReply:
-        return self._answer(self._actor.run.remote(order), PassReply, _PASS_S)
+        return self._answer(self._actor.run.remote(order), PassReply, _PASS_TIMEOUT_S)
 
     def committed(self, order: CacheRequest) -> PackedTensor:
-        return self._answer(self._actor.committed.remote(order), PackedTensor, _PASS_S)
+        return self._answer(self._actor.committed.remote(order), PackedTensor, _PASS_TIMEOUT_S)
 
-    def _answer(self, promised: Any, kind: type[R], most_s: float) -> R:
-        """What a stage answers.
+    def _answer(self, reference: Any, kind: type[R], timeout_s: float) -> R:
+        """Wait for the result of a call.
 
         Raises:
-            StageLostError: It doesn't.
+            StageLostError: It doesn't answer in time.
             MedusaError: It refuses, or fails.
         """
         exceptions = self._ray.exceptions
         try:
-            answer = self._ray.get(promised, timeout=most_s)
+            answer = self._ray.get(reference, timeout=timeout_s)
         except exceptions.RayTaskError as error:
             if isinstance(error.cause, MedusaError):
                 raise error.cause from None
@@ -96,20 +96,20 @@ class RayConnection:
 
 
 class RayCluster:
-    """The machines that offer layers over Ray; see `Cluster`."""
+    """Machines that offer layers over Ray; see `Cluster`."""
 
     def __init__(self, address: str) -> None:
         """Join a cluster as its client.
 
         Args:
-            address: HOST:PORT of its head.
+            address: HOST:PORT of the head node.
 
         Raises:
             ClusterError: It can't be reached.
         """
         self.name = address
         self._node = RayNode(address)
-        self._lines: dict[str, RayConnection] = {}
+        self._connections: dict[str, RayConnection] = {}
         self._pending: dict[str, tuple[Any, Any]] = {}
 
     def connections(self) -> Mapping[str, StageConnection]:
@@ -121,15 +121,16 @@ class RayCluster:
                 f"The cluster at {self.name} can't be reached any more.",
                 "Start serve-layers there again.",
             ) from error
-        self._look_at({name for name in found if name not in self._lines})
-        connections = ((name, self._lines[name]) for name in sorted(found) if name in self._lines)
+        self._connect({name for name in found if name not in self._connections})
+        known = self._connections
+        connections = ((name, known[name]) for name in sorted(found) if name in known)
         return {name: connection for name, connection in connections if not connection.is_lost}
 
     def close(self) -> None:
         self._node.close()
 
-    def _look_at(self, names: set[str]) -> None:
-        """Take in those of some actors that offer layers by now."""
+    def _connect(self, names: set[str]) -> None:
+        """Connect to those of some actors that have opened their model by now."""
         ray = self._node.ray
         for name in names - self._pending.keys():
             try:
@@ -137,21 +138,21 @@ class RayCluster:
             except ValueError:
                 continue  # it has ended
             self._pending[name] = (actor, actor.is_open.remote())
-        promised = [promise for _, promise in self._pending.values()]
-        # Who is asked for layers waits for those who offer them; a pass waits for nobody who is
-        # still reading a model.
-        most_s = _GLANCE_S if self._lines else _LOOK_S
-        if not promised:
+        references = [reference for _, reference in self._pending.values()]
+        # Loading a model waits for all stages; a later pass mustn't wait for a machine that is
+        # still opening its model.
+        timeout_s = _POLL_TIMEOUT_S if self._connections else _JOIN_TIMEOUT_S
+        if not references:
             return
-        ready, _ = ray.wait(promised, num_returns=len(promised), timeout=most_s)
-        for name, (actor, promise) in list(self._pending.items()):
-            if promise in ready:
+        ready, _ = ray.wait(references, num_returns=len(references), timeout=timeout_s)
+        for name, (actor, reference) in list(self._pending.items()):
+            if reference in ready:
                 del self._pending[name]
-                if self._is_open(promise):
-                    self._lines[name] = RayConnection(ray, name, actor)
+                if self._is_open(reference):
+                    self._connections[name] = RayConnection(ray, name, actor)
 
-    def _is_open(self, promise: Any) -> bool:
+    def _is_open(self, reference: Any) -> bool:
         try:
-            return bool(self._node.ray.get(promise))
+            return bool(self._node.ray.get(reference))
         except self._node.ray.exceptions.RayError:
             return False  # it has ended

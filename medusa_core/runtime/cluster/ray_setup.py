@@ -1,4 +1,4 @@
-"""Ray as clusters use it: with a token, without reports about its use, without a dashboard."""
+"""Starts and joins Ray clusters: with a token, without usage reports, without a dashboard."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ from medusa_core.system.user_folders import places
 
 NAMESPACE, PREFIX = "medusa-layers", "layers-"
 TOKEN_VARIABLE, TOKEN_FILE_VARIABLE = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
-_STORE_BYTES = 200 << 20  # rows of a pass; Ray would take a third of the memory
-_CONNECT_S = 60.0
+_STORE_BYTES = 200 << 20  # for rows of a pass; Ray's default is a third of the memory
+_CONNECT_TIMEOUT_S = 60.0
 
 
 def token_file() -> Path:
-    """Where this user's token lies, unless the environment says something else."""
+    """Path of this user's token; the environment can set another."""
     return Path(os.environ.get(TOKEN_FILE_VARIABLE) or places().data / "cluster-token")
 
 
 def make_token() -> Path:
-    """Make a token that nobody can guess, if there is none yet.
+    """Create a random token if there is none yet.
 
     Returns:
-        Its file, which only this user can read.
+        Path of its file, with mode 0600.
     """
     path = token_file()
     make_own_folder(path.parent)
     if path.exists() and not path.stat().st_size:
-        path.unlink()  # of a program that was ended before it had written one
+        path.unlink()  # left by a program that was killed while writing
     if not path.exists():
-        # Beside it first: a file of this name is whole, whoever is ended when.
+        # Written under another name first, so that a file of this name is complete.
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             written = Path(folder) / path.name
             opened = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(opened, "w", encoding="ascii") as file:
                 file.write(secrets.token_hex(32))
-            with suppress(FileExistsError):  # another program was quicker: its token holds
+            with suppress(FileExistsError):  # another program was faster: its token counts
                 os.link(written, path)
     return path
 
 
 def load_ray(host: str) -> ModuleType:
-    """Ray, set up for a cluster.
+    """Import Ray, configured for a cluster by environment variables.
 
     Args:
-        host: Where the cluster's head is; nobody else reaches a loopback address.
+        host: IP address of the head node.
 
     Raises:
         ClusterError: There is no token.
@@ -80,7 +80,7 @@ def load_ray(host: str) -> ModuleType:
         RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S="0",
     )
     if ip_address(host).is_loopback:
-        # By this name Ray says whether it may replace 127.0.0.1 by an address that others reach.
+        # Ray replaces 127.0.0.1 by a public address unless this is 0.
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     elif sys.platform in ("win32", "darwin"):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "1"
@@ -93,19 +93,19 @@ def load_ray(host: str) -> ModuleType:
 
 
 class RayNode:
-    """This machine's place in a cluster, and the connection to it.
+    """This machine's Ray node, and the connection to its cluster.
 
     Attributes:
-        ray: The connected module.
-        address: Of the cluster.
+        ray: The module, connected to the cluster.
+        address: HOST:PORT of the head node.
     """
 
     def __init__(self, address: str, is_head: bool = False) -> None:
         """Start or join a cluster.
 
         Args:
-            address: HOST:PORT of its head.
-            is_head: Start it here.
+            address: HOST:PORT of the head node.
+            is_head: Start the head node on this machine.
 
         Raises:
             ClusterError: It can't be started or reached.
@@ -114,10 +114,10 @@ class RayNode:
         host, port = split_address(address)
         self.ray = load_ray(host)
         self._process: subprocess.Popen[bytes] | None = None
-        self._ip = host if is_head else _seen_from(host, port)
+        self._ip = host if is_head else _local_address(host, port)
         if is_head:
             self._start("--head", f"--port={port}", "--no-monitor")
-        elif self._ip != host:  # else the head's own node is here
+        elif self._ip != host:  # else the head node is on this machine
             self._start(f"--address={address}")
         try:
             self._connect()
@@ -126,14 +126,14 @@ class RayNode:
             raise
 
     def close(self) -> None:
-        """Leave the cluster; whoever started it ends it."""
+        """Leave the cluster, and stop the node that this object started."""
         self.ray.shutdown()
         if self._process is not None:
             self._process.terminate()
             self._process.wait()
 
     def _start(self, *arguments: str) -> None:
-        """A node of Ray as a child process."""
+        """Start a Ray node as a child process."""
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", *arguments]
         command += [
             f"--node-ip-address={self._ip}",
@@ -143,14 +143,14 @@ class RayNode:
         ]
         command += ["--include-log-monitor=false", "--disable-usage-stats", "--block"]
         command += ["--include-dashboard=false"] if "--head" in arguments else []
-        # Stages import this program: a package's by themselves, a checkout's from here.
+        # Actors import this program, which is installed unless it runs from a checkout.
         ours = (str(program_root()) if is_checkout() else "", os.environ.get("PYTHONPATH"))
         self._process = subprocess.Popen(
             command,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, ours))},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # a Ctrl-C is for this program, which ends it
+            start_new_session=True,  # Ctrl-C reaches this program alone, which stops the node
         )
 
     def _connect(self) -> None:
@@ -170,7 +170,7 @@ class RayNode:
             except (OSError, RuntimeError, ValueError, self.ray.exceptions.RayError) as error:
                 ended = self._process is not None and self._process.poll() is not None
                 is_starting = self._process is not None and not ended
-                if is_starting and time.monotonic() - started < _CONNECT_S:
+                if is_starting and time.monotonic() - started < _CONNECT_TIMEOUT_S:
                     time.sleep(0.5)
                     continue
                 raise ClusterError(
@@ -181,11 +181,11 @@ class RayNode:
                 ) from error
 
 
-def _seen_from(host: str, port: int) -> str:
-    """This machine's address for another one; nothing is sent to find it out.
+def _local_address(host: str, port: int) -> str:
+    """Return the local IP address of a route to a host, without sending anything.
 
     Raises:
-        ClusterError: There is no way there.
+        ClusterError: There is no route.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as unsent:

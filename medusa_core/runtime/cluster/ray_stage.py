@@ -1,4 +1,4 @@
-"""A stage in a process of Ray's."""
+"""A stage as a Ray actor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from medusa_core.runtime.cluster.stage import Stage
 
 
 class RayStage:
-    """An actor; it begins empty, so that a model that can't be opened is told as what it is."""
+    """The actor; `open` loads the model, as Ray hides the cause of errors in a constructor."""
 
     def __init__(self) -> None:
         self._stage: Stage | None = None
@@ -27,12 +27,12 @@ class RayStage:
     def open(
         self, name: str, model_dir: Path, memory_bytes: int, device: str, delay_s: float
     ) -> StageOffer:
-        """Offer layers; see `Stage`."""
+        """Open the model; see `Stage`."""
         self._stage = Stage(name, model_dir, memory_bytes, device, delay_s=delay_s)
         return self._stage.offer()
 
     def is_open(self) -> bool:
-        """Does it offer layers yet?"""
+        """Whether the model is open."""
         return self._stage is not None
 
     def offer(self) -> StageOffer:
@@ -56,5 +56,5 @@ class RayStage:
         return self._opened().committed(order)
 
     def _opened(self) -> Stage:
-        assert self._stage is not None  # whoever made the actor opens it first
+        assert self._stage is not None  # `open` is the first call
         return self._stage

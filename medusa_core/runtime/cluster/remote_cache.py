@@ -1,4 +1,4 @@
-"""A session's cache whose rows lie with the stages: its places, and what stands in them."""
+"""A session's cache whose rows are on other machines; this one keeps the token ids of its rows."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from medusa_core.runtime.cluster.protocol import CacheRequest
 from medusa_core.runtime.kv.cache import KvCache
 
 NO_EPOCH = -1
-PLACE_DTYPE = torch.uint8
+PLACEHOLDER_DTYPE = torch.uint8
 _CPU = torch.device("cpu")
 
 
 class Remote:
-    """What the stages call a cache; they forget it when nobody here remembers it.
+    """Id of a cache on the stages, which free it after this object is garbage-collected.
 
     Attributes:
-        cache_id: Its number.
-        epoch: Among which division of layers the stages hold it; −1 before they do.
+        cache_id: The id.
+        epoch: Division of layers in which the stages have its rows; −1 if they have none.
     """
 
-    def __init__(self, numbers: count[int], forgotten: list[int]) -> None:
+    def __init__(self, numbers: count[int], unused: list[int]) -> None:
         self.cache_id = next(numbers)
         self.epoch = NO_EPOCH
-        finalize(self, forgotten.append, self.cache_id)
+        finalize(self, unused.append, self.cache_id)
 
 
 class RemoteCache(KvCache):
-    """Knows of every row its token, so that a stage that comes anew can be sent them again.
+    """Knows the token of every row, so that a new stage can compute them again.
 
     Attributes:
-        token_ids: Tokens of the committed rows.
-        is_blank: It holds rows of nothing.
-        remote: What the stages call it.
+        token_ids: Token ids of the committed rows.
+        is_blank: Its rows are zeros, for measurements.
+        remote: Its id on the stages.
     """
 
     def __init__(
@@ -50,16 +50,18 @@ class RemoteCache(KvCache):
         capacity: int,
         memory: Tensor | None = None,
     ) -> None:
-        """Have places for rows.
+        """Create an empty cache.
 
         Args:
-            config: Of the target.
-            new_remote: A name that the stages don't know.
-            read: Asks the stages what they hold of this cache.
-            capacity: Slots.
+            config: Config of the target.
+            new_remote: Returns an unused id.
+            read: Reads the committed rows from the stages.
+            capacity: Number of slots.
             memory: See `KvCache`.
         """
-        super().__init__(place_config(config), PLACE_DTYPE, _CPU, capacity, memory=memory)
+        super().__init__(
+            placeholder_config(config), PLACEHOLDER_DTYPE, _CPU, capacity, memory=memory
+        )
         self.token_ids: list[int] = []
         self.is_blank = False
         self.remote = new_remote()
@@ -69,32 +71,32 @@ class RemoteCache(KvCache):
         self._keep: tuple[int, ...] = ()
 
     def open(self, token_ids: Sequence[int]) -> None:
-        """Reserve rows for these tokens, which the next pass computes."""
+        """Reserve rows for tokens that the next pass computes."""
         self.reserve(len(token_ids))
         self._fresh_ids = token_ids
 
     def order(self) -> CacheRequest:
-        """What the stages aren't told yet."""
+        """Return the changes that the stages don't know yet."""
         return CacheRequest(
             self.remote.cache_id, self._keep, self.length, self.capacity, self.is_blank
         )
 
-    def sent(self) -> None:
-        """The stages know all of it."""
+    def mark_sent(self) -> None:
+        """Note that the stages know all changes."""
         self._keep = ()
 
-    def begin_again(self) -> CacheRequest:
-        """Let the stages hold nothing of it, under another name; returns how they begin."""
+    def restart(self) -> CacheRequest:
+        """Take a new id, under which the stages have no rows; return the first request for it."""
         self.remote = self._new_remote()
         self._keep = ()
         return self.order() if self.is_blank else replace(self.order(), length=0)
 
-    def is_back(self, epoch: int, keep: tuple[int, ...]) -> None:
-        """The stages have computed its rows.
+    def mark_restored(self, epoch: int, keep: tuple[int, ...]) -> None:
+        """Note that the stages have computed its rows.
 
         Args:
-            epoch: With which division of layers.
-            keep: Rows of their last pass, which they aren't told to keep yet.
+            epoch: Their division of layers.
+            keep: Rows of their last pass that are still to be committed there.
         """
         self.remote.epoch = epoch
         self._keep = keep
@@ -109,7 +111,7 @@ class RemoteCache(KvCache):
         del self.token_ids[self.length :]
 
     def num_reusable(self, num_rows: int) -> int:
-        """None: the rows lie with the stages."""
+        """Return 0: the rows are on other machines."""
         return 0
 
     def fill(self, length: int) -> None:
@@ -121,7 +123,7 @@ class RemoteCache(KvCache):
         assert isinstance(other, RemoteCache)  # from the same runner
         self.token_ids, self.is_blank = list(other.token_ids), other.is_blank
         self._keep, self._fresh_ids = other._keep, other._fresh_ids
-        # The stages' rows go with it; whoever uses the other one again has them computed anew.
+        # The stages' rows go along; if the other cache is used again, they are computed again.
         self.remote, other.remote = other.remote, self._new_remote()
 
     def committed(self) -> Tensor:
@@ -131,9 +133,9 @@ class RemoteCache(KvCache):
         return data[:, :, :, :length]
 
     def _compact_parts(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
-        """There is nothing here to move."""
+        """Do nothing: the stages move their rows."""
 
 
-def place_config(config: ModelConfig) -> ModelConfig:
-    """Sizes of a cache that has places alone."""
+def placeholder_config(config: ModelConfig) -> ModelConfig:
+    """Return the config of a cache with slots of one byte."""
     return replace(config, num_layers=1, blocks=(), num_kv_heads=1, head_dim=1)

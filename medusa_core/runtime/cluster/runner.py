@@ -1,11 +1,11 @@
-"""The runner for a target whose layers lie with the stages of a cluster.
+"""The runner for a target whose layers are on the stages of a cluster.
 
-Embedding, the projection to the vocabulary and drafting stay here. A pass asks each stage once: its
-order holds the rows, and which rows of the pass before are kept.
+This machine embeds, computes logits and drafts. A pass sends one request to each stage, with the
+rows and the accepted rows of the pass before.
 
 Source: Borzunov et al. 2022, "Petals: Collaborative Inference and Fine-tuning of Large Models": a
-client keeps what it sent, so that another server can take the place of one that is lost. Here it
-keeps the decided tokens, and rows of trees pass through.
+client keeps what it sent, so that another server can replace a lost one. Here it keeps the token
+ids of committed rows; rows of trees needn't be kept.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from medusa_core.runtime.cluster.protocol import (
 )
 from medusa_core.runtime.cluster.remote_cache import (
     NO_EPOCH,
-    PLACE_DTYPE,
+    PLACEHOLDER_DTYPE,
     Remote,
     RemoteCache,
-    place_config,
+    placeholder_config,
 )
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import CachePool
@@ -56,26 +56,23 @@ class ClusterRunner(Runner):
     """Runs forward passes; see `Runner`.
 
     Attributes:
-        hidden_dtype: Dtype of the states.
-        cache_dtype: Dtype of keys and values.
-        taps: As `Runner` has them.
-        ends: Computes what stays here.
-        pipeline: Who has which layers.
+        ends: Runner of the part on this machine.
+        pipeline: The machines that compute layers.
     """
 
     def __init__(
         self, config: ModelConfig, model: Decoder, ends: Runner, pipeline: Pipeline
     ) -> None:
-        """Run a target.
+        """Create a runner.
 
         Args:
-            config: Its sizes, all layers counted.
-            model: It without its layers.
-            ends: Runs that.
-            pipeline: Has the layers.
+            config: Config of the whole target.
+            model: The part on this machine.
+            ends: Runner of that part.
+            pipeline: The machines that compute layers.
         """
         held = pipeline.active[0].held
-        assert held is not None  # who has layers has read them
+        assert held is not None  # an active member has loaded its layers
         self.hidden_dtype = DTYPES[held.hidden]
         self.cache_dtype = DTYPES[held.cache]
         self.taps: tuple[int, ...] = ()
@@ -87,7 +84,7 @@ class ClusterRunner(Runner):
         self._device = model.final_norm.weight.device
         self._waited = Waited()
         self._numbers = count()
-        self._forgotten: list[int] = []
+        self._unused_ids: list[int] = []
 
     @property
     def waited(self) -> Waited:
@@ -97,7 +94,7 @@ class ClusterRunner(Runner):
         self.taps = tuple(layers)
 
     def use_threads(self, decoding: int, prefill: int) -> None:
-        """Compute what stays here with so many threads; each stage has measured its own."""
+        """Set the threads of this machine; each stage has measured its own number."""
         self.ends.use_threads(decoding, prefill)
 
     def embed_from(self, vectors: Tensor) -> None:
@@ -127,7 +124,7 @@ class ClusterRunner(Runner):
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         assert isinstance(kv, RemoteCache)  # from new_cache
         rows, caches = len(token_ids), [kv]
-        self._survive(self.pipeline.reconsider)  # answers begin with this
+        self._retry(self.pipeline.reconsider)  # here, as every answer begins with prefill
         kv.open(token_ids)
         states = self._pass(caches, lambda: (RowsRequest(kv.order(), rows),), token_ids, only_last)
         kv.commit(range(rows))
@@ -137,8 +134,10 @@ class ClusterRunner(Runner):
         return self.ends.logits(states)
 
     def reserve(self, config: ModelConfig, precision: Precision, num_rows: int) -> CachePool:
-        """Places of rows alone: keys and values lie elsewhere."""
-        return CachePool(place_config(config), PLACE_DTYPE, torch.device("cpu"), num_rows)
+        """Allocate slots of one byte, as keys and values are on other machines."""
+        return CachePool(
+            placeholder_config(config), PLACEHOLDER_DTYPE, torch.device("cpu"), num_rows
+        )
 
     @property
     def machines(self) -> tuple[Machine, ...]:
@@ -158,26 +157,26 @@ class ClusterRunner(Runner):
         token_ids: Sequence[int],
         only_last: bool = False,
     ) -> Tensor:
-        """Compute rows with whoever has the layers, as often as it takes."""
-        rows = self._vectors(token_ids)
+        """Compute rows; after the loss of a stage, try again with the others."""
+        rows = self._embed(token_ids)
 
-        def through() -> Tensor:
+        def attempt() -> Tensor:
             for kv in caches:
-                self._bring_up(kv)
+                self._restore(kv)
             return self._through(sequences(), rows, only_last)
 
         try:
-            states = self._survive(through)
+            states = self._retry(attempt)
         except BaseException:
-            for kv in caches:  # some stages know of this pass, and others don't
+            for kv in caches:  # some stages have computed this pass, and others haven't
                 kv.remote.epoch = NO_EPOCH
             raise
         for kv in caches:
-            kv.sent()
+            kv.mark_sent()
         return states
 
-    def _survive(self, work: Callable[[], R]) -> R:
-        """Do something, again where a stage is lost meanwhile."""
+    def _retry(self, work: Callable[[], R]) -> R:
+        """Call a function again after each loss of a stage."""
         while True:
             try:
                 return work()
@@ -185,7 +184,7 @@ class ClusterRunner(Runner):
                 self.pipeline.replace_lost(lost)
 
     def _through(self, sequences: tuple[RowsRequest, ...], rows: Tensor, only_last: bool) -> Tensor:
-        """One pass through all stages. [n, (1 + taps) · hidden]"""
+        """Run one pass through all stages. Returns [n, (1 + taps) · hidden]."""
         size, tapped = self._config.hidden_size, []
         order = PassRequest(
             self.pipeline.client,
@@ -193,7 +192,7 @@ class ClusterRunner(Runner):
             PackedTensor.of(rows),
             self.taps,
             only_last,
-            tuple(self._forgotten),
+            tuple(self._unused_ids),
         )
         for member in self.pipeline.active:
             started = time.perf_counter()
@@ -203,46 +202,46 @@ class ClusterRunner(Runner):
             states = reply.states.tensor()
             tapped.append(states[-1:, size:] if only_last else states[:, size:])
             order = replace(order, rows=PackedTensor.of(states[:, :size]))
-        del self._forgotten[: len(order.forget)]
+        del self._unused_ids[: len(order.forget)]
         return torch.cat([states[:, :size], *tapped], dim=1).to(self._device)
 
     def _count(self, whole_s: float, compute_s: float) -> None:
-        """A stage has answered: what it didn't compute for was the way there and back."""
+        """Count a stage's time: what exceeds computing was spent on the network."""
         transfer_s, remote_s = self._waited
         compute_s = min(compute_s, whole_s)
         self._waited = Waited(transfer_s + whole_s - compute_s, remote_s + compute_s)
 
-    def _bring_up(self, kv: RemoteCache) -> None:
-        """Send a cache's tokens again where stages don't hold its rows."""
+    def _restore(self, kv: RemoteCache) -> None:
+        """Compute a cache's rows again if the layers were divided anew since."""
         if kv.remote.epoch == self.pipeline.epoch:
             return
-        epoch, order, done = self.pipeline.epoch, kv.begin_again(), 0
+        epoch, order, done = self.pipeline.epoch, kv.restart(), 0
         while done < kv.length and not kv.is_blank:
             ids = kv.token_ids[done : done + _REPLAYED_ROWS]
-            self._through((RowsRequest(order, len(ids)),), self._vectors(ids), only_last=True)
+            self._through((RowsRequest(order, len(ids)),), self._embed(ids), only_last=True)
             done += len(ids)
             order = replace(order, keep=tuple(range(len(ids))), length=done)
-        kv.is_back(epoch, order.keep)
+        kv.mark_restored(epoch, order.keep)
 
-    def _vectors(self, token_ids: Sequence[int]) -> Tensor:
-        """What enters the first layer. [n, hidden]"""
+    def _embed(self, token_ids: Sequence[int]) -> Tensor:
+        """Compute the input of the first layer. [n, hidden]"""
         model, offloaded = self._model, self._model.offloaded_vectors(token_ids)
         if offloaded is not None:
             return offloaded
         ids = torch.tensor(token_ids, device=model.embedding.device)
-        if isinstance(self.ends, NativeRunner):  # it doesn't round them to the dtype of weights
+        if isinstance(self.ends, NativeRunner):  # keeps embeddings in float32, as on one machine
             return model.embedding.index_select(0, ids).to(self.hidden_dtype)
         return model.embed(ids)
 
     def _committed(self, kv: RemoteCache) -> Tensor:
         def request() -> Tensor:
-            self._bring_up(kv)
+            self._restore(kv)
             held = [member.connection.committed(kv.order()) for member in self.pipeline.active]
             return torch.cat([packed.tensor() for packed in held])
 
-        found = self._survive(request)
-        kv.sent()
+        found = self._retry(request)
+        kv.mark_sent()
         return found
 
     def _new_remote(self) -> Remote:
-        return Remote(self._numbers, self._forgotten)
+        return Remote(self._numbers, self._unused_ids)

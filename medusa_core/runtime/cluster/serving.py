@@ -1,4 +1,4 @@
-"""Offering this machine's layers, until somebody ends it."""
+"""Offers this machine as a stage, until the program is ended."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from medusa_core.runtime.cluster.ray_stage import RayStage
 
 log = logging.getLogger(__name__)
 
-_LOOK_S = 1.0
+_POLL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """What is offered.
+    """Settings of a stage.
 
     Attributes:
         model_dir: This machine's copy of the model.
-        memory_bytes: What layers and caches may take; 0 for most of what is free.
-        device: A torch device name; empty for the best there is.
-        delay_s: Seconds that are added to each pass, to see what a slow network costs.
+        memory_bytes: Memory for layers and caches; 0 for most of the free memory.
+        device: A torch device name; empty for the best one.
+        delay_s: Seconds added to each pass, to simulate a slow network.
     """
 
     model_dir: Path
@@ -41,16 +41,16 @@ class Offering:
 
 
 def serve(node: RayNode, offering: Offering, on_offer: Callable[[StageOffer], None]) -> None:
-    """Offer layers by a process of Ray's, and by another one when that is lost.
+    """Offer layers in a Ray process, and in a new one when that is lost.
 
     Args:
-        node: This machine's place in the cluster.
-        offering: What is offered.
-        on_offer: Called with every offer.
+        node: This machine's Ray node.
+        offering: Settings of the stage.
+        on_offer: Called with the offer of each process.
 
     Raises:
         MedusaError: The model can't be opened.
-        KeyboardInterrupt: Somebody ended it.
+        KeyboardInterrupt: The user ended it.
     """
     while True:
         name = f"{PREFIX}{secrets.token_hex(3)}"
@@ -63,12 +63,12 @@ def serve(node: RayNode, offering: Offering, on_offer: Callable[[StageOffer], No
 
 
 def _start(node: RayNode, name: str) -> Any:
-    """An actor on this machine, which ends with this program."""
+    """Start an actor on this machine, which ends with this program."""
     ray = node.ray
-    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+    on_this_node = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
         ray.get_runtime_context().get_node_id(), soft=False
     )
-    options = {"name": name, "num_cpus": 0, "max_restarts": 0, "scheduling_strategy": here}
+    options = {"name": name, "num_cpus": 0, "max_restarts": 0, "scheduling_strategy": on_this_node}
     return ray.remote(RayStage).options(**options).remote()
 
 
@@ -88,7 +88,7 @@ def _watch(node: RayNode, actor: Any) -> None:
     """Wait until an actor's process ends."""
     while True:
         try:
-            node.ray.get(actor.is_open.remote(), timeout=_LOOK_S)
+            node.ray.get(actor.is_open.remote(), timeout=_POLL_S)
         except node.ray.exceptions.GetTimeoutError:
             continue  # it reads layers
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)

@@ -22,7 +22,7 @@ from medusa_core.models.quant.choice import (
 )
 from medusa_core.runtime.cluster.fingerprint import (
     hash_of_model,
-    libraries_here,
+    usable_libraries,
     versions,
 )
 from medusa_core.runtime.cluster.layer_range import (
@@ -57,14 +57,14 @@ from medusa_core.runtime.tree.shape import (
 from medusa_core.system import cuda
 from medusa_core.system.native.binding import agree_on
 
-_TIMED_ROWS, _TURNS = 8, 9  # a small tree
-_SPARE = 0.8  # of the memory that is free, where nobody says how much may be taken
-_IDLE_S = 20.0  # after which a client that said nothing may be gone
-_WORTHWHILE = 0.8  # more threads must save a fifth
+_TIMED_ROWS, _REPEATS = 8, 9  # a small tree
+_MEMORY_SHARE = 0.8  # of the free memory, by default
+_IDLE_S = 20.0  # after which another client may take over a stage
+_MAX_RELATIVE_TIME = 0.8  # more threads must save a fifth
 
 
 class Stage:
-    """Holds some layers and runs passes over them."""
+    """Computes some layers of a target for a client."""
 
     def __init__(
         self,
@@ -75,15 +75,15 @@ class Stage:
         layer_s: float = 0.0,
         delay_s: float = 0.0,
     ) -> None:
-        """Offer layers of a model.
+        """Open a model; no layers are loaded yet.
 
         Args:
-            name: The stage's name in its cluster.
-            model_dir: This machine's own copy of the model.
-            memory_bytes: What layers and caches may take; 0 for most of what is free now.
-            device: A torch device name; empty for the best there is.
+            name: Name of the stage, unique in its cluster.
+            model_dir: This machine's copy of the model.
+            memory_bytes: Memory for layers and caches; 0 for most of the free memory.
+            device: A torch device name; empty for the best one.
             layer_s: Seconds of a layer in a step; 0 to measure them.
-            delay_s: Seconds that are added to each pass, to see what a slow network costs.
+            delay_s: Seconds added to each pass, to simulate a slow network.
 
         Raises:
             ModelError: There is no such model, or it can't be run.
@@ -91,13 +91,13 @@ class Stage:
         """
         self._name = name
         self._files = ModelFiles.open(model_dir)
-        self._memory_bytes = memory_bytes or int(psutil.virtual_memory().available * _SPARE)
+        self._memory_bytes = memory_bytes or int(psutil.virtual_memory().available * _MEMORY_SHARE)
         self._device = settle_device(device).device
         self._layer_s = layer_s
         self._delay_s = delay_s
         self._config = self._files.config
         self._hash = hash_of_model(self._files)
-        self._settled: tuple[Precision, PartFormats] | None = None
+        self._resolved: tuple[Precision, PartFormats] | None = None
         self._runner: Runner | None = None
         self._share = NO_LAYERS
         self._caches: dict[int, KvCache] = {}
@@ -106,15 +106,16 @@ class Stage:
         self._offer = self._describe()
 
     def offer(self) -> StageOffer:
-        """What this machine says of itself."""
+        """Return this machine's offer."""
         return self._offer
 
     @torch.inference_mode()
     def prepare(self, wanted: ComputeSettings) -> StageSpeed:
-        """Settle how to compute, and measure one layer.
+        """Resolve a client's settings, and measure one layer with them.
 
         Raises:
-            MedusaError: This machine can't compute so, or another client uses it.
+            MedusaError: This machine doesn't support them.
+            StageBusyError: Another client uses this stage.
         """
         idle_s = time.monotonic() - self._requested_at
         if self._runner is not None and wanted.client != self._client and idle_s < _IDLE_S:
@@ -130,7 +131,7 @@ class Stage:
         hardware, stored = hardware_of(self._device), self._config.stored
         formats = settle_formats(wanted.formats, wanted.compute, hardware, stored)
         precision = precision_of(formats.compute, self._device)
-        self._settled = precision, formats
+        self._resolved = precision, formats
         self._forget_layers()
         first = read_share(self._files, self._config, LayerRange(0, 1), precision, formats)
         runner = choose_runner(first, precision)
@@ -144,19 +145,19 @@ class Stage:
         )
 
     def take(self, share: LayerRange, client: str) -> StageLayers:
-        """Read some layers, and forget others and all caches.
+        """Load some layers in place of others, and free all caches.
 
         Args:
-            share: The layers; none lets this machine go.
-            client: Who asks.
+            share: The layers; an empty range releases this machine.
+            client: Id of the client.
 
         Raises:
-            MedusaError: They can't be read, or there is no room for them.
-            StageBusyError: Another client has taken this machine over.
+            MedusaError: They can't be read, or don't fit into memory.
+            StageBusyError: Another client has taken over this stage.
         """
         self._check_client(client)
-        assert self._settled is not None  # by `prepare`
-        precision, formats = self._settled
+        assert self._resolved is not None  # by `prepare`
+        precision, formats = self._resolved
         self._forget_layers()
         if not share.num_layers:
             return StageLayers(share, 0, 0, "", "")
@@ -177,10 +178,10 @@ class Stage:
 
     @torch.inference_mode()
     def run(self, order: PassRequest) -> PassReply:
-        """Bring caches up to date, and run a pass.
+        """Apply changes of caches, and run a pass.
 
         Raises:
-            ClusterError: A cache isn't what the client thinks it is.
+            ClusterError: A cache has another length than the client expects.
         """
         started = time.perf_counter()
         self._check_client(order.client)
@@ -190,12 +191,12 @@ class Stage:
         runner = self._need_runner()
         taps = [tap - self._share.first for tap in order.taps]
         taps = sorted({tap for tap in taps if 0 <= tap < self._share.num_layers or self._ends(tap)})
-        behind = [] if self._is_last else [self._share.num_layers]
-        if runner.taps != (*taps, *behind):
-            runner.tap((*taps, *behind))
+        output = [] if self._is_last else [self._share.num_layers]  # without the final norm
+        if runner.taps != (*taps, *output):
+            runner.tap((*taps, *output))
         runner.embed_from(order.rows.tensor())
         states = self._pass(runner, order)
-        if not self._is_last:  # what the next stage reads comes first
+        if not self._is_last:  # the input of the next stage comes first
             size = self._config.hidden_size
             states = torch.cat([states[:, -size:], states[:, size:-size]], dim=1)
         packed = PackedTensor.of(states)
@@ -205,7 +206,7 @@ class Stage:
 
     @torch.inference_mode()
     def committed(self, order: CacheRequest) -> PackedTensor:
-        """What a cache holds. [layers, 2, kv heads, length, head_dim]"""
+        """Return the committed rows of a cache. [layers, 2, kv heads, length, head_dim]"""
         return PackedTensor.of(self._cache(order).committed())
 
     def _describe(self) -> StageOffer:
@@ -213,7 +214,7 @@ class Stage:
             name=self._name,
             place=f"{platform.node()}, process {os.getpid()}",
             model_hash=self._hash,
-            libraries=libraries_here(),
+            libraries=usable_libraries(),
             versions=versions(self._device),
             memory_bytes=self._memory_bytes,
         )
@@ -223,11 +224,11 @@ class Stage:
         return self._share.stop == self._config.num_layers
 
     def _ends(self, tap: int) -> bool:
-        """Whether a tap is what leaves the target's last layer."""
+        """Whether a tap is the output of the target's last layer."""
         return self._is_last and tap == self._share.num_layers
 
     def _pass(self, runner: Runner, order: PassRequest) -> Tensor:
-        """Rows are numbered through; each is its own number's token."""
+        """Run a pass; the token id of row i is i, as its embedding is row i of the input."""
         placed, start = [], 0
         for rows in order.sequences:
             kv = self._cache(rows.cache)
@@ -236,20 +237,20 @@ class Stage:
             if rows.paths is None:
                 length = kv.length
                 states = runner.extend(numbers, kv, order.only_last and self._is_last)
-                kv.truncate(length)  # the client says in the next order what it keeps
+                kv.truncate(length)  # the client's next request commits them
                 return states
             tree = TokenTree(TreeShape(rows.paths, rows.parents), tuple(numbers))
             placed.append(PlacedTree(tree, kv))
         return runner.verify(*placed)
 
     def _cache(self, order: CacheRequest) -> KvCache:
-        """A session's cache, as the client has it."""
+        """Return a session's cache after applying the client's changes."""
         runner = self._need_runner()
         kv = self._caches.get(order.cache_id)
         if kv is None:
             kv = self._caches[order.cache_id] = runner.new_cache(order.capacity)
         elif kv.capacity < order.capacity:
-            kv.commit(order.keep)  # only what is kept is taken over
+            kv.commit(order.keep)  # before `take_over`, which copies committed rows alone
             larger = runner.new_cache(order.capacity)
             larger.take_over(kv)
             kv = self._caches[order.cache_id] = larger
@@ -274,13 +275,13 @@ class Stage:
         self._caches.clear()
 
     def _measure(self, runner: Runner, config: ModelConfig) -> float:
-        """Seconds of one layer in a step, with the threads that serve best, which are kept."""
+        """Measure the seconds of a layer in a step, and choose the best number of threads."""
         runner.embed_from(torch.zeros(_TIMED_ROWS, config.hidden_size, dtype=runner.hidden_dtype))
         self._num_threads, best_s = 1, self._timed(runner, 1)
         count = 2
         while count <= (os.cpu_count() or 1):
             taken_s = self._timed(runner, count)
-            if taken_s < best_s * _WORTHWHILE:
+            if taken_s < best_s * _MAX_RELATIVE_TIME:
                 self._num_threads, best_s = count, taken_s
             count *= 2
         return best_s
@@ -294,4 +295,4 @@ class Stage:
             runner.extend(range(_TIMED_ROWS), kv)
 
         work()
-        return statistics.median(cuda.seconds_of(work, self._device) for _ in range(_TURNS))
+        return statistics.median(cuda.seconds_of(work, self._device) for _ in range(_REPEATS))

@@ -1,4 +1,4 @@
-"""The weights of some layers of a target, out of the weights of all of them."""
+"""Weights of a range of a target's layers."""
 
 from __future__ import annotations
 
@@ -28,18 +28,17 @@ _LEAST_OUTPUTS = 64
 
 
 class StageWeights:
-    """Gives a stage its layers under the numbers that they have in the whole target.
+    """Maps a stage's layer indices, counted from 0, to those of the whole target.
 
-    A stage neither embeds nor projects: it gets token vectors without a row, and a projection that
-    nobody asks.
+    A stage doesn't embed or compute logits: its embedding table is empty, its lm_head unused.
     """
 
     def __init__(self, weights: Weights, config: ModelConfig, share: LayerRange) -> None:
-        """Take layers out of a target.
+        """Select layers of a target.
 
         Args:
-            weights: Of the whole target.
-            config: Of the whole target.
+            weights: Weights of the whole target.
+            config: Config of the whole target.
             share: The layers.
         """
         self._weights = weights
@@ -55,10 +54,10 @@ class StageWeights:
         return self._weights.nbytes
 
     def vector(self, name: str, size: int) -> Tensor:
-        return self._weights.vector(self._whole(name), size)
+        return self._weights.vector(self._in_target(name), size)
 
     def named(self, name: str, *shape: int) -> Tensor:
-        return self._weights.named(self._whole(name), *shape)
+        return self._weights.named(self._in_target(name), *shape)
 
     def embedding(self) -> Tensor:
         return torch.empty(0, self._config.hidden_size)
@@ -67,14 +66,14 @@ class StageWeights:
         return self._weights.token_table(name, rows, columns)
 
     def linear(self, part: LinearSpec) -> QuantLinear:
-        pieces = tuple(replace(piece, name=self._whole(piece.name)) for piece in part.pieces)
-        return self._weights.linear(replace(part, name=self._whole(part.name), pieces=pieces))
+        pieces = tuple(replace(piece, name=self._in_target(piece.name)) for piece in part.pieces)
+        return self._weights.linear(replace(part, name=self._in_target(part.name), pieces=pieces))
 
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
         return make_linear(torch.zeros(_LEAST_OUTPUTS, self._config.hidden_size))
 
-    def _whole(self, name: str) -> str:
-        """A name with the layer's number in the whole target."""
+    def _in_target(self, name: str) -> str:
+        """Return a name with the layer's index in the whole target."""
         return _LAYER.sub(lambda found: f"layers.{int(found[1]) + self._share.first}", name, 1)
 
 
@@ -85,14 +84,14 @@ def read_share(
     precision: Precision,
     formats: PartFormats,
 ) -> Decoder:
-    """Read some layers of a target; where they are none, its ends: what embeds and projects.
+    """Load a range of a target's layers; for an empty range, its embedding, last norm and lm_head.
 
     Args:
-        files: Of the whole target.
-        config: Its sizes.
+        files: Files of the whole target.
+        config: Config of the whole target.
         share: The layers.
-        precision: What it computes in, and where.
-        formats: Weight formats of its parts.
+        precision: Dtypes and device.
+        formats: Resolved weight formats.
 
     Raises:
         CheckpointError: A tensor is missing or misshapen.

@@ -333,7 +333,7 @@ def test_two_that_are_lost_one_after_the_other_change_no_token(
 
 
 def test_when_nobody_is_left_it_is_told(divided: Divided, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medusa_core.runtime.cluster.pipeline._PATIENCE_S", 0.0)
+    monkeypatch.setattr("medusa_core.runtime.cluster.pipeline._RECOVERY_TIMEOUT_S", 0.0)
     target, cluster = divided("tied")
     for connection in cluster.all.values():
         connection.dies_at = connection.num_runs + 2
@@ -374,7 +374,7 @@ def test_a_slow_stage_gets_fewer_layers_between_answers(divided: Divided) -> Non
     assert [member.share.num_layers for member in pipeline.active] == [2, 2, 2]
     cluster.all["s1"].slowness = 8.0
     decode_for_long(target)
-    pipeline._looked = 0.0
+    pipeline._reviewed_at = 0.0
     moves = moves_of(target)
     counts = {member.name: member.share.num_layers for member in pipeline.active}
     assert sum(counts.values()) == 6
@@ -384,7 +384,7 @@ def test_a_slow_stage_gets_fewer_layers_between_answers(divided: Divided) -> Non
 
 def test_who_joins_later_is_a_spare(divided: Divided, folders: Folders) -> None:
     target, cluster = divided("tied", num_stages=2)
-    target.runner.pipeline._looked = -1e9
+    target.runner.pipeline._reviewed_at = -1e9
     cluster.add(a_stage(folders["tied"][0], "late"))
     decode(target, SETTINGS, MESSAGES)
     cluster.all["s0"].dies_at = cluster.all["s0"].num_runs + 1
@@ -394,10 +394,10 @@ def test_who_joins_later_is_a_spare(divided: Divided, folders: Folders) -> None:
 
 def test_who_joins_later_takes_layers_between_answers(divided: Divided, folders: Folders) -> None:
     target, cluster = divided("pebble", num_stages=1)
-    target.runner.pipeline._looked = -1e9
+    target.runner.pipeline._reviewed_at = -1e9
     cluster.add(a_stage(folders["pebble"][0], "late"))
     decode_for_long(target)
-    target.runner.pipeline._looked = -1e9
+    target.runner.pipeline._reviewed_at = -1e9
     moves = moves_of(target)
     assert [(move.num_layers, move.reason) for move in moves] == [(3, MoveReason.JOINED)]
     assert moves[0].text.endswith("joined and took 3 of the layers.")
@@ -432,7 +432,7 @@ def test_other_kernels_are_refused_by_name(
     folder = folders["tied"][0]
     monkeypatch.setattr("medusa_core.runtime.cluster.opening.library_name", lambda: "avx512")
     monkeypatch.setattr(
-        "medusa_core.runtime.cluster.opening.libraries_here", lambda: {"avx512": "1"}
+        "medusa_core.runtime.cluster.opening.usable_libraries", lambda: {"avx512": "1"}
     )
     cluster = cluster_of(folder, 1)
     connection = cluster.all["s0"]
@@ -476,7 +476,7 @@ def test_a_load_that_fails_lets_its_machines_go(
         raise OutOfMemoryError("There is no room for caches.", "Close other programs.")
 
     folder, cluster = folders["tied"][0], cluster_of(folders["tied"][0], 2)
-    monkeypatch.setattr("medusa_core.runtime.cluster.pipeline._WAIT_S", 0.0)
+    monkeypatch.setattr("medusa_core.runtime.cluster.pipeline._BUSY_TIMEOUT_S", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr("medusa_core.loading.load.make_caches", full)
         with pytest.raises(OutOfMemoryError):
@@ -512,7 +512,7 @@ def test_a_stage_serves_one_client_at_a_time(
     cluster = cluster_of(folder, 2)
     options = LoadOptions("float64", cluster=ADDRESS)
     first = load_target(folder, options=options, join=lambda _: cluster)
-    monkeypatch.setattr("medusa_core.runtime.cluster.pipeline._WAIT_S", 0.0)
+    monkeypatch.setattr("medusa_core.runtime.cluster.pipeline._BUSY_TIMEOUT_S", 0.0)
     with pytest.raises(StageBusyError, match="serves another client"):
         load_target(folder, options=options, join=lambda _: cluster)
     monkeypatch.setattr("medusa_core.runtime.cluster.stage._IDLE_S", 0.0)
