@@ -110,14 +110,14 @@ if TYPE_CHECKING:
     from medusa_core.system.files.atomic_file import replace_text
     from medusa_core.system.files.json_file import read_json
     from medusa_core.system.installation import command_to_mend
-    from medusa_core.system.jobs.batch.job import BatchJob, BatchState, BatchWish, OwnBatches
+    from medusa_core.system.jobs.batch.job import BatchJob, BatchSpec, BatchState, OwnBatches
     from medusa_core.system.jobs.batch.progress import BatchProgress
     from medusa_core.system.jobs.batch.row import BatchRow, read_rows
     from medusa_core.system.jobs.heads_training import (
+        HeadsJobSpec,
         HeadsNeeds,
         HeadsProgress,
         HeadsTraining,
-        HeadsWish,
         NeedsQuery,
         OwnHeads,
     )

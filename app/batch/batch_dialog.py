@@ -104,10 +104,10 @@ class BatchDialog(JobDialog):
 
     def _begin(self) -> None:
         assert self._model is not None  # the button is off before
-        wish = self.form.wish(self._model, self._device)
+        spec = self.form.spec(self._model, self._device)
         try:
-            read_lines(Path(wish.prompts))  # before a model is loaded for them
-            self.job = self._batches.begin(wish)
+            read_lines(Path(spec.prompts))  # before a model is loaded for them
+            self.job = self._batches.begin(spec)
         except MedusaError as error:
             self._show_message(error_text(error))
             return
@@ -165,8 +165,8 @@ class BatchDialog(JobDialog):
         QDesktopServices.openUrl(QUrl.fromLocalFile(self._out()))
 
     def _out(self) -> str:
-        wish = None if self.job is None else self.job.wish
-        return "" if wish is None else wish.out
+        spec = None if self.job is None else self.job.spec
+        return "" if spec is None else spec.out
 
     def _show(self) -> None:
         job = self.job

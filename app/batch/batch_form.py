@@ -22,7 +22,7 @@ from app.widgets.choices import offer
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
 from app.widgets.file_dialogs import choose_file, choose_folder, choose_save_path
-from medusa_core.api import BatchWish
+from medusa_core.api import BatchSpec
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import LoadOptions, RuleChoice, WeightFormats, cluster_of, local_device
 
@@ -123,7 +123,7 @@ class BatchForm(QWidget):
         self._show_files()
         self.changed.emit()
 
-    def wish(self, model: ModelChoice, device: str) -> BatchWish:
+    def spec(self, model: ModelChoice, device: str) -> BatchSpec:
         """What is wanted.
 
         Args:
@@ -140,7 +140,7 @@ class BatchForm(QWidget):
             memory_gib=memory,
             cluster=cluster_of(device),
         )
-        return BatchWish(
+        return BatchSpec(
             prompts=self._prompts,
             out=self._out,
             model=str(model.model_dir),

@@ -105,8 +105,8 @@ class TrainDialog(JobDialog):
         self.form.show_model(config)
         self._name, self._model, self._quant, self._device = name, model, quant, device
         if self.run is not None and self.run.progress().stage == "done":
-            wish = self.run.wish
-            self.run = self.run if wish is not None and wish.model == model else None
+            spec = self.run.spec
+            self.run = self.run if spec is not None and spec.model == model else None
         self._show_message()
         self._show()
 
@@ -131,9 +131,9 @@ class TrainDialog(JobDialog):
     def _ask_needs(self) -> None:
         self._end_query()
         self._query_dir = TemporaryDirectory(prefix="medusa-needs-", ignore_cleanup_errors=True)
-        wish = self.form.wish(self._model, self._quant, self._device)
+        spec = self.form.spec(self._model, self._quant, self._device)
         try:
-            self._query = NeedsQuery(wish, Path(self._query_dir.name))
+            self._query = NeedsQuery(spec, Path(self._query_dir.name))
         except MedusaError as error:
             self._show_message(error_text(error))
             return
@@ -177,9 +177,9 @@ class TrainDialog(JobDialog):
 
     def _begin(self) -> None:
         self._end_query()
-        wish = self.form.wish(self._model, self._quant, self._device)
+        spec = self.form.spec(self._model, self._quant, self._device)
         try:
-            self.run = self._own_heads.begin(wish, self._name)
+            self.run = self._own_heads.begin(spec, self._name)
         except MedusaError as error:
             self._show_message(error_text(error))
             return

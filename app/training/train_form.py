@@ -21,7 +21,7 @@ from app.widgets.choices import offer
 from app.widgets.explain import explain
 from app.widgets.file_dialogs import choose_files
 from app.widgets.sizes import GIB, on_disk
-from medusa_core.api import TRAINED_KINDS, HeadsWish, ModelConfig, trained_bytes
+from medusa_core.api import TRAINED_KINDS, HeadsJobSpec, ModelConfig, trained_bytes
 from medusa_core.messages import cluster_of, local_device
 
 _FILES = QT_TRANSLATE_NOOP("Train", "Prompts (*.jsonl *.json)")
@@ -30,7 +30,7 @@ GB = 10**9
 
 
 class TrainForm(QWidget):
-    """The choices, as a wish.
+    """The settings of a training run.
 
     Attributes:
         kind_box: Which heads, and what they cost and bring.
@@ -43,7 +43,7 @@ class TrainForm(QWidget):
         disk_box: Most disk for states.
 
     Signals:
-        changed: Another wish.
+        changed: A setting has changed.
     """
 
     changed = Signal()
@@ -99,7 +99,7 @@ class TrainForm(QWidget):
         self._show_data()
         self._show_kind()
 
-    def wish(self, model: str, quant: str, device: str) -> HeadsWish:
+    def spec(self, model: str, quant: str, device: str) -> HeadsJobSpec:
         """What is wanted.
 
         Args:
@@ -107,7 +107,7 @@ class TrainForm(QWidget):
             quant: Its weight format; empty for the usual one.
             device: Where to run; empty for the best there is.
         """
-        return HeadsWish(
+        return HeadsJobSpec(
             model=model,
             kind=self.kind_box.currentData(),
             num_heads=round(self.heads_box.value()),

@@ -52,10 +52,10 @@ class JobNotices(QObject):
         self._tell(title, title_of((conversation.turns or (turn,))[0].prompt.text))
 
     def _batch_ended(self, job: BatchJob) -> None:
-        wish, state = job.wish, job.state()
+        spec, state = job.spec, job.state()
         is_done = state.stage == "done"
         title = self.tr("A batch is done") if is_done else self.tr("A batch has stopped")
-        self._tell(title, "" if wish is None else Path(wish.out).name)
+        self._tell(title, "" if spec is None else Path(spec.out).name)
 
     def _training_ended(self, run: HeadsTraining) -> None:
         is_done = run.progress().stage == "done"

@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         meter = BatchMeter(len(lines), len(lines) - len(left), file.num_failed, args.progress)
         meter.report("loading", at_once=True)
         finished = not left or _answer(args, left, file, meter, stopped.is_set)
-        last = meter.now("done" if finished else "paused")
+        last = meter.progress("done" if finished else "paused")
         if args.progress is not None:
             write_progress(args.progress, last)
     _show_end(args, last)
@@ -125,7 +125,7 @@ def _answer(
 
     def show(progress: BatchProgress) -> None:
         if chosen is not None:  # for the next report
-            meter.reached(rates_now(chosen, target.runner.traffic.since(before)))
+            meter.set_parts(rates_now(chosen, target.runner.traffic.since(before)))
         _show(progress)
 
     run = BatchRun(
@@ -143,13 +143,13 @@ def _answer(
     )
     if chosen is not None:
         policy, forecast = chosen.found
-        meter.follow(policy, forecast.tokens_per_s, forecast.sizes)
+        meter.set_policy(policy, forecast.tokens_per_s, forecast.sizes)
     meter.begin()
     before = target.runner.traffic
     finished = run.answer(left)
     if chosen is not None:
         traffic = target.runner.traffic.since(before)
-        meter.reached(rates_now(chosen, traffic))
+        meter.set_parts(rates_now(chosen, traffic))
         print(closing_text(chosen, traffic, meter.mean_tokens_per_s))
     effect = sparse_effect(target, run.answered_prompts) if finished else None
     if effect is not None:

@@ -103,10 +103,10 @@ class BatchRun:
 
     def _keep(self, row: BatchRow) -> None:
         self.file.add(row)
-        self.meter.ended(row.error is None)
+        self.meter.add_line(row.error is None)
 
     def _wrote(self, num_tokens: int) -> None:
-        self.meter.wrote(num_tokens)
+        self.meter.add_tokens(num_tokens)
         progress = self.meter.report()
         if progress is not None:
             self.on_progress(progress)

@@ -1,1 +1,1 @@
-"""Long work in processes of their own, as those see it who don't run it. Without torch."""
+"""Long work in child processes, as the window starts and watches it. Without torch."""

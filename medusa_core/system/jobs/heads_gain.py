@@ -1,4 +1,4 @@
-"""What heads were found to bring at the end of their training, kept in their folder."""
+"""Speedup of trained heads, measured at the end of their training and kept in their folder."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ FILE_NAME = "medusa_gain.json"
 
 
 class HeadsGain(NamedTuple):
-    """Of held-out prompts, where they were trained.
+    """Results on held-out prompts, on the machine that trained the heads.
 
     Attributes:
-        tau: Tokens per step.
-        x_plain: Speed over plain decoding, measured in turns with it.
+        tau: Mean tokens per step.
+        x_plain: Speed relative to plain decoding, in alternating measurements.
     """
 
     tau: float
@@ -23,12 +23,12 @@ class HeadsGain(NamedTuple):
 
     @property
     def pays(self) -> bool:
-        """Whether they make answers faster."""
+        """Whether the heads make answers faster."""
         return self.x_plain > 1.0
 
 
 def write_gain(folder: Path, gain: HeadsGain) -> None:
-    """Keep it beside the heads.
+    """Write the result to the folder of the heads.
 
     Raises:
         OSError: It can't be written.
@@ -37,7 +37,7 @@ def write_gain(folder: Path, gain: HeadsGain) -> None:
 
 
 def read_gain(folder: Path) -> HeadsGain | None:
-    """What was found of the heads in a folder; None where nothing was, or it can't be read."""
+    """Read the result in a folder of heads; None if there is none, or it can't be read."""
     try:
         raw = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
         gain = HeadsGain(float(raw["tau"]), float(raw["x_plain"]))

@@ -1,6 +1,6 @@
-"""Heads that are trained on this computer: runs in processes of their own, watched by their files.
+"""Training of heads in child processes, which report their progress in files.
 
-Nothing here needs torch: the command line trains, the window asks and looks.
+Nothing here needs torch: `medusa train heads` trains, the window starts and watches it.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from medusa_core.system.sandbox.problem import problem_of
 
 log = logging.getLogger(__name__)
 
-_PAUSED = 3  # as `train heads` ends where it can go on
+_PAUSED = 3  # exit code of `train heads` for a run that can be resumed
 
 
 @dataclass(frozen=True, slots=True)
-class HeadsWish:
-    """What is to be trained, under the names of a run's configuration.
+class HeadsJobSpec:
+    """Settings of a training run, with the names of its configuration.
 
     Attributes:
         model: Folder or GGUF file of the model.
-        kind: Which heads.
-        num_heads: How many tokens ahead.
-        block: The same of a kind that drafts them in one pass.
-        minutes: For everything.
+        kind: Kind of heads.
+        num_heads: Number of tokens to draft.
+        block: Number of tokens to draft, for kinds that draft all of them in one pass.
+        minutes: Time for the whole run.
         data: Files and folders of prompts; none for the bundled ones.
-        own_chats: History whose chats' first questions are asked, too; empty for none.
-        quant: Weight format of the model; empty for the usual one.
-        device: Where to run; empty for the best there is.
-        cluster: HOST:PORT of machines that have the layers; empty where they lie here.
-        states_gib: Disk for states.
-        joint: The model learns with them, through a LoRA.
+        own_chats: History whose first questions are used as prompts, too; empty for none.
+        quant: Weight format of the model; empty for the default.
+        device: A torch device name; empty for the best one.
+        cluster: HOST:PORT of machines that compute the layers; empty for this one.
+        states_gib: Disk space for hidden states.
+        joint: Train a LoRA of the model together with the heads.
     """
 
     model: str
@@ -63,18 +63,18 @@ class HeadsWish:
 
 @dataclass(frozen=True, slots=True)
 class HeadsProgress:
-    """How far a run is.
+    """Progress of a training run.
 
     Attributes:
         stage: `starting`, `prompts`, `answers`, `states`, `training`, `joint`, `judging`,
             `paused`, `done` or `failed`.
-        share: Of that stage.
-        seconds_left: Of that stage; None where that isn't known.
-        tokens_per_s: At which the model writes answers; None elsewhere.
-        curve: How often the best guess of each head was right, as they learned: steps, shares.
-        problem: Why it ended.
+        share: Completed share of the stage.
+        seconds_left: Estimate for the stage; None if unknown.
+        tokens_per_s: Speed of writing answers; None in other stages.
+        curve: Top-1 accuracies of each head during training, as pairs of step and accuracies.
+        problem: Why it failed.
         hint: What to do about it.
-        gain: What the heads bring; None before they are made, or where that wasn't measured.
+        gain: Speedup of the heads; None before it is measured.
     """
 
     stage: str
@@ -88,21 +88,21 @@ class HeadsProgress:
 
     @property
     def is_over(self) -> bool:
-        """Nothing goes on."""
+        """Whether the run has ended or is paused."""
         return self.stage in ("paused", "done", "failed")
 
 
 @dataclass(frozen=True, slots=True)
 class HeadsNeeds:
-    """What a run would need; as `train heads --dry-run --json` tells it.
+    """Estimates for a run, from `train heads --dry-run --json`.
 
     Attributes:
-        peak_bytes: Memory of the device at its worst moment.
-        disk_bytes: What the run's folder grows to.
-        tokens_per_s: At which the model writes answers.
-        hours: All of it.
-        num_steps: Steps in which heads learn.
-        tau: Tokens per step to expect with trees of 8 rows, about.
+        peak_bytes: Peak memory of the device.
+        disk_bytes: Final size of the run's folder.
+        tokens_per_s: Speed of writing answers.
+        hours: Duration of the run.
+        num_steps: Training steps.
+        tau: Expected tokens per step with trees of 8 rows.
     """
 
     peak_bytes: int
@@ -114,10 +114,10 @@ class HeadsNeeds:
 
 
 class HeadsTraining:
-    """A run in its folder.
+    """A training run and its folder.
 
     Attributes:
-        out: The folder of the heads that it makes.
+        out: Folder of the heads.
     """
 
     def __init__(self, out: Path) -> None:
@@ -125,42 +125,42 @@ class HeadsTraining:
         self._process: CommandProcess | None = None
 
     @property
-    def wish(self) -> HeadsWish | None:
-        """What it was asked for; None where that can't be read."""
-        raw = _read(self._wish_file)
+    def spec(self) -> HeadsJobSpec | None:
+        """Settings of the run; None if they can't be read."""
+        raw = _read(self._spec_file)
         try:
-            return HeadsWish(**{**raw, "data": tuple(raw["data"])}) if raw else None
+            return HeadsJobSpec(**{**raw, "data": tuple(raw["data"])}) if raw else None
         except (KeyError, TypeError) as error:
-            log.warning("%s is no wish: %r", self._wish_file, error)
+            log.warning("%s holds no settings of a run: %r", self._spec_file, error)
             return None
 
     @property
     def is_running(self) -> bool:
-        """Whether its process is at work."""
+        """Whether its process is running."""
         return self._process is not None and self._process.code is None
 
     def start(self) -> None:
-        """Begin, or go on where it was.
+        """Start or resume the run.
 
         Raises:
             TrainingError: No process could be started.
         """
         has_started = (self.out / "work" / "run.json").is_file()
-        how = ["--resume"] if has_started else ["--config", str(self._wish_file)]
-        arguments = ["train", "heads", "--out", str(self.out), *how, "--watched"]
+        source = ["--resume"] if has_started else ["--config", str(self._spec_file)]
+        arguments = ["train", "heads", "--out", str(self.out), *source, "--watched"]
         self._process = _started(arguments, self._beside("log"))
 
     def pause(self) -> None:
-        """Let it stop within a step, with all that it has."""
+        """Ask the process to save a checkpoint and end."""
         if self._process is not None:
             self._process.stop()
 
     def wait(self, time_s: float) -> bool:
-        """Wait for its process to end; False where that took longer."""
+        """Wait for its process to end; return whether it has."""
         return self._process is None or self._process.wait(time_s) is not None
 
     def progress(self) -> HeadsProgress:
-        """How far it is."""
+        """Read the progress."""
         progress, curve = _read(self.out / "work" / "progress.json"), self._curve()
         stage = str(progress.get("stage", "starting"))
         code = None if self._process is None else self._process.code
@@ -184,7 +184,7 @@ class HeadsTraining:
         )
 
     def remove(self) -> None:
-        """End it and delete all that it has."""
+        """Kill the process and delete all files of the run."""
         if self._process is not None:
             self._process.kill()
         shutil.rmtree(self.out, ignore_errors=True)
@@ -201,7 +201,7 @@ class HeadsTraining:
         return tuple(points)
 
     @property
-    def _wish_file(self) -> Path:
+    def _spec_file(self) -> Path:
         return self._beside("json")
 
     def _beside(self, ending: str) -> Path:
@@ -209,71 +209,71 @@ class HeadsTraining:
 
 
 class OwnHeads:
-    """The folder of all heads that were trained here, or are being trained."""
+    """The folder of all training runs of this computer."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def begin(self, wish: HeadsWish, model_name: str) -> HeadsTraining:
-        """A run that is to be started.
+    def begin(self, spec: HeadsJobSpec, model_name: str) -> HeadsTraining:
+        """Create a run, not yet started.
 
         Args:
-            wish: What is to be trained.
-            model_name: Names the folder of the heads.
+            spec: Settings of the run.
+            model_name: Start of the folder's name.
 
         Raises:
             TrainingError: Nothing can be written.
         """
         name = re.sub(r"[^\w.-]+", "-", model_name).strip("-.") or "model"
-        number, out = 1, self._root / f"{name}-{wish.kind}"
+        number, out = 1, self._root / f"{name}-{spec.kind}"
         while out.exists() or out.with_name(f"{out.name}.json").exists():
             number += 1
-            out = self._root / f"{name}-{wish.kind}-{number}"
+            out = self._root / f"{name}-{spec.kind}-{number}"
         try:
             make_own_folder(self._root)
-            text = json.dumps(asdict(wish), indent=1)
+            text = json.dumps(asdict(spec), indent=1)
             out.with_name(f"{out.name}.json").write_text(text + "\n", encoding="utf-8")
         except OSError as error:
             raise _unwritable(self._root, error) from error
         return HeadsTraining(out)
 
     def unfinished(self) -> tuple[HeadsTraining, ...]:
-        """Runs that were begun and not ended, the newest first."""
+        """Return the runs that aren't done, newest first."""
         if not self._root.is_dir():
             return ()
         files = sorted(self._root.glob("*.json"), key=lambda path: -path.stat().st_mtime)
         runs = [HeadsTraining(path.with_name(path.name.removesuffix(".json"))) for path in files]
-        return tuple(run for run in runs if run.wish and run.progress().stage != "done")
+        return tuple(run for run in runs if run.spec and run.progress().stage != "done")
 
 
 class NeedsQuery:
-    """Asks what a run would need, which takes a minute or two."""
+    """A child process that estimates the needs of a run, which takes a minute or two."""
 
-    def __init__(self, wish: HeadsWish, folder: Path) -> None:
-        """Begin to ask.
+    def __init__(self, spec: HeadsJobSpec, folder: Path) -> None:
+        """Start the process.
 
         Args:
-            wish: What is to be trained.
-            folder: For files that are gone afterwards.
+            spec: Settings of the run.
+            folder: Temporary folder.
 
         Raises:
             TrainingError: Nothing can be written, or no process could be started.
         """
         self._needs_path = folder / "needs.json"
-        wished = folder / "wish.json"
+        config = folder / "wish.json"
         try:
-            wished.write_text(json.dumps(asdict(wish)), encoding="utf-8")
+            config.write_text(json.dumps(asdict(spec)), encoding="utf-8")
         except OSError as error:
             raise _unwritable(folder, error) from error
-        arguments = ["train", "heads", "--out", str(folder / "heads"), "--config", str(wished)]
+        arguments = ["train", "heads", "--out", str(folder / "heads"), "--config", str(config)]
         arguments += ["--dry-run", "--json", str(self._needs_path)]
         self._process = _started(arguments, folder / "needs.log")
 
     def answer(self) -> HeadsNeeds | None:
-        """What it needs; None while that isn't known.
+        """Return the estimates; None while the process runs.
 
         Raises:
-            TrainingError: It can't run; why, and what to do.
+            TrainingError: The run is impossible.
         """
         if self._process.code is None:
             return None
@@ -282,7 +282,7 @@ class NeedsQuery:
         return HeadsNeeds(**_read(self._needs_path))
 
     def close(self) -> None:
-        """Ask no longer."""
+        """Kill the process."""
         self._process.kill()
 
 
@@ -301,7 +301,7 @@ def _unwritable(folder: Path, error: OSError) -> TrainingError:
 
 
 def _problem_in(output: str) -> tuple[str, str]:
-    """The problem and the hint that a command ended with."""
+    """Return the error and the hint that a command printed last."""
     found = problem_of(output)
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""Options of a load as flags of the command line."""
+"""Load options as flags of the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from medusa_core.messages import LoadOptions, WeightFormats
 
-_CALLED = {
+_FLAGS = {
     "context_tokens": "--context",
     "ignores_plan": "--anyway",
     "linears": "--quant",
@@ -18,27 +18,27 @@ _CALLED = {
     "cache": "--cache-quant",
     "attended": "--sparse-attention",
 }
-# Commands settle these themselves.
-_WITHOUT = frozenset(
+# Commands set these themselves.
+_NO_FLAG = frozenset(
     ("sessions", "datastore_dir", "quantized_dir", "takes_own_heads", "is_raw", "policy")
 )
 
 
 def flags_of(options: LoadOptions) -> list[str]:
-    """The flags that ask for these options; what is as usual needs none."""
-    names = [field.name for field in fields(options) if field.name not in ("formats", *_WITHOUT)]
-    usual = LoadOptions()
-    changed = {name: getattr(options, name) for name in names}
+    """Return the flags of all options that differ from their defaults."""
+    names = [field.name for field in fields(options) if field.name not in ("formats", *_NO_FLAG)]
+    defaults = LoadOptions()
+    values = {name: getattr(options, name) for name in names}
     return [
-        *_words(changed, {name: getattr(usual, name) for name in names}),
-        *_words(options.formats._asdict(), WeightFormats()._asdict()),
+        *_changed(values, {name: getattr(defaults, name) for name in names}),
+        *_changed(options.formats._asdict(), WeightFormats()._asdict()),
     ]
 
 
-def _words(values: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
-    words = []
+def _changed(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    arguments = []
     for name, value in values.items():
-        if value != usual[name]:
-            flag = _CALLED.get(name, f"--{name.removesuffix('_dir').replace('_', '-')}")
-            words += [flag] if value is True else [flag, str(value)]
-    return words
+        if value != defaults[name]:
+            flag = _FLAGS.get(name, f"--{name.removesuffix('_dir').replace('_', '-')}")
+            arguments += [flag] if value is True else [flag, str(value)]
+    return arguments

@@ -1,4 +1,4 @@
-"""The kinds of heads that can be trained here, and what people read of each."""
+"""Kinds of heads that can be trained, with their texts for people."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ class TrainedKind(NamedTuple):
     """A kind of heads.
 
     Attributes:
-        name: As a run's configuration has it.
-        card: What the page beside trained heads calls them.
-        label: What a list shows; empty where only the command line offers them.
-        gist: What they cost and bring, in a few words behind it.
-        explanation: How they guess, in one sentence.
-        vocabulary: From how many of the most frequent tokens they draft if nothing is said; 0 for
-            all, as other programs' heads do.
-        learns_jointly: The model can learn with them.
+        name: Name in a run's configuration.
+        card: Name in the model card of trained heads.
+        label: Name in lists; empty for kinds that only the command line offers.
+        gist: A few words about cost and benefit, after the label.
+        explanation: How they draft, in one sentence.
+        vocabulary: Default number of frequent tokens to draft from; 0 for the whole vocabulary,
+            as in other programs' heads.
+        learns_jointly: Whether a LoRA of the model can be trained together with them.
     """
 
     name: str
@@ -81,5 +81,5 @@ _KINDS = (
     TrainedKind("streams", "speculative streams (this program's format)", learns_jointly=False),
 )
 
-# By their names, in the order of lists.
+# By name, in the order of lists.
 TRAINED_KINDS: Mapping[str, TrainedKind] = {kind.name: kind for kind in _KINDS}

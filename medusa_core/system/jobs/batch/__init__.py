@@ -1,1 +1,1 @@
-"""Batches as those see them who don't run them: answers and progress."""
+"""Batches in child processes: their specs, progress and answers."""

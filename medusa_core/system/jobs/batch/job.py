@@ -1,4 +1,4 @@
-"""Batches that this program runs in processes of their own, watched by their files."""
+"""Batches in child processes, which report their progress in files."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from medusa_core.system.sandbox.problem import problem_of
 
 log = logging.getLogger(__name__)
 
-_PAUSED = 3  # as `batch` ends where it can go on
-_WISH, _PROGRESS, _OUTPUT, _RUNS = "wish.json", "progress.json", "said.log", "runs"
+_PAUSED = 3  # exit code of `batch` for one that can be resumed
+_SPEC, _PROGRESS, _OUTPUT, _RUNS = "wish.json", "progress.json", "said.log", "runs"
 
 
 @dataclass(frozen=True, slots=True)
-class BatchWish:
-    """What is to be answered, and how.
+class BatchSpec:
+    """Settings of a batch.
 
     Attributes:
         prompts: File of prompts.
         out: File for the answers.
         model: Folder or GGUF file of the model; empty for that of the first start.
         heads: Folder of its heads, or "none"; empty for shipped ones that were made for it.
-        options: How the model is loaded.
-        rule: Name of the rule that chooses tokens; empty for the usual one.
-        max_new_tokens: Longest answer; 0 for what the context leaves.
-        policy: File of the policy that is carried out; empty for the best that is found.
+        options: Options of loading the model.
+        rule: Name of the acceptance rule; empty for the default.
+        max_new_tokens: Longest answer; 0 for the rest of the context.
+        policy: File of the policy; empty to search for the best one.
     """
 
     prompts: str
@@ -54,7 +54,7 @@ class BatchWish:
 
     @property
     def arguments(self) -> list[str]:
-        """Of the command that does it."""
+        """Arguments of the command that runs it."""
         fields = {
             "--prompts": self.prompts,
             "--out": self.out,
@@ -70,11 +70,11 @@ class BatchWish:
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """How a batch stands.
+    """State of a batch.
 
     Attributes:
         stage: `starting`, `answering`, `paused`, `done` or `failed`.
-        progress: How far it is.
+        progress: Its progress.
         problem: Why it failed.
         hint: What to do about it.
     """
@@ -86,15 +86,15 @@ class BatchState:
 
     @property
     def is_over(self) -> bool:
-        """Nothing goes on."""
+        """Whether the batch has ended or is paused."""
         return self.stage in ("paused", "done", "failed")
 
 
 class BatchJob:
-    """A batch in its folder, which holds all but the prompts and the answers.
+    """A batch and its folder, which holds all but the prompts and the answers.
 
     Attributes:
-        folder: It.
+        folder: The folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -102,58 +102,58 @@ class BatchJob:
         self._process: CommandProcess | None = None
 
     @property
-    def wish(self) -> BatchWish | None:
-        """What it was asked for; None where that can't be read."""
+    def spec(self) -> BatchSpec | None:
+        """Settings of the batch; None if they can't be read."""
         try:
-            fields = json.loads((self.folder / _WISH).read_text(encoding="utf-8"))
-            return record_json.from_json(BatchWish, fields, _WISH)
+            fields = json.loads((self.folder / _SPEC).read_text(encoding="utf-8"))
+            return record_json.from_json(BatchSpec, fields, _SPEC)
         except (OSError, ValueError) as error:
-            log.warning("%s holds no wish: %r", self.folder, error)
+            log.warning("%s holds no settings of a batch: %r", self.folder, error)
             return None
 
     @property
     def is_running(self) -> bool:
-        """Whether its process is at work."""
+        """Whether its process is running."""
         return self._process is not None and self._process.code is None
 
     @property
     def was_running(self) -> bool:
-        """Nobody paused it: it ran when this program ended."""
+        """Whether it was running, not paused, when this program ended."""
         return (self.folder / _RUNS).exists()
 
     def start(self) -> None:
-        """Begin, or go on where it was.
+        """Start or resume the batch.
 
         Raises:
             BatchError: No process could be started.
         """
-        wish = self.wish
-        if wish is None:
+        spec = self.spec
+        if spec is None:
             raise _unusable(self.folder)
         watched = ["--watched", "--progress", str(self.folder / _PROGRESS)]
         try:
             (self.folder / _PROGRESS).unlink(missing_ok=True)  # of an earlier process
             (self.folder / _RUNS).touch()
-            self._process = CommandProcess([*wish.arguments, *watched], self.folder / _OUTPUT)
+            self._process = CommandProcess([*spec.arguments, *watched], self.folder / _OUTPUT)
         except OSError as error:
             raise _unwritable(self.folder, error) from error
 
     def pause(self) -> None:
-        """Let it stop within a step, until it is started again."""
+        """Ask the process to end; the batch stays paused until it is started again."""
         (self.folder / _RUNS).unlink(missing_ok=True)
         self.leave()
 
     def leave(self) -> None:
-        """Let it stop as this program ends; the next start goes on with it."""
+        """Ask the process to end with this program; its next start resumes the batch."""
         if self._process is not None:
             self._process.stop()
 
     def wait(self, time_s: float) -> bool:
-        """Wait for its process to end; False where that took longer."""
+        """Wait for its process to end; return whether it has."""
         return self._process is None or self._process.wait(time_s) is not None
 
     def state(self) -> BatchState:
-        """How it stands."""
+        """Read the state."""
         progress = read_progress(self.folder / _PROGRESS) or BatchProgress("loading")
         code = None if self._process is None else self._process.code
         if progress.stage == "done":
@@ -167,7 +167,7 @@ class BatchJob:
         return BatchState("answering" if progress.stage == "answering" else "starting", progress)
 
     def remove(self) -> None:
-        """End it and forget it; the answers stay."""
+        """Kill the process and delete the folder; the answers stay."""
         if self._process is not None:
             self._process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -187,28 +187,28 @@ class OwnBatches:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def begin(self, wish: BatchWish) -> BatchJob:
-        """A batch that is to be started.
+    def begin(self, spec: BatchSpec) -> BatchJob:
+        """Create a batch, not yet started.
 
         Raises:
             BatchError: Nothing can be written.
         """
-        name = re.sub(r"[^\w.-]+", "-", Path(wish.prompts).stem).strip("-.") or "batch"
+        name = re.sub(r"[^\w.-]+", "-", Path(spec.prompts).stem).strip("-.") or "batch"
         try:
             folder = self._free(name)
             make_own_folder(self._root)
             folder.mkdir(mode=OWN)
-            text = json.dumps(record_json.as_json(wish), indent=1) + "\n"
-            (folder / _WISH).write_text(text, encoding="utf-8")
+            text = json.dumps(record_json.as_json(spec), indent=1) + "\n"
+            (folder / _SPEC).write_text(text, encoding="utf-8")
         except OSError as error:
             raise _unwritable(self._root, error) from error
         return BatchJob(folder)
 
     def unfinished(self) -> Sequence[BatchJob]:
-        """Batches that were begun and not ended, the newest first."""
-        files = sorted(self._root.glob(f"*/{_WISH}"), key=lambda path: -path.stat().st_mtime)
+        """Return the batches that aren't done, newest first."""
+        files = sorted(self._root.glob(f"*/{_SPEC}"), key=lambda path: -path.stat().st_mtime)
         jobs = [BatchJob(path.parent) for path in files]
-        return [job for job in jobs if job.wish is not None and job.state().stage != "done"]
+        return [job for job in jobs if job.spec is not None and job.state().stage != "done"]
 
     def _free(self, name: str) -> Path:
         number, folder = 1, self._root / name

@@ -1,4 +1,4 @@
-"""How far a batch is, for a terminal, and in a file for a window."""
+"""Progress of a batch, for a terminal, and in a file for the window."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from medusa_core.messages import BlockBytes, PartRate, Policy
 from medusa_core.system.files import record_json
 from medusa_core.system.files.atomic_file import replace_text
 
-_WINDOW_S = 120.0  # over which a rate is taken
-_REPORTED_S = 1.0
+_WINDOW_S = 120.0  # of the moving average of tokens per second
+_REPORT_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """How far it is.
+    """Progress of a batch.
 
     Attributes:
         stage: `loading`, `answering`, `paused` or `done`.
-        num_done: Lines that are answered, or have an error.
-        num_failed: Those with an error.
-        num_lines: Lines in all.
-        tokens_per_s: At which answers are written now; 0 where that isn't known.
-        seconds_left: None where that isn't known.
-        policy: What is carried out; None before that is known, and where nothing was searched.
-        sizes: Bytes of what it places; None where they aren't known.
-        forecast_tokens_per_s: What was expected; None where nothing was.
-        mean_tokens_per_s: What was reached since the model was loaded.
-        parts: What was expected of each part of the work, and what came of it.
+        num_done: Lines with an answer or an error.
+        num_failed: Lines with an error.
+        num_lines: Number of lines.
+        tokens_per_s: Moving average of answer tokens; 0 if unknown.
+        seconds_left: Estimate; None if unknown.
+        policy: The offloading policy; None before one is chosen, and without one.
+        sizes: Bytes of what the policy places; None if unknown.
+        forecast_tokens_per_s: Forecast for the policy; None without one.
+        mean_tokens_per_s: Mean since the model was loaded.
+        parts: Forecast and actual rates of each part of the work.
     """
 
     stage: str
@@ -50,18 +50,18 @@ class BatchProgress:
 
 
 class BatchMeter:
-    """Counts what is done, and tells it at most once a second."""
+    """Counts answers and tokens, and reports them at most once a second."""
 
     def __init__(
         self, num_lines: int, num_done: int, num_failed: int = 0, path: Path | None = None
     ) -> None:
-        """Begin.
+        """Begin to count.
 
         Args:
-            num_lines: Lines in all.
-            num_done: Those that were done before.
+            num_lines: Number of lines.
+            num_done: Lines that were done before.
             num_failed: Those of them with an error.
-            path: File for the window; None tells nobody.
+            path: File for the window; None for no file.
         """
         self._num_lines, self._num_done, self._num_failed = num_lines, num_done, num_failed
         self._path = path
@@ -73,22 +73,22 @@ class BatchMeter:
         self.begin()
 
     def begin(self) -> None:
-        """Rates count from now on."""
+        """Restart the measurement of rates."""
         self._started_s, self._num_new, self._all_tokens = time.monotonic(), 0, 0
         self._tokens: deque[tuple[float, int]] = deque([(self._started_s, 0)])
 
-    def follow(
+    def set_policy(
         self, policy: Policy, forecast_tokens_per_s: float, sizes: BlockBytes | None = None
     ) -> None:
-        """A policy is carried out, of which so much is expected."""
+        """Report a policy and its forecast from now on."""
         self._policy, self._forecast, self._sizes = policy, forecast_tokens_per_s, sizes
 
-    def reached(self, parts: Sequence[PartRate]) -> None:
-        """What came of each part of the work until now."""
+    def set_parts(self, parts: Sequence[PartRate]) -> None:
+        """Report the rates of each part of the work from now on."""
         self._parts = tuple(parts)
 
-    def wrote(self, num_tokens: int) -> None:
-        """Tokens of answers were decided."""
+    def add_tokens(self, num_tokens: int) -> None:
+        """Count tokens of answers."""
         now = time.monotonic()
         self._all_tokens += num_tokens
         self._tokens.append((now, num_tokens))
@@ -97,17 +97,17 @@ class BatchMeter:
 
     @property
     def mean_tokens_per_s(self) -> float:
-        """Tokens of answers a second since rates count, until the last of them."""
+        """Mean answer tokens per second, from the start of the measurement to the last token."""
         return self._all_tokens / max(1e-9, self._tokens[-1][0] - self._started_s)
 
-    def ended(self, is_answered: bool) -> None:
-        """A line is done."""
+    def add_line(self, is_answered: bool) -> None:
+        """Count a line that is done."""
         self._num_done += 1
         self._num_new += 1
         self._num_failed += not is_answered
 
-    def now(self, stage: str = "answering") -> BatchProgress:
-        """How far it is."""
+    def progress(self, stage: str = "answering") -> BatchProgress:
+        """Return the progress."""
         now = time.monotonic()
         since_s = now - self._tokens[0][0]
         num_tokens = sum(num for _, num in self._tokens) - self._tokens[0][1]
@@ -128,19 +128,19 @@ class BatchMeter:
         )
 
     def report(self, stage: str = "answering", at_once: bool = False) -> BatchProgress | None:
-        """Write how far it is, if it is time; returns it then."""
+        """Write the progress and return it; None if the last report is less than a second old."""
         now = time.monotonic()
-        if not at_once and now - self._reported_s < _REPORTED_S:
+        if not at_once and now - self._reported_s < _REPORT_INTERVAL_S:
             return None
         self._reported_s = now
-        progress = self.now(stage)
+        progress = self.progress(stage)
         if self._path is not None:
             write_progress(self._path, progress)
         return progress
 
 
 def write_progress(path: Path, progress: BatchProgress) -> None:
-    """Replace the file as a whole.
+    """Replace the file of a batch's progress.
 
     Raises:
         BatchError: The disk is full or gone.
@@ -155,7 +155,7 @@ def write_progress(path: Path, progress: BatchProgress) -> None:
 
 
 def read_progress(path: Path) -> BatchProgress | None:
-    """What was told last; None where nothing can be read."""
+    """Read the file of a batch's progress; None if it can't be read."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         return record_json.from_json(BatchProgress, raw, path.name)

@@ -1,4 +1,4 @@
-"""A line of a file of answers."""
+"""Lines of a batch's file of answers."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 LineId = str | int
 
-_MOST_BYTES = 1 << 20  # that are read at once
+_MAX_BYTES = 1 << 20  # of one call of `read_rows`
 
 
 class BatchRow(NamedTuple):
-    """An answer, or why there is none.
+    """An answer or an error.
 
     Attributes:
-        id: Of the line that is answered.
-        text: The answer; empty where there is none.
-        num_tokens: Its tokens.
-        stop_reason: Why it ended; empty where there is none.
-        error: Why there is none; None where there is one.
+        id: Id of the prompt's line.
+        text: The answer; empty for an error.
+        num_tokens: Number of its tokens.
+        stop_reason: Why it ended; empty for an error.
+        error: Why there is no answer; None if there is one.
     """
 
     id: LineId
@@ -30,10 +30,10 @@ class BatchRow(NamedTuple):
 
 
 def row_of(line: bytes) -> BatchRow:
-    """An answer of its line.
+    """Parse a line.
 
     Raises:
-        ValueError: The line is something else.
+        ValueError: It isn't an answer.
     """
     try:
         raw = json.loads(line)
@@ -45,17 +45,19 @@ def row_of(line: bytes) -> BatchRow:
 
 
 def read_rows(path: Path, start: int = 0) -> tuple[list[BatchRow], int]:
-    """Answers that lie in a file behind a place, and where those that were read end.
+    """Read answers from a file that may be growing.
 
     Args:
-        path: The file; there may be none yet, and its last line may be under way. What is no
-            answer is left out.
-        start: The place, in bytes. At most about a megabyte is read.
+        path: The file; it may not exist yet.
+        start: First byte; about a megabyte from there is read.
+
+    Returns:
+        Complete lines that are answers, and the byte after the last line that was read.
     """
     try:
         with path.open("rb") as file:
             file.seek(start)
-            lines = file.readlines(_MOST_BYTES)
+            lines = file.readlines(_MAX_BYTES)
     except OSError:
         return [], start
     if lines and not lines[-1].endswith(b"\n"):
@@ -65,5 +67,5 @@ def read_rows(path: Path, start: int = 0) -> tuple[list[BatchRow], int]:
         try:
             rows.append(row_of(line))
         except ValueError:
-            continue  # whoever writes refuses such a file
+            continue  # `medusa batch` refuses such a file, so nothing is lost here
     return rows, start + sum(map(len, lines))

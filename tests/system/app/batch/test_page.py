@@ -76,11 +76,11 @@ def test_what_is_chosen_is_what_the_batch_is_asked_for(
     form.cache_box.setChecked(True)
     dialog.start_button.click()
     assert dialog.job is not None
-    wish = dialog.job.wish
-    assert wish is not None
-    assert wish.out == str(tmp_path / "questions-answers.jsonl")
-    options = wish.options
-    assert (wish.model, wish.rule, wish.max_new_tokens) == ("/models/tiny", "sample", 64)
+    spec = dialog.job.spec
+    assert spec is not None
+    assert spec.out == str(tmp_path / "questions-answers.jsonl")
+    options = spec.options
+    assert (spec.model, spec.rule, spec.max_new_tokens) == ("/models/tiny", "sample", 64)
     assert (options.formats, options.device) == (WeightFormats("q4_0", cache="q4"), "cpu")
     assert (options.memory_gib, options.tier_disk) == (1.5, tmp_path / "tiers")
     assert len(commands) == 1
@@ -99,7 +99,7 @@ def test_a_folder_and_a_policy_can_be_chosen_and_taken_back(
     form = dialog.form
     form.use_prompts(prompts)
     box = form.policy_box
-    assert "--policy" not in form.wish(MODEL, "").arguments
+    assert "--policy" not in form.spec(MODEL, "").arguments
     box.activated.emit(1)
     box.activated.emit(1)  # and given up: the file stays
     assert box.currentText() == "mine.json"
@@ -111,7 +111,7 @@ def test_a_folder_and_a_policy_can_be_chosen_and_taken_back(
     assert reported[reported.index("--tier-disk") + 1] == str(tmp_path / "fast")
     box.activated.emit(0)
     assert box.currentText() == "the best that is found"
-    assert "--policy" not in form.wish(MODEL, "").arguments
+    assert "--policy" not in form.spec(MODEL, "").arguments
 
 
 def test_the_model_is_named_and_that_it_has_no_heads(

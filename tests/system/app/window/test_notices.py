@@ -258,7 +258,7 @@ class Job:
 
     def __init__(self, stage: str) -> None:
         self.out = Path("/heads/tiny-heads")
-        self.stage, self.wish = stage, None
+        self.stage, self.spec = stage, None
 
     def state(self) -> "Job":
         return self

@@ -52,15 +52,15 @@ def test_what_is_chosen_is_what_the_run_is_asked_for(
     form.use_files(("/data/a.jsonl", "/data/b.json"))
     dialog.start_button.click()
     assert dialog.run is not None
-    wish = dialog.run.wish
-    assert wish is not None
-    assert (wish.model, wish.kind, wish.num_heads, wish.minutes) == ("/models/tiny", "eagle", 5, 90)
-    assert (wish.data, wish.quant, wish.device) == (
+    spec = dialog.run.spec
+    assert spec is not None
+    assert (spec.model, spec.kind, spec.num_heads, spec.minutes) == ("/models/tiny", "eagle", 5, 90)
+    assert (spec.data, spec.quant, spec.device) == (
         ("/data/a.jsonl", "/data/b.json"),
         "q4_0",
         "cpu",
     )
-    assert wish.own_chats == "", "only if ticked"
+    assert spec.own_chats == "", "only if ticked"
     assert len(commands) == 1
 
 
@@ -74,7 +74,7 @@ def test_kinds_are_named_by_what_they_cost_and_bring(dialog: TrainDialog, tmp_pa
     assert "MB" not in form.kind_label.text(), "of a model without known sizes"
     form.kind_box.setCurrentIndex(form.kind_box.findData("dspark"))
     assert form.kind_label.text().startswith("One pass drafts several guesses")
-    assert form.wish("m", "", "").block == form.heads_box.value()
+    assert form.spec("m", "", "").block == form.heads_box.value()
 
 
 def test_the_form_says_how_large_heads_will_be(dialog: TrainDialog, tmp_path: Path) -> None:
@@ -102,12 +102,12 @@ def test_the_model_learns_with_its_heads_only_if_ticked(
     dialog: TrainDialog, commands: list[FakeCommand]
 ) -> None:
     form = dialog.form
-    assert not form.wish("m", "", "").joint
+    assert not form.spec("m", "", "").joint
     form.joint_box.setChecked(True)
-    assert form.wish("m", "", "").joint
+    assert form.spec("m", "", "").joint
     form.kind_box.setCurrentIndex(form.kind_box.findData("eagle"))
     assert not form.joint_box.isEnabled()
-    assert not form.wish("m", "", "").joint, "an EAGLE head learns alone"
+    assert not form.spec("m", "", "").joint, "an EAGLE head learns alone"
 
 
 def test_own_chats_are_asked_only_if_ticked(
@@ -116,8 +116,8 @@ def test_own_chats_are_asked_only_if_ticked(
     dialog.form.chats_box.setChecked(True)
     dialog.start_button.click()
     assert dialog.run is not None
-    assert dialog.run.wish is not None
-    assert dialog.run.wish.own_chats == "/somewhere/history.db"
+    assert dialog.run.spec is not None
+    assert dialog.run.spec.own_chats == "/somewhere/history.db"
 
 
 def test_a_run_shows_how_far_it_is_pauses_and_goes_on(
@@ -324,4 +324,4 @@ def test_enter_never_cancels_a_run(dialog: TrainDialog, commands: list[FakeComma
 
 def test_disk_space_is_asked_for_in_the_unit_in_which_it_is_told(dialog: TrainDialog) -> None:
     dialog.form.disk_box.setValue(5)
-    assert dialog.form.wish("m", "", "").states_gib * 2**30 == pytest.approx(5e9)
+    assert dialog.form.spec("m", "", "").states_gib * 2**30 == pytest.approx(5e9)

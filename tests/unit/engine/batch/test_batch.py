@@ -322,14 +322,14 @@ def test_the_meter_counts_new_tokens_and_the_time_left(monkeypatch: pytest.Monke
     meter = BatchMeter(10, num_done=4, num_failed=1)
     meter.begin()
     now[0] = 110.0
-    meter.wrote(50)
-    meter.ended(is_answered=True)
-    meter.ended(is_answered=False)
+    meter.add_tokens(50)
+    meter.add_line(is_answered=True)
+    meter.add_line(is_answered=False)
     told = BatchProgress("answering", 6, 2, 10, 5.0, 20.0, mean_tokens_per_s=5.0)
-    assert meter.now() == told
-    assert progress_line(meter.now()) == "6 of 10 · 5 tokens/s · 0:00:20 left"
+    assert meter.progress() == told
+    assert progress_line(meter.progress()) == "6 of 10 · 5 tokens/s · 0:00:20 left"
     now[0] = 130.0
-    assert meter.now("done").mean_tokens_per_s == 5.0, "what comes behind the answers is none"
+    assert meter.progress("done").mean_tokens_per_s == 5.0, "what comes behind the answers is none"
 
 
 def test_a_policy_and_what_comes_of_it_are_told_in_the_file(tmp_path: Path) -> None:
@@ -340,8 +340,8 @@ def test_a_policy_and_what_comes_of_it_are_told_in_the_file(tmp_path: Path) -> N
         PartRate("weights read", 1.3, 1.25, "GB/s", binds=True),
         PartRate("waited", None, 2.0, "s"),
     )
-    meter.follow(policy, 10.5, BlockBytes(4_000_000_000, 2_000_000_000, 1_000_000))
-    meter.reached(parts)
+    meter.set_policy(policy, 10.5, BlockBytes(4_000_000_000, 2_000_000_000, 1_000_000))
+    meter.set_parts(parts)
     meter.report(at_once=True)
     raw = json.loads(told.read_text())
     assert raw["policy"]["weights"] == {"device": 0.25, "memory": 0.0, "disk": 0.75}

@@ -19,7 +19,7 @@ from medusa_core.remote.keys import KeyStore
 from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.files.own_folder import make_own_folder
-from medusa_core.system.jobs.batch.job import BatchWish, OwnBatches
+from medusa_core.system.jobs.batch.job import BatchSpec, OwnBatches
 from medusa_core.system.jobs.batch.progress import BatchProgress, write_progress
 from medusa_core.system.running_models import RunningFile
 from medusa_core.system.user_folders import places
@@ -76,7 +76,7 @@ MAKERS: dict[str, Callable[[Path], object]] = {
     "folder": lambda folder: make_own_folder(folder),
     "text": lambda folder: replace_text(folder / "file", LONG),
     "measurements": lambda folder: MeasurementFiles(folder).save("model", "costs", {}),
-    "batch": lambda folder: OwnBatches(folder).begin(BatchWish("prompts.jsonl", "answers.jsonl")),
+    "batch": lambda folder: OwnBatches(folder).begin(BatchSpec("prompts.jsonl", "answers.jsonl")),
     "history": lambda folder: open_history(folder / "history.db").close(),
     "running": lambda folder: RunningFile(folder, "serve"),
 }

@@ -12,7 +12,7 @@ from medusa_core.errors import BatchError
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
-    BatchWish,
+    BatchSpec,
     OwnBatches,
 )
 from medusa_core.system.jobs.batch.progress import (
@@ -27,19 +27,19 @@ from tests.support.models.targets import Folders
 
 __all__ = ["commands"]
 OPTIONS = LoadOptions(formats=WeightFormats("q4_0"), memory_gib=1.5)
-WISH = BatchWish("/data/questions.jsonl", "/data/answers.jsonl", options=OPTIONS)
+SPEC = BatchSpec("/data/questions.jsonl", "/data/answers.jsonl", options=OPTIONS)
 
 
 def test_a_batch_is_begun_watched_paused_and_gone_on_with(
     tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
     own = OwnBatches(tmp_path)
-    job = own.begin(WISH)
+    job = own.begin(SPEC)
     assert job.folder == tmp_path / "questions"
-    assert job.wish == WISH
+    assert job.spec == SPEC
     job.start()
     arguments = commands[0].arguments
-    assert arguments[:5] == ["batch", "--prompts", WISH.prompts, "--out", WISH.out]
+    assert arguments[:5] == ["batch", "--prompts", SPEC.prompts, "--out", SPEC.out]
     assert arguments[-3:] == ["--watched", "--progress", str(job.folder / "progress.json")]
     assert ("--quant", "q4_0") in pairwise(arguments)
     assert "--heads" not in arguments
@@ -64,15 +64,15 @@ def test_a_batch_that_ran_when_the_program_ended_is_known_as_such(
     tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
     own = OwnBatches(tmp_path)
-    job = own.begin(WISH)
+    job = own.begin(SPEC)
     job.start()
     tell_batch(job, BatchProgress("answering", 3, 0, 10))
     job.leave()
     assert commands[0].was_stopped
     (later,) = own.unfinished()
     assert later.was_running
-    assert (later.state().stage, later.wish) == ("paused", WISH)
-    again = own.begin(WISH)
+    assert (later.state().stage, later.spec) == ("paused", SPEC)
+    again = own.begin(SPEC)
     assert again.folder != job.folder
     again.remove()
     assert [one.folder for one in own.unfinished()] == [job.folder]
@@ -81,7 +81,7 @@ def test_a_batch_that_ran_when_the_program_ended_is_known_as_such(
 def test_a_problem_is_told_and_not_run_into_again(
     tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
-    job = OwnBatches(tmp_path).begin(WISH)
+    job = OwnBatches(tmp_path).begin(SPEC)
     job.start()
     commands[0].words, commands[0].code = "Traceback\nerror: The disk is full.\n  Make room.\n", 1
     state = job.state()
@@ -115,8 +115,8 @@ def test_the_end_of_its_input_pauses_a_batch_and_the_next_start_ends_it(
 ) -> None:
     prompts, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     prompts.write_text("".join(f'{{"id": {n}, "prompt": "say {n}"}}\n' for n in range(80)))
-    wish = BatchWish(str(prompts), str(out), str(folders["grouped"][0]), max_new_tokens=60)
-    job = OwnBatches(tmp_path / "batches").begin(wish)
+    spec = BatchSpec(str(prompts), str(out), str(folders["grouped"][0]), max_new_tokens=60)
+    job = OwnBatches(tmp_path / "batches").begin(spec)
     job.start()
     while not read_rows(out)[0]:
         assert job.state().stage in ("starting", "answering"), job.state()
@@ -126,6 +126,6 @@ def test_the_end_of_its_input_pauses_a_batch_and_the_next_start_ends_it(
     assert job.state().stage == "paused"
     num_done = len(read_rows(out)[0])
     assert 0 < num_done < 80
-    assert main([*wish.arguments, "--together", "16"]) == 0
+    assert main([*spec.arguments, "--together", "16"]) == 0
     rows, _ = read_rows(out)
     assert sorted(int(row.id) for row in rows) == list(range(80))

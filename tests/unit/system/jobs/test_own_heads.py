@@ -10,7 +10,7 @@ import pytest
 
 from medusa_core.errors import TrainingError
 from medusa_core.system.jobs.heads_training import (
-    HeadsWish,
+    HeadsJobSpec,
     NeedsQuery,
     OwnHeads,
 )
@@ -20,16 +20,16 @@ from tests.support.jobs import FakeCommand, commands, tell
 
 __all__ = ["commands"]
 
-WISH = HeadsWish("/models/tiny", minutes=5.0, data=("a.jsonl",))
+SPEC = HeadsJobSpec("/models/tiny", minutes=5.0, data=("a.jsonl",))
 
 
 def test_a_run_is_begun_watched_paused_and_gone_on_with(
     tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
     own = OwnHeads(tmp_path)
-    run = own.begin(WISH, "org/tiny chat")
+    run = own.begin(SPEC, "org/tiny chat")
     assert run.out == tmp_path / "org-tiny-chat-hydra"
-    assert run.wish == WISH
+    assert run.spec == SPEC
     run.start()
     assert commands[0].arguments[-3:] == ["--config", f"{run.out}.json", "--watched"]
     assert run.progress().stage == "starting"
@@ -59,15 +59,15 @@ def test_a_run_is_begun_watched_paused_and_gone_on_with(
 
 def test_names_of_runs_never_meet(tmp_path: Path, commands: list[FakeCommand]) -> None:
     own = OwnHeads(tmp_path)
-    names = [own.begin(WISH, "tiny").out.name for _ in range(3)]
+    names = [own.begin(SPEC, "tiny").out.name for _ in range(3)]
     assert names == ["tiny-hydra", "tiny-hydra-2", "tiny-hydra-3"]
-    assert own.begin(WISH, "../..").out.parent == tmp_path
+    assert own.begin(SPEC, "../..").out.parent == tmp_path
 
 
 def test_what_went_wrong_is_told_with_what_to_do(
     tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
-    run = OwnHeads(tmp_path).begin(WISH, "tiny")
+    run = OwnHeads(tmp_path).begin(SPEC, "tiny")
     run.start()
     commands[0].code = 1
     commands[0].words = "step 3\nerror: The disk is full.\n  Make room.\n"
@@ -83,7 +83,7 @@ def test_what_went_wrong_is_told_with_what_to_do(
 
 @pytest.mark.expects_errors
 def test_a_run_that_was_killed_says_so(tmp_path: Path, commands: list[FakeCommand]) -> None:
-    run = OwnHeads(tmp_path).begin(WISH, "tiny")
+    run = OwnHeads(tmp_path).begin(SPEC, "tiny")
     run.start()
     commands[0].code = -9
     assert run.progress().stage == "failed"
@@ -91,7 +91,7 @@ def test_a_run_that_was_killed_says_so(tmp_path: Path, commands: list[FakeComman
 
 
 def test_giving_up_leaves_nothing(tmp_path: Path, commands: list[FakeCommand]) -> None:
-    run = OwnHeads(tmp_path).begin(WISH, "tiny")
+    run = OwnHeads(tmp_path).begin(SPEC, "tiny")
     run.start()
     tell(run, stage="answers", done=1, of=2)
     run.remove()
@@ -109,15 +109,15 @@ def test_files_that_are_no_runs_are_left_alone(tmp_path: Path) -> None:
 def test_a_folder_that_can_not_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(TrainingError, match="can't begin"):
-        OwnHeads(tmp_path / "file").begin(WISH, "tiny")
+        OwnHeads(tmp_path / "file").begin(SPEC, "tiny")
     with pytest.raises(TrainingError, match="can't begin"):
-        NeedsQuery(WISH, tmp_path / "missing")
+        NeedsQuery(SPEC, tmp_path / "missing")
 
 
 def test_needs_are_known_when_the_command_has_told_them(
     tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
-    query = NeedsQuery(WISH, tmp_path)
+    query = NeedsQuery(SPEC, tmp_path)
     assert query.answer() is None
     assert "--dry-run" in commands[0].arguments
     plan = HeadsPlan(5, 6, 7.0, 8.0, 9, 1.5)
@@ -154,7 +154,7 @@ def test_a_command_runs_beside_this_program_and_hears_its_end(tmp_path: Path) ->
 def test_heads_are_trained_from_begin_to_end(tmp_path: Path) -> None:
     """With the real command: paused by the end of its input, then gone on with."""
     own = OwnHeads(tmp_path)
-    run = own.begin(HeadsWish("", minutes=0.5), "pebble")
+    run = own.begin(HeadsJobSpec("", minutes=0.5), "pebble")
     run.start()
     until(lambda: run.progress().stage in ("answers", "states", "training"))
     run.pause()
