@@ -161,7 +161,7 @@ class PathView(QObject):
             answer.id,
             text=answer.text,
             fill=None if answer.is_running else lambda m: _fill(m, answer),
-            said=answer.said,
+            said=answer.visible_text,
         )
         message.done, message.is_cut = answer.done, answer.is_cut
         if answer.is_running:

@@ -139,7 +139,7 @@ class ConversationFiles(QObject):
             try:
                 file = await asyncio.to_thread(ConversationFile, path)
                 with file:
-                    taken = await self._history.take_gently(file)
+                    taken = await self._history.import_in_thread(file)
             except MedusaError as error:
                 self.failed.emit(error.message, error.hint)
                 continue

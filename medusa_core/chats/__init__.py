@@ -1,1 +1,1 @@
-"""Conversations, their settings and presets; how they are answered is `engine`."""
+"""Conversations, settings and presets, independent of the engine."""

@@ -1,7 +1,7 @@
-"""One conversation as a tree of messages: what was edited or asked again stays beside what is new.
+"""A conversation as a tree of messages: edits and new answers are further branches.
 
-A message knows its parent only; children are derived. The turns that are shown, and that the model
-reads, are one path from the first prompt down.
+A message knows its parent only; children are derived. The turns that are shown, and that form the
+prompt, are one path from the first prompt.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Clock = Callable[[], float]
 
 
 def new_id() -> str:
-    """A name for a session, a message or a request that no other one has."""
+    """Return a unique id for a session, a message or a request."""
     return uuid4().hex
 
 
@@ -42,23 +42,22 @@ class Answer:
     """An answer to a prompt, complete or not.
 
     Attributes:
-        id: Names it, and the request that it answers.
-        settings: What it is decoded with.
-        given: The answer that is gone on with; None for a new one.
-        keep_tokens: How many of its tokens are kept; None for all.
-        model: Who answers, for people.
-        model_key: Which model that is.
-        text: What is said, once it is complete or was cut short.
-        steps: What the engine told of its steps since the program was started.
-        stored_steps: Reads those from before.
-        done: How it ended; None while it is written or when it failed.
-        is_running: It is being written.
-        is_cut: It broke off: the program ended, or the engine failed.
-        created_s: Seconds since 1970.
-        reasoning: Reasoning format of the model that wrote it.
+        id: Id of the answer and of its request.
+        settings: Generation settings.
+        given: The answer to continue; None for a new one.
+        keep_tokens: Number of its tokens to keep; None for all.
+        model: Name of the model, for people.
+        model_key: Folder or id of the model.
+        text: Text of a complete or cut answer.
+        steps: Steps since the start of the program.
+        stored_steps: Reads earlier steps from the history.
+        done: Final event; None before the end, or if the answer failed.
+        is_running: Whether it is being generated.
+        is_cut: Whether it was cut: the program ended, or the engine failed.
+        created_s: Unix time of its creation in seconds.
+        reasoning: Reasoning format of the model.
         begins_inside: Whether the prompt ended with the start tag of the reasoning.
-        spans: Which of its text is reasoning, once it is complete or was cut short; None where
-            that was never found out.
+        spans: Reasoning spans of a complete or cut answer; None if unknown.
     """
 
     id: str
@@ -79,57 +78,57 @@ class Answer:
     spans: AnswerSpans | None = None
 
     def all_steps(self) -> tuple[StepDone, ...]:
-        """What the engine told of its steps."""
+        """Return the stored and the new steps."""
         return (*self.stored_steps(), *self.steps)
 
     @property
     def can_continue(self) -> bool:
-        """Whether another answer can go on from a token of it."""
+        """Whether another answer can continue from one of its tokens."""
         return self.done is not None or self.is_cut
 
     @property
     def token_ids(self) -> tuple[int, ...]:
-        """The tokens of its text; of one that broke off, what its steps tell of them."""
+        """Tokens of the answer; those of its steps if it was cut."""
         if self.done is not None:
             return self.done.token_ids
         return shown_tokens(self.all_steps()) if self.is_cut else ()
 
     @property
     def message(self) -> ChatMessage:
-        """All that the model wrote, its thoughts included: to go on with it."""
+        """The answer with its reasoning, to be continued."""
         return ChatMessage(Role.ASSISTANT, self.text, self.token_ids)
 
     def find_spans(self) -> AnswerSpans:
-        """Which of its text is reasoning, found anew from its steps."""
-        is_usual = self.reasoning in (THINK_TAGS, NO_REASONING) and not self.begins_inside
-        # Reading stored steps takes long; most answers from before spans were stored need none.
-        steps = tuple(self.steps) if is_usual else self.all_steps()
+        """Find the reasoning spans in the steps."""
+        is_plain = self.reasoning in (THINK_TAGS, NO_REASONING) and not self.begins_inside
+        # Reading stored steps is slow; `<think>` tags as text are found without them.
+        steps = tuple(self.steps) if is_plain else self.all_steps()
         return find_spans(steps, self.text, self.reasoning, self.begins_inside)
 
     @property
-    def said(self) -> str:
-        """The answer's text without reasoning."""
+    def visible_text(self) -> str:
+        """Text of the answer without reasoning."""
         return answer_text(self.text, self.find_spans() if self.spans is None else self.spans)
 
     @property
     def remembered(self) -> ChatMessage:
-        """What the model reads of it later on: reasoning is left out."""
-        said = self.said
-        # The tokens spell the reasoning as well, so without it the text alone is passed on.
-        return self.message if said == self.text else ChatMessage(Role.ASSISTANT, said)
+        """The answer for later prompts, without reasoning."""
+        text = self.visible_text
+        # The token ids include the reasoning, so they are passed on only if there is none.
+        return self.message if text == self.text else ChatMessage(Role.ASSISTANT, text)
 
 
 @dataclass(slots=True)
 class Prompt:
-    """What the user wrote, and every answer to it.
+    """A prompt and all answers to it.
 
     Attributes:
-        id: Names it.
-        parent_id: The answer that it follows; empty for the first of a conversation.
-        text: What was written.
-        attachments: Files that go with it.
-        answers: The oldest first.
-        created_s: Seconds since 1970.
+        id: Id of the prompt.
+        parent_id: Id of the answer before it; empty for a first prompt.
+        text: Text of the prompt.
+        attachments: Attached files.
+        answers: Answers, oldest first.
+        created_s: Unix time of its creation in seconds.
     """
 
     id: str
@@ -141,7 +140,7 @@ class Prompt:
 
     @property
     def message(self) -> ChatMessage:
-        """What the model reads of it."""
+        """The prompt with its attachments."""
         return ChatMessage(Role.USER, with_attachments(self.text, self.attachments))
 
 
@@ -150,8 +149,8 @@ class Turn:
     """A prompt and the answer to it that is shown.
 
     Attributes:
-        prompt: What was asked.
-        answer: What was answered.
+        prompt: The prompt.
+        answer: The shown answer.
     """
 
     prompt: Prompt
@@ -162,8 +161,8 @@ class Conversation:
     """The messages of one session.
 
     Attributes:
-        session_id: Names the conversation, and its session in the engine.
-        turns: Those of the path that is shown, oldest first.
+        session_id: Id of the conversation and of its session in the engine.
+        turns: Turns of the shown path, oldest first.
     """
 
     def __init__(
@@ -174,12 +173,12 @@ class Conversation:
         self.turns: list[Turn] = []
         self._prompts: list[Prompt] = []
 
-    # What is asked ----------------------------------------------------------------------------
+    # New turns --------------------------------------------------------------------------------
 
     def ask(
         self, text: str, settings: GenerateSettings, attachments: Sequence[Attachment] = ()
     ) -> Turn:
-        """Ask behind the last turn."""
+        """Add a prompt after the last turn."""
         parent_id = self.turns[-1].answer.id if self.turns else ""
         prompt = Prompt(self._make_id(), parent_id, text, created_s=self._clock())
         prompt.attachments = tuple(attachments)
@@ -187,22 +186,22 @@ class Conversation:
         return self._begin(prompt, settings)
 
     def retry(self, settings: GenerateSettings, place: int = -1) -> Turn:
-        """Wait for another answer to the prompt of a turn; later turns stay with the old one."""
+        """Begin another answer to the prompt of a turn; later turns stay on the old branch."""
         prompt = self.turns[place].prompt
         del self.turns[place:]
         return self._begin(prompt, settings)
 
     def edit(self, place: int, text: str, settings: GenerateSettings) -> Turn:
-        """Ask something else in the place of a turn, with its files; the old one stays."""
+        """Add another version of a turn's prompt, with its files; the old one stays."""
         attachments = self.turns[place].prompt.attachments
         del self.turns[place:]
         return self.ask(text, settings, attachments)
 
     def reroll(self, token: int | None, settings: GenerateSettings, place: int = -1) -> Turn:
-        """Wait for another answer that keeps the tokens before this one, or all for None."""
+        """Begin another answer that keeps the tokens before `token`, or all for None."""
         old = self.turns[place].answer
         assert old.can_continue
-        # Its tokens belong to the prompt that they followed, which opened the reasoning or didn't.
+        # The kept tokens need the same prompt, with or without the start tag of reasoning.
         turn = self.retry(replace(settings, thinks=old.settings.thinks), place)
         turn.answer.given = old.message
         turn.answer.keep_tokens = token
@@ -210,9 +209,9 @@ class Conversation:
         return turn
 
     def take_back(self, turn: Turn) -> None:
-        """Remove a turn's answer, and its prompt if it has no other, as if never asked.
+        """Remove a turn's answer, and its prompt if it has no other.
 
-        Where it was at the end of the path, the version that was there before is shown again.
+        At the end of the path, the previous version is shown again.
         """
         turn.prompt.answers.remove(turn.answer)
         if not turn.prompt.answers:
@@ -221,7 +220,7 @@ class Conversation:
             del self.turns[-1]
             siblings = [p for p in self._prompts if p.parent_id == turn.prompt.parent_id]
             if siblings:
-                self._go_down(turn.prompt if turn.prompt.answers else siblings[-1])
+                self._append_branch(turn.prompt if turn.prompt.answers else siblings[-1])
 
     def _begin(self, prompt: Prompt, settings: GenerateSettings) -> Turn:
         answer = Answer(self._make_id(), settings, is_running=True, created_s=self._clock())
@@ -230,35 +229,35 @@ class Conversation:
         self.turns.append(turn)
         return turn
 
-    # Where one is in the tree -----------------------------------------------------------------
+    # Navigation -------------------------------------------------------------------------------
 
     @property
     def leaf_id(self) -> str:
-        """The answer at the end of the path; empty before the first."""
+        """Id of the last answer of the path; empty for an empty conversation."""
         return self.turns[-1].answer.id if self.turns else ""
 
     def prompt_versions(self, place: int) -> tuple[Prompt, ...]:
-        """What was asked in the place of a turn, the oldest first."""
+        """Return all versions of a turn's prompt, oldest first."""
         parent_id = self.turns[place].prompt.parent_id
         return tuple(prompt for prompt in self._prompts if prompt.parent_id == parent_id)
 
     def choose_prompt(self, place: int, prompt: Prompt) -> None:
-        """Show another version of a prompt, and what followed it last."""
+        """Show another version of a prompt, with its newest successors."""
         del self.turns[place:]
-        self._go_down(prompt)
+        self._append_branch(prompt)
 
     def choose_answer(self, place: int, answer: Answer) -> None:
-        """Show another answer to the prompt of a turn, and what followed it last."""
+        """Show another answer to the prompt of a turn, with its newest successors."""
         prompt = self.turns[place].prompt
         del self.turns[place:]
-        self._go_down(prompt, answer)
+        self._append_branch(prompt, answer)
 
     def go_back_to(self, place: int) -> None:
-        """Leave the turns behind this one: what is asked next stands beside them."""
+        """Hide the turns after this one; the next prompt begins another branch."""
         del self.turns[place + 1 :]
 
     def go_to(self, message_id: str) -> bool:
-        """Show the path that a prompt or an answer is on; False where there is no such message."""
+        """Show the path of a message; returns False if there is no such message."""
         if any(message_id in (turn.prompt.id, turn.answer.id) for turn in self.turns):
             return True
         for prompt in self._prompts:
@@ -266,23 +265,23 @@ class Conversation:
                 if message_id in (prompt.id, answer.id):
                     self.turns = self._path_to(answer.id)
                     last = self.turns.pop()
-                    self._go_down(last.prompt, answer)
+                    self._append_branch(last.prompt, answer)
                     return True
         return False
 
     def grow(self, prompts: Iterable[Prompt], leaf_id: str = "") -> None:
-        """Take the prompts of a stored conversation, parents first, and go where one was last."""
+        """Add the prompts of a stored conversation, parents first, and show the path to a leaf."""
         self._prompts.extend(prompt for prompt in prompts if prompt.answers)
         self.turns = self._path_to(leaf_id)
         if not self.turns and (first := [p for p in self._prompts if not p.parent_id]):
-            self._go_down(first[-1])
+            self._append_branch(first[-1])
 
     def merge(self, prompts: Sequence[Prompt], *, follows: bool) -> bool:
-        """Take what another program added; what is shown stays, and what stands here, too.
+        """Add the messages of another program, without changing existing ones.
 
         Args:
-            prompts: Prompts of the stored conversation with answers that are ended, parents first.
-            follows: Show what was added behind the last turn.
+            prompts: Prompts of the stored conversation with ended answers, parents first.
+            follows: Whether to show messages that were added after the last turn.
 
         Returns:
             Whether anything was added.
@@ -298,12 +297,12 @@ class Conversation:
         ]
         following = [prompt for prompt in new if prompt.parent_id == self.leaf_id]
         if follows and following:
-            self._go_down(following[-1])
+            self._append_branch(following[-1])
         return bool(new) or any(has_grown)
 
     def _merge_answer(self, prompt: Prompt, answer: Answer) -> bool:
-        """Add an answer, or let it take the place of the same one from before its end."""
-        ids = [one.id for one in prompt.answers]
+        """Add an answer, or replace its unfinished version."""
+        ids = [other.id for other in prompt.answers]
         if answer.id not in ids:
             prompt.answers.append(answer)
             return True
@@ -315,7 +314,7 @@ class Conversation:
         return True
 
     def _path_to(self, answer_id: str) -> list[Turn]:
-        """The turns from the first down to an answer; none where it is unknown."""
+        """Return the turns from the first to an answer; none if it is unknown."""
         found = {a.id: Turn(p, a) for p in self._prompts for a in p.answers}
         path: list[Turn] = []
         while answer_id in found:
@@ -323,43 +322,42 @@ class Conversation:
             answer_id = path[-1].prompt.parent_id
         return path[::-1]
 
-    def _go_down(self, prompt: Prompt, answer: Answer | None = None) -> None:
-        """Follow the newest versions from a prompt on."""
+    def _append_branch(self, prompt: Prompt, answer: Answer | None = None) -> None:
+        """Append a prompt and the newest branch after it."""
         following: Prompt | None = prompt
         while following is not None:
             chosen = answer or following.answers[-1]
             self.turns.append(Turn(following, chosen))
             answer = None
-            nexts = [p for p in self._prompts if p.parent_id == chosen.id]
-            following = nexts[-1] if nexts else None
+            children = [p for p in self._prompts if p.parent_id == chosen.id]
+            following = children[-1] if children else None
 
-    # What the model reads ---------------------------------------------------------------------
+    # Prompts for the engine -------------------------------------------------------------------
 
     def messages(self) -> tuple[ChatMessage, ...]:
-        """What the model is to read: all turns, the last prompt at the end.
+        """Return the messages of the prompt: all turns up to the last prompt.
 
-        A turn that was stopped before its first word is left out: templates want the roles to
-        take turns.
+        Turns without an answer are left out, since chat templates need alternating roles.
         """
         *earlier, last = self.turns
-        read: list[ChatMessage] = []
+        messages: list[ChatMessage] = []
         for turn in earlier:
             remembered = turn.answer.remembered
             if remembered.content:
-                read += [turn.prompt.message, remembered]
+                messages += [turn.prompt.message, remembered]
         given = () if last.answer.given is None else (last.answer.given,)
-        return (*read, last.prompt.message, *given)
+        return (*messages, last.prompt.message, *given)
 
     def whole(self) -> tuple[ChatMessage, ...]:
-        """Messages of the shown path, including the last answer; empty before the first message."""
+        """Return the messages of the shown path, the last answer included."""
         if not self.turns:
             return ()
         last = self.turns[-1].answer
-        read = tuple(message for message in self.messages() if message is not last.given)
-        return (*read, last.message) if last.text else read
+        messages = tuple(message for message in self.messages() if message is not last.given)
+        return (*messages, last.message) if last.text else messages
 
     def remembered(self) -> tuple[ChatMessage, ...]:
-        """The same as the model reads it before the next prompt: without thoughts."""
+        """Return the messages of the shown path for the next prompt, without reasoning."""
         whole = self.whole()
         if not whole or whole[-1].role is not Role.ASSISTANT:
             return whole

@@ -21,7 +21,7 @@ _SELECTORS = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 
 
 def scan_delimiters(src: str, start: int, end: int) -> Scanned:
-    """Whether a run of `*` or `~` may begin or end emphasis.
+    """Determine whether a run of `*` or `~` may begin or end emphasis.
 
     Args:
         src: The inline text.
@@ -51,7 +51,7 @@ def _visible_before(src: str, at: int) -> str:
 
 
 def _is_flanking(inner: str, outer: str) -> bool:
-    """Whether delimiters between two characters can enclose the inner one."""
+    """Return whether delimiters between two characters can enclose the inner one."""
     if isWhiteSpace(ord(inner)):
         return False
     if not _is_punctuation(inner) or is_unspaced(inner):
@@ -64,7 +64,7 @@ def _is_punctuation(char: str) -> bool:
 
 
 def is_unspaced(char: str) -> bool:
-    """Whether a character belongs to a script that is written without spaces, or to Hangul."""
+    """Return whether a character is of a script without spaces, or Hangul."""
     code = ord(char)
     if code < 0x0E00:
         return False

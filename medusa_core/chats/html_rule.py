@@ -9,7 +9,7 @@ from markdown_it.rules_inline import StateInline
 HTML_BREAK = "html_break"
 _BREAK = re.compile(r"<br[ \t]*/?>", re.IGNORECASE)
 _SCRIPT = re.compile(r"<(sub|sup)>", re.IGNORECASE)
-# What is raised or lowered is a few characters; the end of a longer one isn't looked for.
+# Limit of the search for the end tag, so that parsing stays linear.
 _SCRIPT_CHARS = 200
 
 

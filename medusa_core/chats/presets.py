@@ -1,4 +1,4 @@
-"""Presets: settings under a name. Those that come with the program can't be changed, but copied."""
+"""Presets: named settings. Built-in ones are read-only, but can be copied."""
 
 from __future__ import annotations
 
@@ -23,21 +23,25 @@ FILE_NAME = "presets.json"
 _FORMAT = 1
 _MOST_NAME_CHARS = 60
 _MOST_PRESETS = 500
-# What a preset doesn't name goes back to its default.
+# A preset resets the sampling settings that it doesn't set.
 _SAMPLING: Mapping[str, Any] = {
     "seed": None,
-    **{name: one.default for name, one in SETTINGS.items() if one.group is SettingGroup.SAMPLING},
+    **{
+        name: setting.default
+        for name, setting in SETTINGS.items()
+        if setting.group is SettingGroup.SAMPLING
+    },
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Settings under a name.
+    """Named settings.
 
     Attributes:
-        name: What it is called.
-        values: Settings as in `ChatSettings.as_json`; those that it lacks stay as they are.
-        meaning: One sentence, for those that come with the program.
+        name: Name of the preset.
+        values: Settings in the form of `ChatSettings.as_json`; others stay unchanged.
+        meaning: Description of a built-in preset, in one sentence.
     """
 
     name: str
@@ -46,11 +50,11 @@ class Preset:
 
     @property
     def is_builtin(self) -> bool:
-        """Whether it comes with the program."""
+        """Whether the preset is built in."""
         return bool(self.meaning)
 
     def applied(self, settings: ChatSettings) -> ChatSettings:
-        """These settings under the preset."""
+        """Return settings with those of the preset."""
         return settings.with_json(self.values)
 
 
@@ -80,37 +84,37 @@ RECOMMENDED = Preset(
 
 
 def recommended(advice: Advice) -> Preset:
-    """The preset of a model whose makers give advice."""
+    """Return the preset of a model's recommended sampling settings."""
     return replace(RECOMMENDED, values={**RECOMMENDED.values, **advice._asdict()})
 
 
 class Presets:
-    """The presets of this user, kept in a file; what can't be written is kept until the end.
+    """The presets of a user, saved in a file; if that fails, they last until the program ends.
 
     Attributes:
-        own: The user's presets, by name.
-        new_chats: What new conversations begin with, where the user chose that; else None.
-        advised: The preset of the model at hand; None where its makers don't say how to draw.
-        trouble: What was wrong with the file, to be told once; or None.
+        own: The user's presets by name.
+        new_chats: The user's settings for new conversations; None for the default.
+        advised: The preset of the loaded model; None without recommended settings.
+        trouble: Error of reading the file, to be shown once; or None.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Read them; a file that can't be read is set aside.
+        """Read the presets; a damaged file is renamed.
 
         Args:
-            folder: Where the file is; None keeps nothing.
+            folder: Folder of the file; None to save nothing.
         """
         self._path = None if folder is None else folder / FILE_NAME
         self.own: dict[str, Preset] = {}
         self.new_chats: ChatSettings | None = None
         self.advised: Preset | None = None
-        self._usual = _BALANCED
+        self._default = _BALANCED
         self.trouble: PresetError | None = None
         self._load()
 
     @property
     def all(self) -> tuple[Preset, ...]:
-        """All presets, those of the model and of the program first."""
+        """All presets: the model's, the built-in ones, then the user's by name."""
         advised = () if self.advised is None else (self.advised,)
         return (
             *advised,
@@ -120,81 +124,81 @@ class Presets:
 
     @property
     def beginning(self) -> ChatSettings:
-        """What a new conversation begins with: the user's choice, else the makers' advice.
+        """Settings of new conversations: the user's, else those recommended for the model.
 
-        Where they give none it draws: small models repeat themselves if they never do.
+        Without a recommendation they sample, since small models repeat themselves otherwise.
         """
         if self.new_chats is not None:
             return self.new_chats
-        return (self.advised or self._usual).applied(ChatSettings())
+        return (self.advised or self._default).applied(ChatSettings())
 
     def apply_advice(self, advice: Advice | None) -> None:
-        """Take what the makers of the model at hand advise."""
+        """Set the recommended settings of the loaded model."""
         self.advised = recommended(advice) if advice is not None and advice.temperature else None
-        self._usual = _BALANCED if advice is None else _EXACT
+        self._default = _BALANCED if advice is None else _EXACT
 
     def matching(self, settings: ChatSettings) -> Preset | None:
-        """The preset that changes nothing of these settings."""
+        """Return the preset that equals these settings; None if there is none."""
         return next((p for p in self.all if p.applied(settings) == settings), None)
 
     def save(self, name: str, settings: ChatSettings) -> Preset:
-        """Keep settings under a name, in place of what it was the name of.
+        """Save settings under a name, in place of an earlier preset.
 
         Raises:
-            PresetError: It is the name of a preset of the program, no name, or not to be written.
+            PresetError: The name is invalid or built in, or the file can't be written.
         """
-        return self._keep(Preset(checked_name(name), settings.as_json()))
+        return self._save_preset(Preset(checked_name(name), settings.as_json()))
 
     def rename(self, preset: Preset, name: str) -> Preset:
-        """Give a preset of the user's another name.
+        """Rename a preset of the user.
 
         Raises:
-            PresetError: As `save`; or another one has that name.
+            PresetError: See `save`; or another preset has that name.
         """
         if name.strip() == preset.name:
             return preset
         renamed = Preset(self._free(checked_name(name)), preset.values)
         del self.own[preset.name]
-        return self._keep(renamed)
+        return self._save_preset(renamed)
 
     def duplicate(self, preset: Preset) -> Preset:
-        """Copy a preset, one of the program's, too."""
-        return self._keep(Preset(self.unused_name(preset.name), preset.values))
+        """Copy a preset, which may be built in."""
+        return self._save_preset(Preset(self.unused_name(preset.name), preset.values))
 
     def delete(self, preset: Preset) -> None:
-        """Forget a preset of the user's."""
+        """Delete a preset of the user."""
         del self.own[preset.name]
         self._write()
 
     def use_for_new_chats(self, settings: ChatSettings) -> None:
-        """Let new conversations begin with these settings.
+        """Set the settings for new conversations.
 
         Raises:
-            PresetError: They can't be written.
+            PresetError: The file can't be written.
         """
         self.new_chats = settings
         self._write()
 
     def unused_name(self, name: str) -> str:
-        """The name, with a number behind it where it is in use."""
+        """Return the name, with a number appended if it is in use."""
         used = {preset.name.casefold() for preset in (*self.all, RECOMMENDED)}
         stem = name.strip()[: _MOST_NAME_CHARS - 5] or "Preset"
         names = (stem, *(f"{stem} {number}" for number in range(2, _MOST_PRESETS + 10)))
         return next(name for name in names if name.casefold() not in used)
 
     def export(self, preset: Preset, path: Path) -> None:
-        """Write a preset to a file of its own.
+        """Export a preset to a file.
 
         Raises:
-            PresetError: It can't be written.
+            PresetError: The file can't be written.
         """
         _write_json({"format": _FORMAT, "presets": [_raw(preset)]}, path)
 
     def add_from(self, path: Path) -> tuple[Preset, ...]:
-        """Read presets that were exported; names that are in use get a number.
+        """Import presets; a number is appended to names in use.
 
         Raises:
-            PresetError: There is none in the file.
+            PresetError: The file has no presets.
         """
         try:
             found = _presets(read_json(path))
@@ -204,13 +208,13 @@ class Presets:
             raise PresetError(
                 f"{path.name} holds no preset.", "Choose a file that was exported here."
             )
-        return tuple(self._keep(Preset(self.unused_name(p.name), p.values)) for p in found)
+        return tuple(self._save_preset(Preset(self.unused_name(p.name), p.values)) for p in found)
 
     def replace_own(self, own: Iterable[Preset], new_chats: ChatSettings | None) -> None:
-        """Keep these presets in place of the user's own, and let new chats begin so.
+        """Replace the user's presets and the settings for new conversations.
 
         Raises:
-            PresetError: There are too many, or they can't be written; then nothing has changed.
+            PresetError: There are too many, or the file can't be written; nothing changes then.
         """
         before = self.own, self.new_chats
         self.own, self.new_chats = {preset.name: preset for preset in own}, new_chats
@@ -229,7 +233,7 @@ class Presets:
             raise PresetError(f"There is a preset {name} already.", "Choose another name.")
         return name
 
-    def _keep(self, preset: Preset) -> Preset:
+    def _save_preset(self, preset: Preset) -> Preset:
         self.own[preset.name] = preset
         self._write()
         return preset
@@ -241,13 +245,13 @@ class Presets:
             raw = read_json(self._path)
             self.own = {preset.name: preset for preset in _presets(raw)}
         except MedusaError as error:
-            log.warning("%s is set aside: %s", self._path, error.message)
-            aside = self._path.with_suffix(".damaged")
-            with suppress(OSError):  # on a disk that can't be written it stays where it is
-                self._path.replace(aside)
+            log.warning("%s is renamed to .damaged: %s", self._path, error.message)
+            damaged = self._path.with_suffix(".damaged")
+            with suppress(OSError):  # on a read-only disk it stays
+                self._path.replace(damaged)
             self.trouble = PresetError(
                 "Your presets can't be read.",
-                f"Those of Medusa Chat are still there; the damaged file is now {aside}.",
+                f"Those of Medusa Chat are still there; the damaged file is now {damaged}.",
             )
             return
         kept = raw.get("new_chats")
@@ -264,10 +268,10 @@ class Presets:
 
 
 def checked_name(name: str) -> str:
-    """A name for a preset of the user's, without spaces around it.
+    """Check a preset's name, and strip spaces around it.
 
     Raises:
-        PresetError: It is none, or that of a preset of the program.
+        PresetError: The name is invalid or built in.
     """
     name = name.strip()
     if not name or len(name) > _MOST_NAME_CHARS or not name.isprintable():
@@ -286,7 +290,7 @@ def _raw(preset: Preset) -> dict[str, Any]:
 
 
 def _presets(raw: Mapping[str, Any]) -> list[Preset]:
-    """What makes sense of a file's presets.
+    """Parse the presets of a file, without invalid values.
 
     Raises:
         PresetError: The file has another form.
@@ -306,7 +310,7 @@ def _presets(raw: Mapping[str, Any]) -> list[Preset]:
 
 
 def _write_json(raw: Mapping[str, Any], path: Path) -> None:
-    """Write at once or not at all."""
+    """Write a file atomically."""
     try:
         replace_text(path, json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
     except OSError as error:

@@ -1,10 +1,10 @@
-"""Whether an answer has come to repeat itself."""
+"""Detect answers that repeat themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-CHECK_EVERY = 32  # tokens between two checks of an answer that is being written
+CHECK_EVERY = 32  # tokens between two checks
 _WINDOW, _NGRAM = 320, 6
 _MIN_DISTINCT = 80  # of the window's 315 n-grams: a passage of 80 tokens, four times over
 

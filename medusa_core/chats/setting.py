@@ -1,8 +1,7 @@
-"""What a setting of an answer is: one declaration, from which all that shows or keeps it is made.
+"""Declarations of generation settings, for the window's panel, presets, command line and tests.
 
-The window's panel, the presets' file, the command line's help and the tests read it. A new sampling
-setting is a field of `GenerateSettings`, what a rule does with it, and its declaration in
-`chats.settings`.
+A new sampling setting needs a field of `GenerateSettings`, its use in the rules, and a declaration
+in `chats.settings`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _KEY = "setting"
 
 
 class SettingGroup(Enum):
-    """Where a setting stands in the panel."""
+    """Group of a setting in the panel."""
 
     SAMPLING = "Sampling"
     LENGTH = "Length and stop"
@@ -27,7 +26,7 @@ class SettingGroup(Enum):
 
 
 class When(Enum):
-    """When a setting does anything; the value is what to say where it doesn't."""
+    """Condition under which a setting has an effect; the value explains why it has none."""
 
     ALWAYS = ""
     DRAWS = "Greedy always takes the likeliest token, so there is nothing to draw."
@@ -37,11 +36,11 @@ class When(Enum):
 
     @property
     def is_of_one_choice(self) -> bool:
-        """Whether a single rule or drafter has the setting: beside others nobody looks for it."""
+        """Whether a single rule or drafter has the setting, so that others hide it."""
         return self in (When.NOT_EXACT, When.LOOKS_AHEAD)
 
     def lack(self, rule: RuleChoice | None, drafter: DrafterChoice | None) -> str:
-        """Why a setting does nothing under these; empty if it does something."""
+        """Return why a setting has no effect with a rule and a drafter; empty if it has one."""
         applies = (
             self is When.ALWAYS
             or (self is When.DRAWS and (rule is None or rule.draws))
@@ -54,20 +53,20 @@ class When(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting that is a number.
+    """A numeric setting.
 
     Attributes:
-        label: What it is called.
-        group: Where it stands.
+        label: Label of the setting.
+        group: Group in the panel.
         low: Smallest value.
         high: Largest value.
-        step: From one value to the next.
-        default: What it is without a choice; whole numbers have a whole one.
-        meaning: What it does, in one sentence.
-        drafting: What it does to drafting, in one sentence.
-        when: When it does anything.
-        off: The value at which it does nothing; None where there is none.
-        off_text: What to show for that value.
+        step: Increment of the control.
+        default: Default value; an int for integer settings.
+        meaning: Effect in one sentence.
+        drafting: Effect on drafting in one sentence.
+        when: Condition under which it has an effect.
+        off: Value without effect; None if there is none.
+        off_text: Text for that value.
     """
 
     label: str
@@ -84,20 +83,20 @@ class Setting:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it counts something."""
+        """Whether the setting is an integer."""
         return isinstance(self.default, int)
 
     @property
     def decimals(self) -> int:
-        """Digits behind the point."""
+        """Digits after the decimal point."""
         return 0 if self.is_whole else max(0, -math.floor(math.log10(self.step)))
 
     def read(self, value: object) -> float:
-        """A value from a file.
+        """Validate a value of a file.
 
         Raises:
-            TypeError: It is no number.
-            ValueError: It is out of range, or no whole number.
+            TypeError: The value is no number.
+            ValueError: The value is out of range, or not an integer.
         """
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TypeError(f"{self.label} is {value!r}, which is no number")
@@ -111,18 +110,18 @@ class Setting:
 
     @property
     def help(self) -> str:
-        """For the command line."""
+        """Help text of the command line."""
         off = "" if self.off is None else f"; {self.off:g}: {self.off_text}"
         return f"{self.meaning[0].lower()}{self.meaning[1:].rstrip('.')}{off}"
 
 
 def declared(setting: Setting) -> Any:
-    """A dataclass field with a setting's default and its declaration."""
+    """Return a dataclass field with a setting's default and declaration."""
     return field(default=setting.default, metadata={_KEY: setting})
 
 
 def declaration(metadata: Any) -> Setting | None:
-    """The declaration in a field's metadata, or None."""
+    """Return the declaration in a field's metadata, or None."""
     found: Setting | None = metadata.get(_KEY)
     return found
 

@@ -1,4 +1,4 @@
-"""How a conversation is answered, as people set it: typed, kept as JSON, handed to the engine."""
+"""Settings of a conversation: typed, saved as JSON, converted for the engine."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _MOST_SEED = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """All that a user sets for the answers of a conversation.
+    """Settings of a conversation; see `GenerateSettings` for most.
 
     Attributes:
-        system_prompt: What the model is told before the conversation; empty for nothing.
-        drafter: Name of the drafter; empty for the model's first.
-        rule: Name of the rule.
-        seed: Key of the noise of rules that draw; None for a new one with each answer.
-        stop: Strings that end an answer.
-        stop_on_repetition: Whether an answer that only repeats itself ends.
-        overflow: What is done with a conversation that is too long.
-        thinks: Whether a model that may think before it answers does; None for its usual.
-        growth: One of `GROWTHS`: the form of drafts.
+        system_prompt: System prompt; empty for none.
+        drafter: Name of the drafter; empty for the model's default.
+        rule: Name of the acceptance rule.
+        seed: Seed of the sampling noise; None for a new one per answer.
+        stop: Stop strings.
+        stop_on_repetition: Whether to end an answer that only repeats itself.
+        overflow: What to do with a conversation that exceeds the context.
+        thinks: Whether the model reasons before it answers; None for the template's default.
+        growth: One of `GROWTHS`: shape of the drafts.
     """
 
     system_prompt: str = ""
@@ -87,7 +87,7 @@ class ChatSettings:
         Setting(
             "Repetition penalty", SettingGroup.SAMPLING, 0.5, 2.0, 0.05, 1.0,
             "Makes tokens rarer that the chat or the answer already holds.",
-            "Guesses don't know of it: the further from 1, the more of them miss.",
+            "Drafters ignore this setting: values far from 1 lower the acceptance rate.",
             off=1,
         )
     )  # fmt: skip
@@ -95,7 +95,7 @@ class ChatSettings:
         Setting(
             "Presence penalty", SettingGroup.SAMPLING, -2.0, 2.0, 0.1, 0.0,
             "Makes tokens rarer that the answer already holds.",
-            "Guesses don't know of it: the further from 0, the more of them miss.",
+            "Drafters ignore this setting: values far from 0 lower the acceptance rate.",
             off=0,
         )
     )  # fmt: skip
@@ -103,7 +103,7 @@ class ChatSettings:
         Setting(
             "Frequency penalty", SettingGroup.SAMPLING, -2.0, 2.0, 0.1, 0.0,
             "Makes tokens rarer each time the answer uses them.",
-            "Guesses don't know of it: the further from 0, the more of them miss.",
+            "Drafters ignore this setting: values far from 0 lower the acceptance rate.",
             off=0,
         )
     )  # fmt: skip
@@ -171,37 +171,37 @@ class ChatSettings:
     growth: str = AUTO_GROWTH
 
     def generate_settings(self, seed: int) -> GenerateSettings:
-        """What the engine gets.
+        """Return the settings for the engine.
 
         Args:
-            seed: Of an answer whose seed isn't set.
+            seed: Seed to use if none is set.
         """
         values = {name: getattr(self, name) for name in _SHARED}
         return GenerateSettings(**{**values, "seed": seed if self.seed is None else self.seed})
 
     def framed(self, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
-        """A conversation with the system prompt before it, if there is one."""
+        """Return a conversation with the system prompt, if there is one."""
         prompt = self.system_prompt.strip()
         system = (ChatMessage(Role.SYSTEM, prompt),) if prompt else ()
         return (*system, *messages)
 
     def as_json(self) -> dict[str, Any]:
-        """As it is kept."""
+        """Return the settings as JSON."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {**values, "stop": list(self.stop), "overflow": self.overflow.value}
 
     def with_value(self, name: str, value: Any) -> ChatSettings:
-        """These settings with another value for one of them, as JSON has it.
+        """Return the settings with another value, in the form of JSON.
 
         Raises:
             KeyError: There is no such setting.
-            TypeError: The value is of another kind.
-            ValueError: It is out of range.
+            TypeError: The value has another type.
+            ValueError: The value is out of range.
         """
         return replace(self, **{name: _READERS[name](value)})
 
     def with_json(self, raw: Mapping[str, Any]) -> ChatSettings:
-        """These settings with those of a file; a missing or senseless one stays as it is here."""
+        """Return the settings with the valid ones of a file."""
         read: dict[str, Any] = {}
         for name, reader in _READERS.items():
             try:
@@ -215,7 +215,7 @@ class ChatSettings:
 def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > _MOST_CHARS:
         raise ValueError("it is no text, or too long")
-    value.encode()  # half characters are no text
+    value.encode()  # refuses lone surrogates
     return value
 
 
@@ -254,7 +254,7 @@ def _stops(value: Any) -> tuple[str, ...]:
     return stops
 
 
-# The settings that are numbers, by name.
+# The numeric settings by name.
 SETTINGS: dict[str, Setting] = {
     f.name: setting
     for f in fields(ChatSettings)

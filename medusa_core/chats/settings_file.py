@@ -1,6 +1,6 @@
-"""A file of all settings and presets, described by `resources/schemas/settings-1.json`.
+"""Export and import all settings and presets, as JSON of `resources/schemas/settings-1.json`.
 
-Whatever is wrong with a file is found before anything of it is used.
+A file is validated as a whole before anything of it is used.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ NOT_EXPORTED = (
 )
 _FORMAT, _VERSION, _SCHEMA = "medusa-chat-settings", 1, "settings-1.json"
 _MOST_BYTES = 8 << 20
-FOLDERS = frozenset({"models_dir", "layers_dir"})  # choices that name one, or none
+FOLDERS = frozenset({"models_dir", "layers_dir"})  # preferences that are folders, or empty
 _CHOOSE = "Choose a file that was written by “Export settings”."
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """What a file of settings holds.
+    """Contents of a settings file.
 
     Attributes:
-        preferences: Choices by name, as JSON has them.
-        presets: The user's own.
-        new_chats: What new chats begin with; None for the program's choice.
-        unknown: Names of what a newer version knows and this one leaves out.
-        absent: Folders that this computer doesn't have, by the choice that names them; left out.
+        preferences: Preferences by name, as JSON values.
+        presets: The user's presets.
+        new_chats: Settings for new conversations; None for the default.
+        unknown: Names of a newer version, which are left out.
+        absent: Folders that don't exist on this computer, by preference; left out.
     """
 
     preferences: Mapping[str, Any]
@@ -53,19 +53,19 @@ class SettingsFile:
 
 
 def exported_names() -> frozenset[str]:
-    """The choices that a file may hold: those that the schema names."""
+    """Return the names of the preferences that a file may have, from the schema."""
     return frozenset(_schema()["properties"]["preferences"]["properties"])
 
 
 def write_settings_file(settings: SettingsFile, path: Path) -> None:
-    """Write a file as a whole, or not at all.
+    """Write a settings file atomically.
 
     Args:
-        settings: What it is to hold; of the choices those that the schema names.
+        settings: Contents; preferences outside the schema are left out.
         path: The file.
 
     Raises:
-        SettingsFileError: It can't be written.
+        SettingsFileError: The file can't be written, or the settings are invalid.
     """
     names = exported_names()
     chosen = {name: value for name, value in settings.preferences.items() if name in names}
@@ -76,7 +76,9 @@ def write_settings_file(settings: SettingsFile, path: Path) -> None:
         "note": NOT_EXPORTED,
         "preferences": chosen,
         "new_chats": None if settings.new_chats is None else settings.new_chats.as_json(),
-        "presets": [{"name": one.name, "settings": dict(one.values)} for one in settings.presets],
+        "presets": [
+            {"name": preset.name, "settings": dict(preset.values)} for preset in settings.presets
+        ],
     }
     try:
         _validator()(raw)
@@ -95,11 +97,11 @@ def write_settings_file(settings: SettingsFile, path: Path) -> None:
 
 
 def read_settings_file(path: Path) -> SettingsFile:
-    """Read a file, and check all of it.
+    """Read and validate a settings file.
 
     Raises:
-        SettingsFileError: It can't be read, is of another kind or a newer version, or something in
-            it makes no sense.
+        SettingsFileError: The file can't be read, is of another kind or a newer version, or has
+            invalid values.
     """
     try:
         raw = read_json(path, _MOST_BYTES)
@@ -117,8 +119,8 @@ def read_settings_file(path: Path) -> SettingsFile:
     names, unknown = exported_names(), set[str]()
     unknown |= raw["preferences"].keys() - names
     presets = []
-    for one in raw["presets"]:
-        name, values = _preset_name(one["name"], path), one["settings"]
+    for entry in raw["presets"]:
+        name, values = _preset_name(entry["name"], path), entry["settings"]
         left_out = _check(values, f"the preset {name}", path)
         known = {key: value for key, value in values.items() if key not in left_out}
         presets.append(Preset(name, known))
@@ -140,7 +142,7 @@ def read_settings_file(path: Path) -> SettingsFile:
 
 
 def _is_absent(name: str, value: Any) -> bool:
-    """Whether a choice names a folder that this computer doesn't have."""
+    """Return whether a preference is a folder that doesn't exist on this computer."""
     return name in FOLDERS and value != "" and not is_local_folder(value)
 
 
@@ -149,7 +151,7 @@ def _problem(error: fastjsonschema.JsonSchemaValueException) -> str:
 
 
 def _check_text(raw: Mapping[str, Any], path: Path) -> None:
-    """Refuse halves of characters, which no file can be written from."""
+    """Refuse lone surrogates, which can't be written to a file."""
     try:
         json.dumps(raw, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -178,7 +180,7 @@ def _preset_name(name: str, path: Path) -> str:
 
 
 def _check(values: Mapping[str, Any], where: str, path: Path) -> set[str]:
-    """Check settings of a chat; returns the names that aren't known here."""
+    """Check settings of a conversation, and return the unknown names."""
     unknown = set()
     for name, value in values.items():
         try:

@@ -1,4 +1,4 @@
-"""Recorded answers as JSON files; the format is described in `docs/trace.md`."""
+"""Read and write recorded answers as JSON; `docs/trace.md` describes the format."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _VERSION = 1
 _MOST_BYTES = 128 << 20  # some 85,000 steps; in memory they take ten times as much
 _MOST_NODES, _MOST_DEPTH = 1024, 64
 _SCHEMA = "trace-1.json"
-_OF_OTHER_MACHINES = ("num_remote_tokens", "num_drafted", "num_draft_accepted")
+_REMOTE_FIELDS = ("num_remote_tokens", "num_drafted", "num_draft_accepted")
 
 _Json = dict[str, Any]
 
@@ -51,8 +51,8 @@ class Recording:
 
     Attributes:
         model: Name of the target.
-        steps: All of its steps; prefill first.
-        done: How it ended.
+        steps: Steps of the answer, prefill first.
+        done: Final event.
     """
 
     model: str
@@ -61,7 +61,7 @@ class Recording:
 
 
 def write_trace(path: Path, recording: Recording) -> None:
-    """Write a recording; the file is complete, or as it was before.
+    """Write a recording atomically.
 
     Raises:
         TraceError: The file can't be written.
@@ -80,14 +80,13 @@ def read_trace(path: Path) -> Recording:
     """Read a recording.
 
     Raises:
-        TraceError: The file is missing, cut off, no trace, of another version, or contradicts
-            itself; the message says where.
+        TraceError: The file is missing, truncated, no trace, of another version, or inconsistent.
     """
     return _checked(_read_json(path), path)
 
 
 def is_trace(path: Path) -> bool:
-    """Whether a file says of itself, at its beginning, that it is a trace."""
+    """Return whether a file has a trace's format name at its beginning."""
     try:
         with path.open("rb") as file:
             return _FORMAT.encode() in file.read(200)
@@ -96,15 +95,15 @@ def is_trace(path: Path) -> bool:
 
 
 def pack_trace(recording: Recording) -> bytes:
-    """A recording in a twentieth of a file's room, to be kept with its answer."""
+    """Compress a recording, to about a twentieth of a file's size."""
     return zlib.compress(_as_text(recording).encode(), 1)
 
 
 def unpack_trace(packed: bytes) -> Recording:
-    """A recording that was packed.
+    """Decompress a recording.
 
     Raises:
-        TraceError: It isn't one.
+        TraceError: The data is damaged.
     """
     unpacker = zlib.decompressobj()
     try:
@@ -189,8 +188,8 @@ def _texts(steps: Iterable[StepTrace]) -> dict[int, bytes]:
     texts: dict[int, bytes] = {}
     for step in steps:
         texts.update((node.token_id, node.text) for node in step.nodes)
-        for guess in (*step.forbidden, *step.pruned):
-            texts[guess.token_id] = step.pieces.get(guess.token_id, b"")
+        for dropped in (*step.forbidden, *step.pruned):
+            texts[dropped.token_id] = step.pieces.get(dropped.token_id, b"")
         for verdict in step.verdicts:
             candidates = (verdict.choice, *verdict.alternatives)
             texts.update((choice.token_id, choice.text) for choice in candidates)
@@ -219,8 +218,8 @@ def _step(step: StepTrace) -> _Json:
         "verdicts": [_verdict(verdict) for verdict in step.verdicts],
         "num_kept": step.num_kept,
         "num_riders": step.num_riders,
-        "forbidden": [list(guess) for guess in step.forbidden],
-        "pruned": [list(guess) for guess in step.pruned],
+        "forbidden": [list(dropped) for dropped in step.forbidden],
+        "pruned": [list(dropped) for dropped in step.pruned],
         "times_s": dict(zip(_PARTS, step.times, strict=True)) | {"step": step.step_s},
     }
 
@@ -229,7 +228,7 @@ _PARTS = ("draft", "verify", "accept", "commit", "transfer", "remote")
 
 
 def _times(raw: _Json) -> StepTimes:
-    """Of a step; where all layers lay here, nothing need be said of the last two parts."""
+    """Parse the times of a step; the last two are optional."""
     waited = (float(raw.get(part, 0)) for part in _PARTS[4:])
     return StepTimes(*(float(raw[part]) for part in _PARTS[:4]), *waited)
 
@@ -247,7 +246,7 @@ def _verdict(verdict: Verdict) -> _Json:
 def _end(done: GenerationDone) -> _Json:
     raw = asdict(done)
     del raw["session_id"], raw["request_id"]
-    for name in _OF_OTHER_MACHINES:  # whose steps nobody can trace
+    for name in _REMOTE_FIELDS:  # remote answers have no traces
         del raw[name]
     raw["stop_reason"] = done.stop_reason.value
     return raw
@@ -282,7 +281,7 @@ def _read_texts(raw: _Json, file_name: str) -> dict[int, bytes]:
 
 
 def _problem_of(steps: Sequence[StepTrace], done: GenerationDone) -> str:
-    """What steps and end have against each other; empty if they are one whole answer."""
+    """Return the inconsistency between steps and end; empty for none."""
     kept = [i for step in steps for i in step.choice_ids[: step.num_kept]]
     if [step.step for step in steps] != list(range(done.num_steps + 1)):
         return f"its steps are not those from 0 to {done.num_steps}"
@@ -303,7 +302,7 @@ def _read_odds(probabilities: Sequence[float | None]) -> Odds:
 
 
 class _Reader:
-    """Rebuilds steps, and refuses what contradicts itself."""
+    """Rebuilds steps, and refuses inconsistent ones."""
 
     def __init__(self, texts: Mapping[int, bytes], file_name: str) -> None:
         self._texts = texts
@@ -449,10 +448,10 @@ def _read_settings(raw: _Json, file_name: str) -> GenerateSettings:
 
 
 def _read_choice(kind: type[Enum], value: Any) -> Any:
-    """The member of that value; else the value, which is then refused."""
+    """Return the member with a value; else the value, which is refused later."""
     return next((member for member in kind if member.value == value), value)
 
 
 def _as_tuple(value: Any) -> Any:
-    """JSON's lists are tuples in settings, within others too."""
+    """Convert lists to tuples, recursively."""
     return tuple(map(_as_tuple, value)) if isinstance(value, list) else value

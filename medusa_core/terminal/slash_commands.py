@@ -177,7 +177,7 @@ class SlashCommands:
         self._chat.use_saved_settings(raw)
         for turn in conversation.turns:
             self._screen.remark(f"> {harmless(turn.prompt.text)}")
-            self._screen.say(f"{harmless(turn.answer.said)}\n")
+            self._screen.say(f"{harmless(turn.answer.visible_text)}\n")
 
     async def _clear(self, _: str) -> None:
         await self._chat.begin_anew()

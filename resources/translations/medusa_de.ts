@@ -8719,8 +8719,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Macht Token seltener, die im Gespräch oder in der Antwort schon vorkommen.</translation>
     </message>
     <message>
-        <source>Guesses don&apos;t know of it: the further from 1, the more of them miss.</source>
-        <translation>Das Vorausraten weiß nichts davon: Je weiter von 1 entfernt, desto öfter geht es fehl.</translation>
+        <source>Drafters ignore this setting: values far from 1 lower the acceptance rate.</source>
+        <translation>Drafter beachten diese Einstellung nicht: Werte weit von 1 senken die Annahmequote.</translation>
     </message>
     <message>
         <source>Presence penalty</source>
@@ -8731,8 +8731,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Macht Token seltener, die in der Antwort schon vorkommen.</translation>
     </message>
     <message>
-        <source>Guesses don&apos;t know of it: the further from 0, the more of them miss.</source>
-        <translation>Das Vorausraten weiß nichts davon: Je weiter von 0 entfernt, desto öfter geht es fehl.</translation>
+        <source>Drafters ignore this setting: values far from 0 lower the acceptance rate.</source>
+        <translation>Drafter beachten diese Einstellung nicht: Werte weit von 0 senken die Annahmequote.</translation>
     </message>
     <message>
         <source>Frequency penalty</source>

@@ -1,1 +1,1 @@
-"""Files whose text goes with a prompt: read in a process of their own."""
+"""Text files that are attached to prompts; read in a sandboxed process."""

@@ -1,4 +1,4 @@
-"""A file whose text belongs to a prompt, and what the model reads of it."""
+"""An attached file, and its text in the prompt."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _FENCES = re.compile("`{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file whose text belongs to a prompt.
+    """An attached file.
 
     Attributes:
-        name: Its name, without a folder.
-        media_type: Such as `text/plain`.
-        text: What the model reads of it.
+        name: Name of the file, without its folder.
+        media_type: Media type, such as `text/plain`.
+        text: Text of the file.
         num_bytes: Size of the file.
     """
 
@@ -29,14 +29,14 @@ class Attachment:
 
 
 def with_attachments(text: str, attachments: Sequence[Attachment]) -> str:
-    """What the model reads of a prompt: each file in a block under its name, then the words."""
-    blocks = [_block(one) for one in attachments]
+    """Return a prompt with its files, each in a fenced block under its name."""
+    blocks = [_block(attachment) for attachment in attachments]
     return "\n\n".join([*blocks, text] if text else blocks)
 
 
 def _block(attachment: Attachment) -> str:
     longest = max((len(found) for found in _FENCES.findall(attachment.text)), default=2)
-    fence = "`" * (longest + 1)  # nothing in the file may end its block
+    fence = "`" * (longest + 1)  # longer than any in the file
     name = " ".join(attachment.name.split())
     language = language_of(attachment.name)
     return f"File: {name}\n{fence}{language}\n{attachment.text.rstrip()}\n{fence}"

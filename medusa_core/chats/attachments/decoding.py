@@ -1,4 +1,4 @@
-"""Bytes → text in one of the common encodings."""
+"""Detect the encoding of a text file."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_LOOKED_AT = 4096
-# Control characters that no text holds.
+_SAMPLE_BYTES = 4096
+# Control characters that don't occur in text.
 _BINARY = frozenset(range(9)) | frozenset(range(14, 27)) | frozenset(range(28, 32))
 
 
 def decoded(data: bytes) -> str:
-    """The text of a file: UTF-8, UTF-16, UTF-32, else Latin; line ends become line feeds.
+    """Decode UTF-8, UTF-16, UTF-32, else Windows-1252, and normalize line ends.
 
     Raises:
-        AttachmentError: It isn't text.
+        AttachmentError: The data isn't text.
     """
     text = _decoded(data)
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -32,7 +32,7 @@ def _decoded(data: bytes) -> str:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
-    begin = data[:_LOOKED_AT]
+    begin = data[:_SAMPLE_BYTES]
     if 0 in begin:
         return _unmarked_utf16(data, begin)
     try:
@@ -46,7 +46,7 @@ def _decoded(data: bytes) -> str:
 
 
 def _unmarked_utf16(data: bytes, begin: bytes) -> str:
-    """UTF-16 without a mark: of Western text, every other byte is zero."""
+    """Decode UTF-16 without a BOM: in Western text, every other byte is zero."""
     halves = (begin[0::2].count(0), begin[1::2].count(0))
     most = len(begin) // 2
     if max(halves) > 0.7 * most and min(halves) < 0.05 * most + 1:
@@ -55,7 +55,7 @@ def _unmarked_utf16(data: bytes, begin: bytes) -> str:
 
 
 def not_text() -> AttachmentError:
-    """The error of a file that holds no text."""
+    """Return the error for a binary file."""
     return AttachmentError(
         "This file isn't text.", "Attach text, code, a PDF or a Word document (.docx)."
     )

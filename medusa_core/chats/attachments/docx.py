@@ -1,4 +1,4 @@
-"""Text of Word documents: the paragraphs of the XML in their zip."""
+"""Extract the text of Word documents (.docx)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ENDS = {"p": "\n", "br": "\n", "cr": "\n", "tab": "\t", "tc": "\t", "tr": "\n"}
 
 
 def text_of_docx(path: Path) -> str:
-    """The text of a document, a line for each paragraph; cells are apart by tabs.
+    """Extract the text of a document: a line per paragraph, cells separated by tabs.
 
     Raises:
-        AttachmentError: It is damaged, or unpacks to far more than a document holds.
+        AttachmentError: The document is damaged, or its decompressed size is suspicious.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -47,7 +47,7 @@ def _read(archive: zipfile.ZipFile) -> str:
     with archive.open(_BODY) as body:
         while piece := body.read(_PIECE):
             num_read += len(piece)
-            _check_size(num_read)  # what the zip says of its sizes may be wrong
+            _check_size(num_read)  # the size in the zip's header may be wrong
             parser.Parse(piece, False)
             check_length(collector.num_chars)
     parser.Parse(b"", True)
@@ -62,7 +62,7 @@ def _refuse_entities(*_declared: object) -> None:
 
 
 class _Collector:
-    """Takes what the parser finds; no tree is built."""
+    """Collects text from parser events, without building a tree."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []

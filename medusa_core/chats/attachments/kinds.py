@@ -1,4 +1,4 @@
-"""Kinds of files by their suffix."""
+"""File types by suffix."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _LANGUAGES = {
 
 
 def suffix_of(name: str) -> str:
-    """The suffix of a name, in small letters and without its dot."""
+    """Return the suffix of a name, in lower case and without the dot."""
     return PurePath(name).suffix.lower().removeprefix(".")
 
 
 def language_of(name: str) -> str:
-    """The language of a file's text; empty where it is none."""
+    """Return the language of a source file; empty for none."""
     return _LANGUAGES.get(suffix_of(name), "")
 
 
 def text_type_of(name: str) -> str:
-    """The media type of a file that is text."""
+    """Return the media type of a text file."""
     language = language_of(name)
     return f"text/x-{language}" if language else PLAIN

@@ -1,4 +1,4 @@
-"""Text of PDF files, by pypdf."""
+"""Extract the text of PDF files, with pypdf."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from medusa_core.errors import AttachmentError
 
 
 def text_of_pdf(path: Path) -> str:
-    """The text of a file, page by page.
+    """Extract the text of a file, page by page.
 
     Raises:
-        AttachmentError: It is protected, damaged, or holds pictures of text only.
+        AttachmentError: The file is protected or damaged, or has no text.
     """
     from pypdf import PasswordType, PdfReader
     from pypdf.errors import DependencyError, LimitReachedError, PyPdfError
@@ -29,7 +29,7 @@ def text_of_pdf(path: Path) -> str:
             pages.append(page.extract_text().strip())
             num_chars += len(pages[-1])
             check_length(num_chars)
-    except DependencyError as error:  # ciphers that it has no library for
+    except DependencyError as error:  # the cipher needs a library that isn't installed
         raise _protected() from error
     except LimitReachedError as error:
         raise AttachmentError(

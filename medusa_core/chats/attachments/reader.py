@@ -1,4 +1,4 @@
-"""Reads untrusted files in a process of its own with bounds on time and memory."""
+"""Read untrusted files in a sandboxed process, with limits of time and memory."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ log = logging.getLogger(__name__)
 _START_S = 30.0  # on a busy machine, from a cold disk
 MOST_S = 10.0
 _MOST_RESIDENT_BYTES = MEMORY_BYTES + (64 << 20)
-_MOST_LINE_CHARS = 12 * MOST_CHARS + 1000  # JSON writes a character outside the plane in twelve
+_MOST_LINE_CHARS = 12 * MOST_CHARS + 1000  # JSON escapes a character outside the BMP as 12
 _HINT = "Copy the text that you need and paste it instead."
 
 
 def read_attachment(path: Path, most_s: float = MOST_S) -> Attachment:
-    """Read a file; takes up to some seconds.
+    """Read a file, which may take seconds.
 
     Args:
-        path: The file: text, code, PDF or DOCX.
-        most_s: Longest wait for its text.
+        path: Text, code, PDF or DOCX.
+        most_s: Timeout in seconds.
 
     Raises:
-        AttachmentError: It holds no text, too much, or takes too long.
+        AttachmentError: The file has no text or too much, or takes too long.
     """
     if not path.is_file():
         raise AttachmentError(f"{path.name or path} isn't a file.", "Attach files one by one.")

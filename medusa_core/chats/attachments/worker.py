@@ -1,4 +1,4 @@
-"""The process that reads an untrusted file: receives a path, answers with text or an error."""
+"""The sandboxed process that reads an attachment: receives a path, sends text or an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from medusa_core.system.sandbox.channel import (
 )
 
 MEMORY_BYTES = 500 << 20
-_ORPHAN_S = 30.0  # whoever waits has given up long before, or is gone
+_ORPHAN_S = 30.0  # the parent's timeout is shorter
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def _answer(path: Path) -> dict[str, Any]:
         return {"error": f"This file can't be read: {reason}.", "hint": ""}
     except (MemoryError, RecursionError):
         return {"error": "This file takes too much memory to read.", "hint": ""}
-    except Exception as error:  # noqa: BLE001 - whatever its parser does not foresee
+    except Exception as error:  # noqa: BLE001 - parsers of untrusted files raise anything
         damaged = AttachmentError(
             f"This file is damaged: {type(error).__name__}.",
             "Open it in the program that made it, and save it anew.",
@@ -58,11 +58,11 @@ def _answer(path: Path) -> dict[str, Any]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The text, the media type and the size of a file.
+    """Return text, media type and size of a file.
 
     Raises:
-        AttachmentError: There is no text in it, or too much.
-        OSError: It can't be read.
+        AttachmentError: The file has no text, or too much.
+        OSError: The file can't be read.
     """
     num_bytes = path.stat().st_size
     if num_bytes > MOST_FILE_BYTES:
@@ -77,7 +77,7 @@ def read(path: Path) -> dict[str, Any]:
         text, media_type = text_of_docx(path), DOCX
     else:
         text, media_type = decoded(path.read_bytes()), text_type_of(path.name)
-    # Halves of surrogate pairs, which a PDF's table of characters may name, are no characters.
+    # A PDF's character map may have lone surrogates.
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     check_length(len(text))
     if not text.strip():

@@ -1,1 +1,1 @@
-"""Conversations on disk: a tree of messages that only grows, search, trash."""
+"""Conversations in SQLite: append-only trees of messages, search, trash."""

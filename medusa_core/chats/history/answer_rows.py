@@ -1,4 +1,4 @@
-"""Answers as rows of the file."""
+"""Convert answers to and from rows of the database."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ANSWER_COLUMNS = "model, model_key, state, settings, done, begins_inside, reason
 
 
 def row_of(answer: StoredAnswer) -> SqlRow:
-    """The values of `ANSWER_COLUMNS`."""
+    """Return the values of `ANSWER_COLUMNS`."""
     return (
         clean(answer.model),
         clean(answer.model_key),
@@ -45,22 +45,22 @@ def row_of(answer: StoredAnswer) -> SqlRow:
 
 
 def done_text(done: GenerationDone | None) -> str | None:
-    """Figures as they are written."""
+    """Return the figures of an answer as JSON."""
     return None if done is None else json.dumps(done_as_json(done))
 
 
 def reasoning_format_text(tags: ReasoningFormat | None) -> str | None:
-    """A format as it is written."""
+    """Return a reasoning format as JSON."""
     return None if tags is None else json.dumps(reasoning_as_json(tags), ensure_ascii=False)
 
 
 def spans_text(spans: AnswerSpans | None) -> str | None:
-    """Spans as they are written."""
+    """Return reasoning spans as JSON."""
     return None if spans is None else json.dumps(spans_as_json(spans))
 
 
 def answer_of(row: SqlRow, text: str, packs: Iterable[bytes]) -> StoredAnswer:
-    """An answer of the values of `ANSWER_COLUMNS`, its text and its steps."""
+    """Return the answer of a row of `ANSWER_COLUMNS`, with its text and packed steps."""
     model, model_key, state, settings, done, begins_inside, reasoning, spans = row
     return StoredAnswer(
         model,
@@ -91,7 +91,7 @@ def _settings(text: str) -> GenerateSettings:
 
 
 def _done(text: str | None, answer: str) -> GenerationDone | None:
-    """Figures, unless they are damaged or those of another version."""
+    """Parse figures; None if they are damaged or of another version."""
     if text is None:
         return None
     try:
@@ -102,34 +102,34 @@ def _done(text: str | None, answer: str) -> GenerationDone | None:
 
 
 def reasoning_of(text: str | None) -> ReasoningFormat | None:
-    """A format that was written; None where it can't be read."""
+    """Parse a reasoning format; None if it is damaged."""
     if text is None:
         return None
     try:
         return reasoning_from_json(json.loads(text))
     except Exception as error:  # noqa: BLE001 - as above
-        log.debug("how an answer sets reasoning apart can't be read: %r", error)
+        log.debug("the reasoning format of an answer can't be read: %r", error)
         return None
 
 
 def spans_of(text: str | None, answer: str) -> AnswerSpans | None:
-    """Spans that were written; None where they can't be read or aren't those of the answer."""
+    """Parse reasoning spans; None if they are damaged or don't fit the answer."""
     if text is None:
         return None
     try:
         return spans_from_json(json.loads(text), len(answer))
     except Exception as error:  # noqa: BLE001 - as above
-        log.debug("which of an answer is reasoning can't be read: %r", error)
+        log.debug("the reasoning spans of an answer can't be read: %r", error)
         return None
 
 
-def said(text: str, role: str | None, spans: str | None) -> str:
-    """A message's text without reasoning.
+def without_reasoning(text: str, role: str | None, spans: str | None) -> str:
+    """Return a message's text without reasoning.
 
     Args:
-        text: All of it.
-        role: Who speaks, as it is written; None for a title.
-        spans: As they are written.
+        text: Text of the message.
+        role: Role of the message, as stored; None for a title.
+        spans: Reasoning spans, as stored.
     """
     if role != Role.ASSISTANT.value:
         return text

@@ -1,4 +1,4 @@
-"""Answers while they are written, and how they end."""
+"""Save answers while they are generated, and at their end."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from medusa_core.messages import GenerationDone, ReasoningFormat, StepDone, show
 
 
 class Answers(Messages):
-    """What comes step by step."""
+    """The part of the history that saves answers."""
 
     def begin_answer(self, message: Stored) -> None:
-        """Add an answer that is written from now on; the user is there then.
+        """Add an answer that is about to be generated, after its prompt.
 
         Raises:
-            RequestError: The conversation or the parent isn't here any more, or the message is.
-            StorageError: It can't be written.
+            RequestError: Conversation or parent were deleted, or the message exists already.
+            StorageError: The database can't be written.
         """
         assert message.answer is not None
         with self._database.transaction():
             self._add(message)
 
     def name_model(self, message_id: str, model: str, model_key: str) -> None:
-        """Say which model writes an answer.
+        """Set the model of an answer.
 
         Args:
-            message_id: The answer.
-            model: Name for people.
-            model_key: Its folder or id.
+            message_id: Id of the answer.
+            model: Name of the model, for people.
+            model_key: Folder or id of the model.
 
         Raises:
-            RequestError: The answer isn't here any more.
-            StorageError: It can't be written.
+            RequestError: The answer was deleted.
+            StorageError: The database can't be written.
         """
         with self._database.transaction():
             self._database.write(
@@ -59,16 +59,16 @@ class Answers(Messages):
     def set_reasoning(
         self, message_id: str, reasoning: ReasoningFormat, begins_inside: bool
     ) -> None:
-        """Say how the model that writes an answer sets reasoning apart.
+        """Set the reasoning format of an answer.
 
         Args:
-            message_id: The answer.
-            reasoning: The model's format.
-            begins_inside: The prompt opened the reasoning.
+            message_id: Id of the answer.
+            reasoning: Reasoning format of the model.
+            begins_inside: Whether the prompt ends with the start tag.
 
         Raises:
-            RequestError: The answer isn't here any more.
-            StorageError: It can't be written.
+            RequestError: The answer was deleted.
+            StorageError: The database can't be written.
         """
         with self._database.transaction():
             self._database.write(
@@ -77,11 +77,11 @@ class Answers(Messages):
             )
 
     def append_steps(self, message_id: str, steps: Sequence[StepDone]) -> None:
-        """Keep the next steps of an answer that is being written.
+        """Save the next steps of an answer.
 
         Raises:
-            RequestError: The answer isn't here any more.
-            StorageError: They can't be written.
+            RequestError: The answer was deleted.
+            StorageError: The database can't be written.
         """
         if not steps:
             return
@@ -100,18 +100,18 @@ class Answers(Messages):
         state: AnswerState,
         spans: AnswerSpans | None = None,
     ) -> None:
-        """Keep how an answer ended.
+        """Save the end of an answer.
 
         Args:
-            message_id: The answer.
-            text: All of it.
-            done: Its figures; None if it was cut or failed.
-            state: How it ended.
-            spans: Which of its text is reasoning; None where that isn't known.
+            message_id: Id of the answer.
+            text: The whole text.
+            done: Figures of the answer; None if it was cut or failed.
+            state: Final state.
+            spans: Reasoning spans of the text; None if unknown.
 
         Raises:
-            RequestError: The answer isn't here any more.
-            StorageError: It can't be written.
+            RequestError: The answer was deleted.
+            StorageError: The database can't be written.
         """
         with self._database.transaction():
             number = self._message(message_id)
@@ -136,21 +136,21 @@ class Answers(Messages):
         self._index(number, answer_text(text, text_spans(text) if spans is None else spans))
 
     def cut_unfinished(self) -> None:
-        """Answers that were being written when the program ended keep what was appended of them.
+        """End the answers of a killed program with the steps that were saved.
 
         Raises:
-            StorageError: They can't be read or written.
+            StorageError: The database can't be read or written.
         """
         unfinished = self._database.rows(
             "SELECT message, begins_inside, reasoning FROM answers WHERE state = 'streaming'"
         )
-        for number, begins_inside, written in unfinished:
+        for number, begins_inside, reasoning in unfinished:
             packs = self._database.rows(
                 "SELECT packed FROM steps WHERE message = ? ORDER BY number", number
             )
             steps = unpack_steps(pack for (pack,) in packs)
             text = shown_text(steps)
-            tags = reasoning_of(written)
+            tags = reasoning_of(reasoning)
             spans = None if tags is None else find_spans(steps, text, tags, bool(begins_inside))
             with self._database.transaction():
                 self._finish(number, text, None, AnswerState.CUT, spans)

@@ -1,30 +1,30 @@
-"""Copies of conversations."""
+"""Duplicate conversations."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from uuid import uuid4
 
+from medusa_core.chats.history.conversation_list import ConversationList
 from medusa_core.chats.history.messages import Messages
 from medusa_core.chats.history.part import clean
 from medusa_core.chats.history.records import AnswerState, StoredAnswer
-from medusa_core.chats.history.shelf import Shelf
 
 
-class Copying(Shelf, Messages):
-    """Duplicates conversations."""
+class Copying(ConversationList, Messages):
+    """The part of the history that duplicates conversations."""
 
     def duplicate(self, conversation_id: str, copy_id: str, title: str) -> None:
         """Copy a conversation with all its branches, figures and traces.
 
         Args:
-            conversation_id: The conversation.
-            copy_id: Id of the copy, which nothing has yet.
+            conversation_id: Id of the conversation.
+            copy_id: New id for the copy.
             title: Title of the copy.
 
         Raises:
-            RequestError: The conversation isn't here any more.
-            StorageError: The copy can't be written; nothing was.
+            RequestError: The conversation was deleted.
+            StorageError: The database can't be written; nothing was.
         """
         with self._database.transaction():
             source, title, now_s = self._conversation(conversation_id), clean(title), self._clock()
@@ -62,7 +62,7 @@ class Copying(Shelf, Messages):
 
 
 def _ended(answer: StoredAnswer | None) -> StoredAnswer | None:
-    """An answer for a copy, in which nobody goes on writing it."""
+    """Return an answer for a copy, which is not generated further."""
     if answer is None or answer.state is not AnswerState.STREAMING:
         return answer
     return replace(answer, state=AnswerState.CUT)

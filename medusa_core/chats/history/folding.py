@@ -1,4 +1,4 @@
-"""Texts as a search compares them: without case, accents and width, each ideograph a word."""
+"""Fold texts for search: without case, accents and width, each ideograph a word."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bisect import bisect_right
 from itertools import accumulate
 
 _WORD = re.compile(r"[^\W_]+")
-_BEFORE, _BEHIND = 60, 140
+_CHARS_BEFORE, _CHARS_AFTER = 60, 140
 
 # Scripts that are written without spaces: any part of a text may be a word there.
 _UNSPACED = (
@@ -29,7 +29,7 @@ _SPACED = re.compile(
 
 
 class _Folds(dict[int, str]):
-    """What a character becomes; worked out when it is met first."""
+    """Folded form of each character, computed at its first use."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -48,7 +48,7 @@ _FOLDS = _Folds()
 
 
 def fold(text: str) -> str:
-    """A text as it is indexed and looked for."""
+    """Fold a text for the index or a query."""
     if text.isascii():
         return text.lower()
     # Decomposed Hangul and kana are letters that belong together.
@@ -56,38 +56,38 @@ def fold(text: str) -> str:
 
 
 def unfold(folded: str) -> str:
-    """A folded text as it can be read: ideographs are put together again."""
+    """Make a folded text readable: join its ideographs again."""
     return _SPACED.sub(r"\1", folded)
 
 
 def words_of(text: str) -> list[str]:
-    """What a text is looked for by: the words of each of its parts between spaces."""
+    """Split a query at spaces, and fold its parts."""
     return [folded for part in text.replace("\0", " ").split() if (folded := fold(part).strip())]
 
 
 def as_query(parts: list[str]) -> str:
-    """An FTS5 query for all parts, each found by its beginning; empty where none is a word."""
-    # In quotes, FTS5 takes a part into words as it did with the text.
+    """Return an FTS5 prefix query for all parts; empty if none is a word."""
+    # In quotes, FTS5 tokenizes a part as it tokenized the text.
     phrases = (part.replace('"', '""') for part in parts if _WORD.search(part))
     return " AND ".join(f'"{phrase}" *' for phrase in phrases)
 
 
 def snippet(text: str, parts: list[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """A piece of a text around what was found, on one line, and where that is in it.
+    """Return a line of text around the first match, and the spans of the matches in it.
 
     Args:
         text: The text.
-        parts: What was looked for, folded.
+        parts: Folded parts of the query.
     """
     text = unicodedata.normalize("NFC", text)
     found = _find(text, parts)
     at = found[0][0] if found else 0
-    begin = max(0, at - _BEFORE)
+    begin = max(0, at - _CHARS_BEFORE)
     if begin:
         space = text.find(" ", begin, at)
         begin = space + 1 if space >= 0 else begin
-    end = min(len(text), at + _BEHIND)
-    # Each white space is one space, so that places stay.
+    end = min(len(text), at + _CHARS_AFTER)
+    # Each white space becomes one space, so that offsets stay.
     shown = re.sub(r"\s", " ", text[begin:end])
     lead = "…" if begin else ""
     shift = len(lead) - begin
@@ -96,9 +96,9 @@ def snippet(text: str, parts: list[str]) -> tuple[str, tuple[tuple[int, int], ..
 
 
 def _find(text: str, parts: list[str]) -> list[tuple[int, int]]:
-    """Where parts are in a text, in order; nothing twice."""
+    """Find parts of a query in a text; returns spans in order, without overlaps."""
     folded = fold(text)
-    places = _Places(text)
+    offsets = _Offsets(text)
     spans: list[tuple[int, int]] = []
     for part in parts:
         words = _WORD.findall(part)
@@ -109,9 +109,9 @@ def _find(text: str, parts: list[str]) -> list[tuple[int, int]]:
         if first is None:
             continue
         near = whole if whole.search(folded) else re.compile(pattern)
-        stop = first.start() + 2 * _BEHIND
+        stop = first.start() + 2 * _CHARS_AFTER
         spans += [
-            (places.before(match.start()), places.behind(match.end()))
+            (offsets.start(match.start()), offsets.end(match.end()))
             for match in near.finditer(folded, first.start(), stop)
         ]
     kept: list[tuple[int, int]] = []
@@ -121,16 +121,16 @@ def _find(text: str, parts: list[str]) -> list[tuple[int, int]]:
     return kept
 
 
-class _Places:
-    """Which character of a text a place of its folded form comes from."""
+class _Offsets:
+    """Map offsets of the folded text to the original."""
 
     def __init__(self, text: str) -> None:
         self._ends: list[int] | None = None
         if not text.isascii():
             self._ends = list(accumulate(len(_FOLDS[ord(character)]) for character in text))
 
-    def before(self, place: int) -> int:
-        return place if self._ends is None else bisect_right(self._ends, place)
+    def start(self, folded: int) -> int:
+        return folded if self._ends is None else bisect_right(self._ends, folded)
 
-    def behind(self, place: int) -> int:
-        return place if self._ends is None else bisect_right(self._ends, place - 1) + 1
+    def end(self, folded: int) -> int:
+        return folded if self._ends is None else bisect_right(self._ends, folded - 1) + 1

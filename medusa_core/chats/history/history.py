@@ -1,7 +1,7 @@
-"""All conversations of a user, in one file.
+"""The history: all conversations of a user in one SQLite file.
 
-It is used from one thread; other programs may use the same file. Each write is one short
-transaction, kept when the method returns.
+A `History` is used by one thread; other programs may use the same file. Each write is one short
+transaction, which is committed when the method returns.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from typing import cast
 from medusa_core.chats.history.answers import Answers
 from medusa_core.chats.history.copying import Copying
 from medusa_core.chats.history.exchange.our_json import Json
+from medusa_core.chats.history.importing import (
+    PIECE_S,
+    ImportCounts,
+    Importing,
+)
 from medusa_core.chats.history.mending import mend
 from medusa_core.chats.history.part import HistoryClock
 from medusa_core.chats.history.schema import MIGRATIONS
 from medusa_core.chats.history.search import Search
-from medusa_core.chats.history.taking import (
-    PIECE_S,
-    Taken,
-    Taking,
-)
-from medusa_core.chats.history.tidying import tidy
 from medusa_core.chats.history.traces import Traces
 from medusa_core.errors import Cancelled, StorageError
 from medusa_core.system.storage.database import (
@@ -43,28 +42,28 @@ log = logging.getLogger(__name__)
 _BACKUP_AGE_S = 3600.0
 
 
-class History(Answers, Taking, Copying, Search, Traces):
+class History(Answers, Importing, Copying, Search, Traces):
     """The history.
 
     Attributes:
-        notice: What happened when it was opened, in a sentence for people; mostly empty.
+        notice: What went wrong at opening, in a sentence for people; empty for nothing.
     """
 
     def __init__(
         self, path: Path, clock: HistoryClock = time.time, *, database: Database | None = None
     ) -> None:
-        """Open or make it.
+        """Open or create the history.
 
         Args:
-            path: Its file.
-            clock: Seconds since 1970.
-            database: What is used instead of the file.
+            path: The database file.
+            clock: Returns the Unix time in seconds.
+            database: Database to use instead of the file.
 
         Raises:
-            StorageError: It can't be opened, or a newer version made it.
+            StorageError: The file can't be opened, or a newer version wrote it.
         """
         if database is None:
-            first = partial(tidy, clock=clock, backup_age_s=_BACKUP_AGE_S)
+            first = partial(_tidy, clock=clock, backup_age_s=_BACKUP_AGE_S)
             database = open_database(
                 path, MIGRATIONS, mend=mend, checkpoints_itself=False, first=first
             )
@@ -75,11 +74,11 @@ class History(Answers, Taking, Copying, Search, Traces):
 
     @property
     def is_saved(self) -> bool:
-        """Whether what is written outlives the program."""
+        """Whether the history is in a file, and not only in memory."""
         return self._database.path is not None
 
     def changed_elsewhere(self) -> bool:
-        """Whether another program, or another thread, wrote since this was called last.
+        """Return whether another program or thread has written since the last call.
 
         Raises:
             StorageError: The history can't be read.
@@ -87,72 +86,72 @@ class History(Answers, Taking, Copying, Search, Traces):
         return self._database.changed_elsewhere()
 
     def another(self) -> History:
-        """The same history once more, for another thread; only where `is_saved`.
+        """Open the history again, for another thread; only if `is_saved`.
 
         Raises:
-            StorageError: It can't be opened.
+            StorageError: The file can't be opened.
         """
         assert self._database.path is not None
         return History(self._database.path, self._clock)
 
-    async def take_gently(self, conversations: Iterable[Json]) -> Taken:
-        """Do what `take` does in a thread, over a connection of its own.
+    async def import_in_thread(self, conversations: Iterable[Json]) -> ImportCounts:
+        """Import conversations in a thread, with its own connection.
 
-        Conversations can't be seen until all of them are there. What is left of an import that was
-        interrupted is removed at once, or when the history is opened next.
+        Conversations are visible only once all of them are imported. The rest of an interrupted
+        import is removed at once, or when the history is opened next.
 
         Args:
-            conversations: As for `take`.
+            conversations: See `import_all`.
 
         Raises:
-            StorageError: They can't be written.
+            StorageError: The database can't be written.
         """
         is_stopped = threading.Event()
 
-        def work() -> Taken:
+        def work() -> ImportCounts:
             with closing(self.another()) as other:
-                pieces = other.take_in_pieces(conversations)
-                while not is_stopped.wait(PIECE_S):  # whoever else writes has a turn
+                pieces = other.import_in_pieces(conversations)
+                while not is_stopped.wait(PIECE_S):  # other writers get the lock meanwhile
                     try:
                         next(pieces)
                     except StopIteration as done:
-                        return cast("Taken", done.value)
+                        return cast("ImportCounts", done.value)
                 pieces.close()
             raise Cancelled("The import was stopped.")
 
         if not self.is_saved:
-            return self.take(conversations)
+            return self.import_all(conversations)
         try:
             return await asyncio.to_thread(work)
         finally:
             is_stopped.set()
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the file, in SQLite's words; looks at all of it.
+        """Check the whole file, and return SQLite's messages about damage.
 
         Raises:
-            StorageError: It can't be read.
+            StorageError: The file can't be read.
         """
         found = self._database.rows("PRAGMA integrity_check")
         found += self._database.rows("PRAGMA foreign_key_check")
         return tuple(" ".join(map(str, row)) for row in found if row != ("ok",))
 
     def checkpoint(self) -> None:
-        """Move what was written from the log into its file: for a moment without other work.
+        """Copy the write-ahead log into the database file; best called while idle.
 
         Raises:
-            StorageError: It can't be written.
+            StorageError: The file can't be written.
         """
         self._database.checkpoint()
 
     def close(self) -> None:
-        """Close the file, and renew its backup if nobody else uses it; may be called again."""
+        """Close the file, and renew its backup if no other program uses it; safe to call twice."""
         self._database.close()
         if self._is_open and self._database.path is not None:
             try:
-                use_alone(self._database.path, partial(tidy, clock=self._clock))
+                use_alone(self._database.path, partial(_tidy, clock=self._clock))
             except StorageError as error:
-                log.warning("the history isn't tidied: %s", error)
+                log.warning("the backup of the history isn't renewed: %s", error)
         self._is_open = False
 
 
@@ -162,8 +161,8 @@ def open_history(path: Path, clock: HistoryClock = time.time) -> History:
     Readable conversations are available in either case. `notice` says if it is in memory only.
 
     Args:
-        path: Its file.
-        clock: Seconds since 1970.
+        path: The database file.
+        clock: Returns the Unix time in seconds.
     """
     try:
         return History(path, clock)
@@ -175,3 +174,19 @@ def open_history(path: Path, clock: HistoryClock = time.time) -> History:
     log.warning("the history is kept in memory: %s", failure)
     notice = f"{failure.message} What you write today won't be remembered. {failure.hint}"
     return History(path, clock, database=open_in_memory(MIGRATIONS, path, notice))
+
+
+def _tidy(database: Database, clock: HistoryClock, backup_age_s: float = 0.0) -> None:
+    """End the answers and imports of killed programs, and renew the backup.
+
+    Args:
+        database: Database that no other program has open, so that unfinished answers are dead.
+        clock: Returns the Unix time in seconds.
+        backup_age_s: Age in seconds up to which a backup is kept.
+
+    Raises:
+        StorageError: The database can't be read or written.
+    """
+    Answers(database, clock).cut_unfinished()
+    Importing(database, clock).remove_staged()
+    database.back_up(backup_age_s)

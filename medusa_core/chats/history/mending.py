@@ -1,10 +1,10 @@
-"""What tables of a salvaged file say of each other, put right: texts must be found again."""
+"""Repair the relations between the tables of a salvaged database, and rebuild the index."""
 
 from __future__ import annotations
 
 import sqlite3
 
-from medusa_core.chats.history.answer_rows import said
+from medusa_core.chats.history.answer_rows import without_reasoning
 from medusa_core.chats.history.folding import (
     fold,
     unfold,
@@ -14,8 +14,8 @@ from medusa_core.messages import shown_text
 
 _RECOVERED = "Recovered conversation"
 
-# What only the backup has. The numbers of deleted rows are given anew: ids tell whether a
-# conversation and a message are the same. Drafts are left out: they may have been sent since.
+# Rows that only the backup has. SQLite reuses the numbers of deleted rows, so ids decide whether
+# two rows are the same conversation or message. Drafts are left out: they may have been sent.
 _FROM_BACKUP = (
     """
     INSERT OR IGNORE INTO conversations
@@ -40,7 +40,7 @@ _FROM_BACKUP = (
         """
         for table in ("attachments", "answers", "steps")
     ),
-    # A text is never changed once it is whole: where they differ, it was damaged unseen.
+    # A complete text never changes: if they differ, the file's was damaged.
     """
     UPDATE messages SET text = old.text FROM backup.messages AS old
     WHERE old.number = messages.number AND old.id = messages.id
@@ -49,7 +49,7 @@ _FROM_BACKUP = (
             IS (SELECT state FROM main.answers WHERE message = old.number)
     """,
 )
-# An answer that was being written when the backup was made: its steps may hold more.
+# An answer that was unfinished at the time of the backup: its steps may have more text.
 _UNFINISHED = """
 UPDATE answers SET state = 'streaming' WHERE message IN (
     SELECT number FROM messages WHERE text = '' AND number IN (SELECT message FROM steps)
@@ -63,7 +63,7 @@ SELECT conversation, 'recovered-' || conversation,
     min(created_s), max(created_s), max(created_s)
 FROM messages WHERE conversation NOT IN (SELECT number FROM conversations) GROUP BY conversation
 """
-# A message whose parent is lost hangs under the one that came before it.
+# The parent of a message whose parent is lost is the message before it.
 _PARENTS = """
 UPDATE messages SET parent = (
     SELECT max(other.number) FROM messages AS other
@@ -107,7 +107,7 @@ FROM messages WHERE conversation = :conversation AND number < :number
 """
 _TEXTS = """
 INSERT INTO message_words_content (id, c0)
-SELECT number, fold(said(
+SELECT number, fold(without_reasoning(
     text, role, (SELECT spans FROM answers WHERE message = messages.number)
 ) || coalesce((
     SELECT group_concat(char(10) || name, '') FROM attachments WHERE message = messages.number
@@ -124,14 +124,14 @@ _INDEX = (
 
 
 def mend(db: sqlite3.Connection, has_backup: bool) -> int:
-    """Put back what the backup has, and what can be told from the rest; index all words again.
+    """Restore rows from the backup and from other tables, and rebuild the index.
 
     Args:
-        db: The salvaged file.
-        has_backup: It is attached, as `backup`.
+        db: The salvaged database.
+        has_backup: Whether the backup is attached as `backup`.
 
     Returns:
-        How many rows came from the backup.
+        Number of rows from the backup.
     """
     num_rows = 0
     if has_backup:
@@ -139,7 +139,7 @@ def mend(db: sqlite3.Connection, has_backup: bool) -> int:
         db.execute(_UNFINISHED)
     _restore_messages(db)
     db.create_function("fold", 1, fold, deterministic=True)
-    db.create_function("said", 3, said, deterministic=True)
+    db.create_function("without_reasoning", 3, without_reasoning, deterministic=True)
     db.create_function("unfold", 1, unfold, deterministic=True)
     db.execute(_CONVERSATIONS, (_RECOVERED,))
     for sql in (_PARENTS, _ANSWERS, _FOLDERS, _LEAVES):
@@ -150,21 +150,21 @@ def mend(db: sqlite3.Connection, has_backup: bool) -> int:
 
 
 def _restore_messages(db: sqlite3.Connection) -> None:
-    """Messages whose row is lost: steps hold the text of an answer, the index that of a prompt.
+    """Restore messages whose row is lost: answers from their steps, prompts from the index.
 
-    The index knows no capitals and no accents; that is better than nothing.
+    The index has neither capitals nor accents; that is better than nothing.
     """
     for (number,) in db.execute(_LOST).fetchall():
-        beside = db.execute(_NEIGHBOUR, {"number": number}).fetchone()
-        if beside is None:
+        neighbour = db.execute(_NEIGHBOUR, {"number": number}).fetchone()
+        if neighbour is None:
             continue
         steps = db.execute("SELECT packed FROM steps WHERE message = ? ORDER BY number", (number,))
         text = shown_text(unpack_steps(pack for (pack,) in steps))
         answers = db.execute("SELECT 1 FROM answers WHERE message = ?", (number,)).fetchone()
         values = {
             "number": number,
-            "conversation": beside[0],
-            "created_s": beside[1],
+            "conversation": neighbour[0],
+            "created_s": neighbour[1],
             "role": "assistant" if answers else "user",
             "text": text or _indexed(db, number),
         }
@@ -173,7 +173,7 @@ def _restore_messages(db: sqlite3.Connection) -> None:
 
 
 def _indexed(db: sqlite3.Connection, number: int) -> str:
-    """What the index has of a message, without the names of its attachments."""
+    """Return a message's text in the index, without the names of its attachments."""
     words = db.execute("SELECT c0 FROM message_words_content WHERE id = ?", (number,)).fetchone()
     if words is None or not isinstance(words[0], str):
         return ""

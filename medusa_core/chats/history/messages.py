@@ -1,4 +1,4 @@
-"""The tree of messages, which only grows."""
+"""The append-only tree of messages."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from medusa_core.messages import Role, shown_text
 
 
 class Messages(HistoryPart):
-    """What was said."""
+    """The part of the history that stores messages."""
 
     def messages(self, conversation_id: str) -> tuple[Stored, ...]:
-        """All messages of a conversation, on all paths, in the order they came.
+        """Return all messages of a conversation, on all paths, in the order of creation.
 
-        An answer that is being written has the text that was appended.
+        An unfinished answer has the text of the steps so far.
 
         Raises:
-            RequestError: The conversation isn't here any more.
+            RequestError: The conversation was deleted.
             StorageError: The history can't be read.
         """
         with self._database.snapshot():
@@ -56,7 +56,7 @@ class Messages(HistoryPart):
         for key, name, parent, role, text, created_s in rows:
             answer, files = answers.get(key), tuple(attachments.get(key, ()))
             if not text and answer is not None and answer.state is AnswerState.STREAMING:
-                text, answer = _so_far(answer)
+                text, answer = _partial_answer(answer)
             message = (name, conversation_id, parent, Role(role), text, created_s, files, answer)
             messages.append(Stored(*message))
         return tuple(messages)
@@ -88,11 +88,11 @@ class Messages(HistoryPart):
         return {row[0]: answer_of(row[1:], texts[row[0]], packs.get(row[0], ())) for row in rows}
 
     def add_prompt(self, message: Stored) -> None:
-        """Add a prompt or a system message; the user is there then.
+        """Add a prompt or a system message, which becomes the leaf.
 
         Raises:
-            RequestError: The conversation or the parent isn't here any more, or the message is.
-            StorageError: It can't be written.
+            RequestError: Conversation or parent were deleted, or the message exists already.
+            StorageError: The database can't be written.
         """
         with self._database.transaction():
             self._add(message)
@@ -104,7 +104,7 @@ class Messages(HistoryPart):
         self._touch(conversation, number)
 
     def _insert(self, conversation: int, parent: int | None, name: str, message: Stored) -> int:
-        """Write a message; returns its number."""
+        """Insert a message, and return its number."""
         number = self._database.write(
             "INSERT INTO messages (id, conversation, parent, role, text, created_s)"
             " VALUES (?, ?, ?, ?, ?, ?)",
@@ -121,8 +121,7 @@ class Messages(HistoryPart):
         )
         if message.answer is not None:
             self._add_answer(number, message.answer)
-        said = answer_text(message.text, message.spans)
-        self._index(number, said, message.attachments)
+        self._index(number, answer_text(message.text, message.spans), message.attachments)
         return number
 
     def _add_answer(self, number: int, answer: StoredAnswer) -> None:
@@ -136,11 +135,11 @@ class Messages(HistoryPart):
         )
 
     def set_leaf(self, conversation_id: str, message_id: str) -> None:
-        """Remember which path of the tree the user sees, by its end.
+        """Set the leaf of the path that the user sees.
 
         Raises:
-            RequestError: One of them isn't here any more, or the message is of another one.
-            StorageError: It can't be written.
+            RequestError: Conversation or message were deleted, or don't belong together.
+            StorageError: The database can't be written.
         """
         with self._database.transaction():
             conversation, number = self._conversation(conversation_id), self._message(message_id)
@@ -152,7 +151,7 @@ class Messages(HistoryPart):
             )
 
     def _touch(self, conversation: int, new_leaf: int | None = None) -> None:
-        """Something was said now."""
+        """Update the time of the last change, and move the conversation to the top."""
         now_s = self._clock()
         self._database.write(
             "UPDATE conversations SET changed_s = ?, place = ?, leaf = coalesce(?, leaf),"
@@ -169,8 +168,8 @@ class Messages(HistoryPart):
             )
 
 
-def _so_far(answer: StoredAnswer) -> tuple[str, StoredAnswer]:
-    """What was appended of an answer that isn't ended yet, and which of that is reasoning."""
+def _partial_answer(answer: StoredAnswer) -> tuple[str, StoredAnswer]:
+    """Return the text of an unfinished answer, and the answer with reasoning spans."""
     steps = answer.steps
     text = shown_text(steps)
     if answer.reasoning is None:

@@ -13,27 +13,27 @@ _FENCE = re.compile(r"^[ \t]*(```|~~~)", re.MULTILINE)
 
 
 def began_inside(text: str, settings: str, steps: Iterable[StepDone]) -> bool:
-    """Whether the prompt of a stored answer ended with the start tag of the reasoning (a guess).
+    """Guess whether the prompt of a stored answer ended with the start tag of reasoning.
 
     An answer that merely mentions the end tag mustn't lose its beginning. So the tag counts only if
-    it is alone in a line, outside of code, unopened, and was written as one token.
+    it is alone in a line, outside of code, without a start tag, and a single token.
 
     Args:
-        text: The answer's text.
-        settings: The chat settings of the answer, as stored.
-        steps: The answer's steps.
+        text: Text of the answer.
+        settings: Chat settings of the answer, as stored.
+        steps: Steps of the answer.
     """
     end = _END_LINE.search(text)
     before = "" if end is None else text[: end.start()]
     if end is None or THINK_TAGS.start in before or len(_FENCE.findall(before)) % 2:
         return False
     is_token = any(
-        piece.strip() == THINK_TAGS.end.encode() for one in steps for piece in one.pieces
+        piece.strip() == THINK_TAGS.end.encode() for step in steps for piece in step.pieces
     )
-    return is_token and not _is_told_not_to_think(settings)
+    return is_token and not _reasoning_is_off(settings)
 
 
-def _is_told_not_to_think(settings: str) -> bool:
+def _reasoning_is_off(settings: str) -> bool:
     try:
         found = json.loads(settings)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Steps, settings and figures of an answer as bytes and JSON."""
+"""Serialize steps, settings and figures of an answer."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from medusa_core.messages import (
 
 log = logging.getLogger(__name__)
 
-_MOST = 1 << 53  # whole numbers beyond this are no counts of ours
+_MOST = 1 << 53  # larger integers are damaged counts
 _MOST_INT = 1 << 64  # a seed may have any bits
 
 
 def pack_steps(steps: Sequence[StepDone]) -> bytes:
-    """Some steps of one answer, small enough to be kept forever."""
+    """Compress steps of one answer."""
     raw = json.dumps(steps_as_json(steps), ensure_ascii=False, separators=(",", ":"))
     return zlib.compress(raw.encode(), 6)
 
 
 def unpack_steps(packed: Iterable[bytes]) -> tuple[StepDone, ...]:
-    """All steps of several packs, in order; what can't be read any more is left out."""
+    """Unpack the steps of several packs in order, without damaged packs."""
     steps: list[StepDone] = []
     for pack in packed:
         try:
             steps += steps_from_json(json.loads(zlib.decompress(pack)))
-        except Exception as error:  # noqa: BLE001 - colours of a damaged page are lost, its text isn't
+        except Exception as error:  # noqa: BLE001 - only colours of the text are lost
             log.debug("a part of an answer's steps can't be read: %r", error)
     return tuple(steps)
 
 
 def steps_as_json(steps: Sequence[StepDone]) -> dict[str, Any]:
-    """Steps with their names by table: nearly all of them come from a few sources."""
+    """Convert steps to JSON, with tables of the few senders and sources."""
     senders: dict[tuple[str, str], int] = {}
     sources: dict[TokenSource, int] = {}
 
@@ -58,7 +58,7 @@ def steps_as_json(steps: Sequence[StepDone]) -> dict[str, Any]:
             senders.setdefault((step.session_id, step.request_id), len(senders)),
             step.step,
             step.token_ids,
-            # Bytes as characters of the same numbers: pieces may be parts of characters.
+            # Bytes as Latin-1 characters: pieces may be parts of UTF-8 characters.
             [piece.decode("latin-1") for piece in step.pieces],
             numbers(step.sources),
             step.num_visible_bytes,
@@ -74,7 +74,7 @@ def steps_as_json(steps: Sequence[StepDone]) -> dict[str, Any]:
 
 
 def steps_from_json(raw: dict[str, Any]) -> list[StepDone]:
-    """Steps as they were before `steps_as_json`; what is something else raises any exception."""
+    """Convert JSON of `steps_as_json` back; other JSON raises any exception."""
     senders = raw["senders"]
     sources = [TokenSource(drafter, head) for drafter, head in raw["sources"]]
     steps = []
@@ -101,24 +101,24 @@ def steps_from_json(raw: dict[str, Any]) -> list[StepDone]:
 
 def _count(value: object) -> int:
     if type(value) is not int or not 0 <= value < _MOST:
-        raise ValueError("a step holds something else than a count")
+        raise ValueError("a count of a step is invalid")
     return value
 
 
 def _number(value: Any) -> float:
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError("a step holds a number beyond all bounds")
+        raise ValueError("a number of a step is not finite")
     return number
 
 
 def settings_as_json(settings: GenerateSettings) -> dict[str, Any]:
-    """Settings by their names."""
+    """Convert settings to JSON."""
     return {name: getattr(settings, name) for name in _kinds(GenerateSettings)}
 
 
 def settings_from_json(raw: dict[str, Any]) -> GenerateSettings:
-    """Settings by their names; what this version doesn't know, or what can't be, is left out."""
+    """Convert JSON to settings, without unknown and invalid ones."""
     values = {}
     for name, kind in _kinds(GenerateSettings).items():
         if name in raw:
@@ -128,18 +128,18 @@ def settings_from_json(raw: dict[str, Any]) -> GenerateSettings:
 
 
 def done_as_json(done: GenerationDone) -> dict[str, Any]:
-    """Figures by their names; the text is kept with its message."""
+    """Convert figures to JSON, without the text, which its message has."""
     raw = {name: getattr(done, name) for name in _kinds(GenerationDone) if name != "text"}
     return {**raw, "settings": settings_as_json(done.settings)}
 
 
 def done_from_json(raw: dict[str, Any], text: str) -> GenerationDone:
-    """Figures as they were.
+    """Convert JSON to figures.
 
     Raises:
-        KeyError: There are no settings.
-        TypeError: A figure is missing, or of another type.
-        ValueError: It ended for a reason that this version doesn't know.
+        KeyError: The settings are missing.
+        TypeError: A figure is missing, or has another type.
+        ValueError: The stop reason is unknown to this version.
     """
     settings = settings_from_json(raw["settings"])
     values = {
@@ -151,63 +151,63 @@ def done_from_json(raw: dict[str, Any], text: str) -> GenerationDone:
 
 
 def reasoning_as_json(tags: ReasoningFormat) -> dict[str, Any]:
-    """Tags by their names."""
+    """Convert a reasoning format to JSON."""
     return tags._asdict()
 
 
 def reasoning_from_json(raw: dict[str, Any]) -> ReasoningFormat:
-    """Tags as they were.
+    """Convert JSON to a reasoning format.
 
     Raises:
-        TypeError: One is of another type.
-        ValueError: A token has no number of ours.
+        TypeError: A field has another type.
+        ValueError: A token id is out of range.
     """
     kinds = _kinds(ReasoningFormat)
     return ReasoningFormat(**{name: _read_as(kinds[name], raw[name]) for name in raw})
 
 
 def spans_as_json(spans: AnswerSpans) -> list[list[int]]:
-    """Spans as lists of start, end, and 1 for reasoning."""
-    return [[one.start, one.end, int(one.is_reasoning)] for one in spans]
+    """Convert spans to lists of start, end, and 1 for reasoning."""
+    return [[span.start, span.end, int(span.is_reasoning)] for span in spans]
 
 
 def spans_from_json(raw: Any, num_chars: int) -> AnswerSpans:
-    """Spans as they were.
+    """Convert JSON to spans.
 
     Args:
-        raw: What `spans_as_json` wrote.
-        num_chars: Length of their text.
+        raw: JSON of `spans_as_json`.
+        num_chars: Length of the text.
 
     Raises:
-        ValueError: They don't lie in the text one after the other.
-        TypeError: They are something else.
+        ValueError: The spans are out of order, or exceed the text.
+        TypeError: The JSON has another form.
     """
     spans = tuple(AnswerSpan(_count(start), _count(end), kind == 1) for start, end, kind in raw)
-    ends = [0, *(place for one in spans for place in one[:2]), num_chars]
+    ends = [0, *(end for span in spans for end in span[:2]), num_chars]
     if ends != sorted(ends):
-        raise ValueError("spans don't lie in their text")
+        raise ValueError("spans exceed their text")
     return spans
 
 
 @cache
 def _kinds(record: type) -> dict[str, Any]:
-    """The types of a record's fields, by name."""
+    """Return the types of a record's fields by name."""
     return get_type_hints(record)
 
 
 def _read_as(kind: Any, value: Any) -> Any:
-    """A value of JSON as a field's type wants it.
+    """Convert a JSON value to a field's type.
 
     Raises:
-        TypeError: It is of another type.
-        ValueError: It is no member of an enumeration, or a number beyond all bounds.
+        TypeError: The value has another type.
+        ValueError: The value is no member of the enumeration, or not finite.
     """
     if get_origin(kind) is tuple:
         kinds = get_args(kind)
         if not isinstance(value, list):
             raise TypeError("a list is missing")
         if kinds[1:] == (...,):
-            return tuple(_read_as(kinds[0], each) for each in value)
+            return tuple(_read_as(kinds[0], item) for item in value)
         if len(kinds) != len(value):
             raise TypeError("a list has another length")
         return tuple(map(_read_as, kinds, value))

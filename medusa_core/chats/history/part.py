@@ -1,4 +1,4 @@
-"""What all parts of the history share."""
+"""Base of the parts of the history."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ HistoryClock = Callable[[], float]
 
 
 class HistoryPart:
-    """A part of the history, over the database that all of them share.
+    """A part of the history, on a shared database.
 
-    Numbers of deleted rows are given anew. What is looked up by name is therefore written in the
-    same transaction: another program may delete in between.
+    SQLite reuses the numbers of deleted rows, and other programs may delete rows at any time. So an
+    id is looked up in the transaction that uses its number.
     """
 
     def __init__(self, database: Database, clock: HistoryClock) -> None:
@@ -22,18 +22,18 @@ class HistoryPart:
         self._clock = clock
 
     def _conversation(self, conversation_id: str) -> int:
-        """The number of a conversation.
+        """Return the number of a conversation.
 
         Raises:
-            RequestError: It isn't here any more.
+            RequestError: The conversation was deleted.
         """
         return self._number("conversations", conversation_id, "conversation")
 
     def _message(self, message_id: str) -> int:
-        """The number of a message.
+        """Return the number of a message.
 
         Raises:
-            RequestError: It isn't here any more.
+            RequestError: The message was deleted.
         """
         return self._number("messages", message_id, "message")
 
@@ -46,12 +46,12 @@ class HistoryPart:
         return int(row[0])
 
     def _next_place(self, now_s: float) -> float:
-        """A place above all others, also after the clock was moved back."""
+        """Return a sort key above all others, even if the clock was set back."""
         row = self._database.row("SELECT max(place) FROM conversations")
         top = row[0] if row and row[0] is not None else 0.0
         return max(now_s, float(top) + 0.001)
 
 
 def clean(text: str) -> str:
-    """A text that can be stored: halves of surrogate pairs are no characters."""
+    """Replace lone surrogates, which UTF-8 can't encode."""
     return text.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""What the history holds. Plain data, for the screens too."""
+"""Records of the history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from medusa_core.messages import (
 
 
 class AnswerState(str, Enum):
-    """How far an answer is."""
+    """State of an answer."""
 
     STREAMING = "streaming"
     DONE = "done"
@@ -28,18 +28,18 @@ class AnswerState(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """What is known of an answer besides its text.
+    """An answer without its text.
 
     Attributes:
-        model: Name of the model for people.
-        model_key: Its folder or id, to know whether the same one is loaded.
-        state: How far it is.
-        settings: What it was asked for with.
-        done: How it ended; None if it was cut or failed.
-        packed_steps: Its steps as they lie in the file.
-        begins_inside: Its prompt opened the reasoning.
-        reasoning: How its model sets reasoning apart; None where that isn't known.
-        spans: Which of its text is reasoning; None where that isn't known.
+        model: Name of the model, for people.
+        model_key: Folder or id of the model, to compare it with the loaded one.
+        state: State of the answer.
+        settings: Generation settings.
+        done: Final event; None if the answer was cut or failed.
+        packed_steps: Steps as stored.
+        begins_inside: Whether the prompt ends with the start tag of reasoning.
+        reasoning: Reasoning format of the model; None if unknown.
+        spans: Reasoning spans of the text; None if unknown.
     """
 
     model: str
@@ -54,7 +54,7 @@ class StoredAnswer:
 
     @property
     def steps(self) -> tuple[StepDone, ...]:
-        """Its steps, unpacked anew by each call: some 10 µs a step."""
+        """Steps of the answer, unpacked at each access: some 10 µs per step."""
         return unpack_steps(self.packed_steps)
 
 
@@ -63,14 +63,14 @@ class Stored:
     """A message.
 
     Attributes:
-        id: Its name.
-        conversation_id: Where it belongs.
-        parent_id: The message before it; None for a first one.
-        role: Who speaks.
-        text: What is said.
-        created_s: When, in seconds since 1970.
-        attachments: Files that belong to a prompt.
-        answer: What is known of an answer; None for a prompt.
+        id: Id of the message.
+        conversation_id: Id of its conversation.
+        parent_id: Id of the message before it; None for a first one.
+        role: Role of the message.
+        text: Text of the message.
+        created_s: Unix time of its creation in seconds.
+        attachments: Attachments of a prompt.
+        answer: Data of an answer; None for a prompt.
     """
 
     id: str
@@ -84,7 +84,7 @@ class Stored:
 
     @property
     def spans(self) -> AnswerSpans:
-        """Which of its text is reasoning: of a prompt, nothing."""
+        """Reasoning spans of the text; a prompt has no reasoning."""
         if self.role is not Role.ASSISTANT:
             return (AnswerSpan(0, len(self.text), False),)
         known = None if self.answer is None else self.answer.spans
@@ -96,16 +96,16 @@ class ConversationInfo:
     """A conversation without its messages.
 
     Attributes:
-        id: Its name.
-        title: For lists.
-        has_own_title: The user named it.
-        folder_id: The folder it lies in; None for none.
-        is_pinned: It stays on top.
-        created_s: When it began, in seconds since 1970.
-        changed_s: When something was last said, by the clock of then.
-        trashed_s: When it was put into the trash; None if it isn't there.
-        leaf_id: The message at the end of the path that the user sees; None while it is empty.
-        num_messages: Messages on all paths.
+        id: Id of the conversation.
+        title: Title in lists.
+        has_own_title: Whether the user set the title.
+        folder_id: Id of its folder; None for none.
+        is_pinned: Whether it is pinned to the top.
+        created_s: Unix time of its creation in seconds.
+        changed_s: Unix time of its last message in seconds.
+        trashed_s: Unix time at which it was put into the trash; None outside the trash.
+        leaf_id: Id of the last message of the path that the user sees; None for none.
+        num_messages: Number of messages on all paths.
     """
 
     id: str
@@ -125,8 +125,8 @@ class Folder:
     """A folder of conversations.
 
     Attributes:
-        id: Its name for the program.
-        name: Its name for people.
+        id: Id of the folder.
+        name: Name of the folder.
     """
 
     id: str
@@ -135,14 +135,14 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A place where a search found something.
+    """A result of a search.
 
     Attributes:
-        conversation_id: The conversation.
-        message_id: The message; empty where the title was found.
-        title: The conversation's title.
-        snippet: The text around it.
-        spans: Where the words are in the snippet: (first character, behind the last).
+        conversation_id: Id of the conversation.
+        message_id: Id of the message; empty for a match in the title.
+        title: Title of the conversation.
+        snippet: Text around the match.
+        spans: Spans (start, end) of the words in the snippet.
     """
 
     conversation_id: str

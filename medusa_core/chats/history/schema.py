@@ -1,4 +1,4 @@
-"""The tables, version by version. A version that was released is never changed."""
+"""The database schema by version. A released version is never changed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from medusa_core.chats.reasoning import find_spans
 from medusa_core.messages import THINK_TAGS
 from medusa_core.system.storage.database import Migration
 
-# Rows are in the order of their numbers, whatever the clock said. A message knows its parent only.
-# Messages, steps and traces are never changed but by the end of an answer; they go with their
-# conversation, when the trash is emptied.
+# Rows are ordered by their numbers, since the clock may be set back. Messages, steps and traces
+# never change after the end of an answer; they are deleted with their conversation when the trash
+# is emptied.
 _VERSION_1 = """
 CREATE TABLE folders (
     number INTEGER PRIMARY KEY,
@@ -103,7 +103,7 @@ CREATE TABLE draft_files (
 CREATE INDEX draft_files_by_conversation ON draft_files (conversation_id);
 """
 
-# Spans and format of reasoning are JSON; both are unknown of what was written before.
+# Spans and format of reasoning are JSON; both are NULL in older answers.
 _REASONING_COLUMNS = (
     "begins_inside INTEGER NOT NULL DEFAULT 0",
     "reasoning TEXT",
@@ -112,7 +112,7 @@ _REASONING_COLUMNS = (
 
 
 def _version_3(db: sqlite3.Connection) -> None:
-    """Store which text of an answer is reasoning, and find it in answers that began within."""
+    """Add columns for reasoning, and detect answers that began within it."""
     for column in _REASONING_COLUMNS:
         db.execute(f"ALTER TABLE answers ADD COLUMN {column}")
     found = db.execute(

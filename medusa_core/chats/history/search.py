@@ -1,10 +1,10 @@
-"""Finding words in all conversations."""
+"""Full-text search in all conversations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from medusa_core.chats.history.answer_rows import said
+from medusa_core.chats.history.answer_rows import without_reasoning
 from medusa_core.chats.history.folding import (
     as_query,
     fold,
@@ -18,11 +18,12 @@ from medusa_core.chats.history.part import (
 from medusa_core.chats.history.records import SearchHit
 from medusa_core.system.storage.database import SqlRow
 
-_MOST_A_CONVERSATION = 3  # a long one mustn't hide the others
+_MOST_PER_CONVERSATION = 3  # a long one mustn't hide the others
 _MOST_CHARS = 200
-_MOST_SCANNED = 25_000  # messages that are read for inner parts of words: 40 ms
+_MOST_SCANNED = 25_000  # messages that are scanned for inner parts of words: 40 ms
 
-# Crossed, so that words are looked at first, in order, and no more than are asked for.
+# CROSS JOIN fixes the join order: the index comes first, so that rows are ordered and reading can
+# stop at the limit.
 _TITLES = """
     SELECT c.id, '', c.title, c.title, NULL, NULL
     FROM title_words AS w CROSS JOIN conversations AS c ON c.number = w.rowid
@@ -38,18 +39,18 @@ _MESSAGES = """
 
 
 class Search(HistoryPart):
-    """Search in titles and messages."""
+    """The part of the history that searches titles and messages."""
 
     def search(self, text: str, limit: int = 50) -> tuple[SearchHit, ...]:
-        """Places where all words occur: titles first, then messages, the newest first.
+        """Find titles and messages with all words: titles first, then the newest messages.
 
-        Words are found by their beginning, without case and accents; scripts without spaces by any
-        part. If that finds too little, inner parts of words are found in the newest messages, too.
-        What is in the trash isn't found, nor is reasoning.
+        Words match by prefix, without case and accents; in scripts without spaces by any part. If
+        that finds too little, inner parts of words are searched in the newest messages, too. Trash
+        and reasoning are not searched.
 
         Args:
-            text: What to look for; any characters.
-            limit: How many places at most.
+            text: The query.
+            limit: Most results.
 
         Raises:
             StorageError: The history can't be read.
@@ -61,10 +62,10 @@ class Search(HistoryPart):
         counts: dict[str, int] = {}
         for conversation_id, message_id, title, text, role, spans in self._found(parts):
             key = (conversation_id, message_id)
-            if key in hits or counts.get(conversation_id, 0) >= _MOST_A_CONVERSATION:
+            if key in hits or counts.get(conversation_id, 0) >= _MOST_PER_CONVERSATION:
                 continue
-            found = said(text, role, spans)
-            # Words of answers that were kept before reasoning was set apart are all in the index.
+            found = without_reasoning(text, role, spans)
+            # The index of old answers includes their reasoning.
             if found != text and not all(part in fold(found) for part in parts):
                 continue
             counts[conversation_id] = counts.get(conversation_id, 0) + 1
@@ -74,7 +75,7 @@ class Search(HistoryPart):
         return tuple(hits.values())
 
     def _found(self, parts: list[str]) -> Iterator[SqlRow]:
-        """Conversation, message, title, text, role and spans of all places, the best first."""
+        """Yield conversation, message, title, text, role and spans of all matches, best first."""
         each = self._database.each
         if query := as_query(parts):
             yield from each(_TITLES.format("title_words MATCH ?"), query)

@@ -1,4 +1,4 @@
-"""Conversations as they are led, and messages as the history holds them."""
+"""Convert between conversations and messages of the history."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _TITLE_CHARS = 60
 
 
 def open_conversation(history: History, conversation_id: str) -> Conversation:
-    """A conversation as it was left.
+    """Open a stored conversation.
 
     Raises:
-        RequestError: It isn't here any more.
-        StorageError: It can't be read.
+        RequestError: The conversation was deleted.
+        StorageError: The history can't be read.
     """
     info = history.conversation(conversation_id)
     conversation = Conversation(session_id=conversation_id)
@@ -30,16 +30,16 @@ def open_conversation(history: History, conversation_id: str) -> Conversation:
 def stored_prompts(
     history: History, conversation_id: str, *, only_ended: bool = False
 ) -> tuple[Prompt, ...]:
-    """The prompts of a conversation with their answers, parents first.
+    """Return the prompts of a conversation with their answers, parents first.
 
     Args:
-        history: Where they are.
-        conversation_id: The conversation.
-        only_ended: Leave out answers without text, and those that another program is writing.
+        history: The history.
+        conversation_id: Id of the conversation.
+        only_ended: Leave out unfinished answers, and those without text.
 
     Raises:
-        RequestError: It isn't here any more.
-        StorageError: It can't be read.
+        RequestError: The conversation was deleted.
+        StorageError: The history can't be read.
     """
     prompts: dict[str, Prompt] = {}
     for message in history.messages(conversation_id):
@@ -58,7 +58,7 @@ def stored_prompts(
 
 
 def first_words(text: str) -> str:
-    """A title of the first words of a text; empty where it has none."""
+    """Return the first words of a text as a title; empty for an empty text."""
     words = " ".join(text.split())
     if len(words) <= _TITLE_CHARS:
         return words
@@ -66,7 +66,7 @@ def first_words(text: str) -> str:
 
 
 def stored_prompt(conversation: Conversation, prompt: Prompt) -> Stored:
-    """A prompt for the history."""
+    """Convert a prompt."""
     return Stored(
         prompt.id,
         conversation.session_id,
@@ -79,7 +79,7 @@ def stored_prompt(conversation: Conversation, prompt: Prompt) -> Stored:
 
 
 def stored_answer(conversation: Conversation, turn: Turn) -> Stored:
-    """An answer that is about to be written, for the history."""
+    """Convert an answer that is about to be generated."""
     answer = turn.answer
     stored = StoredAnswer(
         answer.model,
@@ -100,7 +100,7 @@ def stored_answer(conversation: Conversation, turn: Turn) -> Stored:
 
 
 def state_of(answer: Answer) -> AnswerState:
-    """How an answer ended."""
+    """Return the state of an ended answer."""
     if answer.done is not None:
         return AnswerState.DONE
     return AnswerState.CUT if answer.text else AnswerState.FAILED
@@ -115,7 +115,7 @@ def _is_shown(message: Stored, only_ended: bool) -> bool:
 
 def _answer(message: Stored) -> Answer:
     answer = message.answer
-    if answer is None:  # of another program
+    if answer is None:  # imported
         return Answer(
             message.id, GenerateSettings(), text=message.text, created_s=message.created_s
         )

@@ -1,4 +1,4 @@
-"""Recorded steps of answers, as many as there is room for."""
+"""Recorded steps of answers, up to a total size."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ _MOST_BYTES = 200_000_000
 
 
 class Traces(HistoryPart):
-    """Traces by the answer they belong to; what one is made of is their maker's."""
+    """The part of the history that stores traces of answers."""
 
     def put_trace(self, message_id: str, packed: bytes, most_bytes: int = _MOST_BYTES) -> None:
-        """Keep the trace of an answer; the oldest ones go where there is no room.
+        """Save the trace of an answer, and delete the oldest traces over the limit.
 
         Args:
-            message_id: The answer.
-            packed: The trace, compressed.
-            most_bytes: Room for all traces.
+            message_id: Id of the answer.
+            packed: The compressed trace.
+            most_bytes: Limit of all traces together.
 
         Raises:
-            RequestError: The answer isn't here any more.
-            StorageError: It can't be written.
+            RequestError: The answer was deleted.
+            StorageError: The database can't be written.
         """
         with self._database.transaction():
             number = self._message(message_id)
@@ -41,10 +41,10 @@ class Traces(HistoryPart):
                 over -= oldest[1]
 
     def trace(self, message_id: str) -> bytes | None:
-        """The trace of an answer; None if none was kept, or it had to go.
+        """Return the trace of an answer; None if there is none, or it was deleted.
 
         Raises:
-            StorageError: It can't be read.
+            StorageError: The database can't be read.
         """
         row = self._database.row(
             "SELECT t.packed FROM traces AS t JOIN messages AS m ON m.number = t.message"

@@ -13,19 +13,19 @@ OnEmptied = Callable[[tuple[str, ...]], None]
 
 
 class Trash(HistoryPart):
-    """What can still be restored, and what can't be found any more."""
+    """The part of the history that deletes and restores conversations."""
 
     _listeners: list[OnEmptied]
 
     def on_emptied(self, listener: OnEmptied) -> None:
-        """Be told the ids of conversations whose text must be forgotten elsewhere, too."""
+        """Call a function with the ids of deleted conversations, to delete copies of their text."""
         self._listeners.append(listener)
 
     def trash(self, conversation_ids: Iterable[str]) -> None:
-        """Put conversations into the trash.
+        """Move conversations to the trash.
 
         Raises:
-            StorageError: It can't be written.
+            StorageError: The database can't be written.
         """
         now_s = max(0.0, self._clock())
         with self._database.transaction():
@@ -35,10 +35,10 @@ class Trash(HistoryPart):
             )
 
     def restore(self, conversation_ids: Iterable[str]) -> None:
-        """Take conversations out of the trash.
+        """Restore conversations from the trash.
 
         Raises:
-            StorageError: It can't be written.
+            StorageError: The database can't be written.
         """
         with self._database.transaction():
             self._database.write_many(
@@ -47,41 +47,41 @@ class Trash(HistoryPart):
             )
 
     def empty_trash(self, conversation_ids: Sequence[str] | None = None) -> None:
-        """Delete conversations of the trash for good: no byte of them stays in our files.
+        """Delete conversations of the trash for good, in database, index, log and backups.
 
         Args:
-            conversation_ids: Which of those in the trash; None for all.
+            conversation_ids: Ids of conversations in the trash; None for all.
 
         Raises:
-            StorageError: They can't be deleted.
-            RequestError: They are deleted, but a backup that holds them can't be.
+            StorageError: The database can't be written.
+            RequestError: A backup that has them can't be deleted.
         """
         wanted = None if conversation_ids is None else set(conversation_ids)
         with self._database.transaction():
             found = self._database.rows("SELECT number, id FROM conversations WHERE trashed_s >= 0")
             gone = [(number, name) for number, name in found if wanted is None or name in wanted]
             if gone:
-                with suppress(RequestError):  # a kill in between mustn't leave it behind; see below
+                with suppress(RequestError):  # so that a kill leaves no backup with them; see below
                     self._remove("backup")
             for number, name in gone:
                 self._delete(number, name)
             if gone:
-                # Deleted words stay in the index until its parts are merged.
+                # FTS5 keeps deleted words until its segments are merged.
                 for index in ("message_words", "title_words"):
                     self._database.write(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
         for listener in self._listeners if gone else ():
             listener(tuple(name for _, name in gone))
-        # Also where nothing was to be deleted: the last time may have failed behind this point.
+        # Even if nothing was deleted: the last call may have failed after its transaction.
         self._database.checkpoint(truncates=True)
         self._remove("backup*")
         self._database.back_up()
 
     def set_aside(self) -> tuple[Path, ...]:
-        """Damaged files beside the history: they may still hold what the trash forgot."""
+        """Return damaged files that were renamed: they may have deleted conversations."""
         return self._beside("damaged-*")
 
     def remove_set_aside(self) -> None:
-        """Delete damaged files that were set aside.
+        """Delete damaged files that were renamed.
 
         Raises:
             RequestError: One of them can't be deleted.

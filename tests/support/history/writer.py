@@ -78,9 +78,9 @@ def take(history: History, file: Path, gently: bool) -> None:
         for conversation in conversations:
             conversation["id"] = f"{conversation['id']}+{number}"
         if gently:
-            asyncio.run(history.take_gently(conversations))
+            asyncio.run(history.import_in_thread(conversations))
         else:
-            history.take(conversations)
+            history.import_all(conversations)
         say("taken", number)
 
 

@@ -167,16 +167,16 @@ def test_what_a_killed_program_wrote_is_ended_by_the_last_one_that_closes(path: 
 def test_an_import_goes_on_while_others_open_and_stop_imports(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medusa_core.chats.history.taking.PIECE_S", 0.0)  # message by message
+    monkeypatch.setattr("medusa_core.chats.history.importing.PIECE_S", 0.0)  # message by message
     with closing(History(path)) as history:
         export(history, tmp_path / "all.json", FileKind.JSON)
     with closing(History(tmp_path / "new.db")) as first, closing(first.another()) as second:
         with ConversationFile(tmp_path / "all.json") as found:
-            pieces = first.take_in_pieces(found)
+            pieces = first.import_in_pieces(found)
             next(pieces)
             History(tmp_path / "new.db").close()
             with ConversationFile(tmp_path / "all.json") as same:
-                stopped = second.take_in_pieces([{**one, "id": f"2-{one['id']}"} for one in same])
+                stopped = second.import_in_pieces([{**one, "id": f"2-{one['id']}"} for one in same])
                 next(stopped)
                 stopped.close()
             deque(pieces, maxlen=0)

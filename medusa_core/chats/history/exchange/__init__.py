@@ -1,1 +1,1 @@
-"""Conversations in files: ours as JSON, for people, and those of other programs."""
+"""Import and export: JSON, Markdown, HTML, and files of other programs."""

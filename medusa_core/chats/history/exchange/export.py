@@ -1,4 +1,4 @@
-"""One conversation, some or all as a file."""
+"""Export conversations to a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from medusa_core.system.files.atomic_file import replace_file
 
 
 class FileKind(str, Enum):
-    """What a file of conversations is written as."""
+    """Format of an exported file."""
 
     MARKDOWN = "md"
     JSON = "json"
@@ -34,11 +34,11 @@ class FileKind(str, Enum):
 
 
 class Exported(NamedTuple):
-    """What an export wrote.
+    """Result of an export.
 
     Attributes:
-        num_conversations: Conversations that are in the file.
-        num_damaged: Answers of which some steps can't be read any more: JSON leaves these out.
+        num_conversations: Number of exported conversations.
+        num_damaged: Number of answers with damaged steps, which JSON leaves out.
     """
 
     num_conversations: int
@@ -46,12 +46,12 @@ class Exported(NamedTuple):
 
 
 class HtmlPage(NamedTuple):
-    """Conversations as one page.
+    """Conversations as an HTML page.
 
     Attributes:
-        title: Of the page.
-        html: All of it.
-        num_conversations: How many are on it.
+        title: Title of the page.
+        html: The page.
+        num_conversations: Number of conversations.
     """
 
     title: str
@@ -65,23 +65,20 @@ def export(
     kind: FileKind,
     conversation_ids: Sequence[str] | None = None,
 ) -> Exported:
-    """Write conversations into a file; it is complete, or as it was before.
+    """Write conversations to a file, atomically.
 
-    JSON keeps everything; Markdown and HTML hold the path that was shown last.
+    JSON has everything; Markdown and HTML have the path that was shown last.
 
     Args:
-        history: Where they are.
+        history: The history.
         path: The file.
-        kind: What it is written as.
-        conversation_ids: Which ones; None for all that aren't in the trash.
-
-    Returns:
-        How many were written, and what could not.
+        kind: Format of the file.
+        conversation_ids: Ids of conversations; None for all outside the trash.
 
     Raises:
         ConversationFileError: The file can't be written.
         StorageError: The history can't be read.
-        RequestError: One of them isn't in the history any more.
+        RequestError: A conversation was deleted.
     """
     infos = _infos(history, conversation_ids)
     damaged: set[str] = set()
@@ -94,26 +91,26 @@ def export(
 
 
 def export_page(history: History, conversation_ids: Sequence[str] | None, style: str) -> HtmlPage:
-    """Conversations as the page that `export` writes, with a style sheet of the caller's.
+    """Return the HTML page of `export`, with another style sheet.
 
     Args:
-        history: Where they are.
-        conversation_ids: Which ones; None for all that aren't in the trash.
+        history: The history.
+        conversation_ids: Ids of conversations; None for all outside the trash.
         style: The style sheet.
 
     Raises:
         StorageError: The history can't be read.
-        RequestError: One of them isn't in the history any more.
+        RequestError: A conversation was deleted.
     """
     infos = _infos(history, conversation_ids)
     return HtmlPage(_title_of(infos), "".join(_text(history, infos, Html(style))), len(infos))
 
 
 def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file that nobody else may read; it is complete, or as it was before.
+    """Write a file atomically, readable by the user alone.
 
     Raises:
-        ConversationFileError: It can't be written.
+        ConversationFileError: The file can't be written.
     """
     try:
         replace_file(path, pieces)
@@ -130,12 +127,12 @@ async def export_gently(
     kind: FileKind,
     conversation_ids: Sequence[str] | None = None,
 ) -> Exported:
-    """Do what `export` does in a thread, over a connection of its own; see there.
+    """Export in a thread, with its own connection; see `export`.
 
     Raises:
         ConversationFileError: The file can't be written.
         StorageError: The history can't be read.
-        RequestError: One of them isn't in the history any more.
+        RequestError: A conversation was deleted.
     """
 
     def work() -> Exported:
@@ -148,7 +145,7 @@ async def export_gently(
 
 
 def _json(history: History, infos: Sequence[ConversationInfo], damaged: set[str]) -> Iterator[str]:
-    """One conversation a line, so that large files can be read piece by piece."""
+    """Yield a line per conversation, so that importers can read a large file in pieces."""
     folders = {folder.id: folder.name for folder in history.folders()}
     yield f'{{"format": "{FORMAT}", "version": {VERSION}, "conversations": ['
     for number, info in enumerate(infos):
@@ -172,7 +169,7 @@ def _text(
 
 
 def _title_of(infos: Sequence[ConversationInfo]) -> str:
-    """What a file is called inside: after its only conversation, if there is but one."""
+    """Return the title of a file: that of its only conversation, or a general one."""
     return infos[0].title if len(infos) == 1 else "Conversations"
 
 

@@ -1,4 +1,4 @@
-"""Conversations as Markdown and as a page that needs nothing else: the path that was shown last."""
+"""Convert conversations to Markdown and HTML: the path that was shown last."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from medusa_core.chats.history.records import (
     ConversationInfo,
     Stored,
 )
-from medusa_core.chats.history.tree import path_to
 from medusa_core.chats.reasoning import answer_text, reasoning_text
 from medusa_core.messages import Role
 
@@ -48,29 +47,29 @@ _FOOT = "</body>\n</html>\n"
 
 
 class Markdown:
-    """Conversations as Markdown; what was said is Markdown itself."""
+    """Converts conversations to Markdown."""
 
     between = "\n---\n\n"
     foot = ""
 
     def head(self, title: str) -> str:
-        """What comes before the first conversation."""
+        """Return the text before the first conversation."""
         return ""
 
     def conversation(self, info: ConversationInfo, messages: Sequence[Stored]) -> str:
-        """One conversation."""
+        """Return a conversation."""
         parts = [f"# {' '.join(info.title.split())}\n"]
         for message in path_to(messages, info.leaf_id):
             parts.append(f"## {_speaker(message)} · {_when(message.created_s)}\n")
             parts += [f"*Attached: {' '.join(a.name.split())}*\n" for a in message.attachments]
-            if thought := reasoning_text(message.text, message.spans).strip():
-                parts.append(_quoted(f"*Thought*\n\n{thought}") + "\n")
+            if reasoning := reasoning_text(message.text, message.spans).strip():
+                parts.append(_quoted(f"*Thought*\n\n{reasoning}") + "\n")
             parts.append(answer_text(message.text, message.spans).rstrip() + "\n")
         return "\n".join(parts)
 
 
 class Html:
-    """Conversations as a page: answers as the chat shows them, prompts as they were written.
+    """Converts conversations to an HTML page; answers are rendered, prompts are plain text.
 
     Args:
         style: Style sheet of the page; the default one is for browsers.
@@ -83,12 +82,12 @@ class Html:
         self._style = style
 
     def head(self, title: str) -> str:
-        """What comes before the first conversation."""
+        """Return the text before the first conversation."""
         name = escape(" ".join(title.split()))
         return f"{_HEAD_BEFORE}{name}</title>\n<style>\n{self._style}</style>\n</head>\n<body>\n"
 
     def conversation(self, info: ConversationInfo, messages: Sequence[Stored]) -> str:
-        """One conversation."""
+        """Return a conversation."""
         parts = [f'<h1 dir="auto">{escape(info.title)}</h1>']
         for message in path_to(messages, info.leaf_id):
             who, when = escape(_speaker(message)), _when(message.created_s)
@@ -102,16 +101,16 @@ def _answer_text(message: Stored) -> str:
     if message.role is not Role.ASSISTANT:
         return plain(message.text)
     text_part = rendered(answer_text(message.text, message.spans))
-    thought = reasoning_text(message.text, message.spans).strip()
-    if not thought:
+    reasoning = reasoning_text(message.text, message.spans).strip()
+    if not reasoning:
         return text_part
-    # Where nothing folds, as in a PDF, the quotation sets it apart.
-    thought_part = f"<blockquote>{rendered(thought)}</blockquote>"
-    return f"<details><summary>Thought</summary>{thought_part}</details>\n{text_part}"
+    # In a PDF nothing folds, so a quotation marks the reasoning.
+    reasoning_part = f"<blockquote>{rendered(reasoning)}</blockquote>"
+    return f"<details><summary>Thought</summary>{reasoning_part}</details>\n{text_part}"
 
 
 def _quoted(text: str) -> str:
-    """A text as a quotation in Markdown."""
+    """Return a text as a block quote in Markdown."""
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
@@ -125,5 +124,23 @@ def _speaker(message: Stored) -> str:
 def _when(seconds: float) -> str:
     try:
         return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
-    except (ValueError, OSError, OverflowError):  # a clock beyond what calendars hold
+    except (ValueError, OSError, OverflowError):  # outside the range of dates
         return "unknown date"
+
+
+def path_to(messages: Sequence[Stored], leaf_id: str | None) -> tuple[Stored, ...]:
+    """Return the messages from the first one to a leaf.
+
+    Args:
+        messages: All messages of a conversation.
+        leaf_id: Id of the last message of the path; None for the newest message.
+    """
+    by_id = {message.id: message for message in messages}
+    at = by_id.get(leaf_id) if leaf_id is not None else None
+    if at is None and messages:
+        at = messages[-1]
+    path: list[Stored] = []
+    while at is not None:
+        path.append(at)
+        at = by_id.get(at.parent_id) if at.parent_id is not None else None
+    return tuple(reversed(path))

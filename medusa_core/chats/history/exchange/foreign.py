@@ -1,4 +1,4 @@
-"""Conversations of other programs, as ours are described."""
+"""Convert conversations of ChatGPT and LM Studio to this program's JSON."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from medusa_core.chats.history.exchange.grown import (
+    alternated,
     in_order,
-    in_turns,
     own_id,
     refused_conversation,
     title_of,
@@ -22,12 +22,12 @@ _ROLES = ("system", "user", "assistant")
 
 
 def is_chatgpt(raw: Any) -> bool:
-    """Whether a value is one conversation of ChatGPT's export."""
+    """Return whether a value is a conversation of ChatGPT's export."""
     return isinstance(raw, dict) and "mapping" in raw
 
 
 def is_lm_studio(raw: Any) -> bool:
-    """Whether a value is a conversation of LM Studio."""
+    """Return whether a value is a conversation of LM Studio."""
     return (
         isinstance(raw, dict)
         and isinstance(raw.get("messages"), list)
@@ -38,20 +38,20 @@ def is_lm_studio(raw: Any) -> bool:
 
 
 def unknown() -> UnknownKindError:
-    """The error of a file of another kind."""
+    """Return the error for a file of another kind."""
     return UnknownKindError("The file holds no conversations that can be read.", _HINT)
 
 
 def unknown_entry() -> UnknownKindError:
-    """The error of one entry of a file."""
+    """Return the error for an entry of another kind."""
     return UnknownKindError("An entry of the file is no conversation.", _HINT)
 
 
 def from_chatgpt(raw: Json) -> Json:
-    """A conversation of ChatGPT's export: all branches, without what is hidden.
+    """Convert a conversation of ChatGPT's export: all branches, without hidden messages.
 
     Raises:
-        ConversationFileError: Its messages contradict each other.
+        ConversationFileError: The tree of messages is inconsistent.
     """
     if not isinstance(raw["mapping"], dict):
         raise refused_conversation(raw, "it has no messages")
@@ -71,13 +71,13 @@ def from_chatgpt(raw: Json) -> Json:
             {**record, "id": key, "parent_id": parent if isinstance(parent, str) else None}
         )
     ordered = without_hidden(in_order(nodes, str(title)), hidden)
-    about = _About(name, title, created_s, _number(raw.get("update_time")), _system_of(ordered))
-    visible, part_of = in_turns(_without_system(ordered))
+    about = _Metadata(name, title, created_s, _number(raw.get("update_time")), _system_of(ordered))
+    visible, part_of = alternated(_without_system(ordered))
     return about.conversation(visible, _visible_leaf(raw.get("current_node"), nodes, part_of))
 
 
 def _chatgpt_message(raw: Json) -> Json | None:
-    """What a message says; None where nothing of it is to be seen."""
+    """Convert a message; None for a hidden one."""
     author, content = raw.get("author"), raw.get("content")
     if not isinstance(author, dict) or not isinstance(content, dict) or raw.get("weight") == 0:
         return None
@@ -101,7 +101,7 @@ def _chatgpt_text(content: Json) -> str:
 
 
 def _visible_leaf(leaf: Any, nodes: list[Json], part_of: dict[str, str]) -> str | None:
-    """The message that a node or the first one above it became."""
+    """Return the id of the message that a node, or its first visible ancestor, became."""
     parents = {node["id"]: node["parent_id"] for node in nodes}
     at = leaf if isinstance(leaf, str) else None
     while at is not None and at not in part_of:
@@ -110,10 +110,10 @@ def _visible_leaf(leaf: Any, nodes: list[Json], part_of: dict[str, str]) -> str 
 
 
 def from_lm_studio(raw: Json, file_name: str) -> Json:
-    """A conversation of LM Studio: versions of a message are branches.
+    """Convert a conversation of LM Studio; versions of a message become branches.
 
     Raises:
-        ConversationFileError: A version isn't what it should be.
+        ConversationFileError: A version has another form.
     """
     created_s = _number(raw.get("createdAt")) / 1000
     name = own_id("lm-studio", file_name, created_s)
@@ -133,25 +133,25 @@ def from_lm_studio(raw: Json, file_name: str) -> Json:
         elif messages and any(versions):
             parent = messages[-1]["id"]
     system = _lm_studio_system(raw) or _system_of(messages)
-    about = _About(name, raw.get("name"), created_s, created_s, system)
-    visible, part_of = in_turns(_without_system(messages))
+    about = _Metadata(name, raw.get("name"), created_s, created_s, system)
+    visible, part_of = alternated(_without_system(messages))
     return about.conversation(visible, _visible_leaf(parent, messages, part_of))
 
 
 def _lm_studio_system(raw: Json) -> str:
-    """The system prompt, which lies among the settings."""
+    """Return the system prompt from the settings."""
     config = raw.get("perChatPredictionConfig")
     fields = config.get("fields") if isinstance(config, dict) else None
     for field in fields if isinstance(fields, list) else ():
-        is_it = isinstance(field, dict) and field.get("key") == "llm.prediction.systemPrompt"
-        if is_it and isinstance(field.get("value"), str):
+        is_prompt = isinstance(field, dict) and field.get("key") == "llm.prediction.systemPrompt"
+        if is_prompt and isinstance(field.get("value"), str):
             return str(field["value"])
     system = raw.get("systemPrompt")
     return system if isinstance(system, str) else ""
 
 
 def _lm_studio_version(raw: Any, last_model: Any) -> Json | None:
-    """What a version says; None where that is nothing."""
+    """Convert a version of a message; None for an empty one."""
     if not isinstance(raw, dict):
         raise refused_conversation(None, "a version of a message is empty")
     role = raw.get("role")
@@ -186,7 +186,7 @@ def _block_texts(content: Any) -> Iterator[str]:
 
 
 def _answer(role: Any, model: Any) -> Json:
-    """What is known of an answer; nothing of a prompt."""
+    """Return the data of an answer; empty for a prompt."""
     if role != "assistant":
         return {}
     name = model if isinstance(model, str) else ""
@@ -195,17 +195,17 @@ def _answer(role: Any, model: Any) -> Json:
 
 
 def _system_of(messages: list[Json]) -> str:
-    """What the model was told before the conversation."""
+    """Return the system prompt."""
     return next((message["text"] for message in messages if message["role"] == "system"), "")
 
 
 def _without_system(messages: list[Json]) -> list[Json]:
-    """Prompts and answers: what the model was told before is a setting here."""
+    """Remove system messages, which become a setting."""
     return without_hidden(messages, {m["id"] for m in messages if m["role"] == "system"})
 
 
-class _About(NamedTuple):
-    """What is known of a conversation besides its messages."""
+class _Metadata(NamedTuple):
+    """Data of a conversation without its messages."""
 
     name: str
     title: Any
@@ -214,7 +214,7 @@ class _About(NamedTuple):
     system: str
 
     def conversation(self, messages: list[Json], leaf: str | None) -> Json:
-        """The conversation. Ids of others are theirs: two conversations may have the same ones."""
+        """Return the conversation, with new ids: those of other programs may be ambiguous."""
         settings = {"system_prompt": self.system}
         return {
             "id": self.name,

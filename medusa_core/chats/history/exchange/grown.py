@@ -1,4 +1,4 @@
-"""A tree out of messages that came in any order, checked."""
+"""Build and check trees of messages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MOST_TITLE_CHARS = 60
 
 
 def in_order(messages: Sequence[Json], title: str) -> list[Json]:
-    """Messages with parents before their children, else in the order they came.
+    """Sort messages so that parents precede their children, else in the given order.
 
     Args:
-        messages: With `id` and `parent_id`.
-        title: The conversation's, for errors.
+        messages: Messages with `id` and `parent_id`.
+        title: Title of the conversation, for errors.
 
     Raises:
-        ConversationFileError: An id comes twice, a parent is missing, or parents form a circle.
+        ConversationFileError: An id is duplicate, a parent is missing, or there is a cycle.
     """
     children: dict[str | None, list[Json]] = defaultdict(list)
     ids = {message["id"] for message in messages}
@@ -32,48 +32,48 @@ def in_order(messages: Sequence[Json], title: str) -> list[Json]:
             raise refused_conversation({"title": title}, "the parent of a message is missing")
         children[message["parent_id"]].append(message)
     ordered: list[Json] = list(children[None])
-    for message in ordered:  # which grows
+    for message in ordered:  # breadth-first: the list grows
         ordered += children.get(message["id"], ())
     if len(ordered) < len(messages):
         raise refused_conversation({"title": title}, "its messages form a circle")
-    # Who came first is shown first among versions; the sort keeps parents before children only if
-    # the file did.
-    place = {id(message): number for number, message in enumerate(messages)}
-    if all(place[id(m)] > place[id(p)] for p in messages for m in children.get(p["id"], ())):
+    # The order of versions is that of the file, so a file with parents before children stays as it
+    # is.
+    index = {id(message): number for number, message in enumerate(messages)}
+    if all(index[id(m)] > index[id(p)] for p in messages for m in children.get(p["id"], ())):
         return list(messages)
     return ordered
 
 
 def without_hidden(messages: Sequence[Json], hidden: set[str]) -> list[Json]:
-    """Messages without some of them, whose children hang under what was above.
+    """Remove messages; their children become children of their parents.
 
     Args:
-        messages: Parents before their children.
-        hidden: Ids to leave out.
+        messages: Messages, parents before their children.
+        hidden: Ids of messages to remove.
     """
-    above: dict[str | None, str | None] = {None: None}
+    ancestors: dict[str | None, str | None] = {None: None}
     kept = []
     for message in messages:
-        parent = above[message["parent_id"]]
+        parent = ancestors[message["parent_id"]]
         if message["id"] in hidden:
-            above[message["id"]] = parent
+            ancestors[message["id"]] = parent
         else:
-            above[message["id"]] = message["id"]
+            ancestors[message["id"]] = message["id"]
             kept.append({**message, "parent_id": parent})
     return kept
 
 
-def in_turns(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
-    """Prompts and answers in turns, as our conversations are: each path says what it said before.
+def alternated(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
+    """Make prompts and answers alternate on each path, without losing text.
 
-    What somebody says after themselves is joined to what they said. Where paths part there, it is
-    another version of it. An answer to nothing gets a prompt.
+    Consecutive messages of one role are joined. If paths branch between them, each becomes a
+    version. An answer without a prompt gets one.
 
     Args:
-        messages: Parents before their children; prompts and answers only.
+        messages: Prompts and answers, parents before their children.
 
     Returns:
-        The messages; and for each id, the id of the message it is part of now.
+        The messages; and for each old id, the id of the message that has its text now.
     """
     num_children: dict[str | None, int] = defaultdict(int)
     for message in messages:
@@ -100,13 +100,13 @@ def in_turns(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
 
 
 def own_id(*parts: object) -> str:
-    """An id that the same file gives again: what was imported once isn't imported twice."""
+    """Return a deterministic id, so that a file that is imported twice adds nothing."""
     raw = "\0".join(map(str, parts)).encode("utf-8", "replace")
     return hashlib.sha256(raw).hexdigest()[:32]
 
 
 def title_of(title: object, messages: Sequence[Json]) -> str:
-    """A title, or the first words that were said."""
+    """Return the title, or the first words of the conversation."""
     if isinstance(title, str) and title.strip():
         return title.strip()
     first = next((message["text"] for message in messages if message["text"].strip()), "")
@@ -115,11 +115,11 @@ def title_of(title: object, messages: Sequence[Json]) -> str:
 
 
 def refused_conversation(raw: object, why: str) -> ConversationFileError:
-    """The error of one conversation of a file.
+    """Return the error for a conversation that can't be imported.
 
     Args:
-        raw: The conversation, whose title is told if it has one.
-        why: What is wrong with it.
+        raw: The conversation, whose title goes into the error.
+        why: The reason.
     """
     title = raw.get("title") if isinstance(raw, dict) else None
     name = title[:80] if isinstance(title, str) and title.strip() else "…"

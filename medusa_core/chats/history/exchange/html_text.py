@@ -1,4 +1,4 @@
-"""An answer's Markdown as HTML that runs and loads nothing."""
+"""Render Markdown as HTML without scripts and external resources."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from markdown_it.utils import EnvType, OptionsDict
 from medusa_core.chats.flanking import scan_delimiters
 from medusa_core.chats.html_rule import HTML_BREAK, html_rule
 
-_MOST_CHARS = 150_000  # as the chat formats at most; what is longer is shown as it stands
+_MOST_CHARS = 150_000  # limit of the chat, too; longer text is plain
 _MAX_NESTING = 100
-_BRACKET_WORK = 4_000_000  # characters that brackets may make a parser look at, in a paragraph
+_BRACKET_WORK = 4_000_000  # brackets make the parser quadratic: characters scanned per paragraph
 _LINKS = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
-# No space or digit beside the dollar signs: then they are prices.
+# Dollar signs next to spaces or digits are prices.
 _FORMULA = re.compile(
     r"\$\$[^$]{1,4000}\$\$|\\\([^\n]{1,4000}?\\\)|\\\[[^\0]{1,4000}?\\\]"
     r"|\\begin\{([A-Za-z]{1,20}\*?)\}[^\0]{1,4000}?\\end\{\1\}"
@@ -32,10 +32,10 @@ _FORMULA = re.compile(
 
 
 def rendered(text: str) -> str:
-    """Markdown as HTML; most tags in it are text, and pictures are their descriptions.
+    """Render Markdown; most HTML tags are text, and images are their descriptions.
 
     Args:
-        text: Any text; formulas stay as they were written.
+        text: Any text; formulas stay in their source form.
     """
     if len(text) > _MOST_CHARS or any(
         part.count("[") * len(part) > _BRACKET_WORK for part in text.split("\n\n")
@@ -45,7 +45,7 @@ def rendered(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A text as it stands, with its spaces and line breaks."""
+    """Return a text as HTML, with its spaces and line breaks."""
     return f'<div class="plain">{escape(text)}</div>\n'
 
 
@@ -62,7 +62,7 @@ def _markdown() -> MarkdownIt:
 
 
 class _InlineState(StateInline):
-    """Inline state that lets emphasis stand beside scripts without spaces."""
+    """Inline state with emphasis in scripts without spaces."""
 
     def scanDelims(self, start: int, canSplitWord: bool) -> Scanned:  # noqa: N802, N803
         if not canSplitWord:
@@ -71,7 +71,7 @@ class _InlineState(StateInline):
 
 
 class _InlineParser(ParserInline):
-    """Inline parser with this state."""
+    """Inline parser with `_InlineState`."""
 
     def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
         state = _InlineState(src, md, env, tokens)
@@ -82,7 +82,7 @@ class _InlineParser(ParserInline):
 
 
 def _formula_rule(state: StateInline, silent: bool) -> bool:
-    """An inline rule: what stands in a formula is no Markdown."""
+    """Inline rule that keeps formulas from being parsed as Markdown."""
     if state.src[state.pos] not in "$\\":
         return False
     found = _FORMULA.match(state.src, state.pos, state.posMax)
@@ -95,7 +95,7 @@ def _formula_rule(state: StateInline, silent: bool) -> bool:
 
 
 class _Renderer(RendererHTML):
-    """Writes what loads nothing."""
+    """Renderer without external resources."""
 
     def image(
         self,
@@ -104,7 +104,7 @@ class _Renderer(RendererHTML):
         options: OptionsDict,
         env: MutableMapping[str, Any],
     ) -> str:
-        """What a picture shows, in words."""
+        """Render the description of an image."""
         return f"<em>{self.renderInlineAsText(tokens[idx].children or [], options, env)}</em>"
 
     def fence(
@@ -114,7 +114,7 @@ class _Renderer(RendererHTML):
         options: OptionsDict,
         env: MutableMapping[str, Any],
     ) -> str:
-        """Code without what only a script could use."""
+        """Render code without a language class."""
         code = tokens[idx].content.removesuffix("\n")  # Qt would show it as an empty line
         return f"<pre><code>{escape(code)}</code></pre>\n"
 
@@ -127,6 +127,6 @@ class _Renderer(RendererHTML):
         options: OptionsDict,
         env: MutableMapping[str, Any],
     ) -> str:
-        """A link to the web or to an address; others lead nowhere."""
+        """Render links to web and mail addresses; others without a target."""
         href = str(tokens[idx].attrs.get("href", ""))
         return f'<a href="{escape(href)}" rel="noreferrer">' if _LINKS.match(href) else "<a>"

@@ -1,6 +1,6 @@
-"""The process in which a file from elsewhere is read.
+"""The sandboxed process that reads an imported file.
 
-It hears which file, writes its conversations as JSON lines into another, and says how many.
+It receives a path, writes the conversations as JSON lines to another file, and sends their number.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def main() -> int:
         channel.send(ready=True)
         request = channel.receive()
         try:
-            found = _read(Path(request["path"]), Path(request["output"]))
-            answer: dict[str, Any] = found._asdict()
+            counts = _read(Path(request["path"]), Path(request["output"]))
+            answer: dict[str, Any] = counts._asdict()
         except ConversationFileError as error:
             answer = {"error": error.message, "hint": error.hint}
         except MemoryError:
@@ -60,7 +60,7 @@ def main() -> int:
         except RecursionError:
             answer = {"error": "The file is nested too deeply.", "hint": "Export it again."}
         except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-            # An archive that is damaged, packed in an odd way or locked by a password.
+            # The archive is damaged, has an unknown compression or a password.
             answer = {"error": f"The archive can't be read: {error}.", "hint": "Unpack it first."}
         except OSError as error:
             answer = {"error": f"The file can't be read: {error.strerror or error}.", "hint": ""}
@@ -68,13 +68,13 @@ def main() -> int:
     return 0
 
 
-class Found(NamedTuple):
-    """What a file holds.
+class ReadResult(NamedTuple):
+    """Result of reading a file.
 
     Attributes:
-        num_conversations: How many were written.
-        num_refused: Conversations that can't be read.
-        reasons: Why, of the first of them.
+        num_conversations: Number of conversations.
+        num_refused: Number of conversations that can't be read.
+        reasons: Reasons of the first of these.
     """
 
     num_conversations: int
@@ -82,11 +82,11 @@ class Found(NamedTuple):
     reasons: list[str]
 
 
-def _read(path: Path, output: Path) -> Found:
+def _read(path: Path, output: Path) -> ReadResult:
     count = 0
     refused: list[ConversationFileError] = []
     with output.open("w", encoding="ascii") as out:
-        if os.name == "posix":  # elsewhere an open file keeps its name
+        if os.name == "posix":  # other systems can't unlink an open file
             output.unlink()
         for file in _files_of(path):
             for line in lines_of(JsonPieces(file), path.name, refused):
@@ -96,11 +96,11 @@ def _read(path: Path, output: Path) -> Found:
         known = (error for error in refused if not isinstance(error, UnknownKindError))
         raise next(known, unknown())
     reasons = [error.message for error in refused[:_MOST_REASONS]]
-    return Found(count, len(refused), reasons)
+    return ReadResult(count, len(refused), reasons)
 
 
 def _files_of(path: Path) -> Iterator[TextIO]:
-    """The file, or what of an archive holds conversations: so ChatGPT's export arrives."""
+    """Open the file, or the files with conversations in an archive, such as ChatGPT's export."""
     if not is_zipfile(path):
         with path.open(encoding="utf-8-sig") as file:
             yield file
@@ -117,15 +117,15 @@ def _files_of(path: Path) -> Iterator[TextIO]:
 def lines_of(
     pieces: JsonPieces, file_name: str, refused: list[ConversationFileError]
 ) -> Iterator[str]:
-    """All conversations of a file that can be read, checked, each as a line of JSON.
+    """Yield the valid conversations of a file as lines of JSON.
 
     Args:
-        pieces: The file's values.
-        file_name: The file's name.
-        refused: Gets the reason of each conversation that can't be read.
+        pieces: Values of the file.
+        file_name: Name of the file.
+        refused: Receives the error of each conversation that can't be read.
 
     Raises:
-        ConversationFileError: The file is no JSON.
+        ConversationFileError: The file is not valid JSON.
     """
     for raw in pieces:
         try:
@@ -139,10 +139,10 @@ def lines_of(
 
 
 def _checked_line(conversation: Json) -> str:
-    """A conversation as it is taken into the history.
+    """Validate a conversation, and return it as a line of JSON.
 
     Raises:
-        ConversationFileError: It breaks the schema, or its messages contradict each other.
+        ConversationFileError: It violates the schema, or its tree is inconsistent.
     """
     try:
         conversation_validator()(conversation)

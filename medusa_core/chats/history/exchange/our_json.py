@@ -1,4 +1,4 @@
-"""A conversation as `resources/schemas/conversations-2.json` describes it, and back."""
+"""Convert conversations to and from JSON of `resources/schemas/conversations-2.json`."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def conversation_as_json(
     messages: Sequence[Stored],
     damaged: set[str],
 ) -> Json:
-    """One conversation with all its paths.
+    """Convert a conversation with all its paths.
 
     Args:
-        info: What lists show of it.
+        info: The conversation without its messages.
         folder: Name of its folder.
-        settings: Its settings, as the window keeps them.
-        messages: All of its messages.
-        damaged: Gets the ids of answers of which some steps can't be read; these are left out.
+        settings: Settings of the conversation, as JSON of the window.
+        messages: All messages.
+        damaged: Receives the ids of answers with damaged steps, which are left out.
     """
     return {
         "id": info.id,
@@ -100,7 +100,7 @@ def _message(message: Stored, damaged: set[str]) -> Json:
 
 def _answer(answer: StoredAnswer) -> Json:
     key = answer.model_key
-    # A folder names its owner; the file may be given to others.
+    # The path of a folder may have the user's name, and the file may be shared.
     is_folder = PurePath(key).is_absolute() or PureWindowsPath(key).is_absolute()
     raw: Json = {
         "model": answer.model,
@@ -120,11 +120,11 @@ def _answer(answer: StoredAnswer) -> Json:
 
 
 def _unpacked(pack: bytes) -> Json | None:
-    """Some steps as the schema wants them; None where the pack is damaged."""
+    """Unpack steps; None if the pack is damaged."""
     try:
         raw: Json = json.loads(zlib.decompress(pack), parse_constant=_refuse)
         _validator("steps")(raw)
-    except Exception as error:  # noqa: BLE001 - one damaged byte must not cost the copy of all texts
+    except Exception as error:  # noqa: BLE001 - a damaged byte must not stop the export
         log.debug("a part of an answer's steps isn't exported: %r", error)
         return None
     return raw
@@ -135,7 +135,7 @@ def _refuse(name: str) -> None:
 
 
 def message_from_json(raw: Json, conversation_id: str) -> Stored:
-    """A message of a conversation that was checked against the schema."""
+    """Convert a message that was validated against the schema."""
     answer = raw.get("answer")
     return Stored(
         raw["id"],
@@ -157,7 +157,7 @@ def _answer_from_json(raw: Json | None, text: str) -> StoredAnswer:
     answer = StoredAnswer(
         raw["model"],
         raw["model_key"],
-        # Nobody goes on writing it here.
+        # It is not generated further.
         AnswerState.CUT if state is AnswerState.STREAMING else state,
         settings_from_json(raw["settings"]),
         _done_from_json(raw.get("done"), text),
@@ -173,7 +173,7 @@ def _answer_from_json(raw: Json | None, text: str) -> StoredAnswer:
 
 
 def _spans_from_json(raw: Any, text: str) -> AnswerSpans | None:
-    """Which of an answer is reasoning; None where that isn't told, or can't be."""
+    """Parse reasoning spans; None if they are missing or invalid."""
     try:
         return None if raw is None else spans_from_json(raw, len(text))
     except (TypeError, ValueError):
@@ -181,7 +181,7 @@ def _spans_from_json(raw: Any, text: str) -> AnswerSpans | None:
 
 
 def _done_from_json(raw: Json | None, text: str) -> GenerationDone | None:
-    """Figures, unless they are those of another version."""
+    """Parse figures; None if they are of another version."""
     try:
         return None if raw is None else done_from_json(raw, text)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
@@ -189,18 +189,18 @@ def _done_from_json(raw: Json | None, text: str) -> GenerationDone | None:
 
 
 def time_of(value: float) -> float:
-    """A time as it can be shown: files of others may hold any number."""
+    """Return a time that can be formatted; 0 for other numbers."""
     return float(value) if 0 <= value < _LATEST_S else 0.0
 
 
 def conversation_validator() -> Callable[[object], object]:
-    """Checks one conversation against the schema."""
+    """Return the validator of a conversation."""
     return _validator("conversation")
 
 
 @cache
 def _validator(name: str) -> Callable[[object], object]:
-    """Checks a value against a definition of the schema."""
+    """Return the validator of a definition of the schema."""
     schema = json.loads((resources_dir() / "schemas" / _SCHEMA).read_text(encoding="utf-8"))
-    one = {**schema["definitions"][name], "definitions": schema["definitions"]}
-    return fastjsonschema.compile({"$schema": schema["$schema"], **one})
+    definition = {**schema["definitions"][name], "definitions": schema["definitions"]}
+    return fastjsonschema.compile({"$schema": schema["$schema"], **definition})

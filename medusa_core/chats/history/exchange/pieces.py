@@ -1,4 +1,4 @@
-"""Conversations out of a large JSON file, one at a time: not all of it may fit into memory."""
+"""Read a large JSON file value by value, since it may not fit into memory."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _HINT = "Choose a file of conversations: ours, ChatGPT's conversations.json, or 
 
 
 class JsonPieces:
-    """The values of a file.
+    """The values of a JSON file.
 
     Attributes:
-        is_ours: It is a file that this program wrote.
-        is_list: It holds several values; else one.
+        is_ours: Whether this program wrote the file.
+        is_list: Whether the file is a list of values, else a single one.
     """
 
     def __init__(self, file: TextIO) -> None:
-        """Look at the beginning of a file.
+        """Read the beginning of a file.
 
         Raises:
-            ConversationFileError: It is of a newer version.
+            ConversationFileError: A newer version wrote the file.
         """
         self._file = file
         self._text = ""
@@ -56,10 +56,10 @@ class JsonPieces:
             self._at += 1
 
     def __iter__(self) -> Iterator[Any]:
-        """The values in order.
+        """Yield the values in order.
 
         Raises:
-            ConversationFileError: It is no JSON, or one value is too large.
+            ConversationFileError: The file is not valid JSON, or a value is too large.
         """
         if not self.is_list:
             yield self._value()
@@ -77,7 +77,7 @@ class JsonPieces:
                     raise self._no_json("a comma is missing")
 
     def _value(self) -> Any:
-        """The next value; more is read until it is whole."""
+        """Parse the next value, reading until it is complete."""
         self._next()
         while True:
             try:
@@ -96,7 +96,7 @@ class JsonPieces:
             self._more()
 
     def _next(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """Return the next character after white space; empty at the end."""
         self._at = self._skip_space()
         while self._at == len(self._text) and not self._is_read:
             self._more()
@@ -109,7 +109,7 @@ class JsonPieces:
         return found.end()
 
     def _more(self) -> None:
-        """Read as much again as is waiting, so that no text is looked at too often."""
+        """Double the buffered text, so that parsing a large value again stays linear."""
         waiting = self._text[self._at :]
         try:
             read = self._file.read(max(_CHUNK, len(waiting)))

@@ -1,4 +1,4 @@
-"""A file of conversations from anywhere, read in a process of its own within bounds."""
+"""Read a file of conversations in a sandboxed process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from medusa_core.chats.history.exchange.import_worker import MEMORY_BYTES, Found
+from medusa_core.chats.history.exchange.import_worker import MEMORY_BYTES, ReadResult
 from medusa_core.chats.history.exchange.our_json import Json
 from medusa_core.errors import ConversationFileError
 from medusa_core.system.sandbox.process import Sandbox
@@ -25,38 +25,39 @@ _HINT = "Export fewer conversations at once, or choose another file."
 
 
 class ConversationFile:
-    """Conversations of a file, ready to be taken into the history; close it afterwards.
+    """Validated conversations of a file, ready for import; must be closed.
 
     Attributes:
-        num_conversations: How many there are.
-        num_refused: How many others the file has that can't be read.
-        reasons: Why, in a sentence for each of the first of them.
+        num_conversations: Number of conversations.
+        num_refused: Number of conversations that can't be read.
+        reasons: Reasons of the first of these, a sentence each.
     """
 
     def __init__(self, path: Path, most_s: float = _MOST_S) -> None:
-        """Read a file; may be done in any thread.
+        """Read a file, in any thread.
 
         Args:
-            path: A file of ours, ChatGPT's export, packed or not, or a conversation of LM Studio.
-            most_s: Longest time that reading may take.
+            path: JSON of this program, ChatGPT's export (a ZIP or its JSON), or a conversation of
+                LM Studio.
+            most_s: Timeout in seconds.
 
         Raises:
-            ConversationFileError: It can't be read, holds no conversation that can, or takes too
-                much time or memory.
+            ConversationFileError: The file can't be read, has no readable conversation, or takes
+                too much time or memory.
         """
-        # The reader takes its name away before it writes: a kill leaves no text of anybody.
+        # The reader unlinks the file before it writes, so that a kill leaves no text on disk.
         self._lines = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed with the file
             encoding="ascii", mode="r", prefix="medusa-import-", delete=False
         )
         try:
-            found = _read(path, Path(self._lines.name), most_s)
+            result = _read(path, Path(self._lines.name), most_s)
         except BaseException:
             self.close()
             raise
-        self.num_conversations, self.num_refused, self.reasons = found
+        self.num_conversations, self.num_refused, self.reasons = result
 
     def __iter__(self) -> Iterator[Json]:
-        """Each conversation, checked, as `conversations-2.json` describes it."""
+        """Yield the conversations as JSON of `conversations-2.json`."""
         self._lines.seek(0)
         for line in self._lines:
             yield json.loads(line)
@@ -68,12 +69,12 @@ class ConversationFile:
         self.close()
 
     def close(self) -> None:
-        """Forget what was read; may be called again."""
+        """Delete the temporary file; safe to call twice."""
         self._lines.close()
         Path(self._lines.name).unlink(missing_ok=True)
 
 
-def _read(path: Path, lines: Path, most_s: float) -> Found:
+def _read(path: Path, lines: Path, most_s: float) -> ReadResult:
     if not path.is_file():
         raise ConversationFileError(f"There is no file {path}.", "Choose another one.")
     try:
@@ -89,7 +90,7 @@ def _read(path: Path, lines: Path, most_s: float) -> Found:
         answer = _receive(sandbox, path, most_s)
     if "error" in answer:
         raise ConversationFileError(f"{path.name}: {answer['error']}", str(answer["hint"]))
-    return Found(**answer)
+    return ReadResult(**answer)
 
 
 def _receive(sandbox: Sandbox, path: Path, time_s: float) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from app.window.application import continue_or_explain
 from app.window.main_window import MainWindow
 from medusa_core.api import ConversationFile, ConversationInfo, FileKind, Folder, History
 from medusa_core.chats.history.exchange.export import export
+from medusa_core.chats.history.importing import ImportCounts
 from medusa_core.chats.history.stored_chats import open_conversation
-from medusa_core.chats.history.taking import Taken
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import StorageError
 from medusa_core.loading.choice import (
@@ -116,7 +116,7 @@ def test_what_was_thought_stays_apart_after_a_restart(
     export(history, path, FileKind.JSON)
     copied = History(tmp_path / "copy.db")
     with ConversationFile(path) as found:
-        copied.take(found)
+        copied.import_all(found)
     (info,) = copied.conversations()
     assert open_conversation(copied, info.id).messages()[1].content == "The answer is 4."
     copied.close()
@@ -164,7 +164,7 @@ def test_an_answer_that_a_crash_cut_while_it_was_thought_is_no_answer(
     (info,) = again.conversations()
     conversation = open_conversation(again, info.id)
     assert conversation.turns[0].answer.text
-    assert conversation.turns[0].answer.said == ""
+    assert conversation.turns[0].answer.visible_text == ""
     assert conversation.turns[0].answer.begins_inside
     again.close()
     engine.gate.set()
@@ -537,16 +537,16 @@ def test_whatever_fails_is_told_and_the_other_files_are_imported(
     asyncio.run(files.export(tmp_path / "all.json", None, None))
     history.trash([one.id for one in history.conversations()])
     history.empty_trash()
-    take = history.take_gently
+    take = history.import_in_thread
     calls: list[int] = []
 
-    async def fail_first(found: ConversationFile) -> Taken:
+    async def fail_first(found: ConversationFile) -> ImportCounts:
         calls.append(1)
         if len(calls) == 1:
             raise OverflowError("int too large to convert to float")
         return await take(found)
 
-    monkeypatch.setattr(history, "take_gently", fail_first)
+    monkeypatch.setattr(history, "import_in_thread", fail_first)
     asyncio.run(files.import_all([tmp_path / "all.json", tmp_path / "all.json"]))
     assert [card.message for card in errors(window)] == ["all.json can't be read."]
     assert window.sidebar.notice_label.text() == "1 imported."

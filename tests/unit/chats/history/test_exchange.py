@@ -29,6 +29,7 @@ from medusa_core.chats.history.exchange.export import (
     export,
     export_gently,
 )
+from medusa_core.chats.history.exchange.for_people import path_to
 from medusa_core.chats.history.exchange.html_text import rendered
 from medusa_core.chats.history.exchange.our_json import conversation_as_json
 from medusa_core.chats.history.exchange.pieces import JsonPieces
@@ -39,7 +40,6 @@ from medusa_core.chats.history.history import (
 )
 from medusa_core.chats.history.packing import steps_as_json
 from medusa_core.chats.history.records import AnswerState
-from medusa_core.chats.history.tree import path_to
 from medusa_core.errors import ConversationFileError
 from medusa_core.messages import GenerateSettings, Role
 from medusa_core.system.resources import resources_dir
@@ -65,7 +65,7 @@ def empty(tmp_path: Path) -> Iterator[History]:
 
 def take(history: History, path: Path) -> tuple[int, int]:
     with ConversationFile(path) as found:
-        return tuple(history.take(found))  # type: ignore[return-value]
+        return tuple(history.import_all(found))  # type: ignore[return-value]
 
 
 def test_json_holds_everything_by_its_schema_and_comes_back(
@@ -108,7 +108,7 @@ def take_here(history: History, path: Path) -> tuple[int, int]:
     with path.open(encoding="utf-8") as file:
         refused: list[ConversationFileError] = []
         lines = import_worker.lines_of(JsonPieces(file), path.name, refused)
-        taken = history.take(map(json.loads, lines))
+        taken = history.import_all(map(json.loads, lines))
     if refused:
         raise refused[0]
     return tuple(taken)  # type: ignore[return-value]
@@ -212,7 +212,7 @@ def test_numbers_that_passed_unchecked_do_no_harm(history: History, empty: Histo
         answer = raw["messages"][1]["answer"]
         answer["settings"]["temperature"] = answer["settings"]["top_k"] = number
         answer["done"]["decode_s"] = number
-        assert empty.take([raw]) == (1, 0), number
+        assert empty.import_all([raw]) == (1, 0), number
         (_, reported) = empty.messages(name)
         assert empty.conversation(name).created_s == 0.0, number
         assert reported.answer is not None
@@ -602,7 +602,7 @@ def test_a_changed_conversation_of_ours_is_refused_and_the_others_are_taken(
         pieces = JsonPieces(io.StringIO(json.dumps(raw)))
         lines = list(import_worker.lines_of(pieces, "changed.json", refused))
         assert (len(lines), len(refused)) == (1, 1), what
-        assert empty.take(map(json.loads, lines)) == (1, 0), what
+        assert empty.import_all(map(json.loads, lines)) == (1, 0), what
         assert "“Ships” can't be read: " in refused[0].message, what
         if what.startswith("huge "):
             assert re.search(r"isn't valid|beyond all bounds", refused[0].message), what
@@ -630,7 +630,7 @@ def test_broken_conversations_among_many_lose_only_themselves(
     path.write_text(json.dumps([*many[:10], *broken, None, *many[10:]]), encoding="utf-8")
     with ConversationFile(path) as found:
         assert (found.num_conversations, found.num_refused) == (20, len(BROKEN) + 1)
-        assert empty.take(found) == (20, 0)
+        assert empty.import_all(found) == (20, 0)
         for what, conversation, reason in zip(BROKEN, broken, found.reasons, strict=False):
             assert f"“{what}” can't be read: " in reason or not conversation
         assert found.reasons[len(BROKEN)] == "An entry of the file is no conversation."
@@ -785,7 +785,7 @@ def test_a_large_import_lets_others_write_and_is_seen_as_a_whole(
         (tea, ships) = json.loads(path.read_text(encoding="utf-8"))["conversations"]
         many = [{**raw, "id": f"{raw['id']} {n}"} for n in range(60) for raw in (tea, ships)]
         watching = asyncio.ensure_future(watch())
-        assert await empty.take_gently(many) == (120, 0)
+        assert await empty.import_in_thread(many) == (120, 0)
         watching.cancel()
 
         def broken() -> Iterator[dict[str, Any]]:
@@ -793,7 +793,7 @@ def test_a_large_import_lets_others_write_and_is_seen_as_a_whole(
             raise ConversationFileError("The file is gone.")
 
         with pytest.raises(ConversationFileError):
-            await empty.take_gently(broken())
+            await empty.import_in_thread(broken())
 
     asyncio.run(work())
     assert set(seen) <= {0, 120}
@@ -819,7 +819,7 @@ def test_the_loop_goes_on_within_one_long_conversation(
     async def work() -> None:
         nonlocal num_turns
         talk = await long_talk(history, tmp_path / "all.json")
-        taking = asyncio.ensure_future(empty.take_gently(talk))
+        taking = asyncio.ensure_future(empty.import_in_thread(talk))
         while not taking.done():
             empty.set_draft("", f"draft {num_turns}")
             assert {one.num_messages for one in empty.conversations()} <= {200}
@@ -843,7 +843,7 @@ def test_an_import_that_is_stopped_within_a_conversation_leaves_nothing(
 
     async def work() -> None:
         talk = await long_talk(history, tmp_path / "all.json", 2000)
-        taking = asyncio.ensure_future(empty.take_gently(talk))
+        taking = asyncio.ensure_future(empty.import_in_thread(talk))
         while not num_rows()[1]:
             await asyncio.sleep(0.001)
         taking.cancel()

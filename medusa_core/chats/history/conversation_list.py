@@ -1,4 +1,4 @@
-"""Conversations as lists show them: titles, folders, pins, drafts, settings."""
+"""The list of conversations: titles, folders, pins, drafts, settings."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _COLUMNS = """
 _NO_LIMIT = -1
 
 
-class Shelf(HistoryPart):
-    """The list of conversations."""
+class ConversationList(HistoryPart):
+    """The part of the history that lists conversations."""
 
     def conversations(
         self,
@@ -42,13 +42,13 @@ class Shelf(HistoryPart):
         limit: int = _NO_LIMIT,
         offset: int = 0,
     ) -> tuple[ConversationInfo, ...]:
-        """Conversations, the one that was changed last first; no message is read.
+        """List conversations, the last changed first, without reading messages.
 
         Args:
-            in_trash: Those in the trash instead of the others.
-            folder_id: Only those of a folder; None for those in none; `ALL` for all.
-            limit: How many at most.
-            offset: How many to leave out.
+            in_trash: List the trash instead.
+            folder_id: Id of a folder; None for conversations without one; `ALL` for all.
+            limit: Most conversations.
+            offset: Number of conversations to skip.
 
         Raises:
             StorageError: The history can't be read.
@@ -64,10 +64,10 @@ class Shelf(HistoryPart):
         return tuple(_info(row) for row in self._database.rows(sql, *values, limit, offset))
 
     def conversation(self, conversation_id: str) -> ConversationInfo:
-        """One conversation.
+        """Return a conversation.
 
         Raises:
-            RequestError: It isn't here any more.
+            RequestError: The conversation was deleted.
             StorageError: The history can't be read.
         """
         row = self._database.row(_COLUMNS + "WHERE c.id = ?", conversation_id)
@@ -76,10 +76,10 @@ class Shelf(HistoryPart):
         return _info(row)
 
     def begin(self, conversation_id: str, title: str, settings_json: str = "") -> None:
-        """Make an empty conversation.
+        """Create an empty conversation.
 
         Raises:
-            StorageError: It can't be written.
+            StorageError: The database can't be written.
         """
         now_s = self._clock()
         title = clean(title)
@@ -95,13 +95,13 @@ class Shelf(HistoryPart):
         """Give a conversation another title.
 
         Args:
-            conversation_id: The conversation.
-            title: The title.
-            by_user: The user wrote it; a title that was made doesn't replace such a one.
+            conversation_id: Id of the conversation.
+            title: New title.
+            by_user: Whether the user wrote it; a generated title doesn't replace the user's.
 
         Raises:
-            RequestError: The conversation isn't here any more.
-            StorageError: It can't be written.
+            RequestError: The conversation was deleted.
+            StorageError: The database can't be written.
         """
         title = clean(title)
         with self._database.transaction():
@@ -127,8 +127,8 @@ class Shelf(HistoryPart):
         """Pin a conversation to the top of the list, or unpin it.
 
         Raises:
-            RequestError: It isn't here any more.
-            StorageError: It can't be written.
+            RequestError: The conversation was deleted.
+            StorageError: The database can't be written.
         """
         with self._database.transaction():
             number = self._conversation(conversation_id)
@@ -137,11 +137,11 @@ class Shelf(HistoryPart):
             )
 
     def move(self, conversation_id: str, folder_id: str | None) -> None:
-        """Put a conversation into a folder, or out of all.
+        """Move a conversation to a folder, or out of it.
 
         Raises:
-            RequestError: The conversation or the folder isn't here any more.
-            StorageError: It can't be written.
+            RequestError: The conversation or the folder was deleted.
+            StorageError: The database can't be written.
         """
         with self._database.transaction():
             number = self._conversation(conversation_id)
@@ -151,7 +151,7 @@ class Shelf(HistoryPart):
             )
 
     def folders(self) -> tuple[Folder, ...]:
-        """All folders, by name.
+        """Return all folders, sorted by name.
 
         Raises:
             StorageError: The history can't be read.
@@ -160,17 +160,17 @@ class Shelf(HistoryPart):
         return tuple(sorted(found, key=lambda folder: (fold(folder.name), folder.id)))
 
     def add_folder(self, name: str) -> Folder:
-        """Make a folder.
+        """Create a folder.
 
         Raises:
-            StorageError: It can't be written.
+            StorageError: The database can't be written.
         """
         folder = Folder(uuid4().hex, clean(name))
         self._database.write("INSERT INTO folders (id, name) VALUES (?, ?)", folder.id, folder.name)
         return folder
 
     def draft(self, conversation_id: str = "") -> str:
-        """What was written and not sent; empty for the conversation that isn't begun yet.
+        """Return the unsent text of a conversation; an empty id is that of the new conversation.
 
         Raises:
             StorageError: The history can't be read.
@@ -181,10 +181,10 @@ class Shelf(HistoryPart):
         return str(row[0]) if row else ""
 
     def set_draft(self, conversation_id: str, text: str) -> None:
-        """Keep what was written and not sent; an empty text is forgotten.
+        """Save the unsent text of a conversation; an empty one is deleted.
 
         Raises:
-            StorageError: It can't be written.
+            StorageError: The database can't be written.
         """
         with self._database.transaction():
             self._database.write("DELETE FROM drafts WHERE conversation_id = ?", conversation_id)
@@ -195,7 +195,7 @@ class Shelf(HistoryPart):
                 )
 
     def draft_files(self, conversation_id: str = "") -> tuple[Attachment, ...]:
-        """The files of what was written and not sent.
+        """Return the files of an unsent message.
 
         Raises:
             StorageError: The history can't be read.
@@ -208,10 +208,10 @@ class Shelf(HistoryPart):
         return tuple(Attachment(*row) for row in rows)
 
     def set_draft_files(self, conversation_id: str, files: Sequence[Attachment]) -> None:
-        """Keep the files of what was written and not sent, instead of those before.
+        """Replace the files of an unsent message.
 
         Raises:
-            StorageError: It can't be written.
+            StorageError: The database can't be written.
         """
         with self._database.transaction():
             self._database.write(
@@ -221,22 +221,16 @@ class Shelf(HistoryPart):
                 "INSERT INTO draft_files (conversation_id, name, media_type, text, num_bytes)"
                 " VALUES (?, ?, ?, ?, ?)",
                 [
-                    (
-                        conversation_id,
-                        clean(one.name),
-                        one.media_type,
-                        clean(one.text),
-                        one.num_bytes,
-                    )
-                    for one in files
+                    (conversation_id, clean(a.name), a.media_type, clean(a.text), a.num_bytes)
+                    for a in files
                 ],
             )
 
     def settings(self, conversation_id: str) -> str:
-        """What was kept by `set_settings`.
+        """Return the settings of a conversation.
 
         Raises:
-            RequestError: The conversation isn't here any more.
+            RequestError: The conversation was deleted.
             StorageError: The history can't be read.
         """
         row = self._database.row("SELECT settings FROM conversations WHERE id = ?", conversation_id)
@@ -245,10 +239,10 @@ class Shelf(HistoryPart):
         return str(row[0])
 
     def set_settings(self, conversation_id: str, settings_json: str) -> None:
-        """Keep the settings of a conversation; what they mean is the window's.
+        """Save the settings of a conversation, as JSON of the window.
 
         Raises:
-            StorageError: They can't be written.
+            StorageError: The database can't be written.
         """
         self._database.write(
             "UPDATE conversations SET settings = ? WHERE id = ?",
