@@ -1,1 +1,1 @@
-"""Command lines: one file a command, none of them a library for the others."""
+"""Command line: a module for each command, and shared arguments."""

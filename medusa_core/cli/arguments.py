@@ -1,4 +1,4 @@
-"""Arguments of the command line that say how to decode."""
+"""Arguments for drafting and sampling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medusa_core.chats.setting import (
     When,
 )
 from medusa_core.chats.settings import SETTINGS
-from medusa_core.cli.program import check_first, subject
+from medusa_core.cli.program import argument_group, check_first
 from medusa_core.errors import RequestError
 from medusa_core.messages import AUTO_GROWTH, GenerateSettings, Overflow
 
@@ -30,9 +30,9 @@ _GROWTH_HELP = "the form of drafts: chain, tree, or auto for what pays in each s
 
 
 def add_drafter_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments that choose how tokens are guessed."""
+    """Add the arguments for drafting."""
     add_drafter_argument(parser)
-    subject(parser, "drafting").add_argument(
+    argument_group(parser, "drafting").add_argument(
         "--no-learned",
         action="store_true",
         help="draft without what the model said in earlier conversations",
@@ -40,7 +40,7 @@ def add_drafter_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_measure_argument(parser: argparse._ActionsContainer) -> None:
-    """The argument that forgets what was measured of the model on this computer."""
+    """Add the argument that discards saved measurements."""
     parser.add_argument(
         "--measure-again",
         action="store_true",
@@ -49,17 +49,17 @@ def add_measure_argument(parser: argparse._ActionsContainer) -> None:
 
 
 def add_drafter_argument(parser: argparse.ArgumentParser) -> None:
-    """The argument that names a drafter; another machine chooses for itself."""
-    subject(parser, "drafting").add_argument("--drafter", default="", help=DRAFTER_HELP)
+    """Add the argument for the drafter, which endpoints ignore."""
+    argument_group(parser, "drafting").add_argument("--drafter", default="", help=DRAFTER_HELP)
     parser.set_defaults(endpoint="")
     check_first(parser, lambda args: None if args.endpoint else check_drafters([args.drafter]))
 
 
 def check_drafters(names: Sequence[str]) -> None:
-    """Refuse drafters that aren't there; empty names are none.
+    """Check names of drafters; empty names are skipped.
 
     Raises:
-        RequestError: No model has one of them.
+        RequestError: A drafter is not registered.
     """
     if any(names):
         from medusa_core.speculation.drafters.lineup import drafter_registry
@@ -69,10 +69,10 @@ def check_drafters(names: Sequence[str]) -> None:
 
 
 def check_rule(name: str) -> None:
-    """Refuse a rule that isn't there.
+    """Check the name of an acceptance rule.
 
     Raises:
-        RequestError: Nothing is registered under the name.
+        RequestError: The rule is not registered.
     """
     from medusa_core.speculation.rules.rule import rule_registry
 
@@ -80,10 +80,10 @@ def check_rule(name: str) -> None:
 
 
 def check_files(paths: Sequence[Path | None]) -> None:
-    """Say before long work that what it is to be written to can't be.
+    """Check output files before long work.
 
     Raises:
-        RequestError: A file has no folder, or is one itself.
+        RequestError: The folder of a file is missing, or the file is a folder.
     """
     for path in paths:
         if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
@@ -94,13 +94,13 @@ def check_files(paths: Sequence[Path | None]) -> None:
 
 
 def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments for the rule and all that it reads; shared with the benchmark."""
+    """Add the arguments for the acceptance rule and sampling; shared with the benchmark."""
     parser.set_defaults(endpoint="")
     check_first(parser, _check_settings)
     defaults = GenerateSettings()
     groups = {
-        SettingGroup.SAMPLING: subject(parser, "sampling"),
-        SettingGroup.SPEED_UP: subject(parser, "drafting"),
+        SettingGroup.SAMPLING: argument_group(parser, "sampling"),
+        SettingGroup.SPEED_UP: argument_group(parser, "drafting"),
     }
     sampling = groups[SettingGroup.SAMPLING]
     groups[SettingGroup.SPEED_UP].add_argument("--growth", default=AUTO_GROWTH, help=_GROWTH_HELP)
@@ -148,16 +148,16 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
 def settings_of(
     args: argparse.Namespace, drafter: str, tree_rows: int, stop: tuple[str, ...] = ()
 ) -> GenerateSettings:
-    """The settings that the arguments ask for.
+    """Return the generation settings of the arguments.
 
     Args:
-        args: Holds the arguments of `add_rule_arguments` and `max_new_tokens`.
+        args: Arguments of `add_rule_arguments`, and `max_new_tokens`.
         drafter: Name of the drafter.
         tree_rows: Rows of a step; 0 lets the engine choose.
         stop: Stop strings.
 
     Raises:
-        RequestError: A bias is no pair of a token and a number; or as `rule_of`.
+        RequestError: A bias is invalid; or see `rule_of`.
     """
     chosen = {name: getattr(args, name) for name in SETTINGS}
     numbers = {name: value for name, value in chosen.items() if value is not None}
@@ -176,17 +176,17 @@ def settings_of(
 
 
 def _check_settings(args: argparse.Namespace) -> None:
-    """Refuse settings that no model can answer with.
+    """Check settings before a model is loaded.
 
     Raises:
-        RequestError: One is out of range, or nothing is registered under a name.
+        RequestError: A setting is out of range, or a name is not registered.
     """
     from medusa_core.engine.admission import admit_settings
 
     settings = settings_of(args, "", args.tree_rows)
     for growth in args.growth.split(","):  # a benchmark may compare several
         admit_settings(replace(settings, growth=growth.strip()))
-    if not args.endpoint:  # there torch isn't needed, which takes seconds to import
+    if not args.endpoint:  # an endpoint doesn't need torch, which takes seconds to import
         from medusa_core.speculation.rules.rule import rule_registry, with_greedy_at_zero
 
         settings = with_greedy_at_zero(settings)
@@ -194,29 +194,29 @@ def _check_settings(args: argparse.Namespace) -> None:
 
 
 def rule_of(args: argparse.Namespace) -> str:
-    """The rule that the arguments ask for: who names a temperature wants to sample.
+    """Return the acceptance rule; sampling arguments imply `sample`.
 
     Raises:
-        RequestError: Greedy is asked for, and what it doesn't read.
+        RequestError: The rule is greedy, with sampling arguments that it ignores.
     """
-    drawn = [
+    sampling = [
         name
         for name, setting in SETTINGS.items()
         if setting.when is When.DRAWS and getattr(args, name) not in (None, setting.off)
     ]
-    if args.rule == _GREEDY and drawn:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in drawn)
+    if args.rule == _GREEDY and sampling:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in sampling)
         raise RequestError(
             f"The rule greedy always takes the likeliest token: {options} would do nothing.",
             f"Leave out --rule, or choose --rule {_SAMPLE}.",
         )
     is_cold = args.temperature == 0
-    rule: str = args.rule or (_SAMPLE if drawn and not is_cold else _GREEDY)
+    rule: str = args.rule or (_SAMPLE if sampling and not is_cold else _GREEDY)
     return rule
 
 
 def _help(setting: Setting) -> str:
-    """Its help; a percent sign would be a place for a value."""
+    """Return the help of a setting, with percent signs escaped for argparse."""
     return setting.help.replace("%", "%%")
 
 

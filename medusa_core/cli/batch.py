@@ -1,4 +1,4 @@
-"""`medusa batch`: a file of prompts in, a file of answers out."""
+"""`medusa batch`: answer a file of prompts."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from medusa_core.engine.batch.lines import BatchLine
     from medusa_core.engine.batch.run import ShouldPause
 
-PAUSED = 3  # what it ends with where the same command goes on
+PAUSED = 3  # exit status; the same command resumes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `batch`."""
+    """Add the arguments of `batch`."""
     parser.add_argument(
         "--prompts",
         type=Path,
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer what isn't answered yet; 0 when all is done, 3 when it was paused."""
+    """Answer the remaining prompts; returns 0 at the end, 3 if it was paused."""
     if not 0 <= args.together <= MAX_SEQUENCES:
         raise RequestError(
             f"{args.together} answers can't be written at once.", f"Choose 1 to {MAX_SEQUENCES}."
@@ -133,7 +133,7 @@ def _answer(
         settings=settings,
         file=file,
         meter=meter,
-        # Trees are chosen by what steps cost here; plain decoding needs to know nothing.
+        # Step costs choose the trees; plain decoding doesn't need them.
         row_policy=RowPolicy(target)
         if settings.drafter == "none"
         else open_row_policy(args, target),
@@ -158,7 +158,7 @@ def _answer(
 
 
 def _show(progress: BatchProgress) -> None:
-    """One line that is written over in a terminal; nothing elsewhere."""
+    """Show the progress on one line of a terminal."""
     if sys.stderr.isatty():
         print(f"\r{progress_line(progress)}\x1b[K", end="", file=sys.stderr, flush=True)
 
@@ -172,7 +172,7 @@ def _show_end(args: argparse.Namespace, last: BatchProgress) -> None:
 
 
 def progress_line(progress: BatchProgress) -> str:
-    """For people."""
+    """Format the progress."""
     text = f"{progress.num_done} of {progress.num_lines} · {progress.tokens_per_s:.0f} tokens/s"
     if progress.seconds_left is None:
         return text

@@ -1,4 +1,4 @@
-"""A target for a batch: with room for as many conversations at once as memory allows."""
+"""Load a target for a batch, for as many conversations at once as memory allows."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from medusa_core.speculation.drafters.lineup import drafters_for
 
 TOGETHER = (32, 16, 8, 4, 2, 1)  # tried in this order
 _ATTEMPTS = 6
-_SPARE_TOKENS = 16  # of a context, for what a template adds and for trees
+_SPARE_TOKENS = 16  # per conversation, for the template and trees
 
 
 class Loaded(NamedTuple):
-    """A target, and how many conversations it answers at once.
+    """A loaded target for a batch.
 
     Attributes:
-        target: It.
-        together: Conversations.
-        chosen: The policy that is carried out; None where nothing was searched.
+        target: The target.
+        together: Number of conversations at the same time.
+        chosen: The offload policy; None without one.
     """
 
     target: Target
@@ -47,17 +47,17 @@ class Loaded(NamedTuple):
 
 
 def load_for_batch(args: argparse.Namespace, lines: Sequence[BatchLine]) -> Loaded:
-    """Load what the arguments choose.
+    """Load the model of the arguments.
 
     Raises:
-        MedusaError: It can't be loaded, not even for one conversation.
+        MedusaError: The model can't be loaded even for a single conversation.
     """
     model_dir, heads_dir = model_dirs(args)
     files = ModelFiles.open(model_dir)
     lengths = _lengths(args, lines, files)
     context = args.context or min(files.config.context_tokens, max(lengths))
     options = replace(options_of(args), context_tokens=context)
-    lacking: PlanError | None = None
+    failure: PlanError | None = None
     most = min(len(lines), args.together or TOGETHER[0])
     shortened = [min(length, context) for length in lengths]
     talks = Conversations(shortened, args.max_new_tokens, context)
@@ -72,11 +72,11 @@ def load_for_batch(args: argparse.Namespace, lines: Sequence[BatchLine]) -> Load
         try:
             target = load_target(files, heads_dir, replace(options, sessions=sessions))
         except PlanError as error:
-            lacking = error
+            failure = error
             continue
         return Loaded(ready(args, target), together)
-    assert lacking is not None  # one was tried
-    raise lacking
+    assert failure is not None  # at least one was tried
+    raise failure
 
 
 def _load_as_chosen(
@@ -87,10 +87,10 @@ def _load_as_chosen(
     talks: Conversations,
     chosen: ChosenPolicy,
 ) -> Loaded:
-    """Load what a policy wants; where a searched one lacks a little room, the next best one.
+    """Load under a policy; if it doesn't quite fit, under the next best one.
 
     Raises:
-        MedusaError: It can't be loaded.
+        MedusaError: The model can't be loaded.
     """
     missing = 0
     for attempt in range(_ATTEMPTS):
@@ -112,10 +112,10 @@ def _load_as_chosen(
 
 
 def settings_for(args: argparse.Namespace, loaded: Loaded) -> GenerateSettings:
-    """How all lines are decoded.
+    """Return the generation settings of all prompts.
 
     Raises:
-        RequestError: A setting makes no sense.
+        RequestError: A setting is invalid.
     """
     target, together = loaded.target, loaded.together
     placement = target.plan.placement
@@ -123,13 +123,13 @@ def settings_for(args: argparse.Namespace, loaded: Loaded) -> GenerateSettings:
     is_plain = together >= MANY or not has_trees
     drafter = args.drafter or ("none" if is_plain else drafters_for(target)[0].name)
     settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
-    # Room is asked for the whole answer: else one could end early for want of it.
+    # Reserve memory for the whole answer: else one could end early without it.
     most = settings.max_new_tokens or target.config.context_tokens
     return replace(settings, max_new_tokens=most)
 
 
 def _lengths(args: argparse.Namespace, lines: Sequence[BatchLine], files: ModelFiles) -> list[int]:
-    """Tokens that each conversation may become."""
+    """Return the longest possible length of each conversation in tokens."""
     if not args.max_new_tokens:
         return [args.context or files.config.usual_context] * len(lines)
     new_tokens: int = args.max_new_tokens + _SPARE_TOKENS
@@ -137,7 +137,7 @@ def _lengths(args: argparse.Namespace, lines: Sequence[BatchLine], files: ModelF
 
 
 def _num_tokens(line: BatchLine, template: Template, tokenizer: Tokenizer) -> int:
-    """Of the prompt; 0 where it can't be rendered, which its answer will tell."""
+    """Count the tokens of a prompt; 0 if rendering fails, which its answer will report."""
     if not line.messages:
         return 0
     try:

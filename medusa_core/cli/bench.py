@@ -24,7 +24,7 @@ from medusa_core.cli.bench_arguments import listed_names, print_line, show_progr
 from medusa_core.cli.bench_drafters import add_race_arguments, check_race, race
 from medusa_core.cli.load_arguments import (
     add_model_arguments,
-    known_of,
+    measurements_of,
     model_dirs,
     open_row_policy,
     open_target,
@@ -290,7 +290,7 @@ def _drafters(args: argparse.Namespace, target: Target, modes: Sequence[str]) ->
             raise RequestError(f"{target.name} can't use the drafter {name!r}.", hint)
     if AUTO in modes:
         shows_drafts = model_dirs(args)[0] == demo_model_dir()
-        chosen[AUTO] = drafter_of_window(target, known_of(args, target), shows_drafts)
+        chosen[AUTO] = drafter_of_window(target, measurements_of(args, target), shows_drafts)
     return chosen
 
 

@@ -1,4 +1,4 @@
-"""What the measurements of `bench` read and write alike."""
+"""Input and output of benchmarks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from medusa_core.errors import PromptFileError, RequestError
 
 
 def listed_names(text: str) -> list[str]:
-    """Names with commas between, each once."""
+    """Split names at commas, without duplicates."""
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def whole_numbers(text: str, option: str) -> tuple[int, ...]:
-    """Counts of rows with commas between.
+    """Parse a comma-separated list of row counts.
 
     Raises:
-        RequestError: They are none.
+        RequestError: The text is no such list.
     """
     try:
         numbers = tuple(int(part) for part in text.split(","))
@@ -34,14 +34,14 @@ def print_line(text: str) -> None:
 
 
 def show_progress(num_done: int, num_prompts: int) -> None:
-    """Say in a terminal how far a measurement is."""
+    """Show the progress of a measurement in a terminal."""
     if sys.stderr.isatty():
         end = "\n" if num_done == num_prompts else ""
         print(f"\r{num_done}/{num_prompts} prompts", end=end, file=sys.stderr, flush=True)
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write what was measured.
+    """Write the results.
 
     Raises:
         PromptFileError: The file can't be written.

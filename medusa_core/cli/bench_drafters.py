@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from medusa_core.cli.arguments import check_drafters
 from medusa_core.cli.bench_arguments import listed_names, show_progress, whole_numbers, write_file
-from medusa_core.cli.load_arguments import known_of
+from medusa_core.cli.load_arguments import measurements_of
 from medusa_core.errors import RequestError
 from medusa_core.messages import AUTO_GROWTH, CHAIN, GROWTHS, TREE
 
@@ -80,7 +80,7 @@ def _race_offered(
 ) -> dict[str, object]:
     from medusa_core.bench.drafters import drafters_json, drafters_table, race_drafters
 
-    known = known_of(args, target)
+    known = measurements_of(args, target)
     speeds = race_drafters(target, known, prompts, args.max_new_tokens, show_progress)
     print(drafters_table(speeds))
     return drafters_json(speeds)
@@ -108,7 +108,7 @@ def _race_forms(
     from medusa_core.bench.synthetic import read_rates
     from medusa_core.speculation.drafters.lineup import drafter_registry, drafters_for
 
-    costs = known_of(args, target).costs()
+    costs = measurements_of(args, target).costs()
     rows = whole_numbers(args.rows, "--rows") if args.rows else ROWS
     racer = GrowthRacer(target, costs, _forms(args), rows)
     how = (prompts, args.max_new_tokens, args.repeats, show_progress)

@@ -1,7 +1,7 @@
-"""`medusa completion`: what a shell needs to complete commands, options and names.
+"""`medusa completion`: shell completion of commands, options and model names.
 
-A shell's script calls `medusa completion words -- WORD...`, which prints what the last word may
-become: one a line.
+A shell's script calls `medusa completion words -- WORD...`, which prints the candidates for the
+last word, one per line.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ complete -c medusa -a '(__medusa_words)'
 """,
 }
 _WORDS = "words"
-# Arguments whose values are models on this computer.
+# Arguments whose values are installed models.
 _MODELS = ("model", "named_model", "name", "assistant")
 ModelNames = Callable[[], Iterable[str]]
 
@@ -53,10 +53,10 @@ ModelNames = Callable[[], Iterable[str]]
 def add_completion_arguments(
     parser: argparse.ArgumentParser, commands: Mapping[str, CommandEntry]
 ) -> None:
-    """Arguments of `completion`.
+    """Add the arguments of `completion`.
 
     Args:
-        parser: Its parser.
+        parser: Parser of the command.
         commands: All commands of the program.
     """
     parser.add_argument(
@@ -74,7 +74,7 @@ def add_completion_arguments(
 
 
 def run_completion(args: argparse.Namespace) -> int:
-    """Print a shell's script, or what the last word may become."""
+    """Print a shell's script, or the candidates for the last word."""
     if args.shell != _WORDS:
         print(_SCRIPTS[args.shell], end="")
         return 0
@@ -88,43 +88,43 @@ def run_completion(args: argparse.Namespace) -> int:
 def completed(
     commands: Mapping[str, CommandEntry], typed: Sequence[str], models: ModelNames
 ) -> list[str]:
-    """What the last of some words may become.
+    """Return the candidates for the last word.
 
     Args:
         commands: All commands of the program.
-        typed: What stands behind its name; the last one is begun, and may be empty.
-        models: Finds the names of models.
+        typed: Words after the program's name; the last one is incomplete, and may be empty.
+        models: Returns the names of installed models.
     """
-    *before, begun = typed or ("",)
+    *before, prefix = typed or ("",)
     if not before:
-        return [name for name in commands if name.startswith(begun)]
+        return [name for name in commands if name.startswith(prefix)]
     if before[0] not in commands:
         return []
     parser = _innermost(commands, before)
     option = parser._option_string_actions.get(before[-1])
     if option is not None and option.nargs != 0:
         found = _values(option, models)
-    elif begun.startswith("-"):
+    elif prefix.startswith("-"):
         found = list(parser._option_string_actions)
     else:
-        places = [one for one in parser._actions if not one.option_strings]
-        found = [value for place in places[:1] for value in _values(place, models)]
-    return [word for word in found if word.startswith(begun)]
+        positionals = [action for action in parser._actions if not action.option_strings]
+        found = [value for action in positionals[:1] for value in _values(action, models)]
+    return [word for word in found if word.startswith(prefix)]
 
 
 def _innermost(
     commands: Mapping[str, CommandEntry], before: Sequence[str]
 ) -> argparse.ArgumentParser:
-    """The parser of a command, or of the command within it that is typed already."""
+    """Return the parser of a command, or of its subcommand in the words so far."""
     name, *rest = before
-    parser = _below(program_of_commands("medusa", "", dict(commands), (name,)), name)
+    parser = _subparser(program_of_commands("medusa", "", dict(commands), (name,)), name)
     for word in rest:
-        parser = _below(parser, word)
+        parser = _subparser(parser, word)
     return parser
 
 
-def _below(parser: argparse.ArgumentParser, name: str) -> argparse.ArgumentParser:
-    """The parser of a command within one; itself where there is none of that name."""
+def _subparser(parser: argparse.ArgumentParser, name: str) -> argparse.ArgumentParser:
+    """Return the parser of a subcommand; the parser itself if there is none."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             found: argparse.ArgumentParser = action.choices.get(name, parser)
@@ -133,7 +133,7 @@ def _below(parser: argparse.ArgumentParser, name: str) -> argparse.ArgumentParse
 
 
 def _values(action: argparse.Action, models: ModelNames) -> list[str]:
-    """What may stand for an argument; nothing where it is a number, a text or a file."""
+    """Return the candidates for an argument; none for numbers, texts and files."""
     choices: Any = action.choices
     if choices is not None:
         return [str(choice) for choice in choices]

@@ -1,4 +1,4 @@
-"""`medusa doctor`: what works here, and what to do where it doesn't."""
+"""`medusa doctor`: check the installation, with hints for repair."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medusa_core.system.user_folders import places
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `doctor`."""
+    """Add the arguments of `doctor`."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--data-dir", type=Path, metavar="FOLDER", help="the folder that the window is started with"
@@ -20,10 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what was found.
+    """Run the checks and print their results.
 
     Returns:
-        0 if all is well, 1 if a check fails.
+        0 if all pass, 1 if one fails.
     """
     checks = run_checks(places(args.data_dir))
     if args.json:

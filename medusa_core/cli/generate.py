@@ -1,4 +1,4 @@
-"""`medusa generate`: one answer in the terminal."""
+"""`medusa generate`: print one answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from medusa_core.cli.load_arguments import (
     add_model_arguments,
     load_command,
 )
-from medusa_core.cli.program import check_first, subject
+from medusa_core.cli.program import argument_group, check_first
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
@@ -45,13 +45,13 @@ from medusa_core.messages import (
 from medusa_core.terminal.screen import harmless, takes_colour
 from medusa_core.terminal.statistics import statistics_line
 
-# Underlined, in one colour per head: told apart without colours as well as with them.
+# A colour per head; underlined, for people who don't see the colours.
 _HEAD_STYLES = ("\x1b[4;36m", "\x1b[4;33m", "\x1b[4;35m", "\x1b[4;32m", "\x1b[4;34m")
 _RESET = "\x1b[0m"
 
 
 def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `generate`."""
+    """Add the arguments of `generate`."""
     parser.add_argument(
         *("-p", "--prompt"), required=True, metavar="TEXT", help="what to ask; - for standard input"
     )
@@ -74,15 +74,15 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--trace", type=Path, help="write a trace of every step to this file")
     add_grammar_arguments(parser)
     add_model_arguments(parser)
-    add_endpoint_argument(subject(parser, "model"))
+    add_endpoint_argument(argument_group(parser, "model"))
     add_drafter_arguments(parser)
-    add_measure_argument(subject(parser, "drafting"))
+    add_measure_argument(argument_group(parser, "drafting"))
     add_rule_arguments(parser)
     check_first(parser, lambda args: check_files([args.trace]))
 
 
 def run_generate(args: argparse.Namespace) -> int:
-    """Answer the prompt and print it with a line of statistics."""
+    """Answer the prompt, and print the answer with statistics."""
     return asyncio.run(_generate(args))
 
 
@@ -129,9 +129,9 @@ async def _generate(args: argparse.Namespace) -> int:
 
 
 def as_json(done: GenerationDone, loaded: ModelLoaded) -> dict[str, object]:
-    """The figures of an answer under the names that `--json` promises; null for unknown ones.
+    """Return the figures of an answer under the documented names of `--json`, null for unknown.
 
-    Of steps only this computer's engine knows, of drafted tokens in all only other machines.
+    Remote answers have no steps; the number of draft tokens is known for them alone.
     """
     is_remote = loaded.is_remote
     return {
@@ -156,7 +156,7 @@ def as_json(done: GenerationDone, loaded: ModelLoaded) -> dict[str, object]:
 
 
 class _Printer:
-    """Streams an answer; in a terminal accepted tokens are coloured and underlined by head."""
+    """Prints an answer while it streams; accepted tokens are coloured by head in a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -165,7 +165,7 @@ class _Printer:
         self._num_shown = 0
 
     def print_step(self, step: StepDone) -> None:
-        """Print what has become visible."""
+        """Print the text that became visible."""
         heads = (source.head for source in step.sources)
         self._held.extend(zip(step.pieces, heads, strict=True))
         while self._held and self._num_shown < step.num_visible_bytes:
@@ -177,7 +177,7 @@ class _Printer:
         self._stream.flush()
 
     def end(self) -> None:
-        """Close the answer with an empty line."""
+        """Print an empty line after the answer."""
         self._stream.write("\n\n")
 
     def _write(self, piece: bytes, head: int) -> None:

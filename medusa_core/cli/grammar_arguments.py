@@ -1,19 +1,19 @@
-"""Arguments of the command line that say what an answer must match."""
+"""Arguments for the grammar of an answer."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from medusa_core.cli.program import check_first, subject
+from medusa_core.cli.program import argument_group, check_first
 from medusa_core.errors import GrammarError
 
 
 def add_grammar_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments for a grammar; at most one of them may be given."""
+    """Add the mutually exclusive arguments for a grammar."""
     parser.set_defaults(endpoint="")
     check_first(parser, _check_grammar)
-    group = subject(parser, "output").add_mutually_exclusive_group()
+    group = argument_group(parser, "output").add_mutually_exclusive_group()
     group.add_argument(
         "--json-schema", type=Path, metavar="FILE", help="answer JSON that matches this schema"
     )
@@ -23,10 +23,10 @@ def add_grammar_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_grammar(args: argparse.Namespace) -> None:
-    """Refuse a grammar that can't be compiled; another machine may take others.
+    """Compile the grammar before a model is loaded; endpoints may accept others.
 
     Raises:
-        GrammarError: As `read_grammar`; or it isn't valid, or takes too much time or memory.
+        GrammarError: See `read_grammar`; or the grammar is invalid or too expensive.
     """
     text = read_grammar(args)
     if text and not args.endpoint:
@@ -36,10 +36,10 @@ def _check_grammar(args: argparse.Namespace) -> None:
 
 
 def read_grammar(args: argparse.Namespace) -> str:
-    """The grammar that the arguments name; empty for none.
+    """Read the grammar of the arguments; empty for none.
 
     Raises:
-        GrammarError: Its file can't be read, or holds no JSON.
+        GrammarError: The file can't be read, or is no JSON schema.
     """
     path: Path | None = args.json_schema or args.grammar
     if path is None:

@@ -1,4 +1,4 @@
-"""`medusa heads`: look at heads and other drafters, and convert Medusa heads."""
+"""`medusa heads`: show heads and other drafters, convert Medusa heads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `heads`."""
+    """Add the arguments of `heads`."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     show = actions.add_parser("show", help="say what heads or another drafter hold")
     show.add_argument("source", type=Path, help="folder or GGUF file with them")
@@ -56,7 +56,7 @@ def run_show(args: argparse.Namespace) -> int:
 
 
 def run_convert(args: argparse.Namespace) -> int:
-    """Write the heads anew."""
+    """Convert Medusa heads to another format."""
     from medusa_core.heads.reader import read_head_set
     from medusa_core.heads.writer import copy_trees, with_projection, write_heads
     from medusa_core.models.model_files import ModelFiles

@@ -1,4 +1,4 @@
-"""`medusa history`: conversations into files, out of files, and a look at them."""
+"""`medusa history`: export, import and check conversations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {f".{kind.value}": kind for kind in FileKind} | {".htm": FileKind.HTML}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `history`, each command with the function that runs it as `run`."""
+    """Add the subcommands of `history`; each sets its function as `run`."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     out = commands.add_parser("export", help="write conversations: FILE.json, FILE.md or FILE.html")
     out.add_argument("file", type=Path, metavar="FILE")
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_export(args: argparse.Namespace) -> int:
-    """Write conversations."""
+    """Export conversations."""
     kind = _KINDS.get(args.file.suffix.lower())
     if kind is None:
         raise ConversationFileError(
@@ -63,21 +63,22 @@ def run_export(args: argparse.Namespace) -> int:
 
 
 def run_import(args: argparse.Namespace) -> int:
-    """Take conversations."""
+    """Import conversations."""
     history = _open(args.history)
     try:
         for path in args.files:
-            with ConversationFile(path) as found:
-                taken = asyncio.run(history.take_gently(found))  # others write meanwhile
-            print(f"{path}: {taken.num_new} new, {taken.num_known} known already")
-            _print_refused(found)
+            with ConversationFile(path) as file:
+                # In short transactions, so that other programs can write meanwhile.
+                counts = asyncio.run(history.import_in_thread(file))
+            print(f"{path}: {counts.num_new} new, {counts.num_known} known already")
+            _print_refused(file)
     finally:
         history.close()
     return 0
 
 
 def run_check(args: argparse.Namespace) -> int:
-    """Say what files hold; without files, whether the history is sound."""
+    """Check files; without files, the history."""
     num_refused = 0
     for path in args.files:
         with ConversationFile(path) as found:
@@ -100,7 +101,7 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def _print_refused(found: ConversationFile) -> None:
-    """Say which conversations of a file can't be read."""
+    """Print which conversations of a file can't be read."""
     if found.num_refused:
         print(f"  {found.num_refused} not:")
     for reason in found.reasons:

@@ -1,4 +1,4 @@
-"""`medusa update`, `repair` and `uninstall`: done by the package that brought the program."""
+"""`medusa update`, `repair` and `uninstall`, which the installed package's launcher executes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medusa_core.system.resources import is_checkout
 _OWN_STREAMS = 3  # standard input, output and error
 _MOST_FILES = 1024
 PACKAGED = ("update", "repair", "uninstall")
-# Where no package brought it: what to type instead.
+# Commands to show if the program wasn't installed by a package.
 _IN_CHECKOUT = {
     "update": "git pull && python3 installer run",
     "repair": "rm -r .venv && python3 installer run",
@@ -29,21 +29,21 @@ _BY_PIP = {
 
 
 def is_packaged() -> bool:
-    """Whether a package's launcher started this program."""
+    """Return whether a package's launcher started this program."""
     launcher = os.environ.get(BOOTSTRAP_VARIABLE, "")
     return bool(launcher) and Path(launcher).is_file()
 
 
 def run_by_package(name: str, arguments: Sequence[str]) -> int:
-    """Hand over to the package's launcher, or say what to type.
+    """Run the package's launcher, or print what to type instead.
 
     Args:
-        name: Of the command.
-        arguments: Of the command.
+        name: Name of the command.
+        arguments: Arguments of the command.
 
     Returns:
-        1 where no package brought the program; what the launcher says on Windows; else this
-        process becomes the launcher.
+        1 without a package; the launcher's exit status on Windows. Elsewhere the launcher replaces
+        this process.
     """
     if is_packaged():
         launcher = os.environ[BOOTSTRAP_VARIABLE]
@@ -60,13 +60,13 @@ def run_by_package(name: str, arguments: Sequence[str]) -> int:
 def _become(command: list[str]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
-    # The mark that this version runs is an open file; the launcher mustn't find its own.
+    # A locked file marks this version as running; the launcher must not inherit it.
     os.closerange(_OWN_STREAMS, _MOST_FILES)
     os.execv(command[0], command)
 
 
 def _system_python() -> str:
-    """The Python that this environment was made from: the environment itself may be removed."""
+    """Return the base interpreter, since the launcher may remove this environment."""
     if os.name == "nt":
         return str(Path(sys.base_prefix) / "python.exe")
     return os.path.realpath(sys.executable)

@@ -1,4 +1,4 @@
-"""`list`, `verify`, `rm`, `import` and `convert`: the models on this computer."""
+"""`medusa list`, `verify`, `rm`, `import` and `convert`: manage installed models."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def add_list_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `list`."""
+    """Add the arguments of `list`."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     _add_folders(parser)
     parser.set_defaults(run=run_list)
 
 
 def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `verify`."""
+    """Add the arguments of `verify`."""
     parser.add_argument("name", metavar="NAME", help="repository, or a folder")
     parser.add_argument("--revision", default="", help="branch, tag or commit")
     parser.add_argument("--repair", action="store_true", help="remove damaged files of the cache")
@@ -47,7 +47,7 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_rm_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `rm`."""
+    """Add the arguments of `rm`."""
     parser.add_argument(
         "name",
         metavar="NAME",
@@ -60,14 +60,14 @@ def add_rm_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `import`."""
+    """Add the arguments of `import`."""
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="in Hugging Face layout")
     parser.add_argument("--copy-to", type=Path, metavar="DIR", help="copy it there first")
     parser.set_defaults(run=run_import)
 
 
 def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `convert`."""
+    """Add the arguments of `convert`."""
     parser.add_argument("source", type=Path, metavar="FILE|DIR", help="pickles of torch")
     parser.add_argument("--output", type=Path, metavar="DIR", help="default: the same folder")
     parser.add_argument("--yes", action="store_true", help="don't ask")
@@ -82,7 +82,7 @@ def _add_folders(parser: argparse.ArgumentParser) -> None:
 
 
 def run_list(args: argparse.Namespace) -> int:
-    """Print what is installed, and which heads go with which model."""
+    """Print the installed models, with the heads for each."""
     installed = _installed(args)
     if args.json:
         print(json.dumps({"installed": [_as_json(one) for one in installed]}))
@@ -113,7 +113,7 @@ def run_list(args: argparse.Namespace) -> int:
 
 
 def run_verify(args: argparse.Namespace) -> int:
-    """Print what was found of each file; the exit status is 1 if one is damaged or missing."""
+    """Verify files and print their states; returns 1 if one is damaged or missing."""
     from medusa_core.hub.library.library_verify import (
         repair,
         verify,
@@ -130,7 +130,7 @@ def run_verify(args: argparse.Namespace) -> int:
 
 
 def run_rm(args: argparse.Namespace) -> int:
-    """Remove a repository, a revision or a GGUF file from the cache, after asking."""
+    """Remove a repository, a revision or a GGUF file from the cache, after confirmation."""
     from medusa_core.hub.library.library_remove import remove
 
     cache_dir = _cache_dir(args)
@@ -148,10 +148,10 @@ def run_rm(args: argparse.Namespace) -> int:
 
 
 def _planned_removal(args: argparse.Namespace, cache_dir: Path) -> Removal:
-    """What would be removed.
+    """Return what would be removed.
 
     Raises:
-        RequestError: That isn't in the cache.
+        RequestError: The model isn't in the cache.
     """
     from medusa_core.hub.library.library_remove import plan_file_removal, plan_removal
 
@@ -169,7 +169,7 @@ def _planned_removal(args: argparse.Namespace, cache_dir: Path) -> Removal:
 
 
 def run_import(args: argparse.Namespace) -> int:
-    """Add a folder to the library, where it is or as a copy."""
+    """Add a folder to the library, in place or as a copy."""
     folder = args.folder
     if args.copy_to is not None:
         folder = import_copy(folder, args.copy_to).path
@@ -179,7 +179,7 @@ def run_import(args: argparse.Namespace) -> int:
 
 
 def run_convert(args: argparse.Namespace) -> int:
-    """Convert pickles, after asking."""
+    """Convert pickles, after confirmation."""
     from medusa_core.hub.convert.convert import convert
     from medusa_core.hub.convert.convert_source import find_source
 
@@ -208,10 +208,10 @@ COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
 
 
 def _found(args: argparse.Namespace) -> Installed:
-    """What a command's name means.
+    """Find the installed model of a command.
 
     Raises:
-        RequestError: Nothing that is here, or several things.
+        RequestError: The name is unknown or ambiguous.
     """
     found = _installed(args)
     name = listed_name([one.name for one in found], args.name)
@@ -248,7 +248,7 @@ def _as_json(one: Installed) -> dict[str, Any]:
 
 
 def _progress(verb: str) -> Callable[[int, int], None] | None:
-    """A line that is written over, where somebody watches."""
+    """Return a function that shows progress on one line of a terminal; None without one."""
     if not sys.stderr.isatty():
         return None
 

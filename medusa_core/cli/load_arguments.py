@@ -1,4 +1,4 @@
-"""Arguments of the command line that choose a model and how it is loaded, and what they load."""
+"""Arguments for the model and for loading it, and functions that load it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from medusa_core.speculation.tuning.measurements import ModelMeasurements
     from medusa_core.speculation.tuning.row_policy import RowPolicy
 
-NO_HEADS = "none"  # as a value of --heads
-KEY_VARIABLE = "MEDUSA_ENDPOINT_KEY"  # not that of `serve`, which is no other machine's
+NO_HEADS = "none"  # value of --heads
+KEY_VARIABLE = "MEDUSA_ENDPOINT_KEY"  # not the key of `serve`
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments that choose a model and how it is loaded, by subject; shared with the benchmark."""
+    """Add the arguments for the model and for loading it; shared with the benchmark."""
     model = parser.add_argument_group("model")
     model.add_argument(
         *("-m", "--model"),
@@ -50,7 +50,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_loading_arguments(parser: argparse.ArgumentParser, model: argparse._ArgumentGroup) -> None:
-    """Those of `add_model_arguments` without the model's own name, for who names it otherwise."""
+    """Add the arguments of `add_model_arguments` without `--model`."""
     model.add_argument(
         "--heads",
         default="",
@@ -91,7 +91,7 @@ def add_loading_arguments(parser: argparse.ArgumentParser, model: argparse._Argu
 
 
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments for the weight format of every part; shared with the plan."""
+    """Add the arguments for weight formats; shared with `plan`."""
     names = weight_formats().names
     group = parser.add_argument_group("weight formats", f"FORMAT is {', '.join(names)}.")
     for option, part in (
@@ -126,7 +126,7 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tier_arguments(parser: argparse._ActionsContainer) -> None:
-    """Arguments for a model that is larger than memory; shared with the plan."""
+    """Add the arguments for offloading; shared with `plan`."""
     parser.add_argument(
         "--memory-gib",
         type=float,
@@ -140,7 +140,7 @@ def add_tier_arguments(parser: argparse._ActionsContainer) -> None:
 
 
 def add_endpoint_argument(parser: argparse._ActionsContainer) -> None:
-    """The argument that chooses another machine's models."""
+    """Add the argument for an endpoint."""
     parser.add_argument(
         "--endpoint",
         default="",
@@ -151,7 +151,7 @@ def add_endpoint_argument(parser: argparse._ActionsContainer) -> None:
 
 
 def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
-    """The model and heads that the arguments choose; shipped heads pair with their model."""
+    """Return the paths of model and heads; shipped heads are used with their model."""
     model = installed(args.model) if args.model else start_model()
     if args.heads == NO_HEADS:
         return model, None
@@ -159,22 +159,22 @@ def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
 
 
 def add_adapter_argument(parser: argparse._ActionsContainer) -> None:
-    """The argument that chooses a LoRA; shared with training."""
+    """Add the argument for a LoRA; shared with training."""
     parser.add_argument(
         "--adapter", default="", help="folder or repository of a LoRA that changes the model"
     )
 
 
 def adapter_dir(args: argparse.Namespace) -> Path | None:
-    """The LoRA that the arguments choose."""
+    """Return the path of the LoRA; None for none."""
     return installed(args.adapter) if args.adapter else None
 
 
 def open_target(args: argparse.Namespace) -> Target:
-    """Load what the arguments choose, with the threads that they ask for or that serve best.
+    """Load the model of the arguments, and set its number of threads.
 
     Raises:
-        MedusaError: It can't be loaded.
+        MedusaError: The model can't be loaded.
     """
     from medusa_core.loading.load import load_target
 
@@ -183,9 +183,9 @@ def open_target(args: argparse.Namespace) -> Target:
 
 
 def options_of(args: argparse.Namespace) -> LoadOptions:
-    """How the arguments of `add_model_arguments` want a target loaded."""
+    """Return the load options of the arguments of `add_model_arguments`."""
     return replace(
-        placing_of(args),
+        placement_options(args),
         dtype=args.dtype,
         ignores_plan=args.anyway,
         assistant_dir=installed(args.assistant) if args.assistant else None,
@@ -198,12 +198,12 @@ def options_of(args: argparse.Namespace) -> LoadOptions:
 
 
 def disk_of(args: argparse.Namespace) -> Path | None:
-    """The folder on a disk that the arguments name for layers."""
-    return placing_of(args).tier_disk
+    """Return the folder for offloaded layers; None for none."""
+    return placement_options(args).tier_disk
 
 
-def placing_of(args: argparse.Namespace) -> LoadOptions:
-    """What the arguments say of formats, context and memory alone, which the plan has, too."""
+def placement_options(args: argparse.Namespace) -> LoadOptions:
+    """Return the load options for formats, context and memory, which `plan` has, too."""
     return LoadOptions(
         device=args.device,
         formats=formats_of(args),
@@ -214,7 +214,7 @@ def placing_of(args: argparse.Namespace) -> LoadOptions:
 
 
 def ready(args: argparse.Namespace, target: Target) -> Target:
-    """The target, with the threads that the arguments ask for or that serve best."""
+    """Set the number of threads of the arguments, or the measured best."""
     from medusa_core.engine.admission import check_threads
     from medusa_core.speculation.tuning.threads import settle_threads
     from medusa_core.system import compute_threads
@@ -224,19 +224,19 @@ def ready(args: argparse.Namespace, target: Target) -> Target:
         target.runner.use_threads(args.threads, args.threads)
     else:
         settle_threads(target, compute_threads.count())
-    gc.freeze()  # what was loaded stays: nothing in it needs to be looked through again
+    gc.freeze()  # the model's objects stay, so collections needn't traverse them
     return target
 
 
 def open_row_policy(args: argparse.Namespace, target: Target) -> RowPolicy:
-    """What chooses trees for a target, with step costs of this machine."""
+    """Return the row policy of a target, with step costs of this computer."""
     from medusa_core.speculation.tuning.row_policy import RowPolicy
 
-    return RowPolicy(target, known_of(args, target).costs())
+    return RowPolicy(target, measurements_of(args, target).costs())
 
 
-def known_of(args: argparse.Namespace, target: Target) -> ModelMeasurements:
-    """What is known on this computer of a target that the arguments chose."""
+def measurements_of(args: argparse.Namespace, target: Target) -> ModelMeasurements:
+    """Return the saved measurements of a target."""
     from medusa_core.speculation.tuning.measurements import ModelMeasurements
 
     options = options_of(args)
@@ -247,7 +247,7 @@ def known_of(args: argparse.Namespace, target: Target) -> ModelMeasurements:
 
 
 def formats_of(args: argparse.Namespace) -> WeightFormats:
-    """The weight formats that the arguments ask for."""
+    """Return the weight formats of the arguments."""
     return WeightFormats(
         linears=args.quant,
         lm_head=args.lm_head_quant,
@@ -261,11 +261,11 @@ def formats_of(args: argparse.Namespace) -> WeightFormats:
 
 
 def load_command(args: argparse.Namespace, session_id: str) -> LoadModel | LoadRemote:
-    """The command that loads what the arguments choose.
+    """Return the command that loads the model of the arguments.
 
     Args:
-        args: Of a parser with `generate`'s arguments.
-        session_id: Of whom the events of loading belong to.
+        args: Arguments of `generate`.
+        session_id: Session of the command's events.
     """
     if args.endpoint:
         return _load_remote(args, session_id)
@@ -273,7 +273,7 @@ def load_command(args: argparse.Namespace, session_id: str) -> LoadModel | LoadR
 
 
 def local_load_command(args: argparse.Namespace, session_id: str) -> LoadModel:
-    """The same, of a model of this computer alone."""
+    """Return the command that loads a local model."""
     options = replace(
         options_of(args),
         datastore_dir=None if args.no_learned else places().learned,
@@ -290,7 +290,7 @@ def local_load_command(args: argparse.Namespace, session_id: str) -> LoadModel:
 
 
 def model_key_of(args: argparse.Namespace, loaded: ModelLoaded) -> str:
-    """Which model was loaded, as histories name it."""
+    """Return the key of the loaded model in the history."""
     if loaded.is_remote:
         model = EndpointModel(endpoint_url(args.endpoint), loaded.name, loaded.place)
         return remote_choice(model).key
@@ -298,7 +298,7 @@ def model_key_of(args: argparse.Namespace, loaded: ModelLoaded) -> str:
 
 
 def _load_remote(args: argparse.Namespace, session_id: str) -> LoadRemote:
-    """The command that lets another machine answer."""
+    """Return the command that uses a remote model."""
     url = endpoint_url(args.endpoint)
     return LoadRemote(
         session_id,

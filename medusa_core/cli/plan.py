@@ -1,4 +1,4 @@
-"""`medusa plan`: whether a model fits, and what takes the memory."""
+"""`medusa plan`: whether a model fits, and its use of memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from medusa_core.cli.bench_arguments import write_file
 from medusa_core.cli.load_arguments import (
     add_format_arguments,
     add_tier_arguments,
-    placing_of,
+    placement_options,
 )
 from medusa_core.cli.plan_throughput import (
     add_throughput_arguments,
@@ -36,14 +36,14 @@ from medusa_core.runtime.runner.native_limits import torch_note
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import shapes_dir
 
-_USUAL_CONTEXT = 4096
-_IMAGINED_MEMORY_BYTES = 32 * GIB  # of a computer whose card is imagined
+_DEFAULT_CONTEXT = 4096
+_IMAGINED_MEMORY_BYTES = 32 * GIB  # host memory beside a GPU that isn't installed
 
 Facts = tuple[ModelConfig, HeadsShape]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `plan`."""
+    """Add the arguments of `plan`."""
     names = ", ".join(shape_names())
     parser.add_argument(
         "model",
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the plan; the exit status is 0 whether it fits or not."""
+    """Print the plan; returns 0 whether the model fits or not."""
     args.model = args.model or args.named_model or args.shape
     if not args.model:
         raise RequestError("No model is named.", f"Name one of {', '.join(shape_names())}.")
@@ -86,10 +86,10 @@ def run(args: argparse.Namespace) -> int:
         _print_json(args, run_throughput(args, args.model, config))
         return 0
     draft_model = _model_facts(args.assistant)[0] if args.assistant else None
-    options = placing_of(args)
+    options = placement_options(args)
     device = _device(args, options)
     budget = device.budget
-    context = options.context_tokens or min(_USUAL_CONTEXT, config.context_tokens)
+    context = options.context_tokens or min(_DEFAULT_CONTEXT, config.context_tokens)
     if options.context_tokens > config.context_tokens:
         raise RequestError(
             f"{args.model} reads at most {config.context_tokens:,} tokens.",
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print_json(args: argparse.Namespace, fields: dict[str, object]) -> None:
-    """Write it where it is wanted, if anywhere."""
+    """Print or write the JSON, if requested."""
     if args.json == "-":
         print(json.dumps(fields))
     elif args.json:
@@ -133,7 +133,7 @@ def _print_json(args: argparse.Namespace, fields: dict[str, object]) -> None:
 
 
 def as_json(choice: Recommendation) -> dict[str, object]:
-    """A plan under the names that `--json` promises."""
+    """Return a plan under the documented names of `--json`."""
     plan = choice.plan
     return {
         "weights_bytes": plan.weights_bytes,
@@ -157,7 +157,7 @@ def as_json(choice: Recommendation) -> dict[str, object]:
 
 
 def runner_note(config: ModelConfig) -> str:
-    """How a model runs where transformers does, for people; empty for families here."""
+    """Describe how transformers runs a model; empty for native families."""
     if config.is_ours:
         return ""
     from medusa_core.models.through_transformers.sizes import sizes_of
@@ -176,12 +176,12 @@ def _not_compiled(config: ModelConfig, choice: Recommendation, budget: Budget) -
 
 
 def shape_names() -> tuple[str, ...]:
-    """Names of the models that can be planned without files."""
+    """Return the names of the models that can be planned without files."""
     return tuple(sorted(path.stem for path in shapes_dir().glob("*.json")))
 
 
 def shape_config(name: str) -> ModelConfig:
-    """Sizes of a well-known model."""
+    """Return the config of a well-known model."""
     return parse_config(read_json(shapes_dir() / f"{name}.json"), {})
 
 
@@ -197,7 +197,7 @@ def _facts(args: argparse.Namespace) -> Facts:
 
 
 def _model_facts(model: str) -> Facts:
-    """Sizes of a model: one of the shapes, what is on this computer, or a repository of the Hub."""
+    """Read the sizes of a shape, an installed model, or a repository of the Hub."""
     if model in shape_names():
         return shape_config(model), HeadsShape()
     path = find_named(model)
@@ -284,7 +284,7 @@ def _table(
     lines += [f"  {name:<16}{size / GIB:>7.2f} GiB" for name, size in rows.items()]
     lines += ["", f"  {_verdict(plan)}", ""]
     lines += [f"  {'format':<10}{'weights':>12}{'free':>12}  verdict"]
-    lines += [_line(each) for each in all_choices]
+    lines += [_line(other) for other in all_choices]
     advice = "no way to load it fits" if best is None else f"recommended: {_name(best, stored)}"
     if best is not None:
         advice += f", context {best.plan.context_tokens:,}"

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from medusa_core.cli.load_arguments import placing_of
+from medusa_core.cli.load_arguments import placement_options
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.policy.forecast_vs_actual import UNITS, in_unit
@@ -58,7 +58,7 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     remeasure = MEASURED if args.measure else ()
     rates = MeasuredRates(MeasurementFiles(calibrations_dir()), _report, remeasure)
     batch = BatchShape(args.prompts, args.length - new_tokens, new_tokens)
-    searching = policy_search(config, placing_of(args), batch, rates)
+    searching = policy_search(config, placement_options(args), batch, rates)
     found = _policies(searching)
     print(_text(name, searching, found))
     return as_json(searching.work, searching.machine, found)

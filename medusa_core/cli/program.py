@@ -1,4 +1,4 @@
-"""A program of commands: options by their whole names, errors in two lines, exit statuses."""
+"""Argument parser and runner of a program with commands."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class CommandEntry(NamedTuple):
     """A command of a program.
 
     Attributes:
-        group: The subject that begins with it in help; empty for one that goes on.
-        does: What it does, in a few words.
-        add_arguments: Gives its parser the arguments, and the function that carries it out as
-            `run`; imports what that takes.
-        is_listed: Whether it has a line of its own in help; another one's names it otherwise.
+        group: Heading before the command in help; empty for none.
+        does: Description in a few words.
+        add_arguments: Adds the arguments to its parser, and sets its function as `run`; may import
+            heavy modules.
+        is_listed: Whether help has a line for it.
     """
 
     group: str
@@ -41,7 +41,7 @@ class CommandEntry(NamedTuple):
 
 
 def program(name: str, does: str | None) -> argparse.ArgumentParser:
-    """The parser of a program; each of its commands sets `run`, a function of the arguments."""
+    """Return the parser of a program, whose commands set `run`, a function of the arguments."""
     parser: argparse.ArgumentParser = _Parser(prog=name, description=does)
     _add_verbose(parser)
     return parser
@@ -50,27 +50,27 @@ def program(name: str, does: str | None) -> argparse.ArgumentParser:
 def program_of_commands(
     name: str, does: str, commands: dict[str, CommandEntry], chosen: Sequence[str]
 ) -> argparse.ArgumentParser:
-    """The parser of a program.
+    """Return the parser of a program with commands.
 
     Args:
-        name: What is typed to run it.
-        does: What it is, in a few words.
-        commands: By name.
-        chosen: The commands that get their arguments: what the others need isn't imported.
+        name: Name of the program.
+        does: Description in a few words.
+        commands: Commands by name.
+        chosen: Commands that get their arguments; modules of the others aren't imported.
     """
     parser = _CommandParser(name, does, commands)
     _add_verbose(parser)
     parser.add_argument("--version", action="version", version=f"{name} {__version__}")
-    places = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
     for command_name, entry in commands.items():
-        command = places.add_parser(command_name, help=entry.does, description=_sentence(entry))
+        command = subparsers.add_parser(command_name, help=entry.does, description=_sentence(entry))
         if command_name in chosen:
             entry.add_arguments(command)
     return parser
 
 
 def print_any_text() -> None:
-    """Let names and answers be printed that the output's encoding lacks: `?` stands for each.
+    """Print `?` for characters that the output's encoding lacks.
 
     Pipes on Windows, and terminals of a POSIX locale, aren't UTF-8.
     """
@@ -83,14 +83,14 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Parse arguments and run one command.
 
     Args:
-        parser: Of `program` or `program_of_commands`.
-        words: What stands behind the program's name.
+        parser: Parser of `program` or `program_of_commands`.
+        words: Words after the program's name.
 
     Returns:
-        0 on success, 1 if it failed with a message, 2 if the arguments are wrong, 130 if stopped.
+        0 on success, 1 for a failure with a message, 2 for wrong arguments, 130 if interrupted.
     """
     args = parser.parse_args(words)
-    if not logging.getLogger().handlers:  # else another program has set its logs up
+    if not logging.getLogger().handlers:  # else the calling program has configured logging
         logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING)
         if not args.verbose:
             logging.getLogger().handlers[0].addFilter(_without_traceback)
@@ -111,21 +111,21 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         print("stopped", file=sys.stderr)
         return _STOPPED
     except BrokenPipeError:
-        # The reader has gone (as in `| head`): nobody is left to tell, nor is Python to try.
+        # The reader has exited (as in `| head`); Python must not flush to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     return code
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:
-    """What failed is told in two sentences; the rest is for `--verbose`."""
+    """Drop records with tracebacks, which only `--verbose` shows."""
     return record.exc_info is None
 
 
 def log_to_stderr(*packages: str) -> None:
-    """Progress lines of these packages on stderr, so that stdout holds the result alone."""
+    """Log the progress of packages to stderr, so that stdout has the result alone."""
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s")
-    # whatever the command line chose for the rest: a run of an hour must say where it is
+    # Whatever the level of the rest: a run of an hour must show its progress.
     for package in packages:
         logging.getLogger(package).setLevel(logging.INFO)
 
@@ -133,11 +133,11 @@ def log_to_stderr(*packages: str) -> None:
 def check_first(
     parser: argparse.ArgumentParser, check: Callable[[argparse.Namespace], object]
 ) -> None:
-    """Let arguments be checked before a command does anything, such as loading a model.
+    """Add a check of the arguments that runs before the command.
 
     Args:
-        parser: Of the command.
-        check: Raises a `MedusaError` where something of them makes no sense.
+        parser: Parser of the command.
+        check: Raises a `MedusaError` for invalid arguments.
     """
     parser.set_defaults(checks=(*(parser.get_default("checks") or ()), check))
 
@@ -155,25 +155,25 @@ def _sentence(entry: CommandEntry) -> str:
     return f"{entry.does[0].upper()}{entry.does[1:]}{'' if entry.does.endswith('?') else '.'}"
 
 
-def subject(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
-    """The group of a parser's arguments of this title, made where it isn't there yet."""
+def argument_group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
+    """Return the argument group with this title; creates it if it is missing."""
     found = (group for group in parser._action_groups if group.title == title)
     return next(found, None) or parser.add_argument_group(title)
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Names in one column, what they mean in the other, as wide as the terminal allows."""
+    """Formats help in two columns, as wide as the terminal."""
 
     def __init__(self, prog: str) -> None:
         columns = min(shutil.get_terminal_size().columns, _WIDEST)
         super().__init__(prog, max_help_position=_NAME_COLUMN, width=columns - 2)
 
     def _get_default_metavar_for_optional(self, action: argparse.Action) -> str:
-        """A short word for a value: the option's name says what it is."""
+        """Return a short name for a value, since the option's name describes it."""
         return _METAVARS.get(action.type, "NAME")
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
-        """An option's value behind its last name alone."""
+        """Show an option's value after its last name only."""
         if not action.option_strings or action.nargs == 0:
             return super()._format_action_invocation(action)
         value = self._format_args(action, self._get_default_metavar_for_optional(action))
@@ -181,15 +181,15 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Takes options by their whole names alone, and says in two lines what is wrong with them."""
+    """Parser without abbreviations, and with errors of two lines."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        usual = {"allow_abbrev": False, "formatter_class": _Formatter}
-        super().__init__(*args, **{**kwargs, **usual})
+        kwargs |= {"allow_abbrev": False, "formatter_class": _Formatter}
+        super().__init__(*args, **kwargs)
         self._typed: list[str] = []
 
     def format_help(self) -> str:
-        """Help that opens with one line of usage, whatever the number of options."""
+        """Return help with one line of usage, whatever the number of options."""
         written, self.usage = self.usage, self._short_usage() if self.usage is None else self.usage
         try:
             return super().format_help()
@@ -199,17 +199,18 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self._typed = list(sys.argv[1:] if args is None else args)
         found, left = super().parse_known_args(args, namespace)
-        last = next((one for one in reversed(self._actions) if not one.option_strings), None)
+        positionals = (action for action in reversed(self._actions) if not action.option_strings)
+        last = next(positionals, None)
         if last is not None and last.nargs == "*" and not any(map(_is_option, left)):
-            # argparse fills all places by the words before the first option
+            # argparse fills all positionals from the words before the first option.
             setattr(found, last.dest, [*getattr(found, last.dest), *left])
             left = []
-        if left:  # said here, where the options of this command are known
+        if left:  # here, where the options of this command are known
             self.error(f"unrecognized arguments: {' '.join(left)}")
         return found, left
 
     def error(self, message: str) -> NoReturn:
-        """End with what is wrong, and what was meant; a wrong name counts before a missing one."""
+        """Exit with an error and a hint; a misspelt option comes before a missing one."""
         known = self._option_string_actions
         words = (word.partition("=")[0] for word in self._typed if word.startswith("--"))
         wrong = next((word for word in words if word != "--" and word not in known), "")
@@ -219,19 +220,19 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {problem}\n  {hint}\n")
 
     def _short_usage(self) -> str:
-        """What must be given; the rest stands below it."""
+        """Return the usage with required arguments only."""
         formatter = self._get_formatter()
-        places = [action for action in self._actions if not action.option_strings]
-        needed = [one for one in self._actions if one.option_strings and one.required]
+        positionals = [action for action in self._actions if not action.option_strings]
+        needed = [action for action in self._actions if action.option_strings and action.required]
         words = [self.prog]
         for action in needed:
             value = formatter._get_default_metavar_for_optional(action)
             words += [action.option_strings[-1], formatter._format_args(action, value)]
-        words += [formatter._format_args(one, one.dest.upper()) for one in places]
+        words += [formatter._format_args(action, action.dest.upper()) for action in positionals]
         return " ".join([*words, "[OPTIONS]"]).replace("%", "%%")
 
 
-# What other programs call these commands.
+# Names of these commands in other programs.
 _OTHER_NAMES = {
     "chat": "run", "ask": "run", "complete": "generate", "server": "serve", "start": "serve",
     "download": "pull", "get": "pull", "install": "pull", "ls": "list", "models": "list",
@@ -240,14 +241,14 @@ _OTHER_NAMES = {
 
 
 class _CommandParser(_Parser):
-    """A program whose help is a table of its commands by subject, and fits a screen."""
+    """Parser of a program, whose help is a table of its commands."""
 
     def __init__(self, name: str, does: str, commands: dict[str, CommandEntry]) -> None:
         super().__init__(prog=name, description=does)
         self._commands = commands
 
     def error(self, message: str) -> NoReturn:
-        """A command that there isn't, and maybe the one that was meant; else as the others."""
+        """Exit with an error and a hint if the command is unknown."""
         named = next((word for word in self._typed if not word.startswith("-")), "")
         if not named or named in self._commands:
             super().error(message)

@@ -1,14 +1,14 @@
-"""`medusa ps`: which models are loaded, and by whom."""
+"""`medusa ps`: list the loaded models and their programs."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from medusa_core.cli.table import table_lines
 from medusa_core.system.running_models import RunningModel, running_models
 from medusa_core.system.user_folders import places
 
@@ -22,7 +22,7 @@ def add_ps_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_ps(args: argparse.Namespace) -> int:
-    """Print what is loaded."""
+    """Print the loaded models."""
     found = running_models(places(args.data_dir).running)
     if args.json:
         print(json.dumps({"running": [asdict(one) for one in found]}))
@@ -41,3 +41,10 @@ def _row(one: RunningModel) -> tuple[str, ...]:
     since = f"{max(0.0, time.time() - one.loaded_s) / 60:.0f} min"
     size, context = f"{one.nbytes / 1e9:.2f} GB", f"{one.context_tokens:,}"
     return (one.model, size, one.device, context, since, by, one.address)
+
+
+def table_lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table, with columns as wide as their cells."""
+    every = (head, *rows)
+    widths = [max(len(row[place]) for row in every) for place in range(len(head))]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in every]

@@ -45,7 +45,7 @@ _FAILED, _STOPPED = 1, 130
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `run`."""
+    """Add the arguments of `run`."""
     parser.add_argument(
         "model",
         nargs="?",
@@ -91,7 +91,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_chat(args: argparse.Namespace) -> int:
-    """Chat until the user leaves; with a prompt, or where input is piped, answer once."""
+    """Chat until the user leaves; with a prompt or piped input, answer once."""
     if args.named_model:  # then all words are the prompt's
         args.prompt = [*filter(None, (args.model,)), *args.prompt]
         args.model = args.named_model
@@ -111,10 +111,10 @@ def _is_prompt(args: argparse.Namespace) -> bool:
 
 
 def _question(words: Sequence[str]) -> str | None:
-    """What is asked once: the words of the command line, and what is piped in; None to chat.
+    """Return the prompt of the command line and of standard input; None to chat.
 
     Raises:
-        RequestError: Something is piped in that holds nothing.
+        RequestError: The piped input is empty.
     """
     given = " ".join(words)
     if sys.stdin.isatty():
@@ -148,7 +148,7 @@ async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) 
 
 @asynccontextmanager
 async def _listed(args: argparse.Namespace, client: Client) -> AsyncIterator[None]:
-    """Let `ps` see what is loaded."""
+    """List the loaded model in `medusa ps`."""
     where: Places = args.data_places
     file = RunningFile(where.running, "run")
     client.listen(file.hear)
@@ -170,7 +170,7 @@ async def _answer_once(chat: TerminalChat, question: str) -> int:
 async def _talk(
     chat: TerminalChat, commands: SlashCommands, screen: Screen, editor: LineEditor
 ) -> None:
-    """Read and answer, line by line."""
+    """Read and answer lines until the user leaves."""
     screen.remark(f"{harmless(chat.description)} · /help")
     if is_first_model_offered():
         name = FIRST_MODEL_FILE[0]
@@ -198,7 +198,7 @@ async def _talk(
 
 @contextmanager
 def _stopped_by_signal(chat: TerminalChat) -> Iterator[None]:
-    """Ctrl-C ends the answer; a second one the program, should the first not be heard."""
+    """Let Ctrl-C stop the answer, and a second one the program."""
     loop = asyncio.get_running_loop()
 
     def stop(*_: object) -> None:
@@ -213,7 +213,7 @@ def _stopped_by_signal(chat: TerminalChat) -> Iterator[None]:
 
 
 async def _measure(client: Client, screen: Screen, *, is_anew: bool) -> None:
-    """Know what steps cost here, which takes seconds the first time a model is loaded."""
+    """Measure step costs, which takes seconds for a new model."""
     screen.progress("measuring steps …")
     try:
         await client.calibrate(is_anew=is_anew)
@@ -222,10 +222,10 @@ async def _measure(client: Client, screen: Screen, *, is_anew: bool) -> None:
 
 
 def _settings(args: argparse.Namespace, loaded: ModelLoaded) -> ChatSettings:
-    """What a new chat of the window begins with, changed as the command line says.
+    """Return the window's settings for new conversations, with those of the command line.
 
     Raises:
-        RequestError: There is no such setting or value.
+        RequestError: A setting or value is invalid.
     """
     where: Places = args.data_places
     presets = Presets(where.config)
@@ -237,10 +237,10 @@ def _settings(args: argparse.Namespace, loaded: ModelLoaded) -> ChatSettings:
 
 
 def _check_set(args: argparse.Namespace) -> None:
-    """Refuse settings that no model has, before one is loaded.
+    """Check settings before a model is loaded.
 
     Raises:
-        RequestError: There is no such setting or value.
+        RequestError: A setting or value is invalid.
     """
     settings = ChatSettings()
     for name, value in args.set:
@@ -251,7 +251,7 @@ def _check_set(args: argparse.Namespace) -> None:
 
 
 def _record(args: argparse.Namespace, screen: Screen) -> ChatRecord:
-    """The history of the window; in memory where it can't be opened."""
+    """Open the window's history; in memory if that fails."""
     if args.no_history:
         return ChatRecord(None, screen.complain)
     where: Places = args.data_places
@@ -272,21 +272,21 @@ def _editor(args: argparse.Namespace, commands: SlashCommands) -> LineEditor:
 
 
 class LoadedModels:
-    """The models on this computer; one of them is loaded as the command line says."""
+    """Loads models with the arguments of the command line."""
 
     def __init__(self, client: Client, args: argparse.Namespace, screen: Screen) -> None:
         self._client, self._args, self._screen = client, args, screen
         self._loads_others = False
 
     def names(self) -> tuple[str, ...]:
-        """What can be loaded."""
+        """Return the names of installed models."""
         return tuple(loadable_models())
 
     async def load(self, name: str) -> ChosenModel:
-        """Load one; what was named for the first one's sake is that one's alone.
+        """Load a model; given heads and adapters are for the first one only.
 
         Raises:
-            MedusaError: It can't be loaded.
+            MedusaError: The model can't be loaded.
         """
         args = argparse.Namespace(**vars(self._args))
         args.model = name

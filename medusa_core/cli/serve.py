@@ -1,4 +1,4 @@
-"""`medusa serve`: other programs use a model by HTTP."""
+"""`medusa serve`: serve a model over HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEY_VARIABLE = "MEDUSA_API_KEY"
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `serve`."""
+    """Add the arguments of `serve`."""
     group = parser.add_argument_group("server")
     group.add_argument(
         "--host",
@@ -62,10 +62,10 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_serve(args: argparse.Namespace) -> int:
-    """Serve until somebody ends it.
+    """Serve until interrupted.
 
     Raises:
-        MissingExtraError: What speaks HTTP isn't installed.
+        MissingExtraError: The extra `server` isn't installed.
     """
     SERVER_EXTRA.need()
     from medusa_core.cli.serving import serve_until_ended

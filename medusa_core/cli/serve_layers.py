@@ -20,7 +20,7 @@ _GIB = 1 << 30
 
 
 def add_serve_layers_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `serve-layers`."""
+    """Add the arguments of `serve-layers`."""
     parser.add_argument(
         "--join", default="", metavar="HOST:PORT", help="the cluster (default: start one here)"
     )
@@ -52,7 +52,7 @@ def add_serve_layers_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_serve_layers(args: argparse.Namespace) -> int:
-    """Offer layers until somebody ends it."""
+    """Offer layers until interrupted."""
     from medusa_core.runtime.cluster.ray_setup import (
         RayNode,
         make_token,
@@ -70,7 +70,7 @@ def run_serve_layers(args: argparse.Namespace) -> int:
         make_token()
     offering = Offering(model_dir, int(args.memory_gib * _GIB), args.device, args.delay_ms / 1000)
     node = RayNode(address, is_head=not args.join)
-    # Instead of Ray's handler: what was started here is to end, too.
+    # Replaces Ray's handler, so that the node is closed, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def print_offer(offer: StageOffer) -> None:
@@ -84,7 +84,7 @@ def run_serve_layers(args: argparse.Namespace) -> int:
 
 
 def _offer_text(address: str, model_dir: Path, offer: StageOffer) -> str:
-    """What others need to know."""
+    """Format the address, the memory and the commands for other machines."""
     from medusa_core.runtime.cluster.ray_setup import (
         TOKEN_FILE_VARIABLE,
         TOKEN_VARIABLE,

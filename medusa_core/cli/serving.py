@@ -1,4 +1,4 @@
-"""What `medusa serve` does; needs the extra `server`."""
+"""Implementation of `medusa serve`; needs the extra `server`."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from medusa_core.system.user_folders import places
 _SESSION = "server"
 _MOST_WAITING = 10_000
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[^\s/?#@:*,\[\]]+)(?::([0-9]{1,5}))?")
-_USUAL_PORTS = {("http", "80"), ("https", "443")}
+_DEFAULT_PORTS = {("http", "80"), ("https", "443")}
 
 
 def serve_until_ended(args: argparse.Namespace) -> None:
-    """Serve until somebody ends it."""
+    """Serve until interrupted."""
     options = _options(args)
     with ExitStack() as stack:
         on_request: RequestListener = _ignore
@@ -71,10 +71,10 @@ def serve_until_ended(args: argparse.Namespace) -> None:
 
 
 def _options(args: argparse.Namespace) -> ServerOptions:
-    """Where to listen and to whom; elsewhere than on this computer a key is made.
+    """Return the options of the server; generates a key if other computers can reach it.
 
     Raises:
-        RequestError: A number is out of range.
+        RequestError: An argument is invalid.
     """
     if not 0 <= args.port < 1 << 16 or not 0 <= args.queue <= _MOST_WAITING:
         raise RequestError(
@@ -95,10 +95,10 @@ def _options(args: argparse.Namespace) -> ServerOptions:
 
 
 def _origin(text: str) -> str:
-    """An origin as browsers write it.
+    """Normalize an origin to the form of browsers.
 
     Raises:
-        RequestError: It is none.
+        RequestError: The text is no origin.
     """
     found = _ORIGIN.fullmatch(text.strip().rstrip("/").lower())
     if found is None:
@@ -107,8 +107,8 @@ def _origin(text: str) -> str:
             "Write scheme and host, such as https://example.org; several are given one by one.",
         )
     scheme, host, port = found.groups()
-    is_usual = port is None or (scheme, port) in _USUAL_PORTS
-    return f"{scheme}://{host}" if is_usual else f"{scheme}://{host}:{port}"
+    is_default = port is None or (scheme, port) in _DEFAULT_PORTS
+    return f"{scheme}://{host}" if is_default else f"{scheme}://{host}:{port}"
 
 
 def _given_key(args: argparse.Namespace) -> str:
@@ -117,7 +117,7 @@ def _given_key(args: argparse.Namespace) -> str:
 
 
 def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadModel]:
-    """Makes commands to load models; heads and adapters that were named are the first one's."""
+    """Return `load_command` of `InstalledModels`; heads and adapters are for the first model."""
 
     def command(path: Path) -> LoadModel:
         named = argparse.Namespace(**vars(args))
@@ -134,7 +134,7 @@ def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadMode
 def _announce(
     address: str, args: argparse.Namespace, options: ServerOptions, server: Server
 ) -> None:
-    """Say where the server is, and hear from now on who wants to end it."""
+    """Print the address, and handle signals from now on."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
     print(f"listening at {address}/v1")
@@ -144,7 +144,7 @@ def _announce(
 
 
 def _ignore(record: RequestRecord) -> None:
-    """Nobody wants to know of requests."""
+    """Drop a record: there is no log."""
 
 
 def _open_log(path: Path) -> IO[str]:

@@ -1,4 +1,4 @@
-"""`medusa settings`: the window's choices and all presets into a file, and out of one."""
+"""`medusa settings`: export and import the window's settings and presets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from medusa_core.system.user_folders import Places, places, with_home, without_h
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `settings`, each command with the function that runs it as `run`."""
+    """Add the subcommands of `settings`; each sets its function as `run`."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     out = commands.add_parser("export", help="write all settings and presets into a file")
     out.set_defaults(run=export_settings)
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def export_settings(args: argparse.Namespace) -> int:
-    """Write settings."""
+    """Export settings."""
     where = places(args.data_dir)
     write_settings_file(_settings_in(where), args.file)
     print(f"settings and presets are in {args.file}")
@@ -46,7 +46,7 @@ def export_settings(args: argparse.Namespace) -> int:
 
 
 def import_settings(args: argparse.Namespace) -> int:
-    """Take settings; those of before are kept beside them."""
+    """Import settings, after a backup of the current ones."""
     where = places(args.data_dir)
     found = read_settings_file(args.file)
     if found.unknown:
@@ -57,7 +57,7 @@ def import_settings(args: argparse.Namespace) -> int:
     if args.dry_run:
         print(f"{args.file} is sound: {_contents(found)}")
         return 0
-    if any(one.program == "window" for one in running_models(where.running)):
+    if any(model.program == "window" for model in running_models(where.running)):
         raise SettingsFileError("Medusa Chat is open.", "Close it, or import the file there.")
     before = where.config / "settings-before-import.json"
     write_settings_file(_settings_in(where), before)
@@ -75,13 +75,13 @@ def _contents(found: SettingsFile) -> str:
 
 def _settings_in(where: Places) -> SettingsFile:
     presets = Presets(where.config)
-    if presets.trouble is not None:  # a file without them would look as if there were none
+    if presets.trouble is not None:  # else the file would silently lack them
         raise presets.trouble
     return SettingsFile(_preferences_in(where), tuple(presets.own.values()), presets.new_chats)
 
 
 def _preferences_in(where: Places) -> dict[str, Any]:
-    """The window's choices; none before it was opened first, or where they can't be read."""
+    """Read the window's preferences; empty before its first start."""
     try:
         kept = read_json(where.preferences) if where.preferences.exists() else {}
     except MedusaError as error:

@@ -1,4 +1,4 @@
-"""`medusa show`: what a model is, by its files."""
+"""`medusa show`: describe a model by its files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LICENCES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE")
 
 
 def add_show_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `show`."""
+    """Add the arguments of `show`."""
     parser.add_argument("model", metavar="MODEL", help="folder, GGUF file, or a name of list")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--template", action="store_true", help="print its chat template alone")
@@ -35,7 +35,7 @@ def add_show_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_show_model(args: argparse.Namespace) -> int:
-    """Print what its files say, or what the Hub has for it."""
+    """Print the data of a model, or the published drafters for it."""
     if args.drafters:
         return _show_drafters(args.model, args.json)
     path = installed(args.model)
@@ -55,7 +55,7 @@ def run_show_model(args: argparse.Namespace) -> int:
 
 
 def _show_drafters(name: str, as_json: bool) -> int:
-    """Print the drafters that are published for a model, which needn't be here.
+    """Print the published drafters for a model, which may not be installed.
 
     Raises:
         HubError: The Hub can't be reached.
@@ -73,15 +73,15 @@ def _show_drafters(name: str, as_json: bool) -> int:
         print(f"The Hub knows no drafter for {name}.")
     for one in offers:
         where = one.repo or f"in the files of {one.made_for}"
-        of_whom = f", made for {one.made_for}" if one.made_for else ""
+        made_for = f", made for {one.made_for}" if one.made_for else ""
         kind = DRAFTER_KINDS[one.kind]
         size = f", {one.nbytes / 1e6:,.0f} MB" if one.nbytes else ""
-        print(f"{where}\n    {kind.label}{of_whom}{size}. {kind.text}")
+        print(f"{where}\n    {kind.label}{made_for}{size}. {kind.text}")
     return 0
 
 
 def _names(name: str) -> tuple[str, ...]:
-    """What drafters may call a model that is named on the command line."""
+    """Return the names by which drafters may refer to a model."""
     repo, _ = split_quant(name)
     path = find_named(name)
     own = repo if path is None else name_at(path if path.is_dir() else path.parent)
@@ -94,7 +94,7 @@ def _names(name: str) -> tuple[str, ...]:
 
 
 def _drafters_here(path: Path) -> list[str]:
-    """The heads on this computer that can be used with a model; those made for it first."""
+    """Return the installed heads for a model, those made for it first."""
     contents = look_into(path, name_at(path))
     if contents.target is None:
         return []
@@ -114,7 +114,7 @@ def _shown(value: object) -> str:
 
 
 def _facts(path: Path, files: ModelFiles) -> dict[str, object]:
-    """What is known, under the names that `--json` promises."""
+    """Return the data of a model under the documented names of `--json`."""
     config = files.config
     heads = heads_made_for(path)
     return {
@@ -138,7 +138,7 @@ def _facts(path: Path, files: ModelFiles) -> dict[str, object]:
 
 
 def _licence(path: Path) -> str | None:
-    """What its files say of its licence; None where they say nothing."""
+    """Return the licence of a model from its files; None if unknown."""
     if is_gguf(path) and (named := read_gguf(path).text("general.license")):
         return named
     folder = path if path.is_dir() else path.parent

@@ -1,4 +1,4 @@
-"""`train` and `eval`; torch is imported only once a command runs."""
+"""`medusa train` and `eval`; torch is imported only when a command runs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_PROGRESS = "medusa_core.training"  # whose progress is logged
+_PROGRESS = "medusa_core.training"  # package whose progress is logged
 
 
 def add_train_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `train`."""
+    """Add the arguments of `train`."""
     whats = parser.add_subparsers(required=True, metavar="WHAT", dest="what")
     heads = whats.add_parser("heads", help="heads that make any model faster")
     _add_heads_arguments(heads)
@@ -115,7 +115,7 @@ def _add_ngrams_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_ngrams(args: argparse.Namespace) -> int:
-    """Count what texts say often, and put the table into a folder."""
+    """Build a phrase table from texts."""
     log_to_stderr(_PROGRESS)
     from medusa_core.training.ngrams import MOST_MIXED, count_texts, save_table
     from medusa_core.training.phrase_counts import PhraseRecipe
@@ -136,7 +136,7 @@ def run_ngrams(args: argparse.Namespace) -> int:
 
 
 def run_heads(args: argparse.Namespace) -> int:
-    """Train heads; 0 when they are made, 3 when the run pauses."""
+    """Train heads; returns 0 at the end, 3 if the run was paused."""
     from medusa_core.system.jobs.heads_gain import read_gain
     from medusa_core.training.heads_command import plan_heads, train_heads
     from medusa_core.training.heads_plan import plan_text
@@ -156,7 +156,7 @@ def run_heads(args: argparse.Namespace) -> int:
 
 
 def gain_text(gain: HeadsGain) -> str:
-    """For people: what heads bring, and what to do where that is nothing."""
+    """Format the gain of heads, with advice if there is none."""
     brought = f"{gain.tau:.2f} tokens per step, {gain.x_plain:.2f} x plain decoding"
     if gain.pays:
         return brought
@@ -167,7 +167,7 @@ def gain_text(gain: HeadsGain) -> str:
 
 
 def run_phrases(args: argparse.Namespace) -> int:
-    """Count what a model often says, and put the table into a folder."""
+    """Build a phrase table from a model's answers."""
     log_to_stderr(_PROGRESS)
     from medusa_core.loading.load import load_target
     from medusa_core.models.datastore.phrases import write_phrases
@@ -185,7 +185,7 @@ def run_phrases(args: argparse.Namespace) -> int:
 
 
 def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `eval`."""
+    """Add the arguments of `eval`."""
     whats = parser.add_subparsers(required=True, metavar="WHAT", dest="what")
     heads = whats.add_parser("heads", help="how often heads are right, and what they bring")
     add_model_arguments(heads)
@@ -198,7 +198,7 @@ def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_eval_heads(args: argparse.Namespace) -> int:
-    """Measure heads and print what they bring; of an adapter also what it changes."""
+    """Measure heads and print their gain; with an adapter also its effect on the text."""
     from medusa_core.engine.likelihood import bits_per_byte
     from medusa_core.system.prompts import read_prompts
     from medusa_core.training.heads_eval import AdapterEffect, eval_text, evaluate_heads
@@ -206,7 +206,7 @@ def run_eval_heads(args: argparse.Namespace) -> int:
     log_to_stderr(_PROGRESS)
     prompts = read_prompts(args.prompts, args.limit)
     questions = [turn for prompt in prompts for turn in prompt.turns]
-    # One after the other: memory may have no room for both.
+    # One after the other, since both may not fit into memory.
     alone = bits_per_byte(_open_alone(args), questions) if args.adapter else 0.0
     target = open_target(args)
 
@@ -226,7 +226,7 @@ def run_eval_heads(args: argparse.Namespace) -> int:
 
 
 def _open_alone(args: argparse.Namespace) -> Target:
-    """The model without heads and without the adapter."""
+    """Load the model without heads and adapter."""
     from medusa_core.loading.load import load_target
 
     model_dir, _ = model_dirs(args)
