@@ -1,6 +1,6 @@
-"""All that is asked of a CUDA card, in one place: tests put an imagined card here.
+"""The only module that uses `torch.cuda`, so that tests can replace a GPU in one place.
 
-Callers import this module, not its functions, and nothing else in the engine asks `torch.cuda`.
+Callers import this module, not its functions, which tests replace.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ log = logging.getLogger(__name__)
 
 
 class CudaEvent(Protocol):
-    """A place in what a card was given to do."""
+    """An event of a CUDA stream."""
 
 
-class Aside(Protocol):
-    """Copies to a card beside what it computes, from pinned memory; or back, to such.
+class CopyStream(Protocol):
+    """Copies between pinned host memory and the GPU on a separate CUDA stream.
 
     Attributes:
-        waited_s: Seconds that the card has stood still in `wait`, as far as it has come.
-        copied_s: Seconds that copies took, likewise.
+        waited_s: Seconds that the compute stream has idled in `wait`, in completed work.
+        copied_s: Seconds of completed copies.
     """
 
     @property
@@ -38,42 +38,42 @@ class Aside(Protocol):
     def copied_s(self) -> float: ...
 
     def copy(self, to: Tensor, source: Tensor, after: CudaEvent | None) -> CudaEvent:
-        """Copy once what stands before a mark is done; returns the mark behind the copy."""
+        """Enqueue a copy after an event, and return an event after the copy."""
 
-    def mark(self) -> CudaEvent:
-        """The end of what the card was given to compute so far."""
+    def record_event(self) -> CudaEvent:
+        """Record an event on the compute stream."""
 
-    def wait(self, mark: CudaEvent, left: CudaEvent) -> None:
-        """What the card is given to compute from now on waits for a mark.
+    def wait(self, event: CudaEvent, computed: CudaEvent) -> None:
+        """Make the compute stream wait for an event.
 
         Args:
-            mark: It.
-            left: Where the card had done what it was to compute before.
+            event: The event.
+            computed: Event at the end of the compute stream's work so far, to measure the wait.
         """
 
-    def finish(self, mark: CudaEvent) -> None:
-        """Wait until all before a mark is done."""
+    def synchronize(self, event: CudaEvent) -> None:
+        """Block until an event has occurred."""
 
 
 class Graph(Protocol):
-    """A recorded piece of work."""
+    """A captured CUDA graph."""
 
     def replay(self) -> None:
-        """Run the recorded work again on the buffers' present content."""
+        """Run the captured operations again on the current content of their buffers."""
 
 
 def num_cards() -> int:
-    """How many cards this torch can use."""
+    """Number of GPUs that this torch can use."""
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def capability(device: torch.device) -> tuple[int, int]:
-    """Compute capability of a card, such as (8, 6)."""
+    """Compute capability of a GPU, such as (8, 6)."""
     return torch.cuda.get_device_capability(device)
 
 
 def name(device: torch.device) -> str:
-    """A card's name for people."""
+    """Name of a GPU, for people."""
     return torch.cuda.get_device_name(device)
 
 
@@ -84,10 +84,10 @@ def has_tensor_cores(device: torch.device) -> bool:
 
 
 def multiply(device: torch.device) -> None:
-    """Compute one small product and wait for it.
+    """Run a small matrix product and wait for it.
 
     Raises:
-        RuntimeError: The card can't compute with this torch.
+        RuntimeError: This torch has no kernels for the GPU.
     """
     numbers = torch.ones(8, 8, device=device)
     torch.mm(numbers, numbers)
@@ -95,30 +95,30 @@ def multiply(device: torch.device) -> None:
 
 
 def free_and_total_bytes(device: torch.device) -> tuple[int, int]:
-    """A card's memory as it is now."""
+    """Free and total memory of a GPU."""
     return torch.cuda.mem_get_info(device)
 
 
 def release_memory() -> None:
-    """Return torch's cached, unused memory to the card."""
+    """Return torch's cached, unused memory to the GPU."""
     if num_cards():
         torch.cuda.empty_cache()
 
 
 def wait(device: torch.device) -> None:
-    """Let a card finish what it was given; nothing to wait for elsewhere."""
+    """Wait for all work of a GPU; other devices have none."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def wait_for_computing(device: torch.device) -> None:
-    """Let a card finish what it was given to compute; copies beside go on."""
+    """Wait for the compute stream of a GPU, but not for copy streams."""
     if device.type == "cuda":
         torch.cuda.current_stream(device).synchronize()
 
 
 def seconds_of(work: Callable[[], None], device: torch.device) -> float:
-    """Seconds that some work takes on the card, the host's part included."""
+    """Measure the seconds of some work on a device, including the host's part."""
     wait(device)
     started = time.perf_counter()
     work()
@@ -127,50 +127,50 @@ def seconds_of(work: Callable[[], None], device: torch.device) -> float:
 
 
 def graph_memory() -> Any:
-    """Memory that graphs share which are never replayed at the same time."""
+    """Return a memory pool for graphs that are never replayed at the same time."""
     return torch.cuda.graph_pool_handle()
 
 
 def record(work: Callable[[], None], memory: Any) -> Graph:
-    """Record work as a graph.
+    """Capture work as a graph.
 
     Args:
-        work: Gives the card the same operations whenever it is called.
+        work: Launches the same operations whenever it is called.
         memory: From `graph_memory`.
 
     Raises:
-        RuntimeError: Something in it can't be recorded. The stream is the one from before.
+        RuntimeError: An operation can't be captured. The current stream is restored.
     """
     before = torch.cuda.current_stream()
-    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    aside.wait_stream(before)
+    warm_up = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    warm_up.wait_stream(before)
     graph = torch.cuda.CUDAGraph()
     try:
-        with torch.cuda.stream(aside):
-            for _ in range(2):  # libraries choose their kernels before anything is recorded
+        with torch.cuda.stream(warm_up):
+            for _ in range(2):  # libraries choose their kernels before the capture
                 work()
-        before.wait_stream(aside)
-        # What other threads ask of the card meanwhile is none of the graph's business.
+        before.wait_stream(warm_up)
+        # In other modes, operations of other threads would end the capture.
         with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
             work()
     finally:
-        # Torch leaves the stream of a capture that failed as the current one.
+        # After a failed capture, torch leaves its stream as the current one.
         torch.cuda.set_stream(before)
     return graph
 
 
 def pinned(num_bytes: int) -> Tensor:
-    """Memory of the computer from which a card copies by itself. uint8 [bytes]"""
+    """Allocate pinned host memory; pageable memory without a GPU. uint8 [bytes]"""
     if num_cards():
-        _let_go_of_pinned_memory()
+        _set_pinned_allocator()
     return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=num_cards() > 0)
 
 
 @cache
-def _let_go_of_pinned_memory() -> None:
-    """Take as much as is asked for, and give it back to the system when it isn't needed.
+def _set_pinned_allocator() -> None:
+    """Make torch allocate exactly what is requested, and free it when it is unused.
 
-    Else torch takes the next power of two, up to twice of what was planned, and keeps it.
+    By default it rounds up to a power of two, up to twice the planned memory, and keeps it.
     """
     own = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
     settings = ",".join(filter(None, (own, "pinned_max_cached_size_mb:1")))
@@ -180,12 +180,12 @@ def _let_go_of_pinned_memory() -> None:
         log.warning("This torch takes more pinned memory than is asked for", exc_info=error)
 
 
-def aside(device: torch.device) -> Aside:
-    """Copies to a card, or from it, on a stream of their own."""
-    return _Aside(device)
+def copy_stream(device: torch.device) -> CopyStream:
+    """Create a stream for copies to and from a GPU."""
+    return _CopyStream(device)
 
 
-class _Aside:
+class _CopyStream:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
@@ -209,16 +209,16 @@ class _Aside:
         self._copies.add(began, ended)
         return ended
 
-    def mark(self) -> CudaEvent:
+    def record_event(self) -> CudaEvent:
         return self._record(torch.cuda.current_stream(self._device))
 
-    def wait(self, mark: CudaEvent, left: CudaEvent) -> None:
-        torch.cuda.current_stream(self._device).wait_event(mark)  # type: ignore[arg-type]
-        self._waits.add(left, self.mark())
+    def wait(self, event: CudaEvent, computed: CudaEvent) -> None:
+        torch.cuda.current_stream(self._device).wait_event(event)  # type: ignore[arg-type]
+        self._waits.add(computed, self.record_event())
 
-    def finish(self, mark: CudaEvent) -> None:
-        event: Any = mark
-        event.synchronize()
+    def synchronize(self, event: CudaEvent) -> None:
+        recorded: Any = event
+        recorded.synchronize()
 
     def _record(self, stream: Any) -> CudaEvent:
         event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -228,7 +228,7 @@ class _Aside:
 
 
 class _Spans:
-    """Adds up the seconds between marks of a stream, once the card has come by."""
+    """Adds up the seconds between pairs of events, once both have occurred."""
 
     def __init__(self) -> None:
         self._open: deque[tuple[Any, Any]] = deque()
@@ -236,17 +236,17 @@ class _Spans:
 
     @property
     def seconds(self) -> float:
-        """Of all that are over."""
+        """Sum over pairs that have occurred."""
         self._count()
         return self._seconds
 
     def add(self, began: CudaEvent, ended: CudaEvent) -> None:
-        """One more."""
+        """Add a pair."""
         self._open.append((began, ended))
         self._count()
 
     def _count(self) -> None:
-        """Let go of those that are over."""
+        """Count and drop pairs that have occurred."""
         while self._open and self._open[0][1].query():
             began, ended = self._open.popleft()
             self._seconds += began.elapsed_time(ended) / 1000

@@ -129,10 +129,10 @@ def to_card_rate(device: torch.device) -> float:
     """Measure copies from pinned memory to a card. [bytes/s]"""
     source = cuda.pinned(_READ_BYTES)
     target = torch.empty(_READ_BYTES, dtype=torch.uint8, device=device)
-    stream = cuda.aside(device)
+    stream = cuda.copy_stream(device)
 
     def copy() -> None:
-        stream.finish(stream.copy(target, source, None))
+        stream.synchronize(stream.copy(target, source, None))
 
     return max(_READ_BYTES / cuda.seconds_of(copy, device) for _ in range(_REPEATS))
 

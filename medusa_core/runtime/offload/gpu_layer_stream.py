@@ -49,7 +49,7 @@ class GpuLayerStream:
                 self._pieces |= source.pieces
         from_disk = [layer for layer in self._order if layer not in self._pieces]
         self._disk = LayerStream(offloaded, from_disk, _pinned_buffer) if from_disk else None
-        self._copies = cuda.aside(device)
+        self._copies = cuda.copy_stream(device)
         # Counts over all passes; a layer's buffer is its count modulo NUM_BUFFERS.
         self._num_acquired = self._num_sent = 0
         self._sent: list[cuda.CudaEvent | None] = [None] * NUM_BUFFERS
@@ -59,7 +59,7 @@ class GpuLayerStream:
 
     def acquire(self, layer: int) -> int:
         """Make the compute stream wait for a layer; see `LayerStream.acquire`."""
-        computed = self._copies.mark()  # the end of the layer before
+        computed = self._copies.record_event()  # the end of the layer before
         if self._num_acquired:
             self._used[(self._num_acquired - 1) % NUM_BUFFERS] = computed
         if self._order[self._num_acquired % len(self._order)] != layer:
@@ -114,7 +114,7 @@ class GpuLayerStream:
             return self._pieces[layer]
         assert self._disk is not None  # the layer is there
         if self._last_from_disk is not None:  # `acquire` frees that layer's pinned buffer
-            self._copies.finish(self._last_from_disk)
+            self._copies.synchronize(self._last_from_disk)
         return self._disk.buffers[self._disk.acquire(layer)]
 
 

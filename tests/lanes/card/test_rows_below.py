@@ -73,7 +73,7 @@ def _nothing_is_brought(patch: pytest.MonkeyPatch) -> None:
 
 
 def _nobody_waits_for_rows(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(imagined._Aside, "wait", lambda aside, mark, left: None)
+    patch.setattr(imagined._CopyStream, "wait", lambda stream, event, computed: None)
 
 
 def _nobody_waits_for_what_went_down(patch: pytest.MonkeyPatch) -> None:
@@ -81,9 +81,11 @@ def _nobody_waits_for_what_went_down(patch: pytest.MonkeyPatch) -> None:
 
 
 def _buffers_are_taken_too_early(patch: pytest.MonkeyPatch) -> None:
-    right = imagined._Aside.copy
+    right = imagined._CopyStream.copy
     patch.setattr(
-        imagined._Aside, "copy", lambda aside, to, source, after: right(aside, to, source, None)
+        imagined._CopyStream,
+        "copy",
+        lambda stream, to, source, after: right(stream, to, source, None),
     )
 
 

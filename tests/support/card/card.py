@@ -61,7 +61,7 @@ def imagined_card(
     facts = _Facts(mode, capability, graphs_pay)
     properties = _Properties(_SHARED, *capability)
     with ExitStack() as stack:
-        stack.enter_context(patch.object(graphs, "_TURNS", 1))  # it takes no longer at times
+        stack.enter_context(patch.object(graphs, "_REPEATS", 1))  # it takes no longer at times
         for fact in _FACTS:
             stack.enter_context(patch.object(card, fact, getattr(facts, fact)))
         for name, stand_in in (
@@ -118,7 +118,7 @@ _FACTS = (
     "graph_memory",
     "record",
     "pinned",
-    "aside",
+    "copy_stream",
 )
 
 
@@ -171,8 +171,8 @@ class _Facts:
     def pinned(self, num_bytes: int) -> Tensor:
         return torch.empty(num_bytes, dtype=torch.uint8)
 
-    def aside(self, device: torch.device) -> _Aside:
-        return _Aside()
+    def copy_stream(self, device: torch.device) -> _CopyStream:
+        return _CopyStream()
 
     def graph_memory(self) -> None:
         """Graphs take none."""
@@ -196,7 +196,7 @@ class _Mark:
             self._reach()
 
 
-class _Aside:
+class _CopyStream:
     """Copies as late as a card may: once somebody waits for them, and in their order.
 
     So what is read before it has come, or is overwritten before it was copied, is wrong.
@@ -211,16 +211,16 @@ class _Aside:
         self._copies.append((mark, lambda: self._copy(to, source, after)))
         return mark
 
-    def mark(self) -> _Mark:
+    def record_event(self) -> _Mark:
         return _Mark()
 
-    def wait(self, mark: _Mark, left: _Mark) -> None:
-        assert isinstance(left, _Mark)
-        mark.reach()
+    def wait(self, event: _Mark, computed: _Mark) -> None:
+        assert isinstance(computed, _Mark)
+        event.reach()
         self.waited_s += _LAUNCH_S
 
-    def finish(self, mark: _Mark) -> None:
-        mark.reach()
+    def synchronize(self, event: _Mark) -> None:
+        event.reach()
 
     def _copy_until(self, mark: _Mark) -> None:
         while any(mark is own for own, _ in self._copies):

@@ -54,7 +54,7 @@ class GpuPrefetcher(KvPrefetcher):
         self._host = host
         self._store = store
         self._device = device
-        self._up, self._down = cuda.aside(device), cuda.aside(device)
+        self._up, self._down = cuda.copy_stream(device), cuda.copy_stream(device)
         self._buffers: list[Tensor] = []
         self._freed: list[cuda.CudaEvent] = []  # after which each buffer is free
         self._order: Sequence[LayerKv] = ()
@@ -89,7 +89,9 @@ class GpuPrefetcher(KvPrefetcher):
         self._store.wait_for_copies()
         self._host.begin(order)
         self._allocate(buffer_bytes(order, self._store))
-        self._freed = [self._up.mark()] * RING_UNITS  # a pass that failed may still use them
+        self._freed = [
+            self._up.record_event()
+        ] * RING_UNITS  # a pass that failed may still use them
         self._order, self._sent, self._num_acquired = order, [], 0
         self._send_ahead()
 
@@ -97,7 +99,7 @@ class GpuPrefetcher(KvPrefetcher):
         index = self._num_acquired
         if index >= len(self._order) or rows != self._order[index]:
             raise not_announced()
-        computed = self._up.mark()
+        computed = self._up.record_event()
         self._host.acquire(rows)
         if len(self._sent) == index:
             self._send(rows, [each.view(rows.layer) for each in rows.rows])
@@ -111,14 +113,14 @@ class GpuPrefetcher(KvPrefetcher):
             each.bind(rows.layer, view)
 
     def release(self) -> None:
-        index, computed = self._num_acquired - 1, self._up.mark()
+        index, computed = self._num_acquired - 1, self._up.record_event()
         acquired, views = self._order[index], self._sent[index].views
         for rows, view, to in zip(acquired.rows, views, self._in_memory, strict=True):
             down = self._down.copy(rows.new_part(to), rows.new_part(view), computed)
             self._written_bytes += rows.new_part(to).nbytes
             rows.bind(acquired.layer, to)
         self._freed[index % RING_UNITS] = down
-        self._store.defer_copies(partial(self._down.finish, down))
+        self._store.defer_copies(partial(self._down.synchronize, down))
         self._sent[index] = _Sent((), down)  # drops the views
         self._host.release()
 
@@ -154,7 +156,7 @@ class GpuPrefetcher(KvPrefetcher):
     def _allocate(self, size: int) -> None:
         if not self._buffers or len(self._buffers[0]) < size:
             for sent in self._sent:  # copies of a pass that failed may be under way
-                self._up.finish(sent.arrived)
+                self._up.synchronize(sent.arrived)
             self._buffers.clear()
             self._buffers += [
                 torch.empty(size, dtype=torch.uint8, device=self._device) for _ in range(RING_UNITS)
