@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from medusa_core.memory.trained_heads import trained_bytes
     from medusa_core.models.blocks.sizes import num_parameters
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.datastore.folder import forget_answers, forget_strangers
+    from medusa_core.models.datastore.folder import forget_answers, forget_deleted_conversations
     from medusa_core.models.lora.adapter_shape import AdapterShape
     from medusa_core.remote.address import endpoint_url, is_readable_by_others
     from medusa_core.remote.connecting import (
@@ -269,13 +269,13 @@ def remove_user_token() -> None:
 
 def format_bits(name: str) -> int:
     """Return the nominal bits of a weight in a format, such as 4."""
-    from medusa_core.models.quant.in_blocks import weight_formats
+    from medusa_core.models.quant.block_format import weight_formats
 
     return int(weight_formats().get(name).bits)
 
 
 def format_label(name: str) -> str:
     """Return the label of a weight format."""
-    from medusa_core.models.quant.in_blocks import weight_formats
+    from medusa_core.models.quant.block_format import weight_formats
 
     return weight_formats().get(name).label

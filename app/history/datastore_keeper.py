@@ -56,18 +56,20 @@ class DatastoreKeeper(QObject):
 
     async def _tidy(self) -> None:
         try:
-            await asyncio.to_thread(self._forget_strangers)
+            await asyncio.to_thread(self._forget_deleted_conversations)
         except MedusaError as error:
             log.warning("what was learned can't be tidied: %s", error.message)
 
-    def _forget_strangers(self) -> None:
-        from medusa_core.api import forget_answers, forget_strangers
+    def _forget_deleted_conversations(self) -> None:
+        from medusa_core.api import forget_answers, forget_deleted_conversations
 
         if not self._store.values.learns:
             forget_answers(self._folder)
         elif self._history.is_saved and self._folder.is_dir():
             with closing(self._history.another()) as history:
-                forget_strangers(self._folder, lambda: [one.id for one in history.conversations()])
+                forget_deleted_conversations(
+                    self._folder, lambda: [one.id for one in history.conversations()]
+                )
 
     def _follow(self, name: str) -> None:
         if name != "learns":

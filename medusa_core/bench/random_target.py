@@ -27,7 +27,7 @@ from medusa_core.models.precision import DTYPES, Precision, choose_device, hardw
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import (
     PartFormats,
-    settle_formats,
+    resolve_formats,
 )
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.layout import QuantLinear
@@ -168,7 +168,7 @@ def shape_config(name: str) -> ModelConfig:
 def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads: int) -> Target:
     """Make a target of these sizes; see `random_target`."""
     device = choose_device(options.device)
-    formats = settle_formats(options.formats, options.dtype, hardware_of(device))
+    formats = resolve_formats(options.formats, options.dtype, hardware_of(device))
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
     formats = formats_for_policy(formats, options, has_drafter=num_heads > 0)
     plan = plan_target(config, HeadsShape(num_heads), formats, options)

@@ -24,7 +24,7 @@ from medusa_core.memory.probe import live_budget
 from medusa_core.messages import Fit, LoadOptions, PartRate, Policy
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import choose_device, hardware_of
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.runtime.runner.traffic import Traffic
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.resources import calibrations_dir
@@ -140,7 +140,7 @@ def _must_offload(
     if not asked or args.cluster or args.adapter or args.assistant or not files.config.is_ours:
         return False
     config, device = files.config, choose_device(options.device)
-    formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
+    formats = resolve_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     shape = chosen_shape(files, heads_dir, options.takes_own_heads)
     budget = limit_budget(live_budget(options.device), options.memory_gib)
     planner = Planner(config, shape, formats, budget, options.sessions)

@@ -22,8 +22,8 @@ from medusa_core.messages import (
     ModelLoaded,
     WeightFormats,
 )
+from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.choice import CACHE_FORMATS, DTYPES, TABLE_PLACES
-from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.remote.address import endpoint_url, host_of_url
 from medusa_core.system.resources import calibrations_dir, quantized_models_dir, start_model
 from medusa_core.system.user_folders import places

@@ -31,7 +31,7 @@ from medusa_core.memory.recommend import Recommendation, choices, plan_choice, r
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.runtime.runner.native_limits import torch_note
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import shapes_dir
@@ -171,7 +171,7 @@ def _not_compiled(config: ModelConfig, choice: Recommendation, budget: Budget) -
     """Return why a processor computes a model without the compiled step; empty if not so."""
     if not config.is_ours:
         return ""
-    formats = settle_formats(choice.formats, "", budget.hardware, config.stored)
+    formats = resolve_formats(choice.formats, "", budget.hardware, config.stored)
     return torch_note(config, formats)
 
 

@@ -47,10 +47,10 @@ def _torch() -> Check:
 
 def _device() -> Check:
     from medusa_core.memory.probe import offered_devices
-    from medusa_core.models.precision import settle_device
+    from medusa_core.models.precision import resolve_device
 
     try:
-        settled = settle_device("")
+        settled = resolve_device("")
     except RequestError as error:
         return Check("Device", False, error.message, error.hint)
     if settled.note:

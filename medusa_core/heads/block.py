@@ -26,8 +26,8 @@ from medusa_core.heads.part_tensors import TakeTensor, need
 from medusa_core.heads.selector import Selector
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.first_outputs import beginning_of
 from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.linear import cached_first_outputs
 from medusa_core.models.quant.native_linear import share_threads
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
@@ -224,7 +224,7 @@ class BlockHead(CachedHeads):
         """Its own projection, or the beginning of the target's."""
         if self._lm_head is not None:
             return self._lm_head
-        return beginning_of(self._shared_weights.lm_head, most, self._cuts)
+        return cached_first_outputs(self._shared_weights.lm_head, most, self._cuts)
 
 
 def _markov(parts: DrafterParts, take: TakeTensor, make: MakeLinear) -> MarkovHead | None:

@@ -24,8 +24,8 @@ from medusa_core.models.blocks.torch_blocks import PassContext, run_block
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.first_outputs import beginning_of
 from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.linear import cached_first_outputs
 from medusa_core.models.rope import Rope
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
@@ -124,7 +124,7 @@ class ChainedHead(CachedHeads):
 
     def _projection(self, most: int) -> QuantLinear:
         """The target's projection, or the beginning of it."""
-        return beginning_of(self._shared_weights.lm_head, most, self._cuts)
+        return cached_first_outputs(self._shared_weights.lm_head, most, self._cuts)
 
     def tokens(self, columns: Tensor) -> Tensor:
         """The tokens of some columns."""

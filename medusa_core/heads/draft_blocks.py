@@ -19,7 +19,7 @@ from medusa_core.models.blocks.convolution import DynamicConvolution
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.experts import Mlp
 from medusa_core.models.norm import RmsNorm, SplitQkNorm
-from medusa_core.models.quant.joined_linear import join
+from medusa_core.models.quant.combined_linear import join_linears
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import in_halves, interleave_rows
 
@@ -59,11 +59,11 @@ class BlockReader:
         """Read a block, and attention that projects to keys and values alone."""
         q, kv, bias = self._qkv(prefix)
         query, key_value = self._make(q, None), self._make(kv, None)
-        block = self._block(index, prefix, join([query, key_value], bias))
+        block = self._block(index, prefix, join_linears([query, key_value], bias))
         attention = block.attention
         assert attention is not None
         assert isinstance(attention.qk_norm, SplitQkNorm)
-        only_kv = key_value if bias is None else join([key_value], bias[len(q) :])
+        only_kv = key_value if bias is None else join_linears([key_value], bias[len(q) :])
         return block, replace(
             attention, qkv=only_kv, num_heads=0, qk_norm=attention.qk_norm.of_keys
         )

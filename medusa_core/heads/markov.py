@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from medusa_core.models.quant.first_outputs import beginning_of
 from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.linear import cached_first_outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +87,4 @@ class MarkovHead:
 
         [n, rank] → [n, columns]
         """
-        return beginning_of(self.second, most, self.cuts)(vectors)
+        return cached_first_outputs(self.second, most, self.cuts)(vectors)

@@ -33,7 +33,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.experts import Mlp
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.beside_linear import BesideLinear, UpLinear
+from medusa_core.models.quant.combined_linear import AdaptedLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import share_threads
 from medusa_core.models.rope import interleave_rows
@@ -153,7 +153,7 @@ class StreamHeads(CachedHeads):
             def adapt(part: str, base: QuantLinear) -> QuantLinear:
                 down, up = adapters[f"layers.{taps[index]}.{part}"]
                 outputs = sizes.widths[part][0]
-                return BesideLinear(base, down, [UpLinear(up, slice(0, sizes.rank), 0, outputs)])
+                return AdaptedLinear([base, down, up], [(slice(0, sizes.rank), 0, outputs)])
 
             return adapted_block(self._target_blocks[index], index, adapt)
 

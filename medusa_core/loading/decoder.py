@@ -123,7 +123,7 @@ def open_decoder(
             "Adapters can't be used with layers on other machines.",
             "Merge the adapter into the model, and give that to all machines.",
         )
-    if not parts.precision.is_usual:
+    if not parts.precision.is_standard:
         raise ClusterError(
             "Layers on other machines keep their caches in plain numbers, and attend to all rows.",
             "Leave out --cache-quant and --sparse-attention.",

@@ -27,8 +27,7 @@ from medusa_core.messages import HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
-from medusa_core.models.datastore.folder import store_of
-from medusa_core.models.datastore.model_key import model_key
+from medusa_core.models.datastore.folder import model_key, store_of
 from medusa_core.models.datastore.phrases import (
     PhraseTable,
     read_phrases,
@@ -36,15 +35,14 @@ from medusa_core.models.datastore.phrases import (
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.precision import hardware_of, precision_of, settle_device
+from medusa_core.models.precision import hardware_of, precision_of, resolve_device
 from medusa_core.models.quant.choice import (
-    settle_formats,
+    resolve_formats,
 )
 from medusa_core.models.text.grammar_compiler import GrammarCompiler
 from medusa_core.models.text.raw_text import RawText
-from medusa_core.models.text.same_vocabulary import check_same_vocabulary
 from medusa_core.models.text.template import Template
-from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.models.text.tokenizer import Tokenizer, check_same_vocabulary
 from medusa_core.models.through_transformers.formats import check_options
 from medusa_core.runtime.cluster.connection import join_cluster
 from medusa_core.runtime.cluster.layer_range import client_config
@@ -172,11 +170,11 @@ def _open_model(path: Path) -> ModelFiles:
 
 def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _Planned:
     """Settle all that is known without weights: what can't be loaded is refused here."""
-    chosen = settle_device(options.device)
+    chosen = resolve_device(options.device)
     device = chosen.device
     options = replace(options, device=str(device))  # the plan is for what is used
     config = files.config
-    formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
+    formats = resolve_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
     tokenizer = files.tokenizer
     template = RawText() if options.is_raw else files.template

@@ -9,7 +9,7 @@ from medusa_core.loading.choice import ModelChoice
 from medusa_core.memory.probe import live_budget
 from medusa_core.memory.smaller import smaller_choices
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.models.quant.block_format import weight_formats
 
 _USUAL_CONTEXT = 4096
 

@@ -23,7 +23,7 @@ from medusa_core.memory.recommend import Recommendation, plan_choice, recommend,
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, Placement, Shares, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 
 _ROWS = (1, 16)
 _NAMES = {Tier.DEVICE: "here", Tier.MEMORY: "in memory", Tier.DISK: "on the disk"}
@@ -167,7 +167,7 @@ def plan_offload(
         TierError: The disk can't be measured.
     """
     budget = device.budget
-    formats = settle_formats(choice.formats, "", budget.hardware, config.stored)
+    formats = resolve_formats(choice.formats, "", budget.hardware, config.stored)
     drafts = None
     if draft_model is not None:
         drafts = settle_draft_model(draft_model, choice.formats, "", budget.hardware)
@@ -280,7 +280,7 @@ def _step_times(placement: Placement, machine: MachineRates) -> Callable[[int], 
 
 def _resident_s(config: ModelConfig, choice: Recommendation, budget: Budget) -> float:
     """Return the expected seconds of a step of one row with all layers on the device."""
-    formats = settle_formats(choice.formats, "", budget.hardware, config.stored)
+    formats = resolve_formats(choice.formats, "", budget.hardware, config.stored)
     return _read_rate(config, choice, budget).step_s(read_bytes(config, formats, 1), 1)
 
 

@@ -88,11 +88,11 @@ def policy_search(
     from medusa_core.memory.policy.policy_search import PolicySearch
     from medusa_core.memory.policy.request import PolicyRequest
     from medusa_core.models.precision import choose_device, hardware_of, precision_of
-    from medusa_core.models.quant.choice import settle_formats
+    from medusa_core.models.quant.choice import resolve_formats
     from medusa_core.system import compute_threads
 
     device = choose_device(options.device)
-    formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
+    formats = resolve_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
     # Any policy that offloads leaves the embeddings on the disk.
     placed = options.with_policy(given or Policy(weights=Shares(0.0, 0.0, 1.0)))

@@ -16,7 +16,7 @@ from medusa_core.memory.budget import Budget
 from medusa_core.memory.plan import embedding_bytes, experts_bytes, heads_bytes, weights_bytes
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.quant.choice import PartFormats, settle_formats
+from medusa_core.models.quant.choice import PartFormats, resolve_formats
 from medusa_core.runtime.tree.tables import typical_table
 
 _MAX_TREE_ROWS = 32
@@ -76,7 +76,7 @@ def forecast(
     Raises:
         RequestError: The formats don't go together.
     """
-    formats = settle_formats(wanted, "", budget.hardware, config.stored)
+    formats = resolve_formats(wanted, "", budget.hardware, config.stored)
 
     def resident_s(rows: int) -> float:
         return rate.step_s(read_bytes(config, formats, rows), rows)
@@ -99,7 +99,7 @@ def rate_limiting_format(wanted: WeightFormats, config: ModelConfig, budget: Bud
     Raises:
         RequestError: The formats don't go together.
     """
-    return settle_formats(wanted, "", budget.hardware, config.stored).linears.name
+    return resolve_formats(wanted, "", budget.hardware, config.stored).linears.name
 
 
 def read_bytes(config: ModelConfig, formats: PartFormats, rows: int) -> int:

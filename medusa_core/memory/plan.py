@@ -29,8 +29,9 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.lora.adapter_shape import (
     AdapterShape,
-    beside_parts,
+    unmerged_parts,
 )
+from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import (
     PartFormats,
@@ -40,7 +41,6 @@ from medusa_core.models.quant.format import (
     QuantSpec,
     quant_registry,
 )
-from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.runtime.kv.size import (
     num_states,
     row_bytes,
@@ -223,7 +223,7 @@ def _vector_numbers(block: BlockTensors) -> int:
 def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:
     """Bytes of an adapter beside the weights; one that is merged takes none."""
     numbers = 0
-    for part in beside_parts(config, adapter):
+    for part in unmerged_parts(config, adapter):
         pairs = [(piece, adapter.pairs.get(piece.name)) for piece in part.pieces]
         numbers += part.columns * adapter.inner(part)
         numbers += sum(piece.rows * pair.rank for piece, pair in pairs if pair is not None)
@@ -232,7 +232,7 @@ def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartForma
 
 def adapter_scratch_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:
     """Bytes of the numbers between the two matrices of an adapter, of the widest part."""
-    inner = max((adapter.inner(part) for part in beside_parts(config, adapter)), default=0)
+    inner = max((adapter.inner(part) for part in unmerged_parts(config, adapter)), default=0)
     return chunk_rows(formats.device) * inner * max(4, _ITEMSIZE[formats.compute])
 
 

@@ -10,7 +10,7 @@ from medusa_core.memory.plan import NO_ADAPTER, DraftModel, default_plan, plan_m
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import AdapterShape
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import (
     Hardware,
     quant_registry,
@@ -66,14 +66,14 @@ def plan_choice(
     Raises:
         RequestError: The formats don't go together.
     """
-    formats = settle_formats(wanted, dtype, budget.hardware, config.stored)
+    formats = resolve_formats(wanted, dtype, budget.hardware, config.stored)
     drafts = None
     if draft_model is not None:
         drafts = settle_draft_model(draft_model, wanted, dtype, budget.hardware)
     plan = plan_memory(
         config, heads, formats, budget, context_tokens, draft_model=drafts, adapter=adapter
     )
-    lack = lack_of(config, formats) or formats.linears.lack(budget.hardware)
+    lack = lack_of(config, formats) or formats.linears.limitation(budget.hardware)
     return Recommendation(wanted, plan.context_tokens, plan, lack)
 
 
@@ -92,7 +92,7 @@ def settle_draft_model(
         RequestError: The formats don't go together.
     """
     own = draft_formats(config, wanted)
-    return DraftModel(config, settle_formats(own, dtype, hardware, config.stored))
+    return DraftModel(config, resolve_formats(own, dtype, hardware, config.stored))
 
 
 def draft_formats(config: ModelConfig, wanted: WeightFormats) -> WeightFormats:
@@ -113,7 +113,7 @@ def choices(
     offered = [
         spec
         for spec in quant_registry().specs
-        if spec.bits <= _MOST_BITS and spec.takes(_USUAL_WIDTH, _USUAL_WIDTH, device)
+        if spec.bits <= _MOST_BITS and spec.supports(_USUAL_WIDTH, _USUAL_WIDTH, device)
     ]
     specs = sorted(offered, key=lambda spec: -spec.bits)
     return tuple(
@@ -177,7 +177,7 @@ def _lengthened(
 
 
 def _candidates(config: ModelConfig, budget: Budget) -> Iterator[WeightFormats]:
-    dense = settle_formats(WeightFormats(), "", budget.hardware, config.stored)
+    dense = resolve_formats(WeightFormats(), "", budget.hardware, config.stored)
     is_small = weights_bytes(config, dense) <= _SMALL_BYTES
     if is_small or config.holds_blocks:
         yield WeightFormats()

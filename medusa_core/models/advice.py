@@ -1,8 +1,7 @@
-"""Sampling defaults of a model: its makers' advice, else what was tried with it.
+"""Recommended sampling settings of a model: those of its makers, or else our own.
 
-Makers write theirs into `generation_config.json` or a GGUF's keys. Source: `GenerationConfig` of
-transformers. Without `do_sample` the numbers there count for nothing, so they are no advice; where
-it says no, the advice is not to sample.
+Makers publish theirs in `generation_config.json` or a GGUF file's keys. As in transformers'
+`GenerationConfig`, they count only if `do_sample` is true; if it is false, decoding is greedy.
 """
 
 from __future__ import annotations
@@ -17,19 +16,17 @@ from medusa_core.messages import Advice
 
 log = logging.getLogger(__name__)
 
-# Models whose makers give no advice and that loop without any, by a pattern of their names.
+# Models without recommendations that repeat themselves, by patterns of their names.
 # SmolLM2 135M: ten seeds of ten questions each; at a penalty of 1 most answers loop, at 1.15 they
 # turn to word salad, and 0.7 loses the thread more often than 0.4.
 _TRIED = ((re.compile(r"smollm2[- ]135m", re.IGNORECASE), Advice(0.4, 0, 0.95, 0.0, 1.1)),)
 
 
 def read_advice(generation: Mapping[str, Any]) -> Advice | None:
-    """The makers' advice; None where they give none. A senseless number is left out.
-
-    Its temperature is 0 where they advise not to draw.
+    """Return the makers' settings; None if they recommend nothing. Invalid values are skipped.
 
     Args:
-        generation: What `generation_config.json` holds.
+        generation: Content of `generation_config.json`.
     """
     if generation.get("do_sample") is False:
         return Advice(temperature=0.0)
@@ -42,14 +39,14 @@ def read_advice(generation: Mapping[str, Any]) -> Advice | None:
             if value is not None:
                 found[name] = SETTINGS[name].read(value)
         except (ValueError, TypeError, OverflowError) as error:
-            log.warning("generation_config.json: %s is left out: %s", name, error)
+            log.warning("generation_config.json: ignoring %s: %s", name, error)
     return Advice(**found) if found else None
 
 
 def tried_sampling(name: str) -> Advice | None:
-    """Sampling settings that were tried with a model whose makers give none; None if untried.
+    """Return our settings for a model whose makers recommend none; None if there are none.
 
     Args:
-        name: The model's name or file name.
+        name: Name of the model or its file.
     """
     return next((advice for pattern, advice in _TRIED if pattern.search(name)), None)

@@ -49,7 +49,7 @@ from medusa_core.models.quant.choice import (
     NO_TYPES,
     StoredTypes,
 )
-from medusa_core.models.stored import StoredFormat, stored_registry
+from medusa_core.models.stored import stored_registry
 
 _MOST_CONTEXT = 1 << 24
 _MOST_EOS = 1 << 10
@@ -324,7 +324,7 @@ def parse_config(
         rotary_dim=HeadRows.of(head_dim, rope).turned,
         vocab_size=_size(raw, "vocab_size", MAX_TOKENS),
     )
-    model, blocks, stored = arch.model(settings), arch.blocks(settings), _read_quantization(raw)
+    model, blocks, packing = arch.model(settings), arch.blocks(settings), _read_quantization(raw)
     if len(blocks) != settings.num_layers:
         raise ModelError(
             f"config.json: {len(blocks)} layers are described, and there are "
@@ -349,8 +349,8 @@ def parse_config(
         tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
         blocks=tuple(blocks),
         eos_token_ids=_read_eos(raw, generation),
-        quantization=_most_common_type(stored_types or {}) or stored.linears,
-        packing=stored.packing,
+        quantization=_most_common_type(stored_types or {}) or (packing.kind if packing else ""),
+        packing=packing,
         stored_types=tuple(sorted((stored_types or {}).items())),
         file_type=_text(raw.get("file_type", "")),
         **model,
@@ -558,15 +558,15 @@ def _types(stored_types: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return dict(stored_types)
 
 
-def _read_quantization(raw: Mapping[str, Any]) -> StoredFormat:
-    """The weight format that a `config.json` says its weights have; empty for plain numbers.
+def _read_quantization(raw: Mapping[str, Any]) -> Packing | None:
+    """Parse the `quantization_config` of a `config.json`; None if the weights are unquantized.
 
     Raises:
-        ModelError: They are quantized in a way that isn't supported.
+        ModelError: The quantization isn't supported.
     """
     quantization = raw.get("quantization_config")
     if not quantization:
-        return StoredFormat("")
+        return None
     method = (
         quantization.get("quant_method", "bitsandbytes")
         if isinstance(quantization, Mapping)
@@ -574,7 +574,7 @@ def _read_quantization(raw: Mapping[str, Any]) -> StoredFormat:
     )
     for spec in stored_registry().specs:
         if spec.name == method and isinstance(quantization, Mapping):
-            return spec.format_of(quantization)
+            return spec.parse(quantization)
     raise ModelError(
         f"The checkpoint is quantized already ({_text(method)}).",
         f"Of quantized ones {', '.join(stored_registry().names)} are supported: choose one of "

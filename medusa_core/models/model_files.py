@@ -1,7 +1,4 @@
-"""A model's files: a folder in Hugging Face layout, or a GGUF file.
-
-Whoever needs more than one part of a model opens its files once, and asks them.
-"""
+"""A model's files: a folder in Hugging Face layout, or a GGUF file."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.system.files.gguf import Gguf, is_gguf, read_gguf
 from medusa_core.system.files.json_file import read_json
 
-# Whoever asks for sizes alone, such as the list of models, doesn't wait for torch and tokenizers.
+# torch and tokenizers are imported when they are needed: the list of models only needs sizes.
 if TYPE_CHECKING:
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.text.template import Template
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ModelFiles(ABC):
-    """What lies in a model's files; each part is read when it is first asked for, and once.
+    """The content of a model's files; each part is read once, when it is first used.
 
     Attributes:
         path: The folder or file.
@@ -38,19 +35,19 @@ class ModelFiles(ABC):
 
     @staticmethod
     def open(path: Path) -> ModelFiles:
-        """The files at a path; what isn't there shows when a part of it is asked for."""
+        """Open the files at a path; missing files raise when they are first read."""
         return GgufFiles(path) if is_gguf(path) else FolderFiles(path)
 
     @staticmethod
     def find(path: Path) -> ModelFiles | None:
-        """The files at a path; None where neither a folder nor a GGUF file is."""
+        """Open the files at a path; None if it is neither a folder nor a GGUF file."""
         files = ModelFiles.open(path)
         return files if path.is_dir() or isinstance(files, GgufFiles) else None
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the model is called.
+        """Name of the model.
 
         Raises:
             CheckpointError: The files are damaged.
@@ -59,37 +56,37 @@ class ModelFiles(ABC):
     @property
     @abstractmethod
     def config(self) -> ModelConfig:
-        """Its sizes, checked.
+        """Validated configuration.
 
         Raises:
             CheckpointError: A file is missing or damaged.
-            ModelError: They describe something that this engine doesn't run.
+            ModelError: The model isn't supported.
         """
 
     @property
     @abstractmethod
     def settings(self) -> Mapping[str, object]:
-        """What `config.json` says, or would say.
+        """Content of `config.json`, or its equivalent.
 
         Raises:
             CheckpointError: A file is missing or damaged.
-            ModelError: It is a GGUF file of an architecture that isn't supported.
+            ModelError: It is a GGUF file of an unsupported architecture.
         """
 
     @property
     @abstractmethod
     def tokenizer(self) -> Tokenizer:
-        """Its tokenizer.
+        """The tokenizer.
 
         Raises:
             CheckpointError: The files are damaged.
-            TokenizerError: It is missing, damaged, or of a kind that can't be streamed.
+            TokenizerError: It is missing, damaged, or of an unsupported type.
         """
 
     @property
     @abstractmethod
     def written_template(self) -> WrittenTemplate:
-        """What the files say of conversations.
+        """The uncompiled chat template.
 
         Raises:
             CheckpointError: The files are damaged.
@@ -98,11 +95,11 @@ class ModelFiles(ABC):
 
     @cached_property
     def template(self) -> Template:
-        """What writes its prompts: its chat template, or a base model's text as it is.
+        """The compiled chat template; `RawText` for a base model.
 
         Raises:
             CheckpointError: The files are damaged.
-            TemplateError: It doesn't parse.
+            TemplateError: The template doesn't parse.
         """
         from medusa_core.models.text.template import open_template
 
@@ -110,27 +107,27 @@ class ModelFiles(ABC):
 
     @property
     def is_base(self) -> bool:
-        """Is it a model without a chat template? Its tokenizer isn't built to find out.
+        """Whether it is a base model, found without building the tokenizer.
 
         Raises:
             CheckpointError: The files are damaged.
-            TemplateError: Its template can't be read.
+            TemplateError: The template can't be read.
         """
         return self.written_template.source_or_known(self._names_token) is None
 
     @abstractmethod
     def checkpoint(self) -> Checkpoint:
-        """Its weights, to be read tensor by tensor; another one each time.
+        """Open the weights, anew for each call.
 
         Raises:
             CheckpointError: A file is missing or damaged.
-            ModelError: They are of an architecture that isn't supported.
+            ModelError: It is a GGUF file of an unsupported architecture.
         """
 
     @property
     @abstractmethod
     def sources(self) -> frozenset[Path]:
-        """All files that make the weights what they are.
+        """All files that determine the weights.
 
         Raises:
             CheckpointError: A file is missing or damaged.
@@ -138,7 +135,7 @@ class ModelFiles(ABC):
 
     @abstractmethod
     def _names_token(self, text: str) -> bool:
-        """Whether a text is a token, by the files alone."""
+        """Whether a text is a token, without building the tokenizer."""
 
 
 class FolderFiles(ModelFiles):
@@ -188,14 +185,14 @@ class FolderFiles(ModelFiles):
 
 
 class GgufFiles(ModelFiles):
-    """A GGUF file, or several that are one model; see `ModelFiles`."""
+    """A GGUF file, or its shards; see `ModelFiles`."""
 
     @cached_property
     def headers(self) -> Gguf:
-        """What the files say of themselves.
+        """Parsed headers.
 
         Raises:
-            CheckpointError: One is missing, damaged, or holds a type that isn't read.
+            CheckpointError: A file is missing or damaged, or has an unsupported tensor type.
         """
         return read_gguf(self.path)
 
@@ -204,17 +201,17 @@ class GgufFiles(ModelFiles):
         return model_name(self.headers)
 
     @cached_property
-    def _config_parts(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    def _parsed(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
         return config_of(self.headers)
 
     @property
     def settings(self) -> Mapping[str, object]:
-        return self._config_parts[0]
+        return self._parsed[0]
 
     @cached_property
     def config(self) -> ModelConfig:
         with gguf_errors(self.headers):
-            return parse_config(*self._config_parts)
+            return parse_config(*self._parsed)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -1,4 +1,4 @@
-"""Which number formats a model computes and caches in."""
+"""Choose the device of a model, and the dtypes of computation and KV cache."""
 
 from __future__ import annotations
 
@@ -10,14 +10,9 @@ import torch
 
 from medusa_core.errors import RequestError
 from medusa_core.models.quant.card_linear import working_types
-from medusa_core.models.quant.choice import (
-    cache_dtype,
-)
+from medusa_core.models.quant.choice import cache_dtype
 from medusa_core.models.quant.format import Hardware
-from medusa_core.models.quant.linear import (
-    packed_dtypes,
-    torch_packs_bfloat16,
-)
+from medusa_core.models.quant.linear import packed_dtypes, torch_packs_bfloat16
 from medusa_core.system import cuda
 from medusa_core.system.native.binding import native_library
 
@@ -40,10 +35,11 @@ class Precision:
     Attributes:
         name: Name of the compute dtype.
         compute: Dtype of weights and hidden states.
-        cache: Dtype of keys and values in torch's operations.
-        device: Where it runs.
-        cache_format: How keys and values are kept, `q4`; empty as they are.
-        attended: Rows whose values attention takes, those of the largest weights; 0 for all.
+        cache: Dtype of the KV cache in torch backends.
+        device: The device.
+        cache_format: Quantized format of the KV cache, `q4`; empty for none.
+        attended: Number of cached rows whose values attention reads, those of the largest weights;
+            0 for all.
     """
 
     name: str
@@ -54,26 +50,26 @@ class Precision:
     attended: int = 0
 
     @property
-    def is_usual(self) -> bool:
-        """Keys and values are plain numbers, and attention takes all of them."""
+    def is_standard(self) -> bool:
+        """Whether the KV cache is unquantized, and attention reads all of it."""
         return not self.cache_format and not self.attended
 
     @property
     def scores(self) -> torch.dtype:
-        """Dtype of queries, masks and attention scores: the finer of the two."""
+        """Dtype of queries, masks and attention scores."""
         return torch.promote_types(self.compute, self.cache)
 
 
 def precision_of(
     compute: str, device: torch.device, cache_format: str = "", attended: int = 0
 ) -> Precision:
-    """The dtypes to compute in `compute` on a device.
+    """Return the dtypes of a model on a device.
 
     Args:
-        compute: Name of the dtype.
+        compute: Name of the compute dtype.
         device: The device.
-        cache_format: As `Precision` has it, and so is the next.
-        attended: Rows whose values attention takes.
+        cache_format: As in `Precision`.
+        attended: As in `Precision`.
     """
     capability = cuda.capability(device) if device.type == "cuda" else (0, 0)
     cache = DTYPES[cache_dtype(compute, device.type, capability)]
@@ -81,7 +77,7 @@ def precision_of(
 
 
 def hardware_of(device: torch.device) -> Hardware:
-    """What weight formats may ask of a device."""
+    """Return the properties of a device on which weight formats depend."""
     if device.type == "cuda":
         return Hardware("cuda", cuda.capability(device), block_types=working_types(device))
     return Hardware(
@@ -94,11 +90,11 @@ def hardware_of(device: torch.device) -> Hardware:
 
 @dataclass(frozen=True, slots=True)
 class DeviceChoice:
-    """Where a model runs.
+    """A device, and why a GPU isn't used.
 
     Attributes:
         device: The device.
-        note: Why a card that is here isn't used, for people; empty if none is passed over.
+        note: Why the GPU can't be used, as a sentence; empty if it is used or there is none.
     """
 
     device: torch.device
@@ -106,19 +102,19 @@ class DeviceChoice:
 
 
 def choose_device(device: str) -> torch.device:
-    """The device of that name, or the best there is for an empty one; see `settle_device`."""
-    return settle_device(device).device
+    """Return the device with a name; see `resolve_device`."""
+    return resolve_device(device).device
 
 
-def settle_device(device: str, multiply: Multiply | None = None) -> DeviceChoice:
-    """The device of that name, or the best that can compute for an empty one.
+def resolve_device(device: str, multiply: Multiply | None = None) -> DeviceChoice:
+    """Return the device with a name, or the best one that works.
 
     Args:
-        device: A torch device name, or empty.
-        multiply: Tries a card with one product; None for `card.multiply`.
+        device: Name of a torch device; empty for the best.
+        multiply: Tries a GPU with one product; None for `cuda.multiply`.
 
     Raises:
-        RequestError: It isn't there, or it can't compute with this torch.
+        RequestError: The device doesn't exist, or doesn't work with this torch.
     """
     chosen = _named_device(device)
     reason = _why_not(chosen, multiply or cuda.multiply)
@@ -130,13 +126,13 @@ def settle_device(device: str, multiply: Multiply | None = None) -> DeviceChoice
 
 
 def _why_not(device: torch.device, multiply: Multiply) -> str:
-    """Why a card can't compute, for people; empty if it can, or if it is only full."""
+    """Return why a GPU can't be used, as a sentence; empty if it can, or is only full."""
     if device.type != "cuda":
         return ""
     try:
         multiply(device)
     except torch.OutOfMemoryError:
-        return ""  # what is missing is the plan's to say
+        return ""  # the memory plan reports that
     except RuntimeError as error:
         log.warning("%s can't be used", device, exc_info=error)
         major, minor = cuda.capability(device)

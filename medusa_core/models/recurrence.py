@@ -279,4 +279,4 @@ def _parts(tree: RowTree, count: int) -> Iterator[tuple[slice, Tensor]]:
     size = _PART_ROWS if tree.decided else count
     for start in range(0, count, size):
         rows = slice(start, min(start + size, count))
-        yield rows, tree.sees[rows, rows]
+        yield rows, tree.mask[rows, rows]

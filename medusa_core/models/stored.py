@@ -1,7 +1,7 @@
-"""What a stored format is: weights that were quantized before they were published.
+"""Stored formats: how quantized checkpoints store their weights.
 
-This file and those in `stored_formats` import torch only when weights are at hand: a `config.json`
-names its format.
+This module and those in `stored_formats` import torch only when weights are read: `config.json`
+alone determines the format.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from medusa_core.errors import CheckpointError
 from medusa_core.models import stored_formats
 from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.system.registry import Registry
@@ -20,21 +21,12 @@ if TYPE_CHECKING:
 
     from medusa_core.models.blocks.tensors import LinearSpec
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
+    from medusa_core.models.checkpoints.grouped import Grouped
     from medusa_core.models.config import ModelConfig
     from medusa_core.models.quant.choice import PartFormats
     from medusa_core.models.quant.format import QuantSpec
 
-
-class StoredFormat(NamedTuple):
-    """What a `quantization_config` means.
-
-    Attributes:
-        linears: The weight format of most linear layers.
-        packing: How whole numbers are packed; None where a file's tensors say it all.
-    """
-
-    linears: str
-    packing: Packing | None = None
+    Quantized = tuple[QuantSpec, dict[str, Tensor]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +35,79 @@ class StoredSpec:
 
     Attributes:
         name: `quant_method` in the `quantization_config` of a `config.json`.
-        format_of: What such an object means; a ModelError where it isn't supported.
-        holds: Is this part quantized in the checkpoint? A CheckpointError where some of it is.
-        read: A part as it was quantized, repacked for where it is to run: its weight format, and
-            its tensors in that. Given the checkpoint, the part, the configuration, and the formats
-            that were asked for.
+        parse: Reads a `quantization_config`. Raises a ModelError if it isn't supported.
+        holds: Whether a linear layer is stored in this format. Raises a CheckpointError if only
+            some of its tensors are.
+        read: Reads a linear layer, converted for the device: its weight format, and its tensors in
+            that. Takes the checkpoint, the layer, the configuration, and the wanted formats.
     """
 
     name: str
-    format_of: Callable[[Mapping[str, Any]], StoredFormat]
+    parse: Callable[[Mapping[str, Any]], Packing]
     holds: Callable[[Checkpoint, LinearSpec], bool]
-    read: Callable[
-        [Checkpoint, LinearSpec, ModelConfig, PartFormats], tuple[QuantSpec, dict[str, Tensor]]
-    ]
+    read: Callable[[Checkpoint, LinearSpec, ModelConfig, PartFormats], Quantized]
+
+
+def packed_format(
+    name: str,
+    parse: Callable[[Mapping[str, Any]], Packing],
+    read_tensor: Callable[[Checkpoint, str, Packing], Grouped],
+    suffix: str,
+    absent: str = "",
+) -> StoredSpec:
+    """Make a stored format of integers that share scales in groups.
+
+    Args:
+        name: As in `StoredSpec`.
+        parse: As in `StoredSpec`.
+        read_tensor: Reads the weights of one layer of the checkpoint.
+        suffix: Suffix of a tensor that layers in this format have.
+        absent: Suffix of a tensor that they don't have, to tell formats with equal suffixes apart.
+    """
+
+    def holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
+        is_other = absent and any(f"{one.name}.{absent}" in checkpoint.names for one in part.pieces)
+        return not is_other and is_quantized(checkpoint, part, suffix)
+
+    def read(
+        checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
+    ) -> Quantized:
+        from medusa_core.models.checkpoints.grouped import read_grouped
+
+        return read_grouped(read_tensor, checkpoint, part, config, formats)
+
+    return StoredSpec(name, parse, holds, read)
+
+
+def is_quantized(checkpoint: Checkpoint, part: LinearSpec, suffix: str) -> bool:
+    """Whether all tensors of a linear layer are quantized.
+
+    Args:
+        checkpoint: The checkpoint.
+        part: The layer.
+        suffix: Suffix of a tensor that quantized layers have.
+
+    Raises:
+        CheckpointError: Only some of the tensors are quantized.
+    """
+    found = [f"{piece.name}.{suffix}" in checkpoint.names for piece in part.pieces]
+    if any(found) and not all(found):
+        raise CheckpointError(
+            f"Of {part.name} only some tensors are quantized.", "Choose another checkpoint."
+        )
+    return all(found)
 
 
 @cache
 def stored_registry() -> Registry[StoredSpec]:
-    """All stored formats."""
+    """Return all stored formats."""
     return Registry(stored_formats, "stored weight format", StoredSpec)
 
 
 def stored_as(checkpoint: Checkpoint, part: LinearSpec) -> StoredSpec | None:
-    """The format in which a checkpoint holds a part; None for plain numbers.
+    """Return the format in which a checkpoint stores a linear layer; None if it is unquantized.
 
     Raises:
-        CheckpointError: Some of its pieces are quantized and others aren't.
+        CheckpointError: Only some tensors of the layer are quantized.
     """
     return next((spec for spec in stored_registry().specs if spec.holds(checkpoint, part)), None)

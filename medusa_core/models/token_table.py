@@ -1,7 +1,6 @@
-"""Tables of token vectors of which a pass reads a few rows: in memory, or left in the model's file.
+"""Embedding tables on the host, of which a forward pass reads a few rows: in memory or on disk.
 
-A file's rows are read as they are needed. The system keeps those in memory that are read often,
-as far as it has room for them.
+Rows on disk are read when they are needed; the operating system caches frequent ones.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from torch import Tensor
 
 from medusa_core.errors import CheckpointError
 
-# What the bytes of rows stand for: uint8 [n, bytes] → [n, columns]
+# Decodes rows: uint8 [n, bytes] → [n, columns]
 Decode = Callable[[Tensor], Tensor]
 
 
 class StoredRows(NamedTuple):
-    """The rows of a matrix in a file.
+    """Position of a matrix in a file.
 
     Attributes:
         path: The file.
-        start: Where the first one begins.
-        num_rows: How many there are.
-        row_bytes: Bytes of each.
-        decode: What they stand for.
+        start: Offset of the first row.
+        num_rows: Number of rows.
+        row_bytes: Bytes of a row.
+        decode: Decodes rows.
     """
 
     path: Path
@@ -39,27 +38,27 @@ class StoredRows(NamedTuple):
 
 
 class TokenTable(Protocol):
-    """Vectors of tokens, looked up on the host.
+    """An embedding table on the host.
 
     Attributes:
-        nbytes: Bytes that it holds in the computer's memory.
+        nbytes: Bytes in main memory.
     """
 
     nbytes: int
 
     def rows(self, token_ids: Sequence[int]) -> Tensor:
-        """[n] → [n, columns], floating-point numbers as they are stored."""
+        """Look up rows, in a floating-point dtype. [n] → [n, columns]"""
 
 
 class HeldTable:
-    """A table in the computer's memory; see `TokenTable`."""
+    """A table in main memory; see `TokenTable`."""
 
     def __init__(self, stored: Tensor, decode: Decode | None = None) -> None:
-        """Take a table.
+        """Wrap a matrix.
 
         Args:
-            stored: Numbers [rows, columns], or the bytes of rows, uint8 [rows, bytes].
-            decode: What bytes stand for; None for numbers.
+            stored: Numbers [rows, columns], or encoded rows, uint8 [rows, bytes].
+            decode: Decodes rows; None for numbers.
         """
         self._stored = stored
         self._decode = decode
@@ -71,15 +70,15 @@ class HeldTable:
 
 
 class FileTable:
-    """A table that stays in its file; see `TokenTable`."""
+    """A table on disk; see `TokenTable`."""
 
     nbytes = 0
 
     def __init__(self, stored: StoredRows) -> None:
-        """Open the file, which may be replaced from then on.
+        """Open the file; replacing it later has no effect on the table.
 
         Raises:
-            CheckpointError: It can't be opened.
+            CheckpointError: The file can't be opened.
         """
         self._stored = stored
         try:
@@ -89,20 +88,18 @@ class FileTable:
         weakref.finalize(self, self._file.close)
 
     def rows(self, token_ids: Sequence[int]) -> Tensor:
-        stored, places = (
-            self._stored,
-            {token: at for at, token in enumerate(dict.fromkeys(token_ids))},
-        )
-        buffer = torch.empty(len(places), stored.row_bytes, dtype=torch.uint8)
+        stored = self._stored
+        index_of = {token: index for index, token in enumerate(dict.fromkeys(token_ids))}
+        buffer = torch.empty(len(index_of), stored.row_bytes, dtype=torch.uint8)
         view = buffer.numpy()
         try:
-            for token, at in places.items():
+            for token, index in index_of.items():
                 self._file.seek(stored.start + token * stored.row_bytes)
-                self._fill(view[at].data)
+                self._fill(view[index].data)
         except OSError as error:
             raise _unreadable(stored.path, error) from error
         numbers = stored.decode(buffer)
-        return numbers.index_select(0, torch.tensor([places[token] for token in token_ids]))
+        return numbers.index_select(0, torch.tensor([index_of[token] for token in token_ids]))
 
     def _fill(self, row: memoryview) -> None:
         done = 0

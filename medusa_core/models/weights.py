@@ -1,11 +1,12 @@
-"""Where a decoder's parts come from: a checkpoint, each part quantized as it is read.
+"""Read a target's layers from a checkpoint, each quantized as it is read.
 
-One part at a time is dense, so that the computer's memory never holds more than the quantized model
-and one part.
+Only one layer at a time is unquantized, so that memory never holds more than the quantized model
+and one layer.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
@@ -16,9 +17,10 @@ from medusa_core.errors import AdapterError, CheckpointError, OutOfMemoryError
 from medusa_core.models.blocks.sizes import EMBEDDING
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.grouped import gather_rows
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter import Adapter
-from medusa_core.models.lora.adapter_shape import lies_beside
+from medusa_core.models.lora.adapter_shape import is_unmerged
 from medusa_core.models.precision import DTYPES, Precision
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import PartFormats
@@ -33,41 +35,121 @@ AfterPart = Callable[[int], None]
 
 
 class Weights(Protocol):
-    """Gives the parts of a target, where they are to run."""
+    """Source of a target's layers, on their device."""
 
     @property
     def num_parameters(self) -> int:
-        """Parameters given so far."""
+        """Number of parameters read so far."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the parts given so far."""
+        """Bytes of everything read so far."""
 
     def vector(self, name: str, size: int) -> Tensor:
-        """A norm's weight, in the compute dtype. [size]"""
+        """Read the weight of a norm, in the compute dtype. [size]"""
 
     def named(self, name: str, *shape: int) -> Tensor:
-        """A tensor by its whole name, in the compute dtype."""
+        """Read a tensor by its full name, in the compute dtype."""
 
     def embedding(self) -> Tensor:
-        """The token vectors. [vocabulary, hidden]
+        """Read the token embedding. [vocabulary, hidden]
 
-        Where they stay in their file, what says their shape and dtype alone: a tensor on torch's
-        device `meta`. They are then given as a `token_table`.
+        If it stays on disk, return a tensor on torch's `meta` device, which has shape and dtype
+        alone; rows are then read through `token_table`.
         """
 
     def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
-        """A table of token vectors, where the formats say that it lies."""
+        """Open an embedding table where the formats keep it."""
 
     def linear(self, part: LinearSpec) -> QuantLinear:
-        """A linear layer of a block."""
+        """Read a linear layer of a block."""
 
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
-        """The projection to the vocabulary, which may share the token vectors."""
+        """Read the LM head, which may share the token embedding."""
 
 
-class CheckpointWeights:
-    """Reads a checkpoint and quantizes its parts."""
+class WeightReader(ABC):
+    """Base class of sources that read files, and count what they read.
+
+    Attributes:
+        num_parameters: Number of parameters read so far.
+        nbytes: Bytes of everything read so far.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        config: ModelConfig,
+        precision: Precision,
+        formats: PartFormats,
+        after_part: AfterPart | None = None,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            checkpoint: The model's checkpoint.
+            config: Configuration of the target.
+            precision: Compute dtype and device.
+            formats: Weight formats of all parts.
+            after_part: Called after each part with its number of parameters.
+        """
+        self._checkpoint = checkpoint
+        self._config = config
+        self._precision = precision
+        self._formats = formats
+        self._after_part = after_part
+        self.num_parameters = 0
+        self.nbytes = 0
+
+    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        table = read_table(self._checkpoint, name, (rows, columns), self._formats, self._precision)
+        self._count(table.nbytes, rows * columns)
+        return table
+
+    def linear(self, part: LinearSpec) -> QuantLinear:
+        # Files that keep their blocks keep their unquantized layers, too.
+        formats = self._formats
+        return self._layer(part, formats.dense if formats.keeps_blocks else formats.linears)
+
+    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+        if self._formats.shares_embedding(self._config.tie_embeddings):
+            return make_linear(embedding)
+        num_parameters = self.num_parameters
+        layer = self._layer(part, self._formats.lm_head)
+        if self._config.tie_embeddings:
+            self.num_parameters = num_parameters  # they were counted as the embedding's
+        return layer
+
+    def _layer(self, part: LinearSpec, wanted: QuantSpec) -> QuantLinear:
+        try:
+            spec, tensors, bias = self._quantized(part, wanted)
+            tensors = {key: tensor.to(self._precision.device) for key, tensor in tensors.items()}
+            layer = self._built(part, spec, tensors, bias)
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise no_memory(part.name) from error
+        self._count(layer.nbytes, part.rows * part.columns + (0 if bias is None else part.rows))
+        return layer
+
+    @abstractmethod
+    def _quantized(
+        self, part: LinearSpec, wanted: QuantSpec
+    ) -> tuple[QuantSpec, dict[str, Tensor], Tensor | None]:
+        """Read a linear layer: its weight format, its tensors in that, and its bias."""
+
+    def _built(
+        self, part: LinearSpec, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
+    ) -> QuantLinear:
+        return spec.build(tensors, part.rows, bias, self._precision.compute)
+
+    def _count(self, nbytes: int, num_parameters: int) -> None:
+        self.nbytes += nbytes
+        self.num_parameters += num_parameters
+        if self._after_part is not None:
+            self._after_part(num_parameters)
+
+
+class CheckpointWeights(WeightReader):
+    """Reads a checkpoint and quantizes its layers."""
 
     def __init__(
         self,
@@ -79,29 +161,24 @@ class CheckpointWeights:
         after_part: AfterPart | None = None,
         adapter: Adapter | None = None,
     ) -> None:
-        """Read from a checkpoint.
+        """Read nothing yet.
 
         Args:
-            checkpoint: The tensors.
-            config: Sizes of the target.
-            precision: What it computes in, and where.
-            formats: Format of every part.
-            keep: Takes every tensor that a later load needs, by name.
-            after_part: Called with the parameters that each part had.
-            adapter: What changes the weights, or None.
+            checkpoint: As in `WeightReader`.
+            config: As in `WeightReader`.
+            precision: As in `WeightReader`.
+            formats: As in `WeightReader`.
+            keep: Called with name and value of every tensor that the cache of quantized models
+                needs.
+            after_part: As in `WeightReader`.
+            adapter: A LoRA, or None.
         """
+        super().__init__(checkpoint, config, precision, formats, after_part)
         self._adapter = adapter
-        self._checkpoint = checkpoint
-        self._config = config
-        self._precision = precision
-        self._formats = formats
-        self._keep = keep or _forget
-        self._after_part = after_part or _ignore
-        self.num_parameters = 0
-        self.nbytes = 0
+        self._keep = keep or (lambda *_: None)
 
     def vector(self, name: str, size: int) -> Tensor:
-        return self._counted(self._vector(f"{name}.weight", size), name)
+        return self._counted(self._tensor(f"{name}.weight", (size,)), name)
 
     def named(self, name: str, *shape: int) -> Tensor:
         return self._counted(self._tensor(name, shape), name)
@@ -113,111 +190,65 @@ class CheckpointWeights:
         if formats.embedding_on_disk:
             return torch.empty(shape, dtype=dtype, device="meta")
         table = self._checkpoint.tensor(f"{EMBEDDING}.weight", shape, dtype)
-        table = _placed(table, embedding_device(formats, self._precision), "the token vectors")
+        table = _to_device(table, embedding_device(formats, self._precision), "the token vectors")
         return self._counted(table, EMBEDDING)
 
-    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
-        shape = (rows, columns)
-        table = read_table(self._checkpoint, name, shape, self._formats, self._precision)
-        self.nbytes += table.nbytes
-        self._after(rows * columns)
-        return table
-
-    def linear(self, part: LinearSpec) -> QuantLinear:
-        formats = self._formats  # where blocks are kept, so are plain numbers
-        layer = self._layer(part, formats.dense if formats.keeps_blocks else formats.linears)
-        self.nbytes += layer.nbytes
-        return layer
-
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
-        names = self._checkpoint.names
-        if self._formats.shares_embedding(self._config.tie_embeddings):
-            return make_linear(embedding)
-        if f"{part.pieces[0].name}.weight" not in names:
+        is_shared = self._formats.shares_embedding(self._config.tie_embeddings)
+        if not is_shared and f"{part.pieces[0].name}.weight" not in self._checkpoint.names:
             raise CheckpointError(
                 "The weights lack the tensor lm_head.weight.", "Download the model again."
             )
-        parameters = self.num_parameters
-        layer = self._layer(part, self._formats.lm_head)
-        if self._config.tie_embeddings:
-            self.num_parameters = parameters  # they are the embedding's
-        self.nbytes += layer.nbytes
-        return layer
-
-    def _layer(self, part: LinearSpec, wanted: QuantSpec) -> QuantLinear:
-        device = self._precision.device
-        try:
-            spec, tensors = self._quantized(part, wanted)
-            bias = self._bias(part)
-            for key, tensor in tensors.items():
-                self._keep(f"{part.name}/{spec.name}/{key}", tensor)
-            if bias is not None:
-                self._keep(f"{part.name}/{spec.name}/bias", bias)
-            here = {key: tensor.to(device) for key, tensor in tensors.items()}
-            layer = self._built(part, spec, here, bias)
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            raise no_memory(part.name) from error
-        self._after(part.rows * part.columns + (0 if bias is None else part.rows))
-        return layer
+        return super().lm_head(part, embedding)
 
     def _built(
         self, part: LinearSpec, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
     ) -> QuantLinear:
-        """A layer of a part's tensors, with the adapter where that isn't merged."""
-        layer = spec.build(tensors, part.rows, bias, self._precision.compute)
-        if self._adapter is None or not lies_beside(self._config, part):
+        layer = super()._built(part, spec, tensors, bias)
+        if self._adapter is None or not is_unmerged(self._config, part):
             return layer
-        return self._adapter.beside(part, layer, self._precision)
+        return self._adapter.add_to(part, layer, self._precision)
 
     def _quantized(
         self, part: LinearSpec, wanted: QuantSpec
-    ) -> tuple[QuantSpec, dict[str, Tensor]]:
-        """The format of a part, and its tensors in it."""
-        stored = stored_as(self._checkpoint, part)
+    ) -> tuple[QuantSpec, dict[str, Tensor], Tensor | None]:
+        heads, stored = self._config.head_rows, stored_as(self._checkpoint, part)
         if stored is not None:
-            self._check_beside(part)
-            return stored.read(self._checkpoint, part, self._config, self._formats)
-        spec = part.fitting(wanted, self._formats)
-        weights = [self._piece(piece, part.columns) for piece in part.pieces]
-        weight = weights[0] if len(weights) == 1 else torch.cat(weights)
-        del weights
-        return spec, spec.quantize(weight.to(self._precision.device))
-
-    def _piece(self, piece: TensorRows, columns: int) -> Tensor:
-        weight = piece.take(self._matrix(piece, columns))
-        return piece.interleaved(weight, self._config.head_rows)
+            self._check_mergeable(part)
+            spec, tensors = stored.read(self._checkpoint, part, self._config, self._formats)
+        else:
+            spec = part.fitting(wanted, self._formats)
+            weight = gather_rows(part.pieces, heads, lambda one: self._matrix(one, part.columns))
+            tensors = spec.quantize(weight.to(self._precision.device))
+        for key, tensor in tensors.items():
+            self._keep(f"{part.name}/{spec.name}/{key}", tensor)
+        if not part.has_bias:
+            return spec, tensors, None
+        bias = gather_rows(
+            part.pieces, heads, lambda one: self._tensor(f"{one.name}.bias", (one.tensor_rows,))
+        )
+        self._keep(f"{part.name}/{spec.name}/bias", bias)
+        return spec, tensors, bias
 
     def _matrix(self, piece: TensorRows, columns: int) -> Tensor:
-        """The tensor that a piece is of, with what an adapter adds to it."""
+        """Read the tensor of a piece, with the LoRA merged into it."""
         name, shape = f"{piece.name}.weight", (piece.tensor_rows, columns)
         compute, adapter = self._precision.compute, self._adapter
-        is_beside = lies_beside(self._config, LinearSpec("", (piece,), columns))
-        if adapter is None or piece.name not in adapter.shape.pairs or is_beside:
+        unmerged = is_unmerged(self._config, LinearSpec("", (piece,), columns))
+        if adapter is None or piece.name not in adapter.shape.pairs or unmerged:
             return self._checkpoint.tensor(name, shape, compute)
         wide = torch.promote_types(compute, torch.float32)
         return adapter.merged(piece.name, self._checkpoint.tensor(name, shape, wide), compute)
 
-    def _check_beside(self, part: LinearSpec) -> None:
-        """Weights that are packed take no adapter into them."""
+    def _check_mergeable(self, part: LinearSpec) -> None:
+        """Refuse a LoRA that would have to be merged into quantized weights."""
         changes = self._adapter is not None and self._adapter.shape.changes(part)
-        if changes and not lies_beside(self._config, part):
+        if changes and not is_unmerged(self._config, part):
             raise AdapterError(
                 f"{part.name} is quantized, though config.json doesn't say so: no adapter can be "
                 "added.",
                 "Download config.json again.",
             )
-
-    def _bias(self, part: LinearSpec) -> Tensor | None:
-        if not part.has_bias:
-            return None
-        biases = []
-        for piece in part.pieces:
-            bias = piece.take(self._vector(f"{piece.name}.bias", piece.tensor_rows))
-            biases.append(piece.interleaved(bias, self._config.head_rows))
-        return torch.cat(biases)
-
-    def _vector(self, name: str, size: int) -> Tensor:
-        return self._tensor(name, (size,))
 
     def _tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
         tensor = self._checkpoint.tensor(name, shape, self._precision.compute)
@@ -225,17 +256,12 @@ class CheckpointWeights:
 
     def _counted(self, tensor: Tensor, name: str) -> Tensor:
         self._keep(name, tensor)
-        self.nbytes += tensor.nbytes
-        self._after(tensor.numel())
+        self._count(tensor.nbytes, tensor.numel())
         return tensor
-
-    def _after(self, num_parameters: int) -> None:
-        self.num_parameters += num_parameters
-        self._after_part(num_parameters)
 
 
 def embedding_device(formats: PartFormats, precision: Precision) -> torch.device:
-    """Where the token vectors lie."""
+    """Return the device of the token embedding."""
     return torch.device("cpu") if formats.embedding_in_ram else precision.device
 
 
@@ -246,11 +272,11 @@ def read_table(
     formats: PartFormats,
     precision: Precision,
 ) -> Tensor | TokenTable:
-    """A table of token vectors, where the formats say that it lies.
+    """Open an embedding table: on disk, in main memory or on the device, as the formats say.
 
     Raises:
         CheckpointError: It is missing, of another shape, or can't be read.
-        OutOfMemoryError: The device has no room.
+        OutOfMemoryError: The device has too little memory.
     """
     tensor = f"{name}.weight"
     if name == EMBEDDING or formats.per_layer == "disk":
@@ -258,7 +284,7 @@ def read_table(
     dtype = DTYPES[formats.embedding.compute[0]]
     if formats.per_layer == "device":
         table = checkpoint.tensor(tensor, shape, dtype)
-        return _placed(table, precision.device, "the per-layer embeddings")
+        return _to_device(table, precision.device, "the per-layer embeddings")
     stored = checkpoint.stored_rows(tensor, shape)
     if checkpoint.dtype(tensor) not in BLOCK_SIZES:
         return HeldTable(checkpoint.tensor(tensor, shape, dtype))
@@ -266,7 +292,7 @@ def read_table(
 
 
 def no_memory(part: str) -> OutOfMemoryError:
-    """What to say when a part finds no room."""
+    """Make the error for a part that doesn't fit in memory."""
     return OutOfMemoryError(
         f"No memory for {part}.",
         "Choose a smaller weight format (q4 on a CPU, nf4-dq on a card), keep the token vectors in "
@@ -275,16 +301,8 @@ def no_memory(part: str) -> OutOfMemoryError:
     )
 
 
-def _placed(tensor: Tensor, device: torch.device, what: str) -> Tensor:
+def _to_device(tensor: Tensor, device: torch.device, what: str) -> Tensor:
     try:
         return tensor.to(device)
     except torch.OutOfMemoryError as error:
         raise no_memory(what) from error
-
-
-def _forget(name: str, tensor: Tensor) -> None:
-    """For loads of which nothing is kept."""
-
-
-def _ignore(num_parameters: int) -> None:
-    """Progress that nobody watches."""

@@ -13,9 +13,9 @@ from medusa_core.messages import (
     ModelLoaded,
     ToolCallFormat,
 )
-from medusa_core.models.text.grammar_limits import MOST_CHARS
+from medusa_core.models.text.grammar_limits import MAX_GRAMMAR_CHARS
+from medusa_core.models.text.template_messages import without_tools
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
-from medusa_core.models.text.turns import without_tools
 from medusa_core.server.answer_grammar import AnswerRules, ReasoningState, answer_grammar
 from medusa_core.server.api_error import ApiError, bad_request
 from medusa_core.server.chat import ChatRequest, ToolMode
@@ -87,10 +87,10 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
         )
     constraint = _constraint(request, tool_format)
     grammar = answer_grammar(rules)
-    if len(grammar) > MOST_CHARS:
+    if len(grammar) > MAX_GRAMMAR_CHARS:
         raise bad_request(
             f"The schemas of the request have {len(grammar):,} characters together; "
-            f"{MOST_CHARS:,} are the most. Send fewer functions.",
+            f"{MAX_GRAMMAR_CHARS:,} are the most. Send fewer functions.",
             constraint,
         )
     return AnswerForm(messages, tools, grammar, markers, tool_format, constraint)

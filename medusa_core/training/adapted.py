@@ -20,7 +20,7 @@ from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.row_tree import RowTree
 from medusa_core.runtime.runner.rows import additive_mask
 from medusa_core.training.frozen import FrozenWeights
@@ -145,7 +145,7 @@ def load_adapted(
     place = choose_device(device)
     files = ModelFiles.open(model_dir)
     config = files.config
-    formats = settle_formats(WeightFormats(quant), dtype, hardware_of(place), config.stored)
+    formats = resolve_formats(WeightFormats(quant), dtype, hardware_of(place), config.stored)
     precision = precision_of(formats.compute, place)
     wide = torch.promote_types(precision.compute, torch.float32)
     products = wide

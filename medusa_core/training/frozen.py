@@ -5,7 +5,7 @@ Weights stay in the format that they run in: each product makes numbers of one l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -20,8 +20,6 @@ from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.layout import (
     LinearLayout,
     QuantLinear,
-    bias_of,
-    with_bias,
 )
 from medusa_core.models.weights import CheckpointWeights
 
@@ -75,7 +73,7 @@ class FrozenLinear:
 
     def matrix(self) -> Tensor:
         """The weights as numbers. [rows, columns]"""
-        return self._spec.numbers(self._tensors, *self._size).to(self._dtype)
+        return self._spec.dequantize(self._tensors, *self._size).to(self._dtype)
 
     def __call__(self, x: Tensor) -> Tensor:
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
@@ -92,12 +90,14 @@ class FrozenLinear:
         spec, size, dtype, added = self._spec, self._size, self._dtype, self._added
         names = tuple(self._tensors)
 
-        def again(tensors: Sequence[Tensor]) -> FrozenLinear:
+        def rebuild(*tensors: Tensor) -> FrozenLinear:
             named = dict(zip(names, tensors, strict=False))
-            return FrozenLinear(spec, named, size, bias_of(tensors, len(names)), dtype, added)
+            bias = tensors[-1] if len(tensors) > len(names) else None
+            return FrozenLinear(spec, named, size, bias, dtype, added)
 
+        bias = () if self._bias is None else (self._bias,)
         kind = f"frozen {spec.name} {size} {names}"
-        return LinearLayout(kind, with_bias(tuple(self._tensors.values()), self._bias), again)
+        return LinearLayout(kind, (*self._tensors.values(), *bias), rebuild)
 
 
 class FrozenWeights(CheckpointWeights):

@@ -24,7 +24,7 @@ from medusa_core.messages import ChatMessage, Role
 from medusa_core.models.datastore.phrases import (
     Follower,
     PhraseTable,
-    of_lists,
+    make_table,
 )
 from medusa_core.runtime.tree.tables import (
     Accuracies,
@@ -163,7 +163,7 @@ def count_phrases(texts: Sequence[OwnText], numbers: PhraseRecipe) -> PhraseTabl
     if 0 < numbers.most_contexts < len(kept):
         often = sorted(kept, key=lambda key: (-totals[key], key))[: numbers.most_contexts]
         kept = {key: kept[key] for key in often}
-    return of_lists(kept, numbers.longest)
+    return make_table(kept, numbers.longest)
 
 
 def _bounded(chances: dict[int, float], most: int) -> dict[int, float]:
@@ -288,5 +288,7 @@ def rank_shares(phrases: PhraseTable, texts: Iterable[OwnText], num_ranks: int =
 
 def _rank(phrases: PhraseTable, before: Sequence[int], token_id: int) -> int:
     """Which of the followers a token is; −1 if none."""
-    found = [follower.token_id for follower in phrases.behind(reversed(before[-phrases.longest :]))]
+    found = [
+        follower.token_id for follower in phrases.followers(reversed(before[-phrases.longest :]))
+    ]
     return found.index(token_id) if token_id in found else -1

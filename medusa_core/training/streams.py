@@ -30,7 +30,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, rope_configs
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.beside_linear import BesideLinear, UpLinear
+from medusa_core.models.quant.combined_linear import AdaptedLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope
 from medusa_core.training.draft_layers import TrainedLinear
@@ -68,11 +68,11 @@ class StreamAdapter(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(F.linear(x, self.inner), self.outer) * self.gain
 
-    def beside(self, base: QuantLinear) -> BesideLinear:
+    def adapt(self, base: QuantLinear) -> AdaptedLinear:
         """Return a layer with the adapter added."""
         up = TrainedLinear(self.outer * self.gain)
-        every = UpLinear(up, slice(0, len(self.inner)), 0, len(self.outer))
-        return BesideLinear(base, TrainedLinear(self.inner), [every])
+        whole = (slice(0, len(self.inner)), 0, len(self.outer))
+        return AdaptedLinear([base, TrainedLinear(self.inner), up], [whole])
 
 
 class StreamsModule(nn.Module):
@@ -170,10 +170,10 @@ class StreamsModule(nn.Module):
         """Return a block with its adapters."""
         layer = self.sizes.first_layer + index
 
-        def beside(name: str, linear: QuantLinear) -> QuantLinear:
-            return self._adapter(f"layers.{layer}.{name}").beside(linear)
+        def adapt(name: str, linear: QuantLinear) -> QuantLinear:
+            return self._adapter(f"layers.{layer}.{name}").adapt(linear)
 
-        return adapted_block(block, index, beside)
+        return adapted_block(block, index, adapt)
 
     def _context(self, positions: Tensor, length: int) -> PassContext:
         """Return the context of streams of texts of at most this length."""

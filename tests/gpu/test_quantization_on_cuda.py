@@ -23,7 +23,7 @@ WIDE = TinySpec(hidden_size=256, intermediate_size=512, num_layers=2, seed=51)
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 SETTINGS = GenerateSettings(drafter="medusa", max_new_tokens=40)
 CARD = Hardware("cuda", (8, 6))
-ROUNDING = [spec for spec in quant_registry().specs if not spec.is_dense and not spec.lack(CARD)]
+ROUNDING = [s for s in quant_registry().specs if not s.is_dense and not s.limitation(CARD)]
 
 pytestmark = pytest.mark.usefixtures("bitsandbytes")
 

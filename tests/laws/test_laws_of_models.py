@@ -12,8 +12,8 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
+from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.block_types import BLOCK_TYPES
-from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import RuleSpec

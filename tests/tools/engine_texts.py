@@ -57,7 +57,7 @@ _CALLS = (
 _KEYWORDS = ("message", "hint", "text")
 _VARIABLES = {
     *("message", "hint", "facts", "why", "what", "instead", "reason", "note", "lack", "text"),
-    *("_BOTH_WAYS", "_OF_ANOTHER", "_OWN_PROGRAM", "_NOBODYS", "_SEES"),
+    *("_BOTH_WAYS", "_OF_ANOTHER", "_OWN_PROGRAM", "_NOBODYS", "_MULTIMODAL"),
 }
 Parts = tuple[str | None, ...]  # None stands for a value
 

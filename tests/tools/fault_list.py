@@ -278,7 +278,7 @@ FAULTS = (
     ),
     Fault(
         "phrase-weights",
-        "medusa_core/models/datastore/trust.py",
+        "medusa_core/models/datastore/follower_stats.py",
         "share /= sum(weights.values())",
         "share /= len(weights)",
         "draft probabilities of looked-up continuations add up to more than one",

@@ -14,7 +14,7 @@ from medusa_core.hub.library.pairing import same_model
 from medusa_core.memory.plan import heads_bytes, weights_bytes
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import (
@@ -128,8 +128,8 @@ def _pair(entry: dict[str, object]) -> CatalogPair:
     file = str(entry.get("file", ""))
     published_bytes = round(float(str(entry.get("download_gb", 0))) * 1e9)
     published = WeightFormats("q4" if file else "" if config.holds_blocks else "bf16")
-    formats = settle_formats(published, "bfloat16", Hardware("cpu"), config.stored)
-    whole = settle_formats(WeightFormats("bf16"), "bfloat16", Hardware("cpu"), config.stored)
+    formats = resolve_formats(published, "bfloat16", Hardware("cpu"), config.stored)
+    whole = resolve_formats(WeightFormats("bf16"), "bfloat16", Hardware("cpu"), config.stored)
     of_heads = heads_bytes(config, heads, whole)
     return CatalogPair(
         title=str(entry["title"]),

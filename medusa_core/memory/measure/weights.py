@@ -9,8 +9,8 @@ import torch
 
 from medusa_core.errors import OutOfMemoryError
 from medusa_core.memory.estimate import ReadRate
+from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.format import QuantSpec
-from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear, share_threads
 from medusa_core.system import compute_threads, cuda
@@ -72,7 +72,7 @@ def _layers(spec: QuantSpec, device: str) -> list[QuantLinear]:
 
 def _zeros(spec: QuantSpec, compute: torch.dtype, device: str) -> dict[str, torch.Tensor]:
     """Make the tensors of a layer of zeros."""
-    if spec.is_made:
+    if spec.can_quantize:
         return spec.quantize(torch.zeros(_WIDTH, _WIDTH, dtype=compute, device=device))
     kinds = spec.tensors(_WIDTH, _WIDTH, str(compute).removeprefix("torch."))
     return {

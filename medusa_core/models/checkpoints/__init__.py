@@ -1,1 +1,1 @@
-"""Weights as they lie on disk, read tensor by tensor; containers are `system.files`."""
+"""Checkpoints on disk, read tensor by tensor; `system.files` has the container formats."""

@@ -1,43 +1,38 @@
-"""Reading tensors out of safetensors files.
+"""Read tensors from safetensors files.
 
-Files are read, not mapped: of a mapped file every page that was touched counts as the process's
-memory, and a model would take its size on disk beside its size when loaded.
+Files are read, not memory-mapped: touched pages of a mapped file count as memory of the process, so
+that while loading a model would take its size on disk in addition to its size in memory.
 """
 
 from __future__ import annotations
 
+import os
+import zlib
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.models.checkpoints.checksum import (
-    PIECE_BYTES,
-    Checksum,
-)
+from medusa_core.models.checkpoints.text_prefixes import TEXT_PREFIXES
 from medusa_core.models.token_table import StoredRows
 from medusa_core.system.files.safetensors_header import (
     TensorEntry,
     read_header,
 )
 
-# How models that also see name their text part's tensors, and what these are called without it;
-# Nemotron-H calls its whole model so.
-_TEXT_PARTS = (
-    ("language_model.", ""),
-    ("model.language_model.", "model."),
-    ("backbone.", "model."),
-)
-_BESIDE = ("lm_head.", "mtp.")
-# What some families call otherwise.
-_USUAL = {
+_OUTSIDE = ("lm_head.", "mtp.")  # tensors of a text model that don't have its prefix
+# Names that differ from Llama's.
+_LLAMA_NAMES = {
     "model.embeddings": "model.embed_tokens",
     "model.norm_f": "model.norm",
     "model.final_layernorm": "model.norm",
-    "model.embedding_norm": "model.norm",  # LFM2's
+    "model.embedding_norm": "model.norm",  # LFM2
 }
+_PIECE_BYTES = 4 << 20  # fits into a CPU's cache, where it still is when its checksum is computed
+_MAX_THREADS = 4  # more would wait for memory
 
 EachPiece = Callable[[memoryview], None]
 
@@ -55,11 +50,37 @@ DTYPES = {
 }
 
 
+class Checksum:
+    """CRC-32 of the CRC-32s of pieces, which threads compute while the next pieces are read."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1))
+        self._sums: list[Future[int]] = []
+
+    def add(self, piece: memoryview) -> None:
+        """Add the next piece; all but the last have `_PIECE_BYTES`."""
+        self._sums.append(self._pool.submit(zlib.crc32, piece))
+
+    def finish(self) -> str:
+        """Return the checksum; no piece may be added afterwards."""
+        self._pool.shutdown()
+        return f"{zlib.crc32(b''.join(s.result().to_bytes(4, 'little') for s in self._sums)):08x}"
+
+
+def checksum(tensor: Tensor) -> str:
+    """Return the checksum of a tensor on the CPU, of any shape and dtype."""
+    view = tensor.detach().contiguous().view(-1).view(torch.uint8).numpy().data
+    sums = Checksum()
+    for start in range(0, len(view), _PIECE_BYTES):
+        sums.add(view[start : start + _PIECE_BYTES])
+    return sums.finish()
+
+
 class Checkpoint:
-    """The tensors of a folder, read one at a time.
+    """Reads tensors one at a time.
 
     Attributes:
-        names: Every tensor's name.
+        names: Names of all tensors.
     """
 
     def __init__(self, files: dict[str, Path]) -> None:
@@ -84,31 +105,31 @@ class Checkpoint:
         return frozenset(self._file_of.values())
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Shape of a tensor, without reading it."""
+        """Return the shape of a tensor without reading it."""
         return self._entry(name).shape
 
     def dtype(self, name: str) -> str:
-        """Name of a tensor's dtype, without reading it; that of the format where torch has none."""
+        """Return the name of a tensor's dtype without reading it; torch's name if it has one."""
         entry = self._entry(name)
         return str(DTYPES.get(entry.dtype, entry.dtype)).removeprefix("torch.")
 
     def tensor(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """Read a tensor.
+        """Read a floating-point tensor.
 
         Args:
             name: Its name.
             shape: The shape it must have.
-            dtype: The dtype wanted.
+            dtype: Dtype of the result.
 
         Raises:
-            CheckpointError: It is missing, of another shape, or holds no floating-point numbers.
+            CheckpointError: It is missing, of another shape, or not floating-point.
         """
         self._read.add(name)
         self.check_shape(name, shape)
         return self.floats(name, dtype)
 
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
-        """Refuse a tensor without reading it.
+        """Check the shape of a tensor without reading it.
 
         Raises:
             CheckpointError: It is missing, or of another shape.
@@ -121,14 +142,14 @@ class Checkpoint:
             )
 
     def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
-        """Read a tensor of any shape.
+        """Read a floating-point tensor of any shape.
 
         Args:
             name: Its name.
-            dtype: The dtype wanted; None for the file's own.
+            dtype: Dtype of the result; None for that of the file.
 
         Raises:
-            CheckpointError: It is missing, or holds no floating-point numbers.
+            CheckpointError: It is missing, or not floating-point.
         """
         self._read.add(name)
         tensor = self.raw(name)
@@ -136,34 +157,30 @@ class Checkpoint:
         return tensor if dtype is None else tensor.to(dtype)
 
     def stored_rows(self, name: str, shape: tuple[int, int]) -> StoredRows:
-        """Where the rows of a matrix lie in their file.
+        """Return the position of a floating-point matrix in its file, to read single rows of it.
 
         Args:
-            name: Of the tensor.
+            name: Name of the tensor.
             shape: The shape it must have.
 
         Raises:
-            CheckpointError: It is missing, of another shape, or holds no floating-point numbers.
+            CheckpointError: It is missing, of another shape, or not floating-point.
         """
         self._read.add(name)
         self.check_shape(name, shape)
         entry = self._entry(name)
-        dtype = DTYPES.get(entry.dtype)
-        if dtype is None or not dtype.is_floating_point:
-            raise CheckpointError(
-                f"{name} holds {entry.dtype}, not floating-point numbers.",
-                "Choose the unquantized version of this model.",
-            )
+        dtype = torch_dtype(name, entry)
+        check_floating(name, dtype)
         row_bytes = shape[1] * dtype.itemsize
         return StoredRows(
             self._file_of[name], entry.start, shape[0], row_bytes, lambda rows: rows.view(dtype)
         )
 
     def integers(self, name: str) -> Tensor:
-        """Read a tensor of whole numbers, as int64.
+        """Read an integer tensor, as int64.
 
         Raises:
-            CheckpointError: It is missing, or holds other numbers.
+            CheckpointError: It is missing, or has another dtype.
         """
         tensor = self.raw(name)
         if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
@@ -174,22 +191,22 @@ class Checkpoint:
 
     @property
     def unread(self) -> frozenset[str]:
-        """Names of the tensors that nobody asked for."""
+        """Names of the tensors that haven't been read."""
         return self.names - self._read
 
     def raw(self, name: str) -> Tensor:
-        """Read a tensor as it is.
+        """Read a tensor in its own dtype.
 
         Raises:
-            CheckpointError: It is missing, of a dtype that nothing here reads, or its file fails.
+            CheckpointError: It is missing, of an unsupported dtype, or its file can't be read.
         """
-        return self._raw(name, _ignore)
+        return self._raw(name, lambda _: None)
 
     def summed(self, name: str) -> tuple[Tensor, str]:
-        """Read a tensor as it is, and take its checksum meanwhile.
+        """Read a tensor in its own dtype, and compute its checksum at the same time.
 
         Raises:
-            CheckpointError: As `raw` does.
+            CheckpointError: As `raw`.
         """
         sums = Checksum()
         try:
@@ -201,12 +218,7 @@ class Checkpoint:
     def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
         self._read.add(name)
         entry = self._entry(name)
-        dtype = DTYPES.get(entry.dtype)
-        if dtype is None:
-            raise CheckpointError(
-                f"{name} holds {entry.dtype}, which isn't supported.",
-                "Choose the unquantized version of this model.",
-            )
+        dtype = torch_dtype(name, entry)
         return read_bytes(self._file_of[name], entry, each_piece).view(dtype).view(entry.shape)
 
     def _entry(self, name: str) -> TensorEntry:
@@ -225,33 +237,45 @@ class Checkpoint:
 
 
 def _text_names(names: Iterable[str]) -> dict[str, str]:
-    """The names of a text model's tensors, and what they are called in its files.
+    """Map the names that a text-only Llama would have to the names in the files.
 
-    In a model that also sees they lie beside those of its eyes, which are left out, and of a layer
-    that guesses, which isn't.
+    In a multimodal model the vision and audio tensors are left out; MTP layers are kept.
     """
-    for prefix, shown in _TEXT_PARTS:
+    for prefix, text_prefix in TEXT_PREFIXES:
         found = {
-            _usual(shown + name.removeprefix(prefix)): name
+            _llama_name(text_prefix + name.removeprefix(prefix)): name
             for name in names
             if name.startswith(prefix)
         }
         if found:
-            return found | {name: name for name in names if name.startswith(_BESIDE)}
-    return {_usual(name): name for name in names}
+            return found | {name: name for name in names if name.startswith(_OUTSIDE)}
+    return {_llama_name(name): name for name in names}
 
 
-def _usual(name: str) -> str:
-    """The name that most families give a tensor."""
+def _llama_name(name: str) -> str:
     stem, dot, ending = name.rpartition(".")
-    return f"{_USUAL.get(stem, stem)}{dot}{ending}"
+    return f"{_LLAMA_NAMES.get(stem, stem)}{dot}{ending}"
+
+
+def torch_dtype(name: str, entry: TensorEntry) -> torch.dtype:
+    """Return the dtype of a tensor.
+
+    Raises:
+        CheckpointError: torch has no such dtype.
+    """
+    if entry.dtype not in DTYPES:
+        raise CheckpointError(
+            f"{name} holds {entry.dtype}, which isn't supported.",
+            "Choose the unquantized version of this model.",
+        )
+    return DTYPES[entry.dtype]
 
 
 def check_floating(name: str, dtype: torch.dtype) -> None:
-    """Refuse a tensor that holds other numbers than are wanted.
+    """Refuse tensors that aren't floating-point.
 
     Raises:
-        CheckpointError: They are no floating-point numbers.
+        CheckpointError: The dtype isn't floating-point.
     """
     if not dtype.is_floating_point:
         raise CheckpointError(
@@ -261,7 +285,7 @@ def check_floating(name: str, dtype: torch.dtype) -> None:
 
 
 def missing_tensor(name: str) -> CheckpointError:
-    """What to say of a tensor that isn't there."""
+    """Make the error for a missing tensor."""
     return CheckpointError(
         f"The weights lack the tensor {name}.",
         "The download is incomplete, or this is another kind of model.",
@@ -269,7 +293,12 @@ def missing_tensor(name: str) -> CheckpointError:
 
 
 def read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
-    """The bytes of a tensor. uint8
+    """Read the bytes of a tensor. uint8
+
+    Args:
+        path: The file.
+        entry: Position of the tensor.
+        each_piece: Called with every piece after it was read.
 
     Raises:
         CheckpointError: The file has become shorter, or can't be read.
@@ -277,11 +306,11 @@ def read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
     buffer = torch.empty(entry.nbytes, dtype=torch.uint8)
     view = buffer.numpy().data
     try:
-        # Unbuffered, as Python's own buffer would be one more copy.
+        # Unbuffered, as a buffer would be one more copy.
         with path.open("rb", buffering=0) as file:
             file.seek(entry.start)
-            for start in range(0, entry.nbytes, PIECE_BYTES):
-                piece = view[start : start + PIECE_BYTES]
+            for start in range(0, entry.nbytes, _PIECE_BYTES):
+                piece = view[start : start + _PIECE_BYTES]
                 done = 0
                 while done < len(piece):
                     if not (count := file.readinto(piece[done:])):
@@ -293,7 +322,3 @@ def read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
     except OSError as error:
         raise CheckpointError(f"{path} can't be read: {error}.", "Check the disk.") from error
     return buffer
-
-
-def _ignore(piece: memoryview) -> None:
-    """For those who want no checksum."""

@@ -1,4 +1,4 @@
-"""The checkpoint in a folder in Hugging Face layout: one safetensors file, or shards."""
+"""Open a checkpoint in Hugging Face layout: one safetensors file, or shards."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _INDEX = "model.safetensors.index.json"
 
 
 def open_folder(folder: Path) -> Checkpoint:
-    """Open the weights in a folder: `model.safetensors`, or the shards that its index names.
+    """Open the weights in a folder: `model.safetensors`, or the shards of its index.
 
     Raises:
-        CheckpointError: No such file is there, one is missing, or one is damaged.
+        CheckpointError: There are no weights, or a file is missing or damaged.
     """
     files = weight_files(folder)
     return StackedCheckpoint(files) if is_stacked(frozenset(files)) else Checkpoint(files)
 
 
 def weight_files(folder: Path) -> dict[str, Path]:
-    """The files of weights in a folder by the tensors in them; all of them are safetensors.
+    """Return the safetensors files in a folder by the names of their tensors.
 
     Raises:
-        CheckpointError: No such file is there, one is missing, or one is damaged.
+        CheckpointError: There are no weights, or a file is missing or damaged.
     """
     index = folder / _INDEX
     if index.exists():

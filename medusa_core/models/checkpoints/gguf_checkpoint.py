@@ -1,4 +1,4 @@
-"""A GGUF file as a checkpoint: its tensors by Hugging Face's names, in Hugging Face's order."""
+"""Read a GGUF file as a checkpoint with Hugging Face's names and row order."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ _DTYPES = {
     "i32": torch.int32,
     "i64": torch.int64,
 }
-_TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
-_SENSES = ("v.", "a.", "mm.")  # in front of the names of what sees and hears
-_CONVOLUTIONS = (".conv.weight", ".conv1d.weight")  # here a matrix, there one of each channel
+_ROTATED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
+_MULTIMODAL = ("v.", "a.", "mm.")  # prefixes of vision and audio tensors
+_CONVOLUTIONS = (".conv.weight", ".conv1d.weight")  # matrices here, 3D tensors in safetensors
 _LAYER = re.compile(r"model\.layers\.(\d{1,4})\.(.+)")
-_MOST_EXPERTS = 1 << 10
-# Vectors of Mamba-2 layers, which are stored as matrices.
+_MAX_EXPERTS = 1 << 10
+# Vectors of Mamba-2 layers that are stored as matrices.
 _FLAT = (".A_log", ".D", ".dt_bias", ".mamba.norm.weight", ".mixer.norm.weight")
 _NORMS = ("norm.weight", "norm_embedding.weight", "norm_hidden.weight")
-_NORM_OF_STATES = ".linear_attn.norm.weight"  # nothing is added to it
+_STATE_NORM = ".linear_attn.norm.weight"  # stored without the offset of the other norms
 _READ_ELSEWHERE = frozenset(
     ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 )
 
 
 class GgufCheckpoint(Checkpoint):
-    """The tensors of a GGUF file, read one at a time."""
+    """Reads the tensors of a GGUF file one at a time."""
 
     def __init__(
         self,
@@ -63,15 +63,15 @@ class GgufCheckpoint(Checkpoint):
         architecture: GgufArchitecture | None = None,
         tensors: Mapping[str, GgufTensor] | None = None,
     ) -> None:
-        """Take a file.
+        """Map names to the tensors of a file.
 
         Args:
-            gguf: Its headers.
-            architecture: How it is stored; None for as a model of its architecture is.
-            tensors: By the names that they are to have; None for Hugging Face's.
+            gguf: Parsed headers.
+            architecture: Conventions of its architecture; None to look them up.
+            tensors: Tensors by their names; None for Hugging Face's names.
 
         Raises:
-            ModelError: Its architecture isn't supported.
+            ModelError: The architecture isn't supported.
         """
         self._gguf = gguf
         self._architecture = architecture or find_gguf_arch(gguf).gguf
@@ -87,7 +87,7 @@ class GgufCheckpoint(Checkpoint):
         return self._tensor(name).shape
 
     def dtype(self, name: str) -> str:
-        """Name of a tensor's dtype; of blocks GGUF's name of their type, in lower case."""
+        """Return the name of a tensor's dtype or block type, in lower case."""
         kind = self._tensor(name).kind
         return kind if kind in BLOCK_SIZES else str(_DTYPES[kind]).removeprefix("torch.")
 
@@ -96,9 +96,9 @@ class GgufCheckpoint(Checkpoint):
         kind = self._tensor(name).kind
         numbers = block_type(kind).dequantize(stored) if kind in BLOCK_SIZES else stored
         check_floating(name, numbers.dtype)
-        if numbers.dim() == 1 and name.endswith(_NORMS) and not name.endswith(_NORM_OF_STATES):
+        if numbers.dim() == 1 and name.endswith(_NORMS) and not name.endswith(_STATE_NORM):
             numbers = numbers - self._architecture.norm_offset
-        if name.endswith(".A_log"):  # stored as −exp of it
+        if name.endswith(".A_log"):  # stored as −exp(A_log)
             numbers = _logarithms(name, numbers)
         return numbers if dtype is None else numbers.to(dtype)
 
@@ -116,7 +116,7 @@ class GgufCheckpoint(Checkpoint):
         return StoredRows(tensor.path, tensor.start, shape[0], row_bytes, decode)
 
     def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
-        """A tensor as it is stored; of blocks uint8, [rows, bytes of a row]."""
+        """Read a tensor in its own dtype; blocks as uint8 [rows, bytes of a row]."""
         self._read.add(name)
         tensor = self._tensor(name)
         entry = TensorEntry(tensor.kind, tensor.shape, tensor.start, tensor.nbytes)
@@ -126,11 +126,11 @@ class GgufCheckpoint(Checkpoint):
         else:
             rows = stored.view(_DTYPES[tensor.kind]).view(tensor.shape)
         if self._tiles is not None:
-            return self._tiles.in_order(name, rows, tensor.kind not in BLOCK_SIZES)
-        turned = next((key for part, key in _TURNED.items() if f".{part}." in name), "")
-        if not turned or not self._architecture.interleaved_rope:
+            return self._tiles.reorder(name, rows, tensor.kind not in BLOCK_SIZES)
+        heads_key = next((key for part, key in _ROTATED.items() if f".{part}." in name), "")
+        if not heads_key or not self._architecture.interleaved_rope:
             return rows
-        count = self._num_heads(turned)
+        count = self._num_heads(heads_key)
         if count < 1 or len(rows) % (2 * count):
             raise CheckpointError(
                 f"{name} has {len(rows)} rows, which aren't those of {count} heads.",
@@ -139,7 +139,7 @@ class GgufCheckpoint(Checkpoint):
         return _halves(rows, count)
 
     def _num_heads(self, key: str) -> int:
-        """How many heads a layer with attention has."""
+        """Return the number of heads of a layer with attention."""
         listed = self._gguf.numbers(f"{self._gguf.architecture}.{key}")
         found = self._gguf.of_model(key) or self._gguf.of_model("attention.head_count")
         count = max(listed, default=found)
@@ -152,11 +152,11 @@ class GgufCheckpoint(Checkpoint):
 
 
 def _named(gguf: Gguf, of: GgufArchitecture) -> Iterator[tuple[str, GgufTensor]]:
-    """All tensors of the text part by Hugging Face's names, each expert's on its own."""
+    """Yield the text model's tensors by Hugging Face's names; each expert's separately."""
     has_mtp_prefix = of.mtp_prefix and gguf.of_model("nextn_predict_layers")
     own_layers = num_layers(gguf) if has_mtp_prefix else 0
     for theirs, tensor in gguf.tensors.items():
-        if theirs in _READ_ELSEWHERE or theirs.startswith(_SENSES):
+        if theirs in _READ_ELSEWHERE or theirs.startswith(_MULTIMODAL):
             continue
         name = _mtp_name(of.hugging_face_name(theirs), own_layers)
         if EACH_EXPERT in name:
@@ -180,10 +180,10 @@ def _mtp_name(name: str, num_layers: int) -> str:
 
 
 def _of_experts(name: str, tensor: GgufTensor) -> Iterator[tuple[str, GgufTensor]]:
-    """The parts of a tensor that holds all experts of a layer; gates lie before what they open."""
+    """Yield the parts of a tensor with all experts of a layer; gate rows precede up rows."""
     count, *shape = tensor.shape
     halves = halves_of_experts(name)
-    if not shape or count > _MOST_EXPERTS or shape[0] % len(halves):
+    if not shape or count > _MAX_EXPERTS or shape[0] % len(halves):
         raise CheckpointError(
             f"{name} has shape {list(tensor.shape)}, which isn't one for each expert.",
             "Download the file again.",
@@ -197,7 +197,7 @@ def _of_experts(name: str, tensor: GgufTensor) -> Iterator[tuple[str, GgufTensor
 
 
 def _shape(name: str, stored: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that Hugging Face gives a tensor."""
+    """Return the shape of a tensor in Hugging Face's files."""
     if name.endswith(_FLAT):
         return (math.prod(stored),)
     if name.endswith(_CONVOLUTIONS) and len(stored) == 2:
@@ -208,10 +208,10 @@ def _shape(name: str, stored: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _logarithms(name: str, rates: Tensor) -> Tensor:
-    """Logarithms of what is stored with a minus.
+    """Return log(−rates).
 
     Raises:
-        CheckpointError: Some of it isn't below 0.
+        CheckpointError: A rate isn't negative.
     """
     if not bool((rates < 0).all()):
         raise CheckpointError(
@@ -221,6 +221,6 @@ def _logarithms(name: str, rates: Tensor) -> Tensor:
 
 
 def _halves(rows: Tensor, num_heads: int) -> Tensor:
-    """Rows of heads as halves that were written as pairs. [heads · head_dim, ...]"""
+    """Convert interleaved RoPE rows to Hugging Face's halves. [heads · head_dim, ...]"""
     pairs = rows.view(num_heads, -1, 2, *rows.shape[1:])
     return pairs.transpose(1, 2).reshape(rows.shape)

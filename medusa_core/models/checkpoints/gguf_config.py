@@ -1,4 +1,4 @@
-"""What a GGUF file says of a model's sizes, as a `config.json` would."""
+"""Convert the metadata of a GGUF file to the content of a `config.json`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from medusa_core.system.files.gguf import (
     Gguf,
 )
 
-TITLE = "general.name"  # what a file calls its model; no key of a config.json
+TITLE = "general.name"  # the model's name; not a key of config.json
 _SIZES = {
     "hidden_size": "embedding_length",
     "intermediate_size": "feed_forward_length",
@@ -60,21 +60,21 @@ _YARN = {
     "attention_factor": "rope.scaling.yarn_attn_factor",
 }
 _ENDS = ("eos", "eot", "eom")
-# Files often name one end of an answer where their model has several.
+# Files often name only one EOS token of a model that has several.
 _END_TEXTS = frozenset(
     {
         *("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>"),
-        *("<turn|>", "<|tool_response>"),  # of Gemma 4, which calls a tool and waits
+        *("<turn|>", "<|tool_response>"),  # Gemma 4 stops after a tool call
         *("<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>", "[EOT]"),
         "<\uff5cend\u2581of\u2581sentence\uff5c>",
-        *("<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"),  # where code that is filled in ends
+        *("<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"),  # ends of fill-in-the-middle
     }
 )
 _MESSAGE_END, _ANSWER_ENDS = "<|end|>", ("<|return|>", "<|call|>")
 _BASE_MODEL = "general.base_model.0"
 _FACTORS = "rope_freqs.weight"
 _SPECIAL = ("bos", *_ENDS)
-_NO_TOKEN = (1 << 32) - 1  # what some programs write where there is none
+_NO_TOKEN = (1 << 32) - 1  # written by some converters for "none"
 
 
 _INSTEAD = {
@@ -110,7 +110,7 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     """Return the arguments of `parse_config`.
 
     Returns:
-        What `config.json` and `generation_config.json` would say, and types of quantized matrices.
+        Content of `config.json` and `generation_config.json`, and the types of quantized matrices.
 
     Raises:
         CheckpointError: The file is damaged.
@@ -132,7 +132,7 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     if of.windowed_type and raw["sliding_window"]:
         raw["model_type"] = of.windowed_type
     raw |= of.config(gguf, _settings(raw))
-    _check_sum(gguf, of, raw)
+    _check_features(gguf, of, raw)
     _check_tokens(gguf, raw["vocab_size"])
     return _settings(raw), _generation(gguf), _stored_types(gguf, of)
 
@@ -180,10 +180,10 @@ def _partial_rotary_factor(gguf: Gguf, known: Mapping[str, Any]) -> float:
 
 @contextmanager
 def gguf_errors(gguf: Gguf) -> Iterator[None]:
-    """Tell errors about a `config.json` as errors about the keys of a GGUF file.
+    """Convert errors about a `config.json` to errors about the keys of a GGUF file.
 
     Raises:
-        ModelError: What was raised within, of the file that there really is.
+        ModelError: The converted error.
     """
     try:
         yield
@@ -202,20 +202,20 @@ def gguf_errors(gguf: Gguf) -> Iterator[None]:
 
 
 def base_model_of(gguf: Gguf) -> str | None:
-    """The model that a file says it was made of or for: its repository, or its name."""
+    """Return the repository or name of the base model; None if the file has none."""
     address = gguf.text(f"{_BASE_MODEL}.repo_url").rstrip("/")
     owner, _, name = address.rpartition("/")
     named = gguf.text(f"{_BASE_MODEL}.name")
     return f"{owner.rpartition('/')[2]}/{name}" if owner and name else named or None
 
 
-def _check_sum(gguf: Gguf, of: GgufArchitecture, raw: Mapping[str, Any]) -> None:
-    """Refuse what would change every number, and isn't supported."""
-    turned, size = gguf.of_model("rope.dimension_count"), raw["head_dim"]
-    turns_all = "partial_rotary_factor" not in raw
-    if turns_all and isinstance(turned, int) and isinstance(size, int) and turned < size:
+def _check_features(gguf: Gguf, of: GgufArchitecture, raw: Mapping[str, Any]) -> None:
+    """Refuse unsupported features that change the output."""
+    rotated, size = gguf.of_model("rope.dimension_count"), raw["head_dim"]
+    is_partial = isinstance(rotated, int) and isinstance(size, int) and rotated < size
+    if is_partial and "partial_rotary_factor" not in raw:
         raise ModelError(
-            f"This model turns {turned} of the {size} numbers of a head by position, which isn't "
+            f"This model turns {rotated} of the {size} numbers of a head by position, which isn't "
             f"supported for architecture {gguf.architecture!r}.",
             "Choose another model, such as a Llama or Qwen3.",
         )
@@ -233,10 +233,10 @@ def _check_sum(gguf: Gguf, of: GgufArchitecture, raw: Mapping[str, Any]) -> None
 
 
 def _check_tokens(gguf: Gguf, vocab_size: int) -> None:
-    """Refuse a beginning or an end that no token is: the answer would never end.
+    """Check BOS and EOS ids: with an invalid EOS answers would never end.
 
     Raises:
-        CheckpointError: There is one.
+        CheckpointError: An id is outside of the vocabulary.
     """
     for name in _SPECIAL:
         token_id = gguf.entries.get(f"tokenizer.ggml.{name}_token_id")
@@ -258,7 +258,7 @@ def _vocab_size(gguf: Gguf) -> int:
 
 
 def _lacks_files(gguf: Gguf) -> bool:
-    """Is it the beginning of a model in several files, of which the others aren't there?"""
+    """Whether it is the first shard of a model whose other shards are missing."""
     count = gguf.entries.get("split.count")
     return gguf.started_bytes is not None and isinstance(count, int) and count > 1
 
@@ -268,7 +268,7 @@ def _settings(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _generation(gguf: Gguf) -> dict[str, Any]:
-    """What a `generation_config.json` would say: ends of answers, and the makers' sampling."""
+    """Return the content of `generation_config.json`: EOS ids and sampling settings."""
     found: dict[str, Any] = {"eos_token_id": _ends(gguf)}
     for name, key in _SAMPLING.items():
         value = gguf.entries.get(f"general.sampling.{key}")
@@ -279,7 +279,7 @@ def _generation(gguf: Gguf) -> dict[str, Any]:
 
 
 def _stored_types(gguf: Gguf, of: GgufArchitecture) -> dict[str, str]:
-    """The type of every matrix in blocks, by Hugging Face's name of it; experts are named once."""
+    """Return the block types of matrices by Hugging Face's names; experts have one entry."""
     return {
         half: tensor.kind
         for name, tensor in gguf.tensors.items()
@@ -297,17 +297,17 @@ def halves_of_experts(name: str) -> tuple[str, ...]:
 
 
 def _differ(value: object) -> bool:
-    """Is it a list of different numbers?"""
+    """Whether a value is a list of different numbers."""
     return isinstance(value, array) and len(set(value)) > 1
 
 
 def _plain(value: object) -> object:
-    """A number without the digits that float32 doesn't have; of equal ones in a list the one."""
+    """Convert a value: float32 to its shortest form, a list of equal numbers to one number."""
     if isinstance(value, float):
         return round_float32(value)
     if isinstance(value, str | int):
         return value
-    # Layers that have nothing of it say 0.
+    # 0 stands for layers without the feature.
     numbers = set(value) - {0} if hasattr(value, "__iter__") else set()
     if len(numbers) != 1:
         raise ModelError(
@@ -317,18 +317,18 @@ def _plain(value: object) -> object:
 
 
 def _ends(gguf: Gguf) -> list[int]:
-    """Tokens that end an answer: those that the file names, and those that are known as such."""
+    """Return the EOS ids: those of the file, and tokens that are known to end answers."""
     named = (gguf.entries.get(f"tokenizer.ggml.{name}_token_id") for name in _ENDS)
-    ids = {one for one in named if isinstance(one, int) and not isinstance(one, bool)} - {_NO_TOKEN}
+    ids = {token for token in named if type(token) is int} - {_NO_TOKEN}
     texts = gguf.texts("tokenizer.ggml.tokens")
     known = {text: number for number, text in enumerate(texts) if text in _END_TEXTS}
     if all(text in known for text in _ANSWER_ENDS):
-        known.pop(_MESSAGE_END, None)  # GPT-OSS: of several messages in an answer
+        known.pop(_MESSAGE_END, None)  # GPT-OSS: ends one of several messages of an answer
     return sorted(ids | set(known.values()))
 
 
 def _scaling(gguf: Gguf) -> dict[str, Any] | None:
-    """How positions are stretched: by a tensor of factors, or as its keys say."""
+    """Return `rope_scaling`, from a tensor of factors or from keys."""
     if gguf.has_vector(_FACTORS):
         return {"rope_type": "factors", "factors": list(gguf.vector(_FACTORS))}
     kind = gguf.of_model("rope.scaling.type")

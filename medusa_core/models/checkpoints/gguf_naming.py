@@ -1,4 +1,4 @@
-"""What a GGUF file is called for people: its model, and its mix of types.
+"""Names of a GGUF file for people: of its model, and of its quantization.
 
 Source: `general.*` in ggml's docs/gguf.md; llama.cpp's `llama_ftype`.
 """
@@ -9,10 +9,10 @@ import re
 
 from medusa_core.system.files.gguf import Gguf
 
-_MOST_CHARS = 80
+_MAX_CHARS = 80
 _PART = re.compile(r"-\d{5}-of-\d{5}$")
 _WORD = re.compile(r"[a-z]+|\d+")
-_FORMATS = frozenset({"awq", "gptq", "gguf", "hf", "fp16", "bf16"})  # of what it was made from
+_FORMATS = frozenset({"awq", "gptq", "gguf", "hf", "fp16", "bf16"})  # of the source checkpoint
 _TYPE = re.compile(
     r"(?<![A-Z0-9])([IT]?Q\d_(?:K(?:_[SML])?|NL|XXS|XS|[SM01])|MXFP4|BF16|F16|F32)(?![A-Z0-9])",
     re.IGNORECASE,
@@ -29,10 +29,10 @@ _FILE_TYPES = {
 
 
 def model_name(gguf: Gguf) -> str:
-    """What the model is called: as its maker says, else as its file is.
+    """Return the model's name from the metadata, or else the file's name.
 
-    A name that says nothing, such as "Model", is made of what the maker says of its parts. A name
-    that only tells of a stage of its training, where the file's name says what it is, isn't taken.
+    A meaningless name, such as "Model", is replaced by base name, size and finetune. A name that
+    only contains the stage of training isn't used if the file's name says more.
     """
     file_name = _PART.sub("", gguf.path.stem)
     base_name = _one_line(gguf.text("general.basename"))
@@ -48,7 +48,7 @@ def model_name(gguf: Gguf) -> str:
 
 
 def file_type(gguf: Gguf) -> str:
-    """The mix of types, such as Q4_K_M: as the file says, else as it is called; may be empty."""
+    """Return the quantization, such as Q4_K_M, from metadata or file name; empty if unknown."""
     number = gguf.entries.get("general.file_type")
     if isinstance(number, int) and number in _FILE_TYPES:
         return _FILE_TYPES[number]
@@ -57,20 +57,20 @@ def file_type(gguf: Gguf) -> str:
 
 
 def _without_formats(name: str) -> str:
-    """A name without the formats that a model was made from, at the end of it."""
+    """Strip formats of the source checkpoint from the end of a name."""
     words = name.split(" ")
     while len(words) > 1 and words[-1].casefold() in _FORMATS:
         words.pop()
-    return " ".join(words)[:_MOST_CHARS].strip()
+    return " ".join(words)[:_MAX_CHARS].strip()
 
 
 def _is_useless(name: str) -> bool:
-    """Whether a name is only what converters and trainers call folders."""
+    """Whether a name consists of words that converters and trainers give to folders."""
     return all(word in _USELESS or word.isdigit() for word in re.findall(r"\w+", name.casefold()))
 
 
 def _one_line(text: str) -> str:
-    shown = (char if char.isprintable() else " " for char in text[: 4 * _MOST_CHARS])
+    shown = (char if char.isprintable() else " " for char in text[: 4 * _MAX_CHARS])
     return " ".join("".join(shown).split())
 
 

@@ -17,7 +17,7 @@ from medusa_core.system.files.gguf import Gguf
 from medusa_core.system.files.gguf_header import Value
 
 _ONE = (1,)
-# Behind the name of the architecture; besides 0, with which values a key changes nothing.
+# Keys without the architecture's name, and the neutral values other than 0.
 _CHANGING: Mapping[str, tuple[float, ...]] = {
     **dict.fromkeys(
         (

@@ -1,8 +1,9 @@
-"""A checkpoint's header beside its configuration: what doesn't fit is refused before it is read."""
+"""Compare a checkpoint's header with the model's configuration, before weights are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from medusa_core.models.blocks.sizes import (
     EMBEDDING,
@@ -12,47 +13,58 @@ from medusa_core.models.blocks.sizes import (
     lm_head_spec,
     per_layer_tensors,
 )
-from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.lora.adapter_shape import linear_parts
 from medusa_core.models.stored import stored_as
 
 
-def check_header(checkpoint: Checkpoint, config: ModelConfig) -> None:
-    """Compare the tensors that a configuration asks for with those that are there.
+class UnquantizedTensor(NamedTuple):
+    """A tensor that isn't the weight of a linear layer.
 
-    Linear parts that are quantized already are compared as they are read.
-
-    Raises:
-        CheckpointError: One is missing, or of another shape.
+    Attributes:
+        name: Name in the engine, and in the cache of quantized models.
+        stored_name: Name in the checkpoint.
+        shape: Its shape.
     """
-    checkpoint.check_shape(f"{EMBEDDING}.weight", (config.vocab_size, config.hidden_size))
-    checkpoint.check_shape(f"{FINAL_NORM}.weight", (config.hidden_size,))
-    if (of := config.per_layer_embeddings) is not None:
-        columns = config.num_layers * of.width
-        checkpoint.check_shape(f"{PER_LAYER_TABLE}.weight", (of.vocab_size, columns))
+
+    name: str
+    stored_name: str
+    shape: tuple[int, ...]
+
+
+def unquantized_tensors(config: ModelConfig) -> Iterator[UnquantizedTensor]:
+    """Yield all tensors but those of linear layers and of the table of per-layer embeddings."""
+    hidden = config.hidden_size
+    yield UnquantizedTensor(EMBEDDING, f"{EMBEDDING}.weight", (config.vocab_size, hidden))
+    yield UnquantizedTensor(FINAL_NORM, f"{FINAL_NORM}.weight", (hidden,))
     for name, shape in per_layer_tensors(config).items():
-        checkpoint.check_shape(name, shape)
+        yield UnquantizedTensor(name, name, shape)
     for index in range(config.num_layers):
         block = block_tensors(config, index)
         for name, size in block.norms.items():
-            checkpoint.check_shape(f"{name}.weight", (size,))
+            yield UnquantizedTensor(name, f"{name}.weight", (size,))
         for name, shape in block.others.items():
-            checkpoint.check_shape(name, shape)
-        for part in block.linears:
-            _check_part(checkpoint, part)
-    _check_part(checkpoint, lm_head_spec(config))
+            yield UnquantizedTensor(name, name, shape)
 
 
-def _check_part(checkpoint: Checkpoint, part: LinearSpec) -> None:
-    is_quantized = stored_as(checkpoint, part) is not None
-    for name, shape in _tensors(part):
-        if not (is_quantized and name.endswith(".weight")):
-            checkpoint.check_shape(name, shape)
+def check_header(checkpoint: Checkpoint, config: ModelConfig) -> None:
+    """Check that a checkpoint has all tensors of the model, in their shapes.
 
+    The weights of quantized linear layers are checked when they are read.
 
-def _tensors(part: LinearSpec) -> Iterator[tuple[str, tuple[int, ...]]]:
-    for piece in part.pieces:
-        yield f"{piece.name}.weight", (piece.tensor_rows, part.columns)
-        if part.has_bias:
-            yield f"{piece.name}.bias", (piece.tensor_rows,)
+    Raises:
+        CheckpointError: A tensor is missing, or of another shape.
+    """
+    for tensor in unquantized_tensors(config):
+        checkpoint.check_shape(tensor.stored_name, tensor.shape)
+    if (table := config.per_layer_embeddings) is not None:
+        columns = config.num_layers * table.width
+        checkpoint.check_shape(f"{PER_LAYER_TABLE}.weight", (table.vocab_size, columns))
+    for part in (*linear_parts(config), lm_head_spec(config)):
+        is_quantized = stored_as(checkpoint, part) is not None
+        for piece in part.pieces:
+            if not is_quantized:
+                checkpoint.check_shape(f"{piece.name}.weight", (piece.tensor_rows, part.columns))
+            if part.has_bias:
+                checkpoint.check_shape(f"{piece.name}.bias", (piece.tensor_rows,))

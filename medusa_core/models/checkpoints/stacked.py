@@ -1,8 +1,9 @@
-"""Checkpoints that hold the experts of a layer in one tensor: here each expert stands on its own.
+"""Checkpoints with all experts of a layer in one tensor, read as one tensor per expert.
 
-GPT-OSS publishes them so: gate and up interleaved, as plain numbers with inputs as rows, or as
-MXFP4 with outputs as rows (blocks of 32 and their scales in two tensors). Granite 4, Qwen3.5
-and Gemma 4 have outputs as rows, those of gates before the others.
+In GPT-OSS gate and up rows are interleaved; weights are unquantized and transposed, or MXFP4
+(blocks of 32 and their scales in two tensors). In Granite 4, Qwen3.5 and Gemma 4 gate rows precede
+up rows.
+
 Source: transformers' `GptOssExperts` and its reader of MXFP4, and `GraniteMoeHybridExperts`.
 """
 
@@ -34,38 +35,38 @@ _STACKED = re.compile(
 _GRANITE = re.compile(
     r"(?P<lead>.*\.block_sparse_moe)\.(?P<part>input|output)_linear(?P<kind>\.weight)"
 )
-_ROUTER = ".mlp.router."  # of GPT-OSS
+_ROUTER = ".mlp.router."  # only in GPT-OSS
 _KIND = "mxfp4"
 _ENDINGS = {"_bias": "bias"}
 _DIMENSIONS = {"_bias": 2, "_blocks": 4}
 _BLOCK = 32
-_MOST_EXPERTS = 1 << 12
+_MAX_EXPERTS = 1 << 12
 
 
 class _Place(NamedTuple):
-    """Where an expert's tensor lies.
+    """Position of an expert's tensor.
 
     Attributes:
-        stored: The name of the tensor that holds it.
-        expert: Which of it.
-        first: The first of its outputs there.
-        step: From one of its outputs to the next: gate and up may take turns.
-        of: How many parts share the outputs.
-        is_blocks: It is MXFP4.
-        has_inputs_first: Inputs are rows.
+        stored: Name of the tensor with all experts.
+        expert: Index of the expert.
+        first: First row of the expert's tensor.
+        step: Distance of its rows: 2 if gate and up are interleaved.
+        num_parts: Number of tensors that share the rows.
+        is_blocks: Whether it is MXFP4.
+        is_transposed: Whether its columns are the rows.
     """
 
     stored: str
     expert: int
     first: int
     step: int
-    of: int
+    num_parts: int
     is_blocks: bool = False
-    has_inputs_first: bool = False
+    is_transposed: bool = False
 
 
 def is_stacked(names: frozenset[str]) -> bool:
-    """Whether some of these tensors hold all experts of a layer."""
+    """Whether some tensors contain all experts of a layer."""
     return any(_found(name) for name in names)
 
 
@@ -74,17 +75,17 @@ def _found(name: str) -> re.Match[str] | None:
 
 
 class StackedCheckpoint(Checkpoint):
-    """The tensors of a folder, each expert's on its own."""
+    """Reads the tensors of a folder, with one tensor per expert."""
 
     def __init__(self, files: dict[str, Path]) -> None:
         """Open the files.
 
         Raises:
-            CheckpointError: A tensor of experts isn't one for each.
+            CheckpointError: A tensor of experts has an impossible shape.
         """
         super().__init__(files)
         self._places: dict[str, _Place] = {}
-        self._takes_turns = any(_ROUTER in name for name in self.names)
+        self._is_interleaved = any(_ROUTER in name for name in self.names)
         stacked = {name: found for name in self.names if (found := _found(name))}
         for name, found in stacked.items():
             self._places |= dict(self._experts(name, found))
@@ -92,10 +93,10 @@ class StackedCheckpoint(Checkpoint):
 
     def _experts(self, name: str, found: re.Match[str]) -> Iterator[tuple[str, _Place]]:
         lead, part, kind = found["lead"], found["part"], found["kind"] or ""
-        if kind == "_scales":  # they belong to the blocks
+        if kind == "_scales":  # read with the blocks
             return
         shape = self._entry(name).shape
-        if len(shape) != _DIMENSIONS.get(kind, 3) or not 0 < shape[0] <= _MOST_EXPERTS:
+        if len(shape) != _DIMENSIONS.get(kind, 3) or not 0 < shape[0] <= _MAX_EXPERTS:
             raise CheckpointError(
                 f"{name} has shape {list(shape)}, which isn't one for each expert.",
                 "Download the file again.",
@@ -104,7 +105,7 @@ class StackedCheckpoint(Checkpoint):
         count = len(parts)
         for expert in range(shape[0]):
             for number, one in enumerate(parts):
-                if kind == ".weight" or not (kind or self._takes_turns):
+                if kind == ".weight" or not (kind or self._is_interleaved):
                     first = shape[1] // count * number
                     place = _Place(name, expert, first, 1, count)
                     experts = f"{lead.removesuffix('.experts')}.experts"
@@ -119,12 +120,12 @@ class StackedCheckpoint(Checkpoint):
         if place is None:
             return super().shape(name)
         _, *shape = self._entry(place.stored).shape
-        outputs = shape[1 if place.has_inputs_first else 0] // place.of
+        outputs = shape[1 if place.is_transposed else 0] // place.num_parts
         if len(shape) == 1:
             return (outputs,)
         if place.is_blocks:
             return (outputs, shape[1] * _BLOCK)
-        return (outputs, shape[0 if place.has_inputs_first else 1])
+        return (outputs, shape[0 if place.is_transposed else 1])
 
     def dtype(self, name: str) -> str:
         place = self._places.get(name)
@@ -148,17 +149,17 @@ class StackedCheckpoint(Checkpoint):
         if place.is_blocks:
             scales = place.stored.removesuffix("_blocks") + "_scales"
             return self._blocks(stored, self._slice(scales, place.expert, each_piece), place)
-        outputs = stored.t() if place.has_inputs_first else stored
-        count = len(outputs) // place.of
+        outputs = stored.t() if place.is_transposed else stored
+        count = len(outputs) // place.num_parts
         return outputs[place.first :: place.step][:count].contiguous()
 
     def _blocks(self, codes: Tensor, scales: Tensor, place: _Place) -> Tensor:
-        """As GGUF's MXFP4 has them: an exponent, then low halves and high halves of 16.
+        """Convert to GGUF's MXFP4: an exponent, then 16 low and 16 high nibbles.
 
         Args:
-            codes: Pairs of neighbours, the first one low. uint8 [outputs, blocks, 16]
+            codes: Pairs of neighbours, the first in the low bits. uint8 [outputs, blocks, 16]
             scales: uint8 [outputs, blocks]
-            place: Which of the outputs.
+            place: Position of the expert's rows.
         """
         if codes.dim() != 3 or codes.shape[2] != _BLOCK // 2 or scales.shape != codes.shape[:2]:
             raise CheckpointError(
@@ -171,7 +172,7 @@ class StackedCheckpoint(Checkpoint):
         return torch.cat([scales.unsqueeze(-1), low | high << 4], dim=-1).flatten(1)
 
     def _slice(self, stored: str, expert: int, each_piece: EachPiece) -> Tensor:
-        """One expert's part of a tensor."""
+        """Read the part of one expert."""
         if stored not in self._file_of:
             raise missing_tensor(stored)
         entry = self._entry(stored)

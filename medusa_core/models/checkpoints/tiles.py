@@ -1,7 +1,8 @@
-"""Heads of gated delta nets as llama.cpp stores them: one of each key head, then the next.
+"""Reorder the value heads of gated delta nets, which llama.cpp stores strided by key head.
 
-Hugging Face's files have all heads of a key head, then those of the next. Rows are brought into
-that order; columns of blocks can't be, as a block may hold those of two heads.
+In GGUF files the first value head of every key head comes first, then the second, …; Hugging Face
+stores all value heads of a key head together. Rows are reordered; columns of block-quantized
+weights can't be, as a block may contain columns of two heads.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from medusa_core.system.files.gguf import Gguf
 
 _MIXER = ".linear_attn."
 _HEADS = ("in_proj_z.weight", "in_proj_b.weight", "in_proj_a.weight", "A_log", "dt_bias")
-_BEHIND_KEYS = ("in_proj_qkv.weight", "conv1d.weight")
-_READS_HEADS = "out_proj.weight"
+_AFTER_KEYS = ("in_proj_qkv.weight", "conv1d.weight")  # rows of queries and keys, then of heads
+_OUTPUT = "out_proj.weight"
 
 
 class Tiles(NamedTuple):
-    """How a file stores heads.
+    """Sizes of the heads of a file.
 
     Attributes:
-        groups: Key heads.
-        heads: All heads.
-        num_keys: Rows of queries and keys in front of those of heads.
+        groups: Number of key heads.
+        heads: Number of value heads.
+        num_keys: Number of rows of queries and keys, which precede those of value heads.
     """
 
     groups: int
@@ -35,31 +36,31 @@ class Tiles(NamedTuple):
 
     @classmethod
     def of(cls, gguf: Gguf) -> Tiles | None:
-        """Those of a file; None where each head has a key head of its own, or its keys are lost."""
+        """Read the sizes of a file; None if there are as many key heads, or keys are missing."""
         keys = ("ssm.group_count", "ssm.time_step_rank", "ssm.state_size")
         groups, heads, size = (gguf.of_model(key) for key in keys)
         if not (isinstance(groups, int) and isinstance(heads, int) and isinstance(size, int)):
             return None
         return cls(groups, heads, 2 * groups * size) if 0 < groups < heads else None
 
-    def in_order(self, name: str, stored: Tensor, is_plain: bool) -> Tensor:
-        """A tensor with its heads as Hugging Face has them.
+    def reorder(self, name: str, stored: Tensor, is_dense: bool) -> Tensor:
+        """Reorder a tensor's heads to Hugging Face's layout.
 
         Args:
-            name: Hugging Face's.
-            stored: Its rows.
-            is_plain: It holds plain numbers, not blocks.
+            name: Hugging Face's name.
+            stored: The tensor.
+            is_dense: Whether it is unquantized.
 
         Raises:
-            CheckpointError: Its rows aren't those of so many heads.
+            CheckpointError: The number of rows isn't a multiple of the heads.
         """
         _, of_mixer, part = name.partition(_MIXER)
         if of_mixer and part in _HEADS:
             return self._rows(name, stored)
-        if of_mixer and part in _BEHIND_KEYS:
+        if of_mixer and part in _AFTER_KEYS:
             keys, heads = stored[: self.num_keys], stored[self.num_keys :]
             return torch.cat([keys, self._rows(name, heads)])
-        if of_mixer and part == _READS_HEADS and is_plain:
+        if of_mixer and part == _OUTPUT and is_dense:
             return self._rows(name, stored.t()).t().contiguous()
         return stored
 

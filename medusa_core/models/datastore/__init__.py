@@ -1,1 +1,1 @@
-"""What drafts are looked up in: frequent phrases, texts of a conversation and earlier answers."""
+"""Texts from which drafts are retrieved: n-gram tables, the conversation, earlier answers."""

@@ -1,109 +1,145 @@
-"""What a model said in earlier answers, at hand for drafts and kept for the next start.
+"""A model's earlier answers, from which drafts are retrieved.
 
-An answer is learned after its end. Only answers of conversations that are kept are, so that it can
-be forgotten with them.
+Answers are added after their end, and only those of saved conversations, so that they can be
+deleted with them.
 """
 
 from __future__ import annotations
 
 import logging
 from array import array
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
 
 from medusa_core.errors import MedusaError
-from medusa_core.models.datastore.answer_texts import AnswerText, AnswerTexts
-from medusa_core.models.datastore.store import Store
-from medusa_core.models.datastore.suffix_array import DEPTH
-from medusa_core.models.datastore.trust import Trust
+from medusa_core.models.datastore.follower_stats import FollowerStats
+from medusa_core.models.datastore.store import AnswerStore, AnswerText
+from medusa_core.models.datastore.suffix_array import DEPTH, SuffixArray
 
 log = logging.getLogger(__name__)
 
-MOST_TOKENS = 1 << 19  # of one model: 4 MB in memory, 2 MB on disk; sorted in 0.15 s
-_KEPT_SHARE = 7 / 8  # of them when the least used are dropped, so that this comes seldom
+MAX_TOKENS = 1 << 19  # per model: 4 MB in memory, 2 MB on disk; sorted in 0.15 s
+_DROPPED_SHARE = 1 / 8  # dropped in addition when there are too many, so that this is rare
+
+
+class AnswerTexts:
+    """Answers in one suffix array.
+
+    Attributes:
+        array: All texts.
+    """
+
+    def __init__(self) -> None:
+        self.array = SuffixArray()
+        self._answers: list[tuple[int, int, int]] = []  # number, start, position of the first token
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """Keys of the answers."""
+        return frozenset(number for number, _, _ in self._answers)
+
+    def add(self, answers: Iterable[AnswerText]) -> None:
+        """Append answers."""
+        for number, start, token_ids in answers:
+            self.array.add_text(token_ids, start)
+            self._answers.append((number, start, len(self.array) - len(token_ids)))
+
+    def remove(self, numbers: Collection[int]) -> None:
+        """Remove answers."""
+        old, answers = self.array, self._answers
+        ends = [*(begin - 1 for _, _, begin in answers[1:]), len(old)]
+        self.array, self._answers = SuffixArray(), []
+        for (number, start, begin), end in zip(answers, ends, strict=True):
+            if number not in numbers:
+                self.add([AnswerText(number, start, old.tokens(begin, end))])
+
+    def answer_at(self, place: int) -> int:
+        """Return the key of the answer at a position."""
+        return self._answers[bisect_right(self._answers, place, key=lambda one: one[2]) - 1][0]
 
 
 class EarlierAnswers:
-    """The answers of one model.
+    """The earlier answers of one model.
 
-    A file that can't be used costs speed alone: it is told in the log.
+    Errors of the database are only logged: without it drafts are worse, but answers are correct.
 
     Attributes:
         texts: The answers.
-        trust: How likely what they say is to be said again.
+        stats: Acceptance statistics of drafts from them.
     """
 
-    def __init__(self, store: Store, vocab_size: int, most_tokens: int = MOST_TOKENS) -> None:
-        """Begin with what the store keeps.
+    def __init__(self, store: AnswerStore, vocab_size: int, max_tokens: int = MAX_TOKENS) -> None:
+        """Read the stored answers.
 
         Args:
-            store: Where answers are kept.
-            vocab_size: Tokens that the model knows.
-            most_tokens: So many are kept.
+            store: The database.
+            vocab_size: Size of the model's vocabulary.
+            max_tokens: Number of tokens that are kept.
         """
         self.texts = AnswerTexts()
-        self.trust = Trust()
+        self.stats = FollowerStats()
         self._store = store
         self._vocab_size = vocab_size
-        self._most_tokens = most_tokens
+        self._max_tokens = max_tokens
         self._used: set[int] = set()
         self.refresh()
 
     def refresh(self) -> None:
-        """Take in what other programs learned meanwhile, and forget what was forgotten."""
+        """Add and remove answers that other processes added or removed."""
         try:
             if self._store.has_changed():
                 self._read()
         except MedusaError as error:
-            log.warning("what was learned can't be read: %s", error.message)
+            log.warning("can't read earlier answers: %s", error.message)
 
     def use(self, place: int) -> None:
-        """What lies at a place of `texts` was drafted and right."""
+        """Note that a draft from a position of `texts` was accepted."""
         self._used.add(self.texts.answer_at(place))
 
     def learn(self, conversation_id: str, before: Sequence[int], token_ids: Sequence[int]) -> None:
-        """Learn an answer.
+        """Add an answer.
 
         Args:
-            conversation_id: The conversation that it is forgotten with.
-            before: The tokens before it.
-            token_ids: Its own.
+            conversation_id: Its conversation, with which it is deleted.
+            before: Tokens before the answer.
+            token_ids: Tokens of the answer.
         """
         context = before[-DEPTH:]
-        text = array("i", [*context, *token_ids[: self._most_tokens // 2]])
+        text = array("i", [*context, *token_ids[: self._max_tokens // 2]])
         if not token_ids:
             return
         try:
-            self._keep(conversation_id, len(context), text)
+            self._add(conversation_id, len(context), text)
         except MedusaError as error:
-            log.warning("an answer isn't learned: %s", error.message)
+            log.warning("can't store an answer for drafting: %s", error.message)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the database."""
         self._store.close()
 
-    def _keep(self, conversation_id: str, start: int, text: array[int]) -> None:
+    def _add(self, conversation_id: str, start: int, text: array[int]) -> None:
         if self._used:
             used, self._used = self._used, set()
             self._store.use(used)
         number = self._store.add(conversation_id, start, text)
         if number is not None:
             self.texts.add([AnswerText(number, start, text)])
-        too_many = len(self.texts.array) - self._most_tokens
+        too_many = len(self.texts.array) - self._max_tokens
         if too_many > 0:
-            self._drop(too_many + round((1 - _KEPT_SHARE) * self._most_tokens))
+            self._drop(too_many + round(_DROPPED_SHARE * self._max_tokens))
 
     def _drop(self, num_tokens: int) -> None:
-        gone = self._store.least_used(num_tokens)
-        log.info("%d answers that were used least are dropped", len(gone))
-        self._store.delete(gone)
-        self.texts.remove(gone)
+        dropped = self._store.least_used(num_tokens)
+        log.info("dropping %d answers that were used least recently", len(dropped))
+        self._store.delete(dropped)
+        self.texts.remove(dropped)
 
     def _read(self) -> None:
-        too_many = self._store.num_tokens() - self._most_tokens
-        if too_many > 0:  # a program that keeps more wrote it: it isn't read at all
+        too_many = self._store.num_tokens() - self._max_tokens
+        if too_many > 0:  # written by a version that keeps more: too large to be read
             self._store.delete(self._store.least_used(too_many))
-        there, known = self._store.numbers(), self.texts.numbers
-        if gone := known - there:
-            self.texts.remove(gone)
-        self.texts.add(self._store.answers(known & there, self._vocab_size))
-        self.texts.array.settle()
+        stored, known = self._store.numbers(), self.texts.numbers
+        if deleted := known - stored:
+            self.texts.remove(deleted)
+        self.texts.add(self._store.answers(known & stored, self._vocab_size))
+        self.texts.array.sort_new()

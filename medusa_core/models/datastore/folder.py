@@ -1,62 +1,87 @@
-"""The learned answers of all models: a file each in one folder."""
+"""The folder with the earlier answers of all models: an `AnswerStore` each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import hashlib
+import struct
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
 from medusa_core.errors import MedusaError
-from medusa_core.models.datastore.store import (
-    SUFFIX,
-    Store,
-)
+from medusa_core.models.datastore.store import SUFFIX, AnswerStore
+
+_SAMPLES, _SAMPLE_BYTES = 8, 8192
 
 
-def store_of(folder: Path, key: str) -> Store:
-    """The store of the model with this key; see `model_key`."""
-    return Store(folder / f"{key}{SUFFIX}")
+def model_key(files: Iterable[Path], pieces: Mapping[int, bytes]) -> str:
+    """Return a key of a model that doesn't depend on its folder.
+
+    Weights are sampled: hashing all of them would take as long as loading them.
+
+    Args:
+        files: Files with its weights.
+        pieces: Bytes of its tokens.
+
+    Raises:
+        OSError: A file can't be read.
+    """
+    numbers = struct.Struct("<II").pack
+    vocabulary = [numbers(token, len(piece)) + piece for token, piece in sorted(pieces.items())]
+    digest = hashlib.sha256(b"".join(vocabulary))
+    for file in sorted(files, key=lambda path: path.name):
+        size = file.stat().st_size
+        digest.update(size.to_bytes(8, "little"))
+        with file.open("rb") as opened:
+            for sample in range(_SAMPLES):
+                opened.seek((2 * sample + 1) * size // (2 * _SAMPLES))
+                digest.update(opened.read(_SAMPLE_BYTES))
+    return digest.hexdigest()[:32]
+
+
+def store_of(folder: Path, key: str) -> AnswerStore:
+    """Return the store of the model with a key of `model_key`."""
+    return AnswerStore(folder / f"{key}{SUFFIX}")
 
 
 def forget_answers(folder: Path, conversation_ids: Collection[str] | None = None) -> None:
-    """Forget what conversations taught; a model that is loaded forgets it before its next answer.
+    """Delete the answers of conversations; a loaded model forgets them before its next answer.
 
     Args:
-        folder: Where it is kept.
+        folder: The folder.
         conversation_ids: The conversations; None for all.
 
     Raises:
-        StorageError: A file can't be read or written; nothing is wrong with the others.
-        RequestError: A damaged copy of a file, which may hold it, can't be deleted.
+        StorageError: A file can't be read or written; the others were processed.
+        RequestError: A damaged copy of a file, which may contain them, can't be deleted.
     """
     _each(folder, lambda store: store.forget(conversation_ids))
 
 
-def forget_strangers(folder: Path, known: Callable[[], Collection[str]]) -> None:
-    """Forget what conversations taught that are no more: a program may have ended in between.
+def forget_deleted_conversations(folder: Path, known: Callable[[], Collection[str]]) -> None:
+    """Delete the answers of conversations that don't exist: a process may have ended in between.
 
     Args:
-        folder: Where it is kept.
-        known: Names all conversations that there are; asked after the files are.
+        folder: The folder.
+        known: Returns the ids of all conversations; called after the answers are listed.
 
     Raises:
-        StorageError: As above.
-        RequestError: As above.
+        StorageError: As `forget_answers`.
+        RequestError: As `forget_answers`.
     """
 
-    def tidy(store: Store) -> None:
-        there = store.conversations()
-        if gone := there.difference(known()):
-            store.forget(gone)
+    def forget(store: AnswerStore) -> None:
+        if deleted := store.conversations().difference(known()):
+            store.forget(deleted)
 
-    _each(folder, tidy)
+    _each(folder, forget)
 
 
-def _each(folder: Path, do: Callable[[Store], None]) -> None:
+def _each(folder: Path, do: Callable[[AnswerStore], None]) -> None:
     failed: list[MedusaError] = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
-            with closing(Store(path)) as store:
+            with closing(AnswerStore(path)) as store:
                 do(store)
         except MedusaError as error:
             failed.append(error)

@@ -1,8 +1,7 @@
-"""What a model often says behind the same few tokens: counted in its own answers, once, beforehand.
+"""N-gram tables: the likeliest next tokens after a few tokens, counted in the model's own answers.
 
-A phrase table holds, for contexts of one to a few tokens, the likeliest next ones and how likely
-each is. The longest context that is known counts; its chances have those of the shorter ones mixed
-in already. Unlike a head, it reads the very tokens of a draft's path.
+The longest known context counts; its probabilities are interpolated with those of shorter contexts
+when the table is made. Unlike a Medusa head, a table sees the tokens of a draft's own path.
 
 Source: rescoring drafts with an n-gram model is from Kim et al., "Exploring and Improving Drafts in
 Blockwise Parallel Decoding" (2024).
@@ -25,18 +24,18 @@ from medusa_core.errors import ModelError
 
 FILE = "phrases.safetensors"
 _FORMAT = "medusa-chat phrases 1"
-_MOST_TOKENS = 8  # of a context
+_MAX_CONTEXT = 8  # tokens
 _WORD = 0xFFFFFFFF
-_KINDS = (("uint32", 1), ("uint8", 1), ("uint8", 1))  # of keys, counts and chances
+_KINDS = (("uint32", 1), ("uint8", 1), ("uint8", 1))  # keys, counts and probabilities
 _TOKEN_KINDS = (("uint16", 1), ("int32", 1))
 
 
 class Follower(NamedTuple):
-    """What often comes next.
+    """A likely next token.
 
     Attributes:
         token_id: The token.
-        chance: How likely it is.
+        chance: Its probability.
     """
 
     token_id: int
@@ -44,20 +43,20 @@ class Follower(NamedTuple):
 
 
 class PhraseTable:
-    """The table in memory.
+    """An n-gram table in memory.
 
     Attributes:
-        keys: Of every context the number that `keys_of` makes of it, ascending. uint32, [contexts]
-        starts: Where the followers of each begin, and behind the last one their end. int32,
+        keys: Hashes of the contexts (`context_keys`), ascending. uint32, [contexts]
+        starts: Index of each context's first follower, and the number of followers. int32,
             [contexts + 1]
-        tokens: The followers; those of a context by falling chance. int32, [followers]
-        chances: How likely each is. float32, [followers]
-        buckets: By the first bits of a key, the first context whose key has them or comes behind;
-            at the end the number of contexts. int32, [2^bits + 1]
-        shift: How many bits of a key aren't among these.
+        tokens: Followers, those of a context by descending probability. int32, [followers]
+        chances: Probabilities of the followers. float32, [followers]
+        buckets: Index of the first context whose key has at least these leading bits; last, the
+            number of contexts. int32, [2^bits + 1]
+        shift: Number of the other bits of a key.
         longest: Tokens of the longest context.
-        accuracies: How often the follower of rank 0, 1, ... was right at depth 1, 2, ..., where
-            those before it had been; by bucket of temperatures, 0 being no chance.
+        accuracies: Acceptance rate of the follower of rank 0, 1, ... at depth 1, 2, ..., given that
+            the tokens before it were accepted; by temperature bucket, 0 is greedy.
     """
 
     def __init__(
@@ -69,26 +68,26 @@ class PhraseTable:
         longest: int,
         accuracies: Mapping[float, tuple[tuple[float, ...], ...]] = MappingProxyType({}),
     ) -> None:
-        """Take what a file holds.
+        """Check and index the content of a file.
 
         Args:
             keys: As the attribute.
-            counts: How many followers each context has. [contexts]
+            counts: Number of followers of each context. [contexts]
             tokens: As the attribute.
             chances: In 255ths. [followers]
             longest: As the attribute.
             accuracies: As the attribute.
 
         Raises:
-            ValueError: They don't fit each other.
+            ValueError: The arrays don't fit each other.
         """
-        # A file may hold anything, and the compiled step reads it without looking.
+        # Files aren't trusted, and the compiled step reads the arrays without bounds checks.
         kinds = tuple((part.dtype.name, part.ndim) for part in (keys, counts, chances, tokens))
         if kinds[:3] != _KINDS or kinds[3] not in _TOKEN_KINDS:
             raise ValueError("its parts are of other kinds")
         starts = np.concatenate(([0], counts.cumsum(dtype=np.int64)))
         fits = len(counts) == len(keys) > 0 and len(tokens) == len(chances) == starts[-1]
-        if not fits or not 1 <= longest <= _MOST_TOKENS or not (keys[1:] > keys[:-1]).all():
+        if not fits or not 1 <= longest <= _MAX_CONTEXT or not (keys[1:] > keys[:-1]).all():
             raise ValueError("its parts don't fit each other")
         self.keys = np.ascontiguousarray(keys)
         self.starts = starts.astype(np.int32)
@@ -104,14 +103,14 @@ class PhraseTable:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def behind(self, newest_first: Iterable[int]) -> list[Follower]:
-        """What often follows some tokens, the likeliest first; nothing where none of them is known.
+    def followers(self, newest_first: Iterable[int]) -> list[Follower]:
+        """Return likely next tokens, the likeliest first; empty if no context is known.
 
         Args:
-            newest_first: The last tokens, from the end backwards; more than the longest context has
-                don't matter.
+            newest_first: The last tokens in reverse order; those beyond the longest context are
+                ignored.
         """
-        for key in reversed(keys_of(newest_first, self.longest)):
+        for key in reversed(context_keys(newest_first, self.longest)):
             bucket = key >> self.shift
             for place in range(self.buckets[bucket], self.buckets[bucket + 1]):
                 if self.keys[place] == key:
@@ -121,8 +120,8 @@ class PhraseTable:
         return []
 
 
-def keys_of(newest_first: Iterable[int], longest: int) -> list[int]:
-    """The keys of the last token, the last two, ..., `longest` at most."""
+def context_keys(newest_first: Iterable[int], longest: int) -> list[int]:
+    """Return the keys of the last token, the last two, ..., up to `longest`."""
     key, keys = 0, []
     for token_id, _ in zip(newest_first, range(longest), strict=False):
         key = next_key(key, token_id)
@@ -131,7 +130,7 @@ def keys_of(newest_first: Iterable[int], longest: int) -> list[int]:
 
 
 def next_key(key: int, token_id: int) -> int:
-    """The key of a context with one more token before it; phrases.c computes the same."""
+    """Return the key of a context with one more token before it; phrases.c computes the same."""
     mixed = (key * 0x9E3779B1 + token_id + 1) & _WORD
     mixed = (mixed ^ mixed >> 16) * 0x7FEB352D & _WORD
     mixed = (mixed ^ mixed >> 15) * 0x846CA68B & _WORD
@@ -139,14 +138,14 @@ def next_key(key: int, token_id: int) -> int:
 
 
 def read_phrases(model_dir: Path, vocab_size: int) -> PhraseTable | None:
-    """The table that lies beside a model, if one does.
+    """Read the table in a model's folder; None if there is none.
 
     Args:
-        model_dir: The model's folder.
-        vocab_size: Tokens that the model knows.
+        model_dir: The folder.
+        vocab_size: Size of the model's vocabulary.
 
     Raises:
-        ModelError: It is damaged, or another model's.
+        ModelError: The table is damaged, or that of another model.
     """
     path = model_dir / FILE
     if not path.is_file():
@@ -178,7 +177,7 @@ def read_phrases(model_dir: Path, vocab_size: int) -> PhraseTable | None:
 
 
 def write_phrases(phrases: PhraseTable, model_dir: Path) -> None:
-    """Put a table beside a model."""
+    """Write a table to a model's folder."""
     narrow = phrases.tokens.max() < 1 << 16
     parts: dict[str, NDArray[np.generic]] = {
         "keys": phrases.keys,
@@ -190,12 +189,12 @@ def write_phrases(phrases: PhraseTable, model_dir: Path) -> None:
     save_file(parts, model_dir / FILE, {"phrases": json.dumps(metadata)})
 
 
-def of_lists(
+def make_table(
     lists: Mapping[int, Sequence[Follower]],
     longest: int,
     accuracies: Mapping[float, tuple[tuple[float, ...], ...]] = MappingProxyType({}),
 ) -> PhraseTable:
-    """A table of the followers of each key, the likeliest first."""
+    """Make a table of the followers of each key, the likeliest first."""
     keys = np.array(sorted(lists), dtype=np.uint32)
     ordered = [lists[int(key)] for key in keys]
     flat = [follower for followers in ordered for follower in followers]

@@ -1,6 +1,6 @@
-"""Where learned answers are kept: one SQLite file for each model, none before there is one.
+"""Database of a model's earlier answers: an SQLite file, made with the first answer.
 
-A deleted answer leaves no byte: SQLite overwrites what is deleted, and the log is emptied.
+Deleted answers leave no bytes on disk: SQLite overwrites them, and the WAL is truncated.
 """
 
 from __future__ import annotations
@@ -11,21 +11,17 @@ import sys
 from array import array
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from medusa_core.errors import RequestError
-from medusa_core.models.datastore.answer_texts import AnswerText
-from medusa_core.system.storage.database import (
-    Database,
-    Migration,
-    open_database,
-)
+from medusa_core.system.storage.database import Database, Migration, open_database
 
 log = logging.getLogger(__name__)
 
 SUFFIX = ".db"
-_BUSY_S = 1.0  # an answer waits no longer for another program
+_BUSY_S = 1.0  # longest wait for another process
 
-# Numbers are drawn: one that was given back would be taken for the answer that had it.
+# Numbers are random: a number that was used again would be taken for the deleted answer.
 _VERSION_1 = """
 CREATE TABLE answers (
     number INTEGER PRIMARY KEY,
@@ -40,8 +36,22 @@ CREATE INDEX answers_by_use ON answers (used);
 _MIGRATIONS: tuple[Migration, ...] = (_VERSION_1,)
 
 
-class Store:
-    """The answers of one model.
+class AnswerText(NamedTuple):
+    """An answer and the context before it.
+
+    Attributes:
+        number: Its key.
+        start: Number of context tokens at its beginning.
+        token_ids: Context and answer. int32
+    """
+
+    number: int
+    start: int
+    token_ids: array[int]
+
+
+class AnswerStore:
+    """The earlier answers of one model.
 
     Attributes:
         path: Its file.
@@ -54,14 +64,14 @@ class Store:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever kept."""
+        """Whether there is a database."""
         return self._database is not None or self.path.exists()
 
     def has_changed(self) -> bool:
-        """Whether another program, or another part of this one, changed it since it was asked last.
+        """Whether another connection changed the database since the last call.
 
         Raises:
-            StorageError: It can't be read.
+            StorageError: The database can't be read.
         """
         if not self.exists:
             return False
@@ -70,40 +80,40 @@ class Store:
         return before != self._seen
 
     def numbers(self) -> frozenset[int]:
-        """Names of all answers.
+        """Return the keys of all answers.
 
         Raises:
-            StorageError: It can't be read.
+            StorageError: The database can't be read.
         """
         return frozenset(number for (number,) in self._open().rows("SELECT number FROM answers"))
 
     def num_tokens(self) -> int:
-        """Tokens of all answers.
+        """Return the number of tokens of all answers.
 
         Raises:
-            StorageError: It can't be read.
+            StorageError: The database can't be read.
         """
         row = self._open().row("SELECT coalesce(sum(length(tokens)), 0) FROM answers")
         return 0 if row is None else int(row[0]) // array("i").itemsize
 
     def conversations(self) -> frozenset[str]:
-        """Those that the answers belong to.
+        """Return the ids of the answers' conversations.
 
         Raises:
-            StorageError: It can't be read.
+            StorageError: The database can't be read.
         """
         rows = self._open().rows("SELECT DISTINCT conversation FROM answers")
         return frozenset(name for (name,) in rows)
 
     def answers(self, without: Collection[int], vocab_size: int) -> list[AnswerText]:
-        """The answers, the longest unused first; what no such model can have said is deleted.
+        """Return the answers, least recently used first; invalid ones are deleted.
 
         Args:
-            without: Names of those that aren't wanted.
-            vocab_size: Tokens that the model knows.
+            without: Keys of answers to leave out.
+            vocab_size: Size of the model's vocabulary.
 
         Raises:
-            StorageError: It can't be read.
+            StorageError: The database can't be read.
         """
         rows = self._open().each("SELECT number, start, tokens FROM answers ORDER BY used")
         wanted = [
@@ -111,20 +121,20 @@ class Store:
             for number, start, tokens in rows
             if number not in without
         ]
-        strange = [one.number for one in wanted if not one.token_ids]
-        if strange:
-            log.warning("%d answers in %s make no sense and are deleted", len(strange), self.path)
-            self.delete(strange)
+        invalid = [one.number for one in wanted if not one.token_ids]
+        if invalid:
+            log.warning("deleting %d invalid answers in %s", len(invalid), self.path)
+            self.delete(invalid)
         return [one for one in wanted if one.token_ids]
 
     def add(self, conversation_id: str, start: int, token_ids: array[int]) -> int | None:
-        """Keep an answer.
+        """Insert an answer.
 
         Returns:
-            Its number; None where the conversation has the same one already, which is used again.
+            Its key; None if the conversation has the same answer already, which counts as used.
 
         Raises:
-            StorageError: It can't be written.
+            StorageError: The database can't be written.
         """
         database, tokens = self._open(), _packed(token_ids)
         known = database.row(
@@ -143,10 +153,10 @@ class Store:
         return number
 
     def use(self, numbers: Iterable[int]) -> None:
-        """Drafts out of these answers were right: they are dropped last.
+        """Mark answers as used: drafts from them were accepted.
 
         Raises:
-            StorageError: It can't be written.
+            StorageError: The database can't be written.
         """
         database = self._open()
         with database.transaction():
@@ -156,10 +166,10 @@ class Store:
             )
 
     def least_used(self, num_tokens: int) -> list[int]:
-        """The answers that have been unused for longest, as many as have so many tokens.
+        """Return the least recently used answers that have at least `num_tokens` together.
 
         Raises:
-            StorageError: It can't be read.
+            StorageError: The database can't be read.
         """
         found: list[int] = []
         rows = self._open().each("SELECT number, length(tokens) FROM answers ORDER BY used")
@@ -171,10 +181,10 @@ class Store:
         return found
 
     def delete(self, numbers: Sequence[int]) -> None:
-        """Forget answers.
+        """Delete answers.
 
         Raises:
-            StorageError: It can't be written.
+            StorageError: The database can't be written.
         """
         database = self._open()
         with database.transaction():
@@ -183,11 +193,11 @@ class Store:
             )
 
     def forget(self, conversation_ids: Collection[str] | None) -> None:
-        """Forget what conversations taught, None for all of them: no byte of it stays.
+        """Delete the answers of conversations, None for all, so that no byte remains on disk.
 
         Raises:
-            StorageError: It can't be written.
-            RequestError: A damaged copy of the file, which may hold it, can't be deleted.
+            StorageError: The database can't be written.
+            RequestError: A damaged copy of the file, which may contain them, can't be deleted.
         """
         if not self.exists:
             return
@@ -204,7 +214,7 @@ class Store:
         self._remove_copies()
 
     def close(self) -> None:
-        """Close the file; may be called again."""
+        """Close the database; may be called twice."""
         if self._database is not None:
             self._database.close()
             self._database = None
@@ -229,23 +239,21 @@ class Store:
 
 
 def _packed(token_ids: array[int]) -> bytes:
-    return _in_file_order(token_ids).tobytes()
+    return _little_endian(token_ids).tobytes()
 
 
 def _unpacked(number: int, start: int, tokens: bytes, vocab_size: int) -> AnswerText:
-    """An answer as it lies in the file; without tokens where it can't be the model's."""
+    """Decode an answer; its tokens are empty if they are invalid."""
     token_ids = array("i")
     token_ids.frombytes(tokens[: len(tokens) // token_ids.itemsize * token_ids.itemsize])
-    token_ids = _in_file_order(token_ids)
+    token_ids = _little_endian(token_ids)
     fits = bool(token_ids) and min(token_ids) >= 0 and max(token_ids) < vocab_size
     fits = fits and 0 <= start < len(token_ids)
     return AnswerText(number, start, token_ids if fits else array("i"))
 
 
-def _in_file_order(token_ids: array[int]) -> array[int]:
-    """The numbers with their low bytes first."""
-    if sys.byteorder == "little":
-        return token_ids
-    turned = array("i", token_ids)
-    turned.byteswap()
-    return turned
+def _little_endian(token_ids: array[int]) -> array[int]:
+    swapped = array("i", token_ids)
+    if sys.byteorder == "big":
+        swapped.byteswap()
+    return swapped

@@ -1,1 +1,1 @@
-"""Adapters: read, merged into weights, written."""
+"""LoRA adapters in PEFT's format: read, applied, written."""

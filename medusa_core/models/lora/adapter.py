@@ -1,4 +1,4 @@
-"""A LoRA at hand: merged into weights as they are read, or beside those that are quantized.
+"""Apply a LoRA: merged into weights while they are read, or added to quantized layers.
 
 Source: Hu et al. 2021, "LoRA", section 4.1.
 """
@@ -21,30 +21,30 @@ from medusa_core.models.lora.adapter_shape import (
     read_adapter_shape,
 )
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.beside_linear import adapted_linear
+from medusa_core.models.quant.combined_linear import adapted_linear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_adapter import Up
 
-_ROWS_AT_ONCE = 512  # of weights that are 64 bits wide meanwhile
+_CHUNK_ROWS = 512  # rows that are in float64 at a time
 
 
 class Adapter:
-    """A LoRA in a folder.
+    """A LoRA in PEFT's format.
 
     Attributes:
-        shape: Its sizes.
+        shape: Its layers and their sizes.
         files: Its files.
     """
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
-        """Open it.
+        """Open a LoRA; its matrices are read later.
 
         Args:
-            folder: In PEFT's layout.
-            config: Of the model that it is to change.
+            folder: Folder of the LoRA.
+            config: Configuration of the base model.
 
         Raises:
-            AdapterError: It is none, is damaged, or doesn't fit the model.
+            AdapterError: The folder has no LoRA, it is damaged, or it doesn't fit the model.
         """
         self.shape: AdapterShape = read_adapter_shape(folder, config)
         self.files = frozenset((folder / WEIGHTS_NAME, folder / CONFIG_NAME))
@@ -52,10 +52,10 @@ class Adapter:
         self._heads = config.head_rows
 
     def factors(self, layer: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """A, and B times its scale. [rank, columns], [rows, rank]
+        """Read A and the scaled B of a layer. [rank, columns], [rows, rank]
 
         Raises:
-            AdapterError: They hold something that is no number.
+            AdapterError: They aren't finite, or can't be read.
         """
         pair = self.shape.pairs[layer]
         try:
@@ -71,60 +71,51 @@ class Adapter:
         return a, scaled
 
     def merged(self, layer: str, weight: Tensor, dtype: torch.dtype) -> Tensor:
-        """A layer's weights and what is added to them; as they are where nothing is.
+        """Merge the LoRA into the weights of a layer.
 
-        Summed in float64: sums of 32 bits would be rounded in another way on another CPU.
+        Computed in float64: float32 sums would be rounded differently on different CPUs.
 
         Args:
-            layer: Its name.
+            layer: Name of the layer.
             weight: [rows, columns]
-            dtype: Of the result.
+            dtype: Dtype of the result.
         """
         if layer not in self.shape.pairs:
             return weight.to(dtype)
         a, b = self.factors(layer, torch.float64)
         merged = torch.empty(weight.shape, dtype=dtype)
-        parts = (torch.split(tensor, _ROWS_AT_ONCE) for tensor in (weight, b, merged))
-        for some, some_b, to in zip(*parts, strict=True):
-            to.copy_(torch.addmm(some.double(), some_b, a))
+        chunks = (torch.split(tensor, _CHUNK_ROWS) for tensor in (weight, b, merged))
+        for weight_rows, b_rows, merged_rows in zip(*chunks, strict=True):
+            merged_rows.copy_(torch.addmm(weight_rows.double(), b_rows, a))
         return merged
 
-    def beside(self, part: LinearSpec, base: QuantLinear, precision: Precision) -> QuantLinear:
-        """A layer with what is added to it; as it is where nothing is.
+    def add_to(self, part: LinearSpec, base: QuantLinear, precision: Precision) -> QuantLinear:
+        """Return a layer to whose outputs the LoRA is added.
 
         Args:
-            part: What the layer is.
+            part: Description of the layer.
             base: The layer.
-            precision: Dtype and device to compute in.
+            precision: Compute dtype and device.
         """
         if not self.shape.changes(part):
             return base
         wide = torch.promote_types(precision.compute, torch.float32)
-        names = list(dict.fromkeys(p.name for p in part.pieces if p.name in self.shape.pairs))
-        factors = {name: self.factors(name, wide) for name in names}
-        if part.grouped_heads is not None:
-            factors = {
-                name: (strided_by_group(a, part.grouped_heads), b)
-                for name, (a, b) in factors.items()
-            }
 
-        def here(matrix: Tensor) -> Tensor:
+        def placed(matrix: Tensor) -> Tensor:
             return matrix.to(precision.device, precision.compute).contiguous()
 
-        ups, first_row, starts = [], 0, _starts({n: len(a) for n, (a, _) in factors.items()})
+        factors: dict[str, tuple[Tensor, Tensor]] = {}
+        starts, rank = {}, 0
+        for piece in part.pieces:
+            if piece.name in self.shape.pairs and piece.name not in factors:
+                a, b = self.factors(piece.name, wide)
+                a = a if part.grouped_heads is None else strided_by_group(a, part.grouped_heads)
+                factors[piece.name], starts[piece.name] = (a, b), rank
+                rank += len(a)
+        ups, first_row = [], 0
         for piece in part.pieces:
             if piece.name in factors:
-                rows = piece.take(factors[piece.name][1])
-                rows = piece.interleaved(rows, self._heads)
-                ups.append(Up(here(rows), starts[piece.name], first_row))
+                rows = piece.interleaved(piece.take(factors[piece.name][1]), self._heads)
+                ups.append(Up(placed(rows), starts[piece.name], first_row))
             first_row += piece.rows
-        return adapted_linear(base, here(torch.cat([factors[name][0] for name in names])), ups)
-
-
-def _starts(ranks: dict[str, int]) -> dict[str, int]:
-    """Where each layer's numbers begin among those of all."""
-    found, start = {}, 0
-    for name, rank in ranks.items():
-        found[name] = start
-        start += rank
-    return found
+        return adapted_linear(base, placed(torch.cat([a for a, _ in factors.values()])), ups)

@@ -1,4 +1,4 @@
-"""What an `adapter_config.json` says: PEFT's description of a LoRA. Nothing here needs torch.
+"""PEFT's `adapter_config.json`, parsed without torch.
 
 Source: Hu et al. 2021, "LoRA", section 4.1; Kalajdzievski 2023 (rank-stabilized scales); the fields
 and patterns are those of PEFT's `LoraConfig`.
@@ -9,21 +9,23 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from medusa_core.errors import AdapterError, CheckpointError
 from medusa_core.system.files.json_file import read_json
 
+N = TypeVar("N", int, float)
+
 CONFIG_NAME = "adapter_config.json"
-_USUAL = 8  # rank and alpha where nothing is said
-_MOST_RANK = 1 << 14
-_MOST_PATTERNS, _LONGEST_PATTERN = 1 << 14, 200
-_MOST_REPEATS = 4  # in a pattern: more could take forever
-# What changes a model in a way that two small matrices for each layer don't tell.
-_OTHERS = {
+_DEFAULT = 8  # rank and alpha
+_MAX_RANK = 1 << 14
+_MAX_PATTERNS, _MAX_PATTERN_CHARS = 1 << 14, 200
+_MAX_REPEATS = 4  # in a pattern: matching more could take forever
+# Options that change more than A and B express.
+_UNSUPPORTED = {
     "use_dora": "DoRA",
     "lora_bias": "biases behind its matrices",
     "modules_to_save": "whole layers",
@@ -35,50 +37,50 @@ _OTHERS = {
     "alora_invocation_tokens": "aLoRA",
     "megatron_config": "Megatron's layers",
 }
-# Ways to begin that take their part out of the model's own weights.
-_TAKEN_OUT = ("pissa", "olora", "corda")
+# Initializations that subtract the initial product from the base weights.
+_RESIDUAL_INITS = ("pissa", "olora", "corda")
 
 
 @dataclass(frozen=True, slots=True)
 class LoraConfig:
-    """How a LoRA is to be added.
+    """Ranks and scales of a LoRA.
 
     Attributes:
-        rank: Of its matrices, unless a pattern says otherwise.
-        alpha: Its strength, unless a pattern says otherwise.
-        is_rank_stabilized: Strengths are divided by the root of the rank, not by the rank.
-        rank_pattern: Ranks of layers whose names match.
-        alpha_pattern: Strengths of layers whose names match.
-        base_model: The model that it was made for; empty if unknown.
+        rank: Default rank.
+        alpha: Default alpha.
+        is_rank_stabilized: Whether alpha is divided by the square root of the rank (rsLoRA).
+        rank_pattern: Patterns of layers' names, and their ranks.
+        alpha_pattern: Patterns of layers' names, and their alphas.
+        base_model: Name of the base model; empty if unknown.
     """
 
-    rank: int = _USUAL
-    alpha: float = _USUAL
+    rank: int = _DEFAULT
+    alpha: float = _DEFAULT
     is_rank_stabilized: bool = False
     rank_pattern: tuple[tuple[str, int], ...] = ()
     alpha_pattern: tuple[tuple[str, float], ...] = ()
     base_model: str = ""
 
     def rank_of(self, module: str) -> int:
-        """Rank of a layer's matrices, by its name such as `model.layers.0.self_attn.q_proj`."""
+        """Return the rank of a layer, such as `model.layers.0.self_attn.q_proj`."""
         return int(_matched(self.rank_pattern, module, self.rank))
 
     def scale_of(self, module: str) -> float:
-        """What the product of a layer's matrices is multiplied with."""
+        """Return the factor of B A of a layer."""
         alpha, rank = _matched(self.alpha_pattern, module, self.alpha), self.rank_of(module)
         return alpha / (math.sqrt(rank) if self.is_rank_stabilized else rank)
 
 
-def _matched(patterns: tuple[tuple[str, float], ...], module: str, usual: float) -> float:
+def _matched(patterns: tuple[tuple[str, float], ...], module: str, default: float) -> float:
     found = (value for key, value in patterns if re.match(rf"(.*\.)?({key})$", module))
-    return next(found, usual)
+    return next(found, default)
 
 
 def read_lora_config(folder: Path) -> LoraConfig:
-    """The description in a folder.
+    """Read the `adapter_config.json` in a folder.
 
     Raises:
-        AdapterError: It is missing, unreadable, or of something else than a LoRA.
+        AdapterError: It is missing, unreadable, or not that of a supported LoRA.
     """
     try:
         return parse_lora_config(read_json(folder / CONFIG_NAME))
@@ -87,10 +89,10 @@ def read_lora_config(folder: Path) -> LoraConfig:
 
 
 def parse_lora_config(raw: Mapping[str, Any]) -> LoraConfig:
-    """Check what an `adapter_config.json` holds.
+    """Parse an `adapter_config.json`.
 
     Raises:
-        AdapterError: It is of something else than a LoRA, or makes no sense.
+        AdapterError: It isn't that of a supported LoRA, or a value is invalid.
     """
     kind = raw.get("peft_type")
     if kind != "LORA":
@@ -98,26 +100,21 @@ def parse_lora_config(raw: Mapping[str, Any]) -> LoraConfig:
             f"The adapter is of type {reprlib.repr(kind)}; only LORA is supported.",
             "Choose a LoRA, or a model into which the adapter was merged.",
         )
-    for key, what in _OTHERS.items():
+    for key, what in _UNSUPPORTED.items():
         if raw.get(key):
             raise _unsupported(f"{what} ({key})")
     if raw.get("bias", "none") != "none":
         raise _unsupported(f"changed biases (bias: {reprlib.repr(raw['bias'])})")
     start = raw.get("init_lora_weights")
-    if isinstance(start, str) and start.startswith(_TAKEN_OUT):
+    if isinstance(start, str) and start.startswith(_RESIDUAL_INITS):
         raise _unsupported(f"a part of the model's own weights (init_lora_weights: {start[:40]})")
     base = raw.get("base_model_name_or_path")
     return LoraConfig(
-        rank=_rank(raw.get("r", _USUAL), "r"),
-        alpha=_strength(raw.get("lora_alpha", _USUAL), "lora_alpha"),
+        rank=_rank(raw.get("r", _DEFAULT), "r"),
+        alpha=_alpha(raw.get("lora_alpha", _DEFAULT), "lora_alpha"),
         is_rank_stabilized=bool(raw.get("use_rslora")),
-        rank_pattern=tuple(
-            (key, _rank(value, "rank_pattern")) for key, value in _patterns(raw, "rank_pattern")
-        ),
-        alpha_pattern=tuple(
-            (key, _strength(value, "alpha_pattern"))
-            for key, value in _patterns(raw, "alpha_pattern")
-        ),
+        rank_pattern=_patterns(raw, "rank_pattern", _rank),
+        alpha_pattern=_patterns(raw, "alpha_pattern", _alpha),
         base_model=base if isinstance(base, str) else "",
     )
 
@@ -130,16 +127,16 @@ def _unsupported(what: str) -> AdapterError:
 
 
 def _rank(value: object, key: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _MOST_RANK:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _MAX_RANK:
         raise AdapterError(
             f"{CONFIG_NAME}: {key} is {reprlib.repr(value)}, not a whole number from 1 to "
-            f"{_MOST_RANK:,}.",
+            f"{_MAX_RANK:,}.",
             "Download the adapter again.",
         )
     return value
 
 
-def _strength(value: object, key: str) -> float:
+def _alpha(value: object, key: str) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not isinstance(value, int | float) or not 0 <= value < 1e6:
         raise AdapterError(
@@ -149,25 +146,27 @@ def _strength(value: object, key: str) -> float:
     return float(value)
 
 
-def _patterns(raw: Mapping[str, Any], key: str) -> list[tuple[str, object]]:
-    """Names or regular expressions, as PEFT matches them: to the end of a layer's name."""
+def _patterns(
+    raw: Mapping[str, Any], key: str, read: Callable[[object, str], N]
+) -> tuple[tuple[str, N], ...]:
+    """Read names or regular expressions, which PEFT matches with the end of a layer's name."""
     patterns = raw.get(key) or {}
-    if not isinstance(patterns, Mapping) or len(patterns) > _MOST_PATTERNS:
+    if not isinstance(patterns, Mapping) or len(patterns) > _MAX_PATTERNS:
         raise AdapterError(f"{CONFIG_NAME}: {key} is no short table.", "Download it again.")
     for pattern in patterns:
         _check_pattern(str(pattern), key)
-    return [(str(pattern), value) for pattern, value in patterns.items()]
+    return tuple((str(pattern), read(value, key)) for pattern, value in patterns.items())
 
 
 def _check_pattern(pattern: str, key: str) -> None:
-    """A pattern comes from anywhere: one that repeats a group could take forever."""
+    """Refuse patterns that could take exponential time to match, as files aren't trusted."""
     repeats = len(re.findall(r"[*+?{]", pattern))
-    is_long = len(pattern) > _LONGEST_PATTERN or repeats > _MOST_REPEATS
+    is_unsafe = len(pattern) > _MAX_PATTERN_CHARS or repeats > _MAX_REPEATS
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError):
-        is_long = True
-    if is_long or re.search(r"\)[*+?{]", pattern):
+        is_unsafe = True
+    if is_unsafe or re.search(r"\)[*+?{]", pattern):
         raise AdapterError(
             f"{CONFIG_NAME}: {key} has a pattern that can't be used: {reprlib.repr(pattern)}.",
             "Name the layers instead.",

@@ -1,4 +1,4 @@
-"""Which layers of a model a LoRA changes, and how large it is. Nothing here needs torch."""
+"""The layers that a LoRA changes, and their sizes, read without torch."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from medusa_core.errors import AdapterError, CheckpointError
 from medusa_core.models.blocks.sizes import block_tensors
 from medusa_core.models.blocks.tensors import LinearSpec
+from medusa_core.models.checkpoints.text_prefixes import TEXT_PREFIXES
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_config import (
     CONFIG_NAME,
@@ -22,31 +23,30 @@ from medusa_core.system.files.safetensors_header import (
 )
 
 WEIGHTS_NAME = "adapter_model.safetensors"
-ADAPTER = "adapter"  # the folder of a LoRA beside heads that learned with it
-LEAD = "base_model.model."  # in front of every layer's name
+ADAPTER = "adapter"  # the folder of a LoRA that was trained together with heads
+PREFIX = "base_model.model."  # of all names of layers
 _PICKLE = "adapter_model.bin"
 _TENSOR = re.compile(r"base_model\.model\.(?P<module>.+)\.lora_(?P<which>[AB])(\.\w+)?\.weight")
-# How models that also see call their text part, and what it is called without it; Nemotron-H calls
-# its whole model so.
-_TEXT_PARTS = (
-    ("model.language_model.", "model."),
-    ("language_model.", ""),
-    ("backbone.", "model."),
-)
-_AROUND = ("lm_head", "embed_tokens")
+_OUTSIDE_BLOCKS = ("lm_head", "embed_tokens")
 _FLOATS = ("F64", "F32", "F16", "BF16")
+_OTHER_TENSORS = {
+    "lora_magnitude_vector": "DoRA",
+    "lora_embedding": "changed token vectors",
+    "ia3": "IA3",
+    ".bias": "biases",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterPair:
-    """What is added to one layer: scale · B A.
+    """The matrices of one layer: scale · B A is added to its weight.
 
     Attributes:
         rows: Rows of the layer and of B.
         columns: Columns of the layer and of A.
         rank: Rows of A, columns of B.
-        scale: What their product is multiplied with.
-        names: The tensors of A and of B.
+        scale: Factor of the product.
+        names: Names of the tensors of A and B.
     """
 
     rows: int
@@ -58,40 +58,40 @@ class AdapterPair:
 
 @dataclass(frozen=True, slots=True)
 class AdapterShape:
-    """A LoRA's sizes.
+    """Sizes of a LoRA.
 
     Attributes:
-        pairs: By the name of the layer that each changes, such as `model.layers.0.mlp.up_proj`.
+        pairs: Matrices by the names of their layers, such as `model.layers.0.mlp.up_proj`.
     """
 
     pairs: Mapping[str, AdapterPair] = field(default_factory=dict)
 
     def changes(self, part: LinearSpec) -> bool:
-        """Whether it changes a part."""
+        """Whether it changes a linear layer."""
         return any(piece.name in self.pairs for piece in part.pieces)
 
     def inner(self, part: LinearSpec) -> int:
-        """Numbers behind the matrices A of a part: the sum of its layers' ranks."""
+        """Return the sum of the ranks of a fused layer's pieces."""
         names = {piece.name for piece in part.pieces}
         return sum(self.pairs[name].rank for name in names if name in self.pairs)
 
 
 def read_adapter_shape(folder: Path, config: ModelConfig) -> AdapterShape:
-    """The sizes of a LoRA, checked against the model that it is to change.
+    """Read the sizes of a LoRA and compare them with its base model.
 
     Args:
-        folder: In PEFT's layout: `adapter_config.json` and `adapter_model.safetensors`.
-        config: The model's.
+        folder: Folder with `adapter_config.json` and `adapter_model.safetensors`.
+        config: Configuration of the base model.
 
     Raises:
-        AdapterError: It is none, is damaged, or doesn't fit the model.
+        AdapterError: The folder has no LoRA, it is damaged, or it doesn't fit the model.
     """
     lora, entries = _read(folder)
     return AdapterShape(dict(_pairs(entries, lora, _layers(config))))
 
 
 def adapter_problems(folder: Path) -> tuple[str, ...]:
-    """Why an adapter can't be loaded onto any model, for people."""
+    """Return why an adapter can't be applied to any model, as sentences; empty if it can."""
     try:
         _read(folder)
     except AdapterError as error:
@@ -100,7 +100,7 @@ def adapter_problems(folder: Path) -> tuple[str, ...]:
 
 
 def _read(folder: Path) -> tuple[LoraConfig, dict[str, TensorEntry]]:
-    """The description, and the tensors that lie beside it."""
+    """Read the configuration and the header of the weights."""
     lora = read_lora_config(folder)
     path = folder / WEIGHTS_NAME
     if not path.exists():
@@ -117,14 +117,14 @@ def _read(folder: Path) -> tuple[LoraConfig, dict[str, TensorEntry]]:
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder looks like one with an adapter."""
+    """Whether a folder contains an adapter's configuration."""
     return (folder / CONFIG_NAME).is_file()
 
 
-def lies_beside(config: ModelConfig, part: LinearSpec) -> bool:
-    """Whether an adapter of a part stays beside its weights: those are quantized in its files.
+def is_unmerged(config: ModelConfig, part: LinearSpec) -> bool:
+    """Whether a LoRA is added to a layer's outputs, because the layer is quantized in its files.
 
-    Else it is merged into them as they are read.
+    Otherwise it is merged into the weights while they are read.
     """
     if not config.quantization:
         return False
@@ -132,20 +132,20 @@ def lies_beside(config: ModelConfig, part: LinearSpec) -> bool:
 
 
 def linear_parts(config: ModelConfig) -> Iterator[LinearSpec]:
-    """All linear parts of a model's blocks."""
+    """Yield all linear layers of a model's blocks."""
     for index in range(config.num_layers):
         yield from block_tensors(config, index).linears
 
 
-def beside_parts(config: ModelConfig, shape: AdapterShape) -> Iterator[LinearSpec]:
-    """The parts that a LoRA stays beside."""
+def unmerged_parts(config: ModelConfig, shape: AdapterShape) -> Iterator[LinearSpec]:
+    """Yield the linear layers to whose outputs a LoRA is added."""
     if shape.pairs and config.quantization:
         parts = linear_parts(config)
-        yield from (part for part in parts if shape.changes(part) and lies_beside(config, part))
+        yield from (part for part in parts if shape.changes(part) and is_unmerged(config, part))
 
 
 def _layers(config: ModelConfig) -> dict[str, tuple[int, int]]:
-    """Rows and columns of every layer that a LoRA may change."""
+    """Return rows and columns of all layers that a LoRA may change."""
     return {
         piece.name: (piece.tensor_rows, part.columns)
         for part in linear_parts(config)
@@ -203,30 +203,23 @@ def _pair(
 
 
 def _layer_name(module: str) -> str:
-    for theirs, ours in _TEXT_PARTS:
-        if module.startswith(theirs):
-            return ours + module.removeprefix(theirs)
+    for prefix, text_prefix in TEXT_PREFIXES:
+        if module.startswith(prefix):
+            return text_prefix + module.removeprefix(prefix)
     return module
 
 
 def _unknown(name: str) -> AdapterError:
-    whole = "whole layers" if ".lora_" not in name else "something else than two matrices a layer"
-    if "lora_magnitude_vector" in name:
-        whole = "DoRA"
-    elif "lora_embedding" in name:
-        whole = "changed token vectors"
-    elif "ia3" in name:
-        whole = "IA3"
-    elif name.endswith(".bias"):
-        whole = "biases"
+    other = "something else than two matrices a layer" if ".lora_" in name else "whole layers"
+    what = next((what for part, what in _OTHER_TENSORS.items() if part in name), other)
     return AdapterError(
-        f"The adapter holds {whole}: {name}.",
+        f"The adapter holds {what}: {name}.",
         "Choose a plain LoRA, or a model into which the adapter was merged.",
     )
 
 
 def _no_layer(layer: str) -> AdapterError:
-    if layer.rpartition(".")[2] in _AROUND:
+    if layer.rpartition(".")[2] in _OUTSIDE_BLOCKS:
         return AdapterError(
             f"The adapter changes {layer}; only layers of the blocks are supported.",
             "Choose a LoRA of attention and MLPs, or a model into which it was merged.",

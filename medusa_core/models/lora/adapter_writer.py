@@ -1,4 +1,4 @@
-"""A LoRA as PEFT publishes it, so that other programs load it, too."""
+"""Write a LoRA in PEFT's format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from medusa_core.models.lora.adapter_config import CONFIG_NAME
 from medusa_core.models.lora.adapter_shape import (
-    LEAD,
+    PREFIX,
     WEIGHTS_NAME,
 )
 
@@ -26,10 +26,10 @@ def write_adapter(
     """Write `adapter_config.json` and `adapter_model.safetensors`, in bfloat16.
 
     Args:
-        folder: Made if need be.
-        matrices: Of every layer its name, A and B. [rank, columns], [rows, rank]
-        alpha: What is added is alpha / rank · B A.
-        base_model: The model's name.
+        folder: Target folder; created if it doesn't exist.
+        matrices: Name, A and B of every layer. [rank, columns], [rows, rank]
+        alpha: The LoRA adds alpha / rank · B A.
+        base_model: Name of the base model.
     """
     tensors: dict[str, Tensor] = {}
     modules: dict[str, None] = {}
@@ -39,7 +39,7 @@ def write_adapter(
         modules[layer.rpartition(".")[2]] = None
         for which, matrix in (("A", a), ("B", b)):
             saved = matrix.detach().to("cpu", torch.bfloat16).contiguous()
-            tensors[f"{LEAD}{layer}.lora_{which}.weight"] = saved
+            tensors[f"{PREFIX}{layer}.lora_{which}.weight"] = saved
     config = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",

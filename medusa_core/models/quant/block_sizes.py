@@ -1,20 +1,22 @@
-"""Sizes of blocks of few bits, in files and in the compiled step. Nothing here needs torch."""
+"""Sizes of quantization blocks, in files and in the compiled step. Nothing here imports torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 TILE, BLOCK, SUPER = 16, 32, 256  # of blocks.h: outputs of a tile, inputs of a block, of eight
+NF4_BLOCK = 64  # weights that share a scale in bitsandbytes' nf4
+NF4_NESTED_BLOCK = 256  # scales that share a scale, with double quantization
 
 
 @dataclass(frozen=True, slots=True)
 class TileSizes:
-    """How the compiled step keeps weights.
+    """Layout of block-quantized weights in the compiled step.
 
     Attributes:
-        kind: Its number in kinds.h.
-        block: Bytes of a tile's block, scales included.
-        above: Bytes before every eight blocks.
+        kind: Number in kinds.h.
+        block: Bytes of a block of all 16 outputs of a tile, scales included.
+        above: Bytes that precede every eight blocks: the scales of a super-block.
     """
 
     kind: int
@@ -22,7 +24,7 @@ class TileSizes:
     above: int = 0
 
     def nbytes(self, rows: int, columns: int) -> int:
-        """Bytes of a matrix, its last tile filled up."""
+        """Bytes of a matrix, with the last tile padded."""
         per_tile = columns // BLOCK * self.block + columns // SUPER * self.above
         return -(-rows // TILE) * per_tile
 
@@ -48,12 +50,12 @@ IQ1 = TileSizes(19, 288, 32)
 
 @dataclass(frozen=True, slots=True)
 class BlockSizes:
-    """A type of blocks in a file.
+    """Sizes of a block type in a file.
 
     Attributes:
         weights: Weights of a block.
         nbytes: Bytes of a block.
-        tiles: What the compiled step keeps them in: one that holds the same numbers.
+        tiles: Layout in the compiled step, which represents the same numbers exactly.
     """
 
     weights: int
@@ -61,11 +63,11 @@ class BlockSizes:
     tiles: TileSizes
 
     def row_bytes(self, columns: int) -> int:
-        """Bytes of a row of so many weights."""
+        """Bytes of a row."""
         return columns // self.weights * self.nbytes
 
 
-# By GGUF's names, in lower case; nf4_0 is ours: what bitsandbytes' nf4 becomes on a CPU.
+# By GGUF's names, in lower case; nf4_0 is our own: bitsandbytes' nf4 converted for a CPU.
 BLOCK_SIZES = {
     "q4_0": BlockSizes(32, 18, Q4_0),
     "q4_1": BlockSizes(32, 20, Q4_1),

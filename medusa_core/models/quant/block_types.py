@@ -1,6 +1,4 @@
-"""How GGUF stores weights of few bits: blocks of numbers that share scales.
-
-`blocks` has the one form that every type comes down to.
+"""GGUF's block types: how stored bytes decode to codes and scales (`blocks.Blocks`).
 
 Source: the layouts of llama.cpp's `ggml-common.h`, as its `gguf` package reads them.
 """
@@ -9,33 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.models.quant.block_sizes import (
-    BLOCK_SIZES,
-    BlockSizes,
-)
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES, BlockSizes
 from medusa_core.models.quant.blocks import Blocks, bits, chunks, flat, float16_at, nibbles
-from medusa_core.models.quant.codebook_types import CODEBOOK_DECODERS
+from medusa_core.models.quant.codebook_types import CODEBOOK_DECODERS, IQ4_LEVELS
 
-_LEVELS = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)  # of iq4_nl
-# Of nf4_0: 124 times the levels of nf4. Of all multiples a byte can hold, 124 rounds them best:
-# 0.5 % of the norm of normally distributed weights is lost.
+# nf4's levels times 124: of all multiples that fit a byte this one has the smallest rounding error,
+# 0.5 % of the norm of normally distributed weights.
 _NF4_LEVELS = (-124, -86, -65, -49, -35, -23, -11, 0, 10, 20, 31, 42, 55, 70, 90, 124)
-_HALVES = (0, 1, 2, 3, 4, 6, 8, 12)  # twice the numbers of mxfp4, without a sign
+_MXFP4_LEVELS = (0, 1, 2, 3, 4, 6, 8, 12)  # twice the magnitudes of FP4 (E2M1)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockType:
-    """A type of blocks.
+    """A block type.
 
     Attributes:
-        name: GGUF's name for it, in lower case.
+        name: GGUF's name, in lower case.
         sizes: Its sizes.
-        decode: Stored bytes as codes and scales. uint8 [rows, blocks, bytes of a block] →
+        decode: Decodes stored bytes to codes and scales. uint8 [rows, blocks, bytes of a block] →
     """
 
     name: str
@@ -43,23 +38,23 @@ class BlockType:
     decode: Callable[[Tensor], Blocks]
 
     def columns(self, stored: Tensor) -> int:
-        """Weights of a stored row. uint8 [rows, bytes of a row] →"""
+        """Number of weights of a stored row. uint8 [rows, bytes of a row] →"""
         return stored.shape[1] // self.sizes.nbytes * self.sizes.weights
 
     def blocks(self, stored: Tensor) -> Blocks:
-        """Stored rows as codes and scales. uint8 [rows, bytes of a row] →"""
+        """Decode stored rows to codes and scales. uint8 [rows, bytes of a row] →"""
         return self.decode(stored.view(len(stored), -1, self.sizes.nbytes))
 
     def dequantize(self, stored: Tensor) -> Tensor:
-        """The weights of stored rows. uint8 [rows, bytes of a row] → float32 [rows, columns]"""
+        """Dequantize stored rows. uint8 [rows, bytes of a row] → float32 [rows, columns]"""
         return self.blocks(stored).numbers()
 
 
 def block_type(name: str) -> BlockType:
-    """The type of that name.
+    """Look up a block type by name.
 
     Raises:
-        CheckpointError: Nothing here reads it.
+        CheckpointError: The type isn't supported.
     """
     if name not in BLOCK_TYPES:
         raise CheckpointError(
@@ -92,36 +87,39 @@ def _q8_0(stored: Tensor) -> Blocks:
     return Blocks(flat(stored[..., 2:] ^ 128), 128, float16_at(stored, 0))
 
 
-def _iq4_nl(stored: Tensor) -> Blocks:
-    return _by_table(stored, _LEVELS)
-
-
-def _nf4_0(stored: Tensor) -> Blocks:
-    return _by_table(stored, _NF4_LEVELS)
-
-
-def _by_table(stored: Tensor, numbers: tuple[int, ...]) -> Blocks:
+def _from_table(numbers: tuple[int, ...], stored: Tensor) -> Blocks:
     levels = torch.tensor([number + 128 for number in numbers], dtype=torch.uint8)
     codes = levels[nibbles(stored[..., 2:]).int()]
     return Blocks(flat(codes), 128, float16_at(stored, 0))
 
 
 def _mxfp4(stored: Tensor) -> Blocks:
-    levels = torch.tensor([128 + x for x in _HALVES] + [128 - x for x in _HALVES])
+    levels = torch.tensor([128 + x for x in _MXFP4_LEVELS] + [128 - x for x in _MXFP4_LEVELS])
     codes = levels.to(torch.uint8)[nibbles(stored[..., 1:]).int()]
     exponent = stored[..., 0].int()
-    # 2^(exponent − 128), half of what the format says, as the levels are doubled; the two smallest
-    # are below what a float's exponent holds.
+    # 2^(exponent − 128) is half of the format's scale, as the levels are doubled. The two smallest
+    # scales are subnormal floats, so that their bits are set in the mantissa.
     bits = torch.where(exponent < 2, 0x00200000 << exponent.clamp(max=1), exponent - 1 << 23)
     return Blocks(flat(codes), 128, bits.int().view(torch.float32))
 
 
 def _six_bits(stored: Tensor) -> tuple[Tensor, Tensor]:
-    """The eight scales and leasts of 6 bits in twelve bytes. int16 [rows, 8 · blocks] each"""
+    """Unpack 8 scales and 8 minima of 6 bits from 12 bytes. int16 [rows, 8 · blocks] each"""
     low, mid, high = (stored[..., i : i + 4].short() for i in (0, 4, 8))
     scales = torch.cat([low & 63, high & 15 | (low >> 6) << 4], dim=-1)
-    leasts = torch.cat([mid & 63, high >> 4 | (mid >> 6) << 4], dim=-1)
-    return flat(scales), flat(leasts)
+    minima = torch.cat([mid & 63, high >> 4 | (mid >> 6) << 4], dim=-1)
+    return flat(scales), flat(minima)
+
+
+def _two_bits(part: Tensor) -> Tensor:
+    """Unpack pairs of bits, the lowest of all bytes first. [..., n] → [..., 4, n]"""
+    shifts = torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]
+    return part[..., None, :] >> shifts & 3
+
+
+def _single_bits(stored: Tensor, first: int) -> Tensor:
+    """Unpack 256 bits from 32 bytes, the lowest of all bytes first. [rows, columns]"""
+    return flat(chunks(stored, first, 1, 32) >> torch.arange(8, dtype=torch.uint8)[:, None] & 1)
 
 
 def _q4_k(stored: Tensor) -> Blocks:
@@ -132,24 +130,21 @@ def _q4_k(stored: Tensor) -> Blocks:
 
 def _q5_k(stored: Tensor) -> Blocks:
     a, b = _six_bits(stored[..., 4:16])
-    shifts = torch.arange(8, dtype=torch.uint8)[:, None]
-    high = flat(chunks(stored, 16, 1, 32) >> shifts & 1)
+    high = _single_bits(stored, 16)
     codes = flat(nibbles(chunks(stored, 48, 4, 32))) | high << 4
     return Blocks(codes, 0, float16_at(stored, 0), a, float16_at(stored, 2), b)
 
 
 def _q6_k(stored: Tensor) -> Blocks:
     low = nibbles(chunks(stored, 0, 2, 64))
-    shifts = torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]
-    high = chunks(stored, 128, 2, 32)[..., None, :] >> shifts & 3
+    high = _two_bits(chunks(stored, 128, 2, 32))
     a = stored[..., 192:208].contiguous().view(torch.int8).short()
     return Blocks(flat(low) | flat(high) << 4, 32, float16_at(stored, 208), flat(a))
 
 
 def _q3_k(stored: Tensor) -> Blocks:
-    shifts = torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]
-    low = flat(chunks(stored, 32, 2, 32)[..., None, :] >> shifts & 3)
-    high = flat(chunks(stored, 0, 1, 32) >> torch.arange(8, dtype=torch.uint8)[:, None] & 1)
+    low = flat(_two_bits(chunks(stored, 32, 2, 32)))
+    high = _single_bits(stored, 0)
     scales = stored[..., 96:108].short()
     fours = torch.cat([scales[..., :8] & 15, scales[..., :8] >> 4], dim=-1)
     twos = torch.cat([scales[..., 8:] >> shift & 3 for shift in (0, 2, 4, 6)], dim=-1)
@@ -158,37 +153,34 @@ def _q3_k(stored: Tensor) -> Blocks:
 
 def _q2_k(stored: Tensor) -> Blocks:
     scales = stored[..., :16].short()
-    shifts = torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]
-    codes = flat(chunks(stored, 16, 2, 32)[..., None, :] >> shifts & 3)
+    codes = flat(_two_bits(chunks(stored, 16, 2, 32)))
     d, m = float16_at(stored, 80), float16_at(stored, 82)
     return Blocks(codes, 0, d, flat(scales & 15), m, flat(scales >> 4))
 
 
 def _tq2_0(stored: Tensor) -> Blocks:
-    shifts = torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]
-    codes = chunks(stored, 0, 2, 32)[..., None, :] >> shifts & 3
-    return Blocks(flat(codes), 1, float16_at(stored, 64))
+    return Blocks(flat(_two_bits(chunks(stored, 0, 2, 32))), 1, float16_at(stored, 64))
 
 
 def _tq1_0(stored: Tensor) -> Blocks:
-    """A byte is a fraction of 256, of which each threefold shows the next digit to base 3."""
-    groups = ((0, 32, 5), (32, 16, 5), (48, 4, 4))  # first byte, bytes, digits of each
+    """Five ternary digits per byte: the byte is a fraction of 256; times 3 its carry is a digit."""
+    groups = ((0, 32, 5), (32, 16, 5), (48, 4, 4))  # first byte, bytes, digits per byte
     digits = []
     for first, size, count in groups:
-        threefold = torch.tensor([3**place for place in range(count)], dtype=torch.uint8)
-        fractions = chunks(stored, first, 1, size) * threefold[:, None]
+        power = torch.tensor([3**place for place in range(count)], dtype=torch.uint8)
+        fractions = chunks(stored, first, 1, size) * power[:, None]
         digits.append((fractions.short() * 3 >> 8).to(torch.uint8).flatten(2))
     return Blocks(flat(torch.cat(digits, dim=2)), 1, float16_at(stored, 52))
 
 
-_DECODERS = {
+_DECODERS: dict[str, Callable[[Tensor], Blocks]] = {
     "q4_0": _q4_0,
     "q4_1": _q4_1,
     "q5_0": _q5_0,
     "q5_1": _q5_1,
     "q8_0": _q8_0,
-    "iq4_nl": _iq4_nl,
-    "nf4_0": _nf4_0,
+    "iq4_nl": partial(_from_table, IQ4_LEVELS),
+    "nf4_0": partial(_from_table, _NF4_LEVELS),
     "mxfp4": _mxfp4,
     "q2_k": _q2_k,
     "q3_k": _q3_k,

@@ -1,7 +1,7 @@
-"""Weights of few bits as codes and scales, and how they are unpacked from stored bytes.
+"""Block-quantized weights as codes and scales, and helpers that unpack stored bytes.
 
-Every type comes down to one form: a weight is scale × (code − offset) − least. A block's scale is
-`d`, or d × a small whole number for each part of a larger block; what is least, likewise.
+All block types have one form: weight = scale · (code − offset) − minimum. The scale is that of the
+block (`d`), or for K-quants `d` times an integer of each sub-block; the minimum likewise.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ class Blocks:
 
     Attributes:
         codes: uint8. [rows, columns]
-        offset: The code that means zero.
-        d: Of every block, float16 or float32. [rows, blocks]
-        a: What a part's scale is a multiple of `d` by, int16; None where parts are blocks.
-            [rows, parts]
-        m: Of every block what its least is a multiple of; None where nothing is taken off.
-            [rows, blocks]
-        b: What a part's least is a multiple of `m` by, int16; None where parts are blocks.
-            [rows, parts]
-        unit: A power of two that every scale is multiplied with: a `d` times it may not be a
-            float16.
+        offset: The code of zero.
+        d: Scales of blocks, float16 or float32. [rows, blocks]
+        a: Scales of sub-blocks as integer multiples of `d`, int16; None if there are no sub-blocks.
+            [rows, sub-blocks]
+        m: Minima of blocks, float16 or float32; None if there are none. [rows, blocks]
+        b: Minima of sub-blocks as integer multiples of `m`, int16; None if there are no sub-blocks.
+            [rows, sub-blocks]
+        unit: A power of two that multiplies every scale: its product with a `d` may be too small
+            for float16.
     """
 
     codes: Tensor
@@ -40,37 +39,37 @@ class Blocks:
 
     @property
     def scales(self) -> Tensor:
-        """Of every part. float32 [rows, parts]"""
+        """Scales of all sub-blocks. float32 [rows, sub-blocks]"""
         return _times(self.d.float() * self.unit, self.a)
 
     @property
-    def leasts(self) -> Tensor | None:
-        """Of every part, or None. float32 [rows, parts]"""
+    def minima(self) -> Tensor | None:
+        """Minima of all sub-blocks, or None. float32 [rows, sub-blocks]"""
         return None if self.m is None else _times(self.m.float(), self.b)
 
     def numbers(self) -> Tensor:
-        """The weights. float32 [rows, columns]"""
+        """Dequantize. float32 [rows, columns]"""
         rows, columns = self.codes.shape
-        scales, leasts = self.scales, self.leasts
-        parts = self.codes.view(rows, scales.shape[1], -1).float().sub_(self.offset)
-        numbers = parts.mul_(scales[..., None])
-        if leasts is not None:
-            numbers = numbers.sub_(leasts[..., None])
+        scales, minima = self.scales, self.minima
+        numbers = self.codes.view(rows, scales.shape[1], -1).float().sub_(self.offset)
+        numbers.mul_(scales[..., None])
+        if minima is not None:
+            numbers.sub_(minima[..., None])
         return numbers.view(rows, columns)
 
 
 def float16_at(stored: Tensor, at: int) -> Tensor:
-    """The number at that byte of every block. [rows, blocks, bytes] → [rows, blocks]"""
+    """Read the float16 at a byte of every block. [rows, blocks, bytes] → [rows, blocks]"""
     return stored[..., at : at + 2].contiguous().view(torch.float16).squeeze(-1)
 
 
 def nibbles(stored: Tensor) -> Tensor:
-    """Low nibbles, then high ones. [..., n] → [..., 2 n]"""
+    """Unpack all low nibbles, then all high ones. [..., n] → [..., 2 n]"""
     return torch.cat([stored & 15, stored >> 4], dim=-1)
 
 
 def bits(stored: Tensor) -> Tensor:
-    """Every bit of the bytes. [..., n] → [..., 8 n]"""
+    """Unpack the bits of bytes, the lowest first. [..., n] → [..., 8 n]"""
     shifts = torch.arange(8, dtype=torch.uint8)
     return (stored[..., None] >> shifts & 1).flatten(-2)
 
@@ -85,8 +84,8 @@ def flat(codes: Tensor) -> Tensor:
     return codes.flatten(1)
 
 
-def _times(wide: Tensor, of_parts: Tensor | None) -> Tensor:
-    if of_parts is None:
-        return wide
-    repeats = of_parts.shape[1] // wide.shape[1]
-    return wide.repeat_interleave(repeats, dim=1).mul_(of_parts)
+def _times(of_blocks: Tensor, multiples: Tensor | None) -> Tensor:
+    if multiples is None:
+        return of_blocks
+    repeats = multiples.shape[1] // of_blocks.shape[1]
+    return of_blocks.repeat_interleave(repeats, dim=1).mul_(multiples)

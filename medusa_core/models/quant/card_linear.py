@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from functools import cache, partial
 
 import torch
@@ -11,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.models.quant.block_types import BlockType, block_type
-from medusa_core.models.quant.layout import LinearLayout, bias_of, with_bias
+from medusa_core.models.quant.layout import TensorLinear
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.system import cuda
 from medusa_core.system.native.cuda import BLOCK_TYPES
@@ -26,7 +25,7 @@ _UNPACKED = 1 << 24  # weights that prefill unpacks at a time
 _MOST_ERROR = 0.02  # relative; activations in int8 lose 0.6 %
 
 
-class CardLinear:
+class CardLinear(TensorLinear):
     """y = x Wᵀ + b with W in blocks; up to 64 rows in one pass over the stored weights.
 
     The order of summation is the same for every number of rows, so that verifying drafts gives a
@@ -37,7 +36,7 @@ class CardLinear:
     """
 
     def __init__(
-        self, kernels: Kernels, of: BlockType, stored: Tensor, bias: Tensor | None
+        self, kernels: Kernels, of: BlockType, stored: Tensor, bias: Tensor | None = None
     ) -> None:
         """Take stored rows.
 
@@ -51,20 +50,16 @@ class CardLinear:
         self._of = of
         self._stored = stored.contiguous()
         self._bias = None if bias is None else bias.float().contiguous()
+        rebuild = partial(CardLinear, kernels, of)
+        super().__init__(f"blocks {of.name} on a card", rebuild, self._stored, self._bias)
         self._columns = of.columns(stored)
         self._has_tensor_cores = cuda.has_tensor_cores(stored.device)
-        self.nbytes = stored.nbytes + (0 if self._bias is None else self._bias.nbytes)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._product(x, None)
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self._product(x, residual.contiguous())
-
-    def layout(self) -> LinearLayout:
-        again = partial(_again, self._kernels, self._of)
-        tensors = with_bias((self._stored,), self._bias)
-        return LinearLayout(f"blocks {self._of.name} on a card", tensors, again)
 
     def _product(self, x: Tensor, residual: Tensor | None) -> Tensor:
         """Multiply rows. [n, in] → [n, out]"""
@@ -127,10 +122,6 @@ class CardLinear:
             stored, weights, DTYPES[dtype], len(stored), self._columns,
         )  # fmt: skip
         return weights
-
-
-def _again(kernels: Kernels, of: BlockType, tensors: Sequence[Tensor]) -> CardLinear:
-    return CardLinear(kernels, of, tensors[0], bias_of(tensors, 1))
 
 
 def card_linear(of: BlockType, stored: Tensor, bias: Tensor | None) -> CardLinear | None:

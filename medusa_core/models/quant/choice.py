@@ -1,4 +1,4 @@
-"""Which format every part of a model takes on given hardware. Nothing here needs torch."""
+"""Choose the weight format of every part of a model for given hardware, without torch."""
 
 from __future__ import annotations
 
@@ -6,30 +6,26 @@ from dataclasses import dataclass
 
 from medusa_core.errors import RequestError
 from medusa_core.messages import WeightFormats
+from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
-from medusa_core.models.quant.format import (
-    Hardware,
-    QuantSpec,
-    quant_registry,
-)
-from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.models.quant.format import Hardware, QuantSpec, quant_registry
 
-_USUAL_WIDTH = 4096
-_MOST_NF4_BITS = 5  # of a weight in a file, scales included: finer ones would lose too much in nf4
-CACHE_FORMATS = ("q4",)  # of keys and values, beside plain numbers
+_TYPICAL_WIDTH = 4096
+_MAX_NF4_BITS = 5  # per weight of a file, scales included: finer types would lose too much in nf4
+CACHE_FORMATS = ("q4",)  # quantized formats of the KV cache
 TABLE_PLACES = ("disk", "ram", "device")  # of per-layer embeddings
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTypes:
-    """What a file holds in blocks.
+    """Quantized formats of a model's files.
 
     Attributes:
-        linears: The type that most linear layers have; empty for plain numbers.
-        lm_head: That of the projection to the vocabulary; empty for plain numbers.
-        card: The format in which a card takes its linear layers as they are; empty for none.
-        multiplied: Types of all matrices that are multiplied.
+        linears: Block type of most linear layers; empty if they are unquantized.
+        lm_head: Block type of the LM head; empty if it is unquantized.
+        card: Weight format in which a GPU can use the linear layers unchanged; empty if none.
+        multiplied: Block types of all matrices that are multiplied.
     """
 
     linears: str = ""
@@ -43,24 +39,25 @@ NO_TYPES = StoredTypes()
 
 @dataclass(frozen=True, slots=True)
 class PartFormats:
-    """Settled formats.
+    """Weight formats of all parts of a model, and where they are kept.
 
     Attributes:
-        compute: Name of the dtype that is computed in.
+        compute: Name of the compute dtype.
         device: `cpu` or `cuda`.
-        linears: Of the blocks' linear layers.
-        lm_head: Of the projection to the vocabulary.
-        embedding: Of the token vectors; dense.
-        heads: Of the Medusa heads.
-        embedding_in_ram: The token vectors stay in the computer's memory.
-        packs: The device keeps dense weights in an order of its own.
-        compiles: The target runs as the compiled step if that can compute its sizes.
-        cache: Name of the dtype of keys and values where it doesn't.
-        keeps_blocks: Parts that a file holds in blocks stay as they are.
-        cache_format: How keys and values are kept; empty for plain numbers.
-        attended: Rows whose values attention takes; 0 for all.
-        per_layer: Where per-layer embeddings lie: `disk`, `ram` or `device`.
-        embedding_on_disk: The token vectors stay in the model's file, and are read row by row.
+        linears: Format of the blocks' linear layers.
+        lm_head: Format of the LM head.
+        embedding: Format of the token embedding; dense.
+        heads: Format of Medusa heads.
+        embedding_in_ram: Whether the token embedding stays in main memory.
+        packs: Whether dense weights are reordered for the device.
+        compiles: Whether the target runs as the compiled step, if that supports its sizes.
+        cache: Name of the KV cache's dtype if the target isn't compiled.
+        keeps_blocks: Whether block-quantized weights of files keep their blocks.
+        cache_format: Quantized format of the KV cache; empty for none.
+        attended: Number of cached rows whose values attention reads, those of the largest weights;
+            0 for all.
+        per_layer: Where per-layer embeddings are kept: `disk`, `ram` or `device`.
+        embedding_on_disk: Whether rows of the token embedding are read from the model's file.
     """
 
     compute: str
@@ -81,22 +78,22 @@ class PartFormats:
 
     @property
     def dense(self) -> QuantSpec:
-        """Plain numbers of the dtype that is computed in."""
+        """The unquantized format of the compute dtype."""
         return dense_format_of(self.compute)
 
     def shares_embedding(self, is_tied: bool) -> bool:
-        """Are the projection to the vocabulary and the token vectors one tensor in memory?"""
+        """Whether LM head and token embedding are one tensor in memory."""
         alike = self.lm_head is self.embedding and self.lm_head.is_dense
-        is_here = not self.embedding_in_ram and not self.embedding_on_disk
-        return is_tied and alike and not self.packs and is_here
+        on_device = not self.embedding_in_ram and not self.embedding_on_disk
+        return is_tied and alike and not self.packs and on_device
 
     def fitting(self, spec: QuantSpec, rows: int, columns: int) -> QuantSpec:
-        """The format for a matrix of this shape: dense where `spec` can't take it."""
-        return spec if spec.takes(rows, columns, self.device) else dense_format_of(self.compute)
+        """Return the format of a matrix of this shape: dense if `spec` doesn't support it."""
+        return spec if spec.supports(rows, columns, self.device) else dense_format_of(self.compute)
 
     @property
     def names(self) -> dict[str, str | bool]:
-        """Names of all, as a key of what was made by them."""
+        """Names by which quantized weights are cached."""
         return {
             "compute": self.compute,
             "device": self.device,
@@ -105,21 +102,20 @@ class PartFormats:
         }
 
 
-def settle_formats(
+def resolve_formats(
     wanted: WeightFormats, dtype: str, hardware: Hardware, stored: StoredTypes = NO_TYPES
 ) -> PartFormats:
-    """Fill in what was left open, and refuse what doesn't go together.
+    """Choose formats that the user left open, and refuse incompatible ones.
 
     Args:
-        wanted: The formats asked for.
-        dtype: Name of the compute dtype asked for; empty for the best.
-        hardware: What they are to run on.
-        stored: What a file holds in blocks. It is kept where no other format is asked for, on a
-            card if its kernels multiply all of its types. Else a card makes nf4 of it, or int8
-            where the file has more bits.
+        wanted: The user's choices.
+        dtype: Name of the compute dtype; empty for the best.
+        hardware: Properties of the device.
+        stored: Quantized formats of the model's files. By default they are kept, on a GPU if its
+            kernels multiply all of them; else they become nf4, or int8 if the file has more bits.
 
     Raises:
-        RequestError: There is no such format or dtype, or they don't fit each other or this device.
+        RequestError: A format or dtype doesn't exist, or they don't fit each other or the device.
     """
     registry = weight_formats()
     keeps_blocks = bool(stored.linears) and not wanted.linears and _multiplies(hardware, stored)
@@ -141,13 +137,15 @@ def settle_formats(
 
     def part(name: str, otherwise: QuantSpec) -> QuantSpec:
         spec = registry.get(name) if name else otherwise
-        # One 16-bit format is as good as the other: that which is computed in.
+        # Any 16-bit format becomes that of the compute dtype: it has the same size and no casts.
         return dense if spec.is_dense and spec.bits == dense.bits else spec
 
     lm_head = part(wanted.lm_head, dense)
     packed = {compute, *embedding.compute} <= {*hardware.packs}
-    is_usual = not wanted.cache and not wanted.attended
-    compiles = is_usual and hardware.compiles and packed and linears.compiled and lm_head.compiled
+    is_standard = not wanted.cache and not wanted.attended
+    compiles = (
+        is_standard and hardware.compiles and packed and linears.compiled and lm_head.compiled
+    )
     chosen = PartFormats(
         compute=compute,
         device=hardware.device,
@@ -178,7 +176,7 @@ def settle_formats(
 
 
 def _table_place(wanted: str, device: str) -> str:
-    """Where per-layer embeddings lie."""
+    """Choose where per-layer embeddings are kept."""
     if wanted not in ("", *TABLE_PLACES):
         raise RequestError(
             f"Per-layer embeddings can't lie in {wanted!r}.", f"Choose {', '.join(TABLE_PLACES)}."
@@ -188,32 +186,32 @@ def _table_place(wanted: str, device: str) -> str:
 
 
 def _multiplies(hardware: Hardware, stored: StoredTypes) -> bool:
-    """Whether a device multiplies the blocks of a file as they are stored."""
+    """Whether a device multiplies the blocks of a file without conversion."""
     if hardware.device == "cpu":
         return True
     return not stored.card and {stored.linears, *stored.multiplied} <= hardware.block_types
 
 
 def _card_format(stored: StoredTypes, hardware: Hardware) -> str:
-    """Return the format that a card makes of blocks which its kernels don't multiply."""
+    """Choose the format to which a GPU converts blocks that its kernels don't multiply."""
     if stored.card:
         return stored.card
     sizes = BLOCK_SIZES[stored.linears]
-    is_fine = 8 * sizes.nbytes / sizes.weights > _MOST_NF4_BITS
-    return "int8" if is_fine and not quant_registry().get("int8").lack(hardware) else "nf4"
+    is_fine = 8 * sizes.nbytes / sizes.weights > _MAX_NF4_BITS
+    return "int8" if is_fine and not quant_registry().get("int8").limitation(hardware) else "nf4"
 
 
 def dense_format_of(compute: str) -> QuantSpec:
-    """The format of plain numbers of a dtype."""
+    """Return the unquantized format of a dtype."""
     return next(s for s in quant_registry().specs if s.is_dense and s.compute == (compute,))
 
 
 def _heads_format(linears: QuantSpec, compute: str, compiles: bool, device: str) -> QuantSpec:
-    """For heads: the target's, or where its step is compiled what is multiplied fastest.
+    """Choose the format of heads: the target's, or if it is compiled the fastest.
 
-    A guess may be rounded.
+    Rounding errors of drafts cost acceptance, but never change the output.
     """
-    if not linears.is_made:
+    if not linears.can_quantize:
         return quant_registry().get("q4" if device == "cpu" else "nf4")
     light = quant_registry().get("int8")
     is_lighter = linears.bits > light.bits and compute in light.compute
@@ -223,7 +221,7 @@ def _heads_format(linears: QuantSpec, compute: str, compiles: bool, device: str)
 def _compute(
     linears: QuantSpec | None, lm_head: QuantSpec | None, dtype: str, hardware: Hardware
 ) -> str:
-    """The dtype that is asked for, or the best one that both formats can be computed with in."""
+    """Return the requested compute dtype, or the best one that both formats allow."""
     if dtype:
         if dtype not in DTYPES:
             raise RequestError(
@@ -231,13 +229,13 @@ def _compute(
             )
         return dtype
     best = best_dtype(hardware)
-    bounds = [spec.compute for spec in (linears, lm_head) if spec is not None and spec.compute]
-    common = [name for name in (best, *sum(bounds, ())) if all(name in bound for bound in bounds)]
-    return common[0] if common else bounds[0][0]
+    allowed = [spec.compute for spec in (linears, lm_head) if spec is not None and spec.compute]
+    common = [name for name in (best, *sum(allowed, ())) if all(name in one for one in allowed)]
+    return common[0] if common else allowed[0][0]
 
 
 def best_dtype(hardware: Hardware) -> str:
-    """Pascal computes fast in float32 alone, Turing in float16, later cards in bfloat16."""
+    """Return the fastest compute dtype: float32 on Pascal, float16 on Turing, bfloat16 later."""
     if hardware.device == "cpu":
         return "bfloat16" if "bfloat16" in hardware.packs else "float32"
     if hardware.capability >= (8, 0):
@@ -246,10 +244,10 @@ def best_dtype(hardware: Hardware) -> str:
 
 
 def cache_dtype(compute: str, device: str, capability: tuple[int, int]) -> str:
-    """Name of the dtype of keys and values in torch's operations.
+    """Return the name of the KV cache's dtype in torch backends.
 
-    On a CPU attention over a float32 cache is 2 to 5 times as fast as over bfloat16. Cards before
-    Turing multiply in float32, but memory is what they lack: float16 is multiplied as float32.
+    On a CPU attention over a float32 cache is 2 to 5 times as fast as over bfloat16. GPUs before
+    Turing multiply in float32, but are short of memory: their float16 cache is cast to float32.
     """
     if device == "cpu":
         return compute if compute == "float64" else "float32"
@@ -257,7 +255,7 @@ def cache_dtype(compute: str, device: str, capability: tuple[int, int]) -> str:
 
 
 def _check(spec: QuantSpec, compute: str, hardware: Hardware) -> None:
-    if not spec.takes(_USUAL_WIDTH, _USUAL_WIDTH, hardware.device):
+    if not spec.supports(_TYPICAL_WIDTH, _TYPICAL_WIDTH, hardware.device):
         if hardware.device == "cpu":
             raise RequestError(
                 f"A CPU doesn't multiply {spec.name} weights.",

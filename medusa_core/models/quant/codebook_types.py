@@ -1,26 +1,36 @@
-"""Types whose codes are places in a codebook: eight or four weights at a time, and their signs.
+"""GGUF's IQ types: codes are indices into a codebook of four or eight weights, plus their signs.
 
-A part's scale is d × a whole number × a power of two, and a weight's code one of at most 16 whole
-numbers; so nothing is rounded when such weights are widened to 4 bits each.
+A sub-block's scale is d × an integer × a power of two, and a weight is one of at most 16 integers;
+so such weights can be widened to 4 bits each without rounding.
 
 Source: the layouts of llama.cpp's `ggml-common.h`, as its `gguf` package reads them.
+`resources/codebooks.safetensors` holds that file's grids (MIT), without which the format is
+undefined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from medusa_core.models.quant.blocks import Blocks, bits, chunks, flat, float16_at, nibbles
-from medusa_core.models.quant.codebooks import codebook
+from medusa_core.system.resources import resources_dir
 
 IQ4_LEVELS = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 IQ3_S_LEVELS = (-15, -13, -11, -9, -7, -5, -3, -1, 1, 3, 5, 7, 9, 11, 13, 15)
 IQ3_XXS_LEVELS = (-62, -52, -44, -36, -28, -20, -12, -4, 4, 12, 20, 28, 36, 44, 52, 62)
 IQ2_LEVELS = (-43, -25, -8, 8, 25, 43)
-IQ1_LEVELS = (-9, -7, -1, 1, 7, 9)  # eight times −1, 0 and 1, and one more or less
+IQ1_LEVELS = (-9, -7, -1, 1, 7, 9)  # eight times −1, 0 and 1, plus or minus one
+
+
+@cache
+def codebooks() -> dict[str, Tensor]:
+    """Return the codebooks by type, uint8 [entries, 8 or 4]; `iq1` is signed, as bytes."""
+    return load_file(resources_dir() / "codebooks.safetensors")
 
 
 def _iq4_xs(stored: Tensor) -> Blocks:
@@ -33,42 +43,42 @@ def _iq4_xs(stored: Tensor) -> Blocks:
 
 
 def _iq3_s(stored: Tensor) -> Blocks:
-    places = _with_bits(stored[..., 2:66], bits(stored[..., 66:74]))
-    numbers = codebook("iq3_s")[places]
+    indices = _with_bits(stored[..., 2:66], bits(stored[..., 66:74]))
+    numbers = codebooks()["iq3_s"][indices]
     return _signed(stored, numbers, bits(stored[..., 74:106]), stored[..., 106:110], 1.0, 15)
 
 
 def _iq3_xxs(stored: Tensor) -> Blocks:
-    numbers = codebook("iq3_xxs")[stored[..., 2:66].int()]
+    numbers = codebooks()["iq3_xxs"][stored[..., 2:66].int()]
     a, signs = _scale_and_signs(_words(stored, 66, 98, torch.int32))
     return _blocks(stored, numbers, signs, a, 0.25, 62)
 
 
 def _iq2_s(stored: Tensor) -> Blocks:
     twos = stored[..., 66:74, None] >> torch.tensor([0, 2, 4, 6], dtype=torch.uint8) & 3
-    places = _with_bits(stored[..., 2:34], twos.flatten(-2))
-    numbers = codebook("iq2_s")[places]
+    indices = _with_bits(stored[..., 2:34], twos.flatten(-2))
+    numbers = codebooks()["iq2_s"][indices]
     return _signed(stored, numbers, bits(stored[..., 34:66]), stored[..., 74:82], 0.125, 43)
 
 
 def _iq2_xs(stored: Tensor) -> Blocks:
     words = _words(stored, 2, 66, torch.int16).int() & 0xFFFF
-    numbers = codebook("iq2_xs")[words & 511]
+    numbers = codebooks()["iq2_xs"][words & 511]
     return _signed(stored, numbers, _even_signs(words >> 9), stored[..., 66:74], 0.125, 43)
 
 
 def _iq2_xxs(stored: Tensor) -> Blocks:
     words = _words(stored, 2, 66, torch.int32).view(*stored.shape[:2], 8, 2)
-    places = words[..., :1].contiguous().view(torch.uint8).int()
+    indices = words[..., :1].contiguous().view(torch.uint8).int()
     a, signs = _scale_and_signs(words[..., 1])
-    return _blocks(stored, codebook("iq2_xxs")[places], signs, a, 0.125, 43)
+    return _blocks(stored, codebooks()["iq2_xxs"][indices], signs, a, 0.125, 43)
 
 
 def _iq1_s(stored: Tensor) -> Blocks:
     high = _words(stored, 34, 50, torch.int16).int()[..., None]
-    places = _with_bits(stored[..., 2:34], (high >> torch.tensor([0, 3, 6, 9]) & 7).flatten(-2))
+    indices = _with_bits(stored[..., 2:34], (high >> torch.tensor([0, 3, 6, 9]) & 7).flatten(-2))
     a = (2 * (high >> 12 & 7) + 1).short()
-    return _shifted(places, high >> 15 & 1, 4, float16_at(stored, 0), flat(a))
+    return _shifted(indices, high >> 15 & 1, 4, float16_at(stored, 0), flat(a))
 
 
 def _iq1_m(stored: Tensor) -> Blocks:
@@ -76,22 +86,22 @@ def _iq1_m(stored: Tensor) -> Blocks:
     scales = _words(stored, 48, 56, torch.int16).int() & 0xFFFF
     d = (scales >> 12 << torch.tensor([0, 4, 8, 12])).sum(-1, dtype=torch.int32)
     a = 2 * (scales[..., None] >> torch.tensor([0, 3, 6, 9]) & 7) + 1
-    places = _with_bits(stored[..., :32], high & 7)
-    return _shifted(places, high >> 3 & 1, 1, d.short().view(torch.float16), flat(a.short()))
+    indices = _with_bits(stored[..., :32], high & 7)
+    return _shifted(indices, high >> 3 & 1, 1, d.short().view(torch.float16), flat(a.short()))
 
 
 def _signed(
     stored: Tensor, numbers: Tensor, signs: Tensor, scales: Tensor, unit: float, offset: int
 ) -> Blocks:
-    """Blocks whose parts' scales are nibbles.
+    """Decode blocks whose sub-blocks have scales of 4 bits.
 
     Args:
         stored: [rows, blocks, bytes]
-        numbers: Without signs. [rows, blocks, ...]
-        signs: 1 for negative ones. [rows, blocks, 256]
-        scales: Of two parts each. [rows, blocks, bytes]
-        unit: As `Blocks` has it.
-        offset: As `Blocks` has it.
+        numbers: Magnitudes. [rows, blocks, ...]
+        signs: 1 for negative weights. [rows, blocks, 256]
+        scales: Two per byte. [rows, blocks, bytes]
+        unit: As in `Blocks`.
+        offset: As in `Blocks`.
     """
     both = torch.stack([scales & 15, scales >> 4], dim=-1).short()
     return _blocks(stored, numbers, signs, 2 * both + 1, unit, offset)
@@ -105,39 +115,39 @@ def _blocks(
     return Blocks(codes, offset, float16_at(stored, 0), flat(a), unit=unit)
 
 
-def _shifted(places: Tensor, is_less: Tensor, each: int, d: Tensor, a: Tensor) -> Blocks:
-    """Blocks whose weights are an eighth more or less than −1, 0 or 1.
+def _shifted(indices: Tensor, is_less: Tensor, each: int, d: Tensor, a: Tensor) -> Blocks:
+    """Decode blocks whose weights are −1, 0 or 1 plus or minus an eighth (IQ1).
 
     Args:
-        places: In the codebook, of eight weights each. [rows, blocks, 32]
-        is_less: 1 for an eighth less, of `each` places one. [rows, blocks, ...]
-        each: Places that share it.
-        d: As `Blocks` has it.
-        a: As `Blocks` has it.
+        indices: Codebook indices, of eight weights each. [rows, blocks, 32]
+        is_less: 1 for minus an eighth, once for every `each` indices. [rows, blocks, ...]
+        each: Number of indices that share it.
+        d: As in `Blocks`.
+        a: As in `Blocks`.
     """
-    more = (1 - 2 * is_less).flatten(2).repeat_interleave(each, dim=2).to(torch.int8)
-    codes = 8 * codebook("iq1")[places].view(torch.int8) + more[..., None] + 9
+    delta = (1 - 2 * is_less).flatten(2).repeat_interleave(each, dim=2).to(torch.int8)
+    codes = 8 * codebooks()["iq1"][indices].view(torch.int8) + delta[..., None] + 9
     return Blocks(flat(codes.to(torch.uint8)), 9, d, a, unit=0.125)
 
 
 def _with_bits(low: Tensor, high: Tensor) -> Tensor:
-    """Places in a codebook, of which the upper bits lie elsewhere. int32"""
+    """Combine the low eight and the high bits of codebook indices. int32"""
     return low.int() | high.int() << 8
 
 
 def _words(stored: Tensor, first: int, end: int, dtype: torch.dtype) -> Tensor:
-    """Bytes of every block as whole numbers. [rows, blocks, words]"""
+    """Read bytes of every block as integers. [rows, blocks, words]"""
     return stored[..., first:end].contiguous().view(dtype)
 
 
 def _scale_and_signs(words: Tensor) -> tuple[Tensor, Tensor]:
-    """Of words that hold 4 bits of a scale and four times 7 of signs. [rows, blocks, 8] →"""
+    """Unpack words of 4 bits of scale and four times 7 bits of signs. [rows, blocks, 8] →"""
     a = (2 * (words >> 28 & 15) + 1).short()
     return a, _even_signs((words[..., None] >> torch.tensor([0, 7, 14, 21]) & 127).flatten(-2))
 
 
 def _even_signs(seven: Tensor) -> Tensor:
-    """Eight signs of which an even number is set: the last one isn't stored.
+    """Restore eight signs from seven: an even number is set, so the last isn't stored.
 
     [rows, blocks, n] → uint8 [rows, blocks, 8 n]
     """

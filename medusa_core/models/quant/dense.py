@@ -1,17 +1,11 @@
-"""Weights that stay numbers of the compute dtype: what the dense formats share."""
+"""Unquantized weight formats."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from medusa_core.models.quant.format import (
-    Hardware,
-    QuantSpec,
-    TensorKind,
-    any_shape,
-    dense_bytes,
-)
+from medusa_core.models.quant.format import Hardware, QuantSpec
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -20,49 +14,31 @@ if TYPE_CHECKING:
 
 
 def dense_format(
-    name: str, label: str, bits: int, compute: str, lack: Callable[[Hardware], str]
+    name: str, bits: int, compute: str, limitation: Callable[[Hardware], str] = lambda _: ""
 ) -> QuantSpec:
-    """A format of plain numbers.
+    """Make the weight format of a dtype.
 
     Args:
-        name: Its name.
-        label: Its name for people.
+        name: Name of the format.
         bits: Bits of a number.
-        compute: The dtype of the numbers, and of what is computed with them.
-        lack: What hardware lacks for it.
+        compute: Name of the dtype, in which products are computed, too.
+        limitation: As in `QuantSpec`.
     """
     return QuantSpec(
         name=name,
-        label=label,
+        label=f"{bits}-bit" if bits > 16 else f"{bits}-bit ({compute})",
         bits=bits,
         is_dense=True,
         compiled=compute in ("float32", "bfloat16"),
-        nbytes=dense_bytes(bits),
-        takes=any_shape,
-        lack=lack,
+        nbytes=lambda rows, columns, _: rows * columns * bits // 8,
+        supports=lambda *_: True,
+        limitation=limitation,
         compute=(compute,),
-        tensors=_tensors,
-        quantize=_keep,
+        tensors=lambda rows, columns, compute: {"weight": (compute, (rows, columns))},
+        quantize=lambda weight: {"weight": weight},
         build=_build,
-        numbers=_numbers,
+        dequantize=lambda tensors, *_: tensors["weight"],
     )
-
-
-def nothing_lacks(hardware: Hardware) -> str:
-    """For formats that run everywhere."""
-    return ""
-
-
-def _tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
-    return {"weight": (compute, (rows, columns))}
-
-
-def _keep(weight: Tensor) -> dict[str, Tensor]:
-    return {"weight": weight}
-
-
-def _numbers(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
-    return tensors["weight"]
 
 
 def _build(

@@ -1,6 +1,7 @@
-"""What a weight format is: its size, what it asks for, and how layers are made of it.
+"""Weight formats: their sizes, hardware requirements, and how layers are made in them.
 
-This file and those in `formats` import torch only when weights are at hand: a plan needs sizes.
+This module and those in `formats` import torch only when there are weights: a memory plan needs no
+more than sizes.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What a format asks of the machine.
+    """Properties of a device on which weight formats depend.
 
     Attributes:
         device: `cpu` or `cuda`.
-        capability: Compute capability of the card, such as (8, 6); (0, 0) without one.
-        multiplies_bfloat16: A CPU for which torch has fast products of bfloat16.
-        packs: Names of the dtypes whose weights it keeps in an order of its own, and is fast with.
-        compiles: A CPU that has the compiled step.
-        block_types: Types of blocks that the kernels of a card multiply as they are stored.
+        capability: Compute capability of the GPU, such as (8, 6); (0, 0) without one.
+        multiplies_bfloat16: Whether torch has fast bfloat16 products on this CPU.
+        packs: Names of the dtypes whose weights are reordered for fast products.
+        compiles: Whether this CPU has the compiled step.
+        block_types: Block types that our GPU kernels multiply.
     """
 
     device: str
@@ -40,22 +41,8 @@ class Hardware:
     block_types: frozenset[str] = frozenset()
 
 
-def dense_bytes(bits: int) -> Callable[[int, int, str], int]:
-    """Bytes of a matrix whose numbers have so many bits."""
-
-    def nbytes(rows: int, columns: int, device: str) -> int:
-        return rows * columns * bits // 8
-
-    return nbytes
-
-
-# Name of a dtype, and a shape; -1 for a length that nobody knows before.
+# Name of a dtype, and a shape; -1 is a length that isn't known in advance.
 TensorKind = tuple[str, tuple[int, ...]]
-
-
-def any_shape(rows: int, columns: int, device: str) -> bool:
-    """For formats that take matrices of every shape."""
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +50,20 @@ class QuantSpec:
     """A registered weight format.
 
     Attributes:
-        name: Its name on the command line.
-        label: Its name for people.
-        bits: Bits of a weight, with its share of the scales.
-        is_dense: Weights stay numbers of the compute dtype, and nothing is lost.
-        compiled: A CPU's compiled step multiplies them, where there is one.
+        name: Name on the command line.
+        label: Name in the window.
+        bits: Bits per weight, scales included.
+        is_dense: Whether weights are numbers of the compute dtype.
+        compiled: Whether the compiled step of a CPU can multiply them.
         nbytes: Bytes of a matrix of (rows, columns) on a type of device.
-        takes: Can it hold a matrix of (rows, columns) there? Others stay dense.
-        lack: What the hardware lacks for it, for people; empty if nothing.
-        compute: Names of the dtypes that may be computed in with it; empty for all.
-        tensors: What `quantize` makes of (rows, columns) in a compute dtype, by name.
-        quantize: A matrix as the tensors that are kept on disk. [rows, columns] →
-        build: A layer of these tensors, where they are: tensors, rows, bias, compute dtype.
-        numbers: The matrix that these tensors stand for, where they are: tensors, rows, columns.
-        is_made: `quantize` makes it; else such weights come from files alone.
+        supports: Whether a matrix of (rows, columns) can be stored there; others stay dense.
+        limitation: What the hardware lacks for it, as a sentence; empty if nothing.
+        compute: Names of the compute dtypes that it allows; empty for all.
+        tensors: Names and kinds of the tensors of (rows, columns), for a compute dtype.
+        quantize: Converts a matrix [rows, columns] to these tensors, which are also kept on disk.
+        build: Makes a layer of the tensors, on their device: tensors, rows, bias, compute dtype.
+        dequantize: Restores a matrix from the tensors, on their device: tensors, rows, columns.
+        can_quantize: Whether `quantize` works; else such weights come from files alone.
     """
 
     name: str
@@ -85,17 +72,17 @@ class QuantSpec:
     is_dense: bool
     compiled: bool
     nbytes: Callable[[int, int, str], int]
-    takes: Callable[[int, int, str], bool]
-    lack: Callable[[Hardware], str]
+    supports: Callable[[int, int, str], bool]
+    limitation: Callable[[Hardware], str]
     compute: tuple[str, ...]
     tensors: Callable[[int, int, str], dict[str, TensorKind]]
     quantize: Callable[[Tensor], dict[str, Tensor]]
     build: Callable[[Mapping[str, Tensor], int, Tensor | None, dtype], QuantLinear]
-    numbers: Callable[[Mapping[str, Tensor], int, int], Tensor]
-    is_made: bool = True
+    dequantize: Callable[[Mapping[str, Tensor], int, int], Tensor]
+    can_quantize: bool = True
 
 
 @cache
 def quant_registry() -> Registry[QuantSpec]:
-    """All weight formats."""
+    """Return the weight formats that can be chosen for any model."""
     return Registry(formats, "weight format", QuantSpec)

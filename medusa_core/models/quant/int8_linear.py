@@ -2,84 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from medusa_core.models.quant.layout import (
-    LinearLayout,
-    bias_of,
-    with_bias,
-)
+from medusa_core.models.quant.layout import TensorLinear
 
-_FLOAT16_RANGE = (-65280.0, 65280.0)  # the last numbers that bfloat16 has, too
+_FLOAT16_RANGE = (-65280.0, 65280.0)  # the largest numbers that bfloat16 can represent, too
 
 
-class Int8Linear:
-    """8-bit weights times inputs as they are: a CPU's kernel, the same for every number of rows."""
+class Int8Linear(TensorLinear):
+    """8-bit weights, unquantized inputs: a CPU kernel whose rows don't depend on each other."""
 
-    def __init__(self, weight: Tensor, scale: Tensor, bias: Tensor | None) -> None:
-        """Take weights and their scales. [out, in] int8, [out] bfloat16"""
-        self._weight = weight.contiguous()
-        self._scale = scale
-        self._bias = bias
+    def __init__(self, weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> None:
+        """Make a layer. int8 [out, in], bfloat16 [out], [out]"""
+        weight = weight.contiguous()
+        super().__init__("int8", Int8Linear, weight, scale, bias)
+        self._weight, self._scale, self._bias = weight, scale, bias
         self._run = torch.ops.aten._weight_int8pack_mm.default
-        self.nbytes = weight.nbytes + scale.nbytes + (0 if bias is None else bias.nbytes)
 
     def __call__(self, x: Tensor) -> Tensor:
         product: Tensor = self._run(x.contiguous(), self._weight, self._scale)
         return product if self._bias is None else product.add_(self._bias)
 
-    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        return self(x).add_(residual)
 
-    def layout(self) -> LinearLayout:
-        return LinearLayout("int8", with_bias((self._weight, self._scale), self._bias), _again)
+class Int8RowsLinear(TensorLinear):
+    """8-bit weights, inputs quantized to 8 bits with a scale per row: bitsandbytes' CUDA kernel."""
 
+    def __init__(self, weight: Tensor, absmax: Tensor, bias: Tensor | None = None) -> None:
+        """Make a layer. int8 [out, in], largest number per row: float32 [out], [out]"""
+        import medusa_core.models.quant.quiet_bitsandbytes  # noqa: F401 - registers the kernels
 
-class Int8RowsLinear:
-    """8-bit weights times inputs rounded to 8 bits, each row by its own largest number."""
-
-    def __init__(self, weight: Tensor, largest: Tensor, bias: Tensor | None) -> None:
-        """Take weights and each row's largest number. [out, in] int8, [out] float32"""
-        import medusa_core.models.quant.bitsandbytes_quietly  # noqa: F401 - registers the kernels
-
-        self._weight = weight.contiguous()
-        self._largest = largest
-        self._bias = bias
+        weight = weight.contiguous()
+        super().__init__("int8 rows", Int8RowsLinear, weight, absmax, bias)
+        self._weight, self._absmax, self._bias = weight, absmax, bias
         kernels = torch.ops.bitsandbytes
-        self._round = kernels.int8_vectorwise_quant.default
+        self._quantize = kernels.int8_vectorwise_quant.default
         self._run = kernels.int8_scaled_mm.default
-        self.nbytes = weight.nbytes + self._largest.nbytes + (0 if bias is None else bias.nbytes)
 
     def __call__(self, x: Tensor) -> Tensor:
-        # The kernel rounds float16 alone; others are cast on the way, which keeps all they can
-        # show up to 65,280 and takes one more pass over the inputs.
+        # The kernel takes float16 alone. Casting others keeps everything up to 65,280 and costs one
+        # more pass over the inputs.
         halves = x if x.dtype == torch.float16 else x.clamp(*_FLOAT16_RANGE).half()
-        rounded, largest, _ = self._round(halves.contiguous(), 0.0)
+        rounded, absmax, _ = self._quantize(halves.contiguous(), 0.0)
         product: Tensor = self._run(
-            rounded, self._weight, largest, self._largest, self._bias, x.dtype
+            rounded, self._weight, absmax, self._absmax, self._bias, x.dtype
         )
         return product
 
-    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        return self(x).add_(residual)
-
-    def layout(self) -> LinearLayout:
-        tensors = with_bias((self._weight, self._largest), self._bias)
-        return LinearLayout("int8 rows", tensors, _rows_again)
-
 
 def int8_rows_linear(weight: Tensor, scale: Tensor, bias: Tensor | None) -> Int8RowsLinear:
-    """A layer of weights and their scales. [out, in] int8, [out] any float dtype"""
+    """Make a layer of weights and their scales. int8 [out, in], any float dtype [out]"""
     # The kernels divide by 127 themselves: they expect each row's largest number.
     return Int8RowsLinear(weight, scale.float() * 127, bias)
-
-
-def _again(tensors: Sequence[Tensor]) -> Int8Linear:
-    return Int8Linear(tensors[0], tensors[1], bias_of(tensors, 2))
-
-
-def _rows_again(tensors: Sequence[Tensor]) -> Int8RowsLinear:
-    return Int8RowsLinear(tensors[0], tensors[1], bias_of(tensors, 2))

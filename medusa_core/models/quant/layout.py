@@ -1,34 +1,37 @@
-"""The numbers of a linear layer apart from where they lie: so that they can lie elsewhere."""
+"""The interface of linear layers, and how a layer's tensors are moved to another memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
-Again = Callable[[Sequence[Tensor]], "QuantLinear"]
+Rebuild = Callable[..., "QuantLinear"]
 
 
 class LinearLayout(NamedTuple):
-    """A layer taken apart.
+    """A layer as its tensors and a recipe.
 
     Attributes:
-        kind: Names everything but the numbers: layers of one kind differ in those alone.
-        tensors: All numbers that it holds, its bias included.
-        again: Makes an equal layer of such tensors elsewhere; it holds none of this layer's memory.
+        kind: Everything but the numbers: layers of one kind differ in their tensors alone. Files
+            with offloaded layers contain it, so the wording mustn't change.
+        tensors: All tensors of the layer, its bias included.
+        rebuild: Makes an equal layer of copies of `tensors`, given as positional arguments. It must
+            not refer to the original layer, whose memory is freed.
     """
 
     kind: str
     tensors: tuple[Tensor, ...]
-    again: Again
+    rebuild: Rebuild
 
 
 class QuantLinear(Protocol):
     """y = x Wᵀ + b.
 
     Attributes:
-        nbytes: Bytes that the layer holds, its bias included.
+        nbytes: Bytes of weights and bias.
     """
 
     @property
@@ -41,14 +44,59 @@ class QuantLinear(Protocol):
         """[n, in], [n, out] → residual + x Wᵀ + b: [n, out]"""
 
     def layout(self) -> LinearLayout:
-        """Its numbers, and how to make an equal layer of them elsewhere."""
+        """Return the tensors, and how to make an equal layer of copies of them."""
 
 
-def with_bias(tensors: Sequence[Tensor], bias: Tensor | None) -> tuple[Tensor, ...]:
-    """Tensors, and a bias behind them if there is one."""
-    return (*tensors, *(() if bias is None else (bias,)))
+class TensorLinear:
+    """Base class of layers that their tensors describe; subclasses add `__call__`.
+
+    Attributes:
+        nbytes: Bytes of weights and bias.
+    """
+
+    def __init__(self, kind: str, rebuild: Rebuild, *tensors: Tensor | None) -> None:
+        """Remember the layout.
+
+        Args:
+            kind: As in `LinearLayout`.
+            rebuild: As in `LinearLayout`.
+            tensors: The arguments of `rebuild`; the last one, a bias, may be None.
+        """
+        self._layout = LinearLayout(kind, tuple(t for t in tensors if t is not None), rebuild)
+        self.nbytes = sum(int(tensor.nbytes) for tensor in self._layout.tensors)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """[n, in] → [n, out]"""
+        raise NotImplementedError
+
+    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        return self(x).add_(residual)
+
+    def layout(self) -> LinearLayout:
+        return self._layout
 
 
-def bias_of(tensors: Sequence[Tensor], count: int) -> Tensor | None:
-    """What stands behind so many tensors: a bias, or nothing."""
-    return tensors[count] if len(tensors) > count else None
+def combined_layout(
+    name: Callable[[list[str]], str],
+    layers: Sequence[QuantLinear],
+    combine: Callable[..., QuantLinear],
+    bias: Tensor | None = None,
+) -> LinearLayout:
+    """Return the layout of a layer that consists of others.
+
+    Args:
+        name: Makes the combination's kind from those of its layers.
+        layers: The inner layers.
+        combine: Makes the combination of a list of layers and, if there is one, the bias.
+        bias: Of the combination, [out], or None.
+    """
+    layouts = [layer.layout() for layer in layers]
+    recipes = [(one.rebuild, len(one.tensors)) for one in layouts]
+    tensors = [tensor for one in layouts for tensor in one.tensors]
+
+    def rebuild(*copies: Tensor) -> QuantLinear:
+        left = iter(copies)
+        return combine([make(*islice(left, count)) for make, count in recipes], *left)
+
+    bias_tensors = [] if bias is None else [bias]
+    return LinearLayout(name([one.kind for one in layouts]), (*tensors, *bias_tensors), rebuild)

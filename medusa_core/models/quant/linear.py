@@ -1,52 +1,36 @@
-"""Linear layers behind one call, and the dense ones: prepacked where that is faster."""
+"""Dense linear layers: `make_linear` chooses the fastest for the weights' dtype and device."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.models.quant.layout import (
-    LinearLayout,
-    QuantLinear,
-    bias_of,
-    with_bias,
-)
-from medusa_core.models.quant.native_linear import native_linear
+from medusa_core.models.quant.layout import LinearLayout, QuantLinear, TensorLinear
+from medusa_core.models.quant.native_linear import NativeLinear, native_linear
 from medusa_core.system.native.binding import native_library
 
 
-class DenseLinear:
-    """Weights as they are."""
+class DenseLinear(TensorLinear):
+    """torch's `linear` with unquantized weights."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        self._weight = weight
-        self._bias = bias
-
-    @property
-    def nbytes(self) -> int:
-        return self._weight.nbytes + (0 if self._bias is None else self._bias.nbytes)
+        super().__init__("dense", DenseLinear, weight, bias)
+        self._weight, self._bias = weight, bias
 
     def __call__(self, x: Tensor) -> Tensor:
         return F.linear(x, self._weight, self._bias)
 
-    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        return F.linear(x, self._weight, self._bias).add_(residual)
-
     def first(self, count: int) -> DenseLinear:
-        """A layer of the first outputs, over the same memory."""
+        """Return a layer of the first outputs that shares this layer's memory."""
         return DenseLinear(self._weight[:count], None if self._bias is None else self._bias[:count])
 
-    def layout(self) -> LinearLayout:
-        return LinearLayout("dense", with_bias((self._weight,), self._bias), _dense_again)
 
-
-class PackedLinear:
+class PackedLinear(TensorLinear):
     """Weights reordered once for oneDNN, which otherwise reorders bfloat16 at every call."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        super().__init__("dense", DenseLinear)
         self.nbytes = weight.nbytes + (0 if bias is None else bias.nbytes)
         self._bias = bias
         self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), 1)
@@ -62,18 +46,12 @@ class PackedLinear:
         return result
 
     def layout(self) -> LinearLayout:
-        # oneDNN's order has no address: elsewhere the weights lie as they were.
-        return LinearLayout(
-            "dense", with_bias((self._packed.to_dense(),), self._bias), _dense_again
-        )
-
-
-def _dense_again(tensors: Sequence[Tensor]) -> DenseLinear:
-    return DenseLinear(tensors[0], bias_of(tensors, 1))
+        # oneDNN's order has no address that could be copied, so the copy is an ordinary matrix.
+        return DenseLinear(self._packed.to_dense(), self._bias).layout()
 
 
 def make_linear(weight: Tensor, bias: Tensor | None = None) -> QuantLinear:
-    """The fastest linear layer for these weights where they are.
+    """Make the fastest linear layer for these weights on their device.
 
     Args:
         weight: [out, in]
@@ -87,13 +65,40 @@ def make_linear(weight: Tensor, bias: Tensor | None = None) -> QuantLinear:
     return DenseLinear(weight.contiguous(), bias)
 
 
+def first_outputs(linear: QuantLinear, count: int) -> QuantLinear | None:
+    """Return a layer of the first outputs; None if layers of this class can't be sliced.
+
+    Args:
+        linear: The whole layer, which must outlive the result: they share memory.
+        count: Number of outputs; a multiple of 32.
+    """
+    return linear.first(count) if isinstance(linear, NativeLinear | DenseLinear) else None
+
+
+def cached_first_outputs(
+    linear: QuantLinear, count: int, cache: dict[int, QuantLinear]
+) -> QuantLinear:
+    """Return a layer of the first outputs, or the whole layer if it can't be sliced.
+
+    Args:
+        linear: The whole layer, which must outlive the result.
+        count: Number of outputs, a multiple of 32; 0 for all.
+        cache: Layers made by earlier calls, by `count`.
+    """
+    if not count:
+        return linear
+    if count not in cache:
+        cache[count] = first_outputs(linear, count) or linear
+    return cache[count]
+
+
 def torch_packs_bfloat16() -> bool:
-    """Does torch multiply bfloat16 fast on this CPU, and in an order of its own?"""
+    """Whether oneDNN has fast bfloat16 products on this CPU."""
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def packed_dtypes() -> tuple[str, ...]:
-    """Names of the dtypes whose weights a CPU keeps in an order of its own."""
+    """Return the names of the dtypes whose weights are reordered on a CPU."""
     if native_library() is not None:
         return ("float32", "bfloat16")
     return ("bfloat16",) if torch_packs_bfloat16() else ()

@@ -1,8 +1,8 @@
-"""What a LoRA adds to a layer, laid out for the compiled step: y += B (A x)."""
+"""The matrices of a LoRA in the layout of the compiled step: y += B (A x)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import addressof
 from typing import NamedTuple
 
@@ -12,15 +12,15 @@ from torch import Tensor
 from medusa_core.system.native.lanes import LANES
 from medusa_core.system.native.structs import AdapterStruct, UpStruct
 
-_DOWN_TILE = 8  # of adapter.h
+_DOWN_TILE = 8  # as in adapter.h
 
 
 class Up(NamedTuple):
-    """What brings a few numbers up to some of a layer's outputs.
+    """B of one piece of a layer.
 
     Attributes:
-        matrix: B, its scale in it. [outputs, rank]
-        start: The first of the numbers behind A that it reads.
+        matrix: B, scaled. [outputs, rank]
+        start: The first output of A that it reads.
         first: The first of the layer's outputs that it adds to.
     """
 
@@ -30,22 +30,22 @@ class Up(NamedTuple):
 
 
 class NativeAdapter:
-    """A of all pieces of a layer, and of each piece its B.
+    """A of all pieces of a layer, and B of each.
 
     Attributes:
-        inner: Numbers behind A.
-        nbytes: Bytes that it holds.
-        tensors: A, then every B, as the library wants them.
-        struct: What the library is given; it lives as long as the adapter.
+        inner: Number of A's outputs.
+        nbytes: Bytes of the matrices.
+        tensors: A, then every B, in the library's layout.
+        struct: C structure; it lives as long as the adapter.
     """
 
     def __init__(self, tensors: Sequence[Tensor], inputs: int, ups: Sequence[UpStruct]) -> None:
-        """Take them.
+        """Describe matrices to the library.
 
         Args:
             tensors: A, then every B; float32 or bfloat16. [flat]
             inputs: Columns of A.
-            ups: Where each B stands; their addresses are set here.
+            ups: Place of each B; their addresses are set here.
         """
         down, *weights = tensors
         self.tensors = (down, *weights)
@@ -65,22 +65,23 @@ class NativeAdapter:
 
     @property
     def kind(self) -> str:
-        """Names everything but the numbers."""
+        """Everything but the numbers, as in `LinearLayout.kind`."""
         places = [(up.first, up.outputs, up.start, up.rank) for up in self._ups]
         return f"{self.inner}x{self.struct.inputs} {places}"
 
-    def again(self, tensors: Sequence[Tensor]) -> NativeAdapter:
-        """An equal one of such tensors elsewhere."""
-        return NativeAdapter(tensors, self.struct.inputs, list(self._ups))
+    def recipe(self) -> Callable[[Sequence[Tensor]], NativeAdapter]:
+        """Return what makes an equal adapter of copies of `tensors`, without keeping these."""
+        inputs, ups = self.struct.inputs, list(self._ups)
+        return lambda tensors: NativeAdapter(tensors, inputs, ups)
 
 
 def native_adapter(down: Tensor, ups: Sequence[Up]) -> NativeAdapter:
-    """Lay matrices out for the library.
+    """Bring matrices into the library's layout.
 
     Args:
-        down: A of all pieces, one below the other; float32 or bfloat16, its columns a multiple of
-            the lanes. [inner, inputs]
-        ups: Of each piece its B.
+        down: A of all pieces, concatenated; float32 or bfloat16, its columns a multiple of `LANES`.
+            [inner, inputs]
+        ups: B of each piece.
     """
     structs = [
         UpStruct(first=first, outputs=len(matrix), start=start, rank=matrix.shape[1])
@@ -91,30 +92,29 @@ def native_adapter(down: Tensor, ups: Sequence[Up]) -> NativeAdapter:
 
 
 def _down_weights(matrix: Tensor) -> Tensor:
-    """[inner, inputs] → [flat], as `Adapter` of adapter.h has it."""
+    """[inner, inputs] → [flat], the layout of `Adapter` in adapter.h."""
     count, inputs = matrix.shape
     num_tiles, num_vectors = count // _DOWN_TILE, inputs // LANES
     vectors = matrix.reshape(count, num_vectors, LANES)
     whole = num_tiles * _DOWN_TILE
     tiles = vectors[:whole].view(num_tiles, _DOWN_TILE, num_vectors, LANES)
-    return torch.cat([_in_pairs(tiles), _in_pairs(vectors[whole:].unsqueeze(0))])
+    return torch.cat([_interleaved(tiles), _interleaved(vectors[whole:].unsqueeze(0))])
 
 
 def _up_weights(matrix: Tensor) -> Tensor:
-    """[out, rank] → [flat], as `Up` of adapter.h has it."""
+    """[out, rank] → [flat], the layout of `Up` in adapter.h."""
     outputs, rank = matrix.shape
     whole = outputs // LANES * LANES
     tiles = matrix[:whole].view(-1, LANES, rank).transpose(1, 2).unsqueeze(1)
-    return torch.cat([_in_pairs(tiles), matrix[whole:].t().flatten()])
+    return torch.cat([_interleaved(tiles), matrix[whole:].t().flatten()])
 
 
-def _in_pairs(tiles: Tensor) -> Tensor:
-    """Vectors of each row of tiles two by two. [tiles, rows, n, 16] → [flat]"""
+def _interleaved(tiles: Tensor) -> Tensor:
+    """Pair the vectors of each row of a tile. [tiles, rows, n, 16] → [flat]"""
     num, rows, count, _ = tiles.shape
     whole = count // 2 * 2
     pairs = tiles[:, :, :whole].reshape(num, rows, whole // 2, 2, LANES)
     if tiles.dtype == torch.bfloat16:
         pairs = pairs.transpose(3, 4)
-    return torch.cat(
-        [pairs.transpose(1, 2).flatten(1), tiles[:, :, whole:].flatten(1)], 1
-    ).flatten()
+    parts = [pairs.transpose(1, 2).flatten(1), tiles[:, :, whole:].flatten(1)]
+    return torch.cat(parts, 1).flatten()

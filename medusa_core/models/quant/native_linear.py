@@ -1,4 +1,4 @@
-"""A linear layer whose weights lie as the compiled step wants them."""
+"""Linear layers whose weights are in the layout of the compiled step."""
 
 from __future__ import annotations
 
@@ -6,44 +6,33 @@ import ctypes
 from collections.abc import Iterable, Sequence
 from ctypes import addressof
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from medusa_core.models.quant.block_types import BlockType
-from medusa_core.models.quant.layout import (
-    LinearLayout,
-    QuantLinear,
-    with_bias,
-)
+from medusa_core.models.quant.layout import LinearLayout, QuantLinear
 from medusa_core.models.quant.native_adapter import NativeAdapter
-from medusa_core.models.quant.tiles import lay_out
-from medusa_core.system.native.binding import (
-    PANEL,
-    native_library,
-)
-from medusa_core.system.native.pool import (
-    Pool,
-    Workers,
-)
+from medusa_core.models.quant.tiles import tile_blocks
+from medusa_core.system.native.binding import PANEL, native_library
+from medusa_core.system.native.pool import Pool, Workers
 from medusa_core.system.native.structs import LinearStruct
 
 DTYPES = (torch.float32, torch.bfloat16)
-_KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # of kinds.h
-_NUMBERS = {torch.float32: 1, torch.bfloat16: 2, torch.int8: 4}  # of a word
+_KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # as in kinds.h
+_WORD_NUMBERS = {torch.float32: 1, torch.bfloat16: 2, torch.int8: 4}  # per 32-bit word
 
 
 @dataclass(frozen=True, slots=True)
 class NativeWeights:
-    """Some of a layer's outputs, as the library is given them.
+    """Weights of consecutive outputs, as the library reads them.
 
     Attributes:
-        weight: In the order of its kind. [flat]
-        scale: What int8 weights are multiples of, float32 [outputs]; else None.
-        kind: Of kinds.h.
-        outputs: Numbers that come out.
-        inputs: Numbers that go in.
+        weight: In the layout of its kind. [flat]
+        scale: Scales of int8 weights, float32 [outputs]; None for other kinds.
+        kind: Number in kinds.h.
+        outputs: Number of outputs.
+        inputs: Number of inputs.
     """
 
     weight: Tensor
@@ -53,20 +42,20 @@ class NativeWeights:
     inputs: int
 
     @property
-    def nbytes(self) -> int:
-        return self.weight.nbytes + (0 if self.scale is None else self.scale.nbytes)
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.weight,) if self.scale is None else (self.weight, self.scale)
 
 
 class NativeLinear:
-    """y = x Wᵀ + b, and what an adapter adds; a row's result doesn't depend on the rows beside it.
+    """y = x Wᵀ + b, plus a LoRA; a row's result doesn't depend on the other rows.
 
     Attributes:
-        nbytes: Bytes that the layer holds.
-        num_outputs: Numbers that come out.
-        num_inputs: Numbers that go in.
-        packed_width: Floats that the library needs for each row meanwhile.
-        parts: Its weights, one below the other.
-        struct: What the library is given; it lives as long as the layer.
+        nbytes: Bytes of weights, bias and LoRA.
+        num_outputs: Number of outputs.
+        num_inputs: Number of inputs.
+        packed_width: Floats of scratch memory per row that the library needs.
+        parts: Weights of consecutive ranges of outputs.
+        struct: C structure; it lives as long as the layer.
     """
 
     def __init__(
@@ -76,13 +65,13 @@ class NativeLinear:
         bias: Tensor | None,
         adapter: NativeAdapter | None = None,
     ) -> None:
-        """Take weights.
+        """Describe weights to the library.
 
         Args:
-            library: What computes.
-            parts: Weights of the same inputs, one below the other.
+            library: The compiled step.
+            parts: Weights of the same inputs, by consecutive outputs.
             bias: [outputs], or None.
-            adapter: What is added to the outputs, or None.
+            adapter: A LoRA that is added to the outputs, or None.
         """
         self._library = library
         self._adapter = adapter
@@ -90,18 +79,23 @@ class NativeLinear:
         self._bias = None if bias is None else bias.float().contiguous()
         self.num_outputs = sum(part.outputs for part in parts)
         self.num_inputs = parts[0].inputs
-        self.nbytes = sum(part.nbytes for part in parts)
-        self.nbytes += 0 if self._bias is None else self._bias.nbytes
+        self.nbytes = sum(tensor.nbytes for tensor in self._tensors)
         self.nbytes += 0 if adapter is None else adapter.nbytes
         self.packed_width = max(self.num_inputs, 0 if adapter is None else adapter.inner)
         self._workers: Workers | None = None
         self._structs: list[LinearStruct] = []
         end = self.num_outputs
-        for part in reversed(parts):  # the last one first, as others point at it
+        for part in reversed(parts):  # the last one first, as each points at the next
             end -= part.outputs
             self._structs.insert(0, self._struct(part, end))
         self.struct = self._structs[0]
         self.struct.adapter = None if adapter is None else addressof(adapter.struct)
+
+    @property
+    def _tensors(self) -> tuple[Tensor, ...]:
+        """Weights and bias, without the LoRA."""
+        bias = () if self._bias is None else (self._bias,)
+        return (*(tensor for part in self.parts for tensor in part.tensors), *bias)
 
     def _struct(self, part: NativeWeights, first: int) -> LinearStruct:
         return LinearStruct(
@@ -115,36 +109,36 @@ class NativeLinear:
         )
 
     def share_workers(self, workers: Workers) -> None:
-        """Let these threads compute calls, too."""
+        """Let these threads take part in calls."""
         self._workers = workers
 
     def with_adapter(self, adapter: NativeAdapter) -> NativeLinear:
-        """A layer over the same memory to which an adapter adds."""
+        """Return a layer with a LoRA that shares this layer's memory."""
         return NativeLinear(self._library, self.parts, self._bias, adapter)
 
     def first(self, count: int) -> NativeLinear | None:
-        """A layer of the first outputs, over the same memory and by the same threads.
+        """Return a layer of the first outputs that shares this layer's memory and threads.
 
         Args:
             count: A multiple of `PANEL`.
 
         Returns:
-            None where its weights are several, so that the first ones may hold less, or where an
-            adapter adds to all of them.
+            None if the weights are in several parts, of which the first may be too short, or if
+            the layer has a LoRA.
         """
         if len(self.parts) > 1 or self._adapter is not None:
             return None
         bias = None if self._bias is None else self._bias[:count]
-        cut = NativeLinear(self._library, [replace(self.parts[0], outputs=count)], bias)
-        cut._workers = self._workers
-        return cut
+        sliced = NativeLinear(self._library, [replace(self.parts[0], outputs=count)], bias)
+        sliced._workers = self._workers
+        return sliced
 
     def __call__(self, x: Tensor) -> Tensor:
         pool = None if self._workers is None else self._workers.decoding
         return self.run(x.to(torch.float32).contiguous(), pool).to(x.dtype)
 
     def run(self, rows: Tensor, pool: Pool | None = None) -> Tensor:
-        """[n, in] → [n, out], both float32 and contiguous; the workers of `pool` help."""
+        """[n, in] → [n, out], both float32 and contiguous; `pool` lends its threads."""
         count = len(rows)
         packed = torch.empty(count, self.packed_width)
         y = torch.empty(count, self.num_outputs)
@@ -163,46 +157,34 @@ class NativeLinear:
         return self(x).add_(residual)
 
     def layout(self) -> LinearLayout:
-        tensors = [
-            tensor
-            for part in self.parts
-            for tensor in (part.weight, part.scale)
-            if tensor is not None
-        ]
+        library, count = self._library, len(self._tensors)
+        adapter = self._adapter
+        remake = None if adapter is None else adapter.recipe()
+        # Without tensors: whoever keeps the layout must not keep this layer's memory.
         nothing = torch.empty(0)
         sizes = [
             replace(part, weight=nothing, scale=None if part.scale is None else nothing)
             for part in self.parts
         ]
-        named = " ".join(f"{part.kind}:{part.outputs}x{part.inputs}" for part in self.parts)
-        again = partial(_again, self._library, sizes)
-        whole, adapter = with_bias(tensors, self._bias), self._adapter
+
+        def rebuild(*tensors: Tensor) -> NativeLinear:
+            left = list(tensors[:count])
+            parts = [
+                replace(part, weight=left.pop(0), scale=None if part.scale is None else left.pop(0))
+                for part in sizes
+            ]
+            remade = None if remake is None else remake(tensors[count:])
+            return NativeLinear(library, parts, left.pop(0) if left else None, remade)
+
+        kind = f"native {' '.join(f'{one.kind}:{one.outputs}x{one.inputs}' for one in self.parts)}"
         if adapter is None:
-            return LinearLayout(f"native {named}", whole, again)
-
-        def with_it(tensors: Sequence[Tensor]) -> NativeLinear:
-            its = adapter.again(tensors[len(whole) :])
-            return again(tensors[: len(whole)]).with_adapter(its)
-
-        kind = f"native {named} beside {adapter.kind}"
-        return LinearLayout(kind, (*whole, *adapter.tensors), with_it)
-
-
-def _again(
-    library: ctypes.CDLL, sizes: Sequence[NativeWeights], tensors: Sequence[Tensor]
-) -> NativeLinear:
-    """A layer of these sizes over its weights and its bias; see `NativeLinear.layout`."""
-    left = list(tensors)
-    parts = []
-    for part in sizes:
-        weight = left.pop(0)
-        scale = None if part.scale is None else left.pop(0)
-        parts.append(replace(part, weight=weight, scale=scale))
-    return NativeLinear(library, parts, left.pop(0) if left else None)
+            return LinearLayout(kind, self._tensors, rebuild)
+        kind = f"{kind} beside {adapter.kind}"
+        return LinearLayout(kind, (*self._tensors, *adapter.tensors), rebuild)
 
 
 def native_linear(weight: Tensor, bias: Tensor | None) -> NativeLinear | None:
-    """A layer for the compiled step, or None where there is none for such weights.
+    """Make a dense layer for the compiled step; None if the step can't multiply the weights.
 
     Args:
         weight: [out, in]
@@ -215,13 +197,13 @@ def native_linear(weight: Tensor, bias: Tensor | None) -> NativeLinear | None:
 
 
 def native_int8_linear(weight: Tensor, scale: Tensor, bias: Tensor | None) -> NativeLinear | None:
-    """A layer of 8-bit weights for the compiled step, or None where there is none for them.
+    """Make an int8 layer for the compiled step; None if the step can't multiply the weights.
 
-    Inputs are rounded to 8 bits as well, each 64 of a row by their own largest number.
+    Inputs are quantized to 8 bits, too, with a scale for every 64 of a row.
 
     Args:
         weight: int8, both sizes multiples of 32. [out, in]
-        scale: What the weights are multiples of. [out]
+        scale: Scale of each row. [out]
         bias: [out], or None.
     """
     library = native_library()
@@ -231,45 +213,47 @@ def native_int8_linear(weight: Tensor, scale: Tensor, bias: Tensor | None) -> Na
     return NativeLinear(library, [panel_weights(weight, scale.float().contiguous())], bias)
 
 
-def native_block_linear(of: BlockType, stored: Tensor, bias: Tensor | None) -> NativeLinear | None:
-    """A layer of weights in blocks for the compiled step, or None where there is none.
+def native_block_linear(
+    kind: BlockType, stored: Tensor, bias: Tensor | None
+) -> NativeLinear | None:
+    """Make a block-quantized layer for the compiled step; None if there is no such step.
 
-    Inputs are rounded to 8 bits, each 32 of a row by their own largest number.
+    Inputs are quantized to 8 bits, with a scale for every 32 of a row.
 
     Args:
-        of: The type of the blocks.
-        stored: As files store them; uint8. [out, bytes of a row]
+        kind: Block type.
+        stored: Blocks in GGUF's layout. uint8 [out, bytes of a row]
         bias: [out], or None.
     """
     library = native_library()
     if library is None or not stored.is_cpu:
         return None
-    return NativeLinear(library, [tile_weights(of, stored)], bias)
+    return NativeLinear(library, [tile_weights(kind, stored)], bias)
 
 
-def joined(layers: Sequence[NativeLinear], bias: Tensor | None) -> NativeLinear:
-    """Layers of the same inputs and without biases as one. [out]"""
+def join_native(layers: Sequence[NativeLinear], bias: Tensor | None) -> NativeLinear:
+    """Join layers of the same inputs and without biases; `bias` is that of all outputs. [out]"""
     library = native_library()
-    assert library is not None  # they are made of it
+    assert library is not None  # the layers refer to it
     return NativeLinear(library, [part for layer in layers for part in layer.parts], bias)
 
 
-def tile_weights(of: BlockType, stored: Tensor) -> NativeWeights:
-    """Weights in blocks, laid out for the library. uint8 [out, bytes of a row] →"""
-    kind = of.sizes.tiles.kind
-    return NativeWeights(lay_out(of, stored), None, kind, len(stored), of.columns(stored))
+def tile_weights(kind: BlockType, stored: Tensor) -> NativeWeights:
+    """Bring block-quantized weights into the library's layout. uint8 [out, bytes of a row] →"""
+    tiles = tile_blocks(kind, stored)
+    return NativeWeights(tiles, None, kind.sizes.tiles.kind, len(stored), kind.columns(stored))
 
 
 def panel_weights(weight: Tensor, scale: Tensor | None = None) -> NativeWeights:
-    """Numbers of `DTYPES`, or int8 with a scale for each row, laid out for the library."""
+    """Bring weights of `DTYPES`, or int8 with a scale per row, into the library's layout."""
     kind = _KINDS[weight.dtype]
     return NativeWeights(_panels(weight), scale, kind, weight.shape[0], weight.shape[1])
 
 
 def _panels(weight: Tensor) -> Tensor:
-    """Panels of 32 outputs one after the other, as `Linear` of linear.h has it. [flat]"""
+    """Panels of 32 outputs, the layout of `Linear` in linear.h. [flat]"""
     outputs, inputs = weight.shape
-    together = _NUMBERS[weight.dtype]
+    together = _WORD_NUMBERS[weight.dtype]
     whole = outputs // PANEL * PANEL
     packed = torch.empty(weight.numel(), dtype=weight.dtype)
     if whole:
@@ -278,12 +262,12 @@ def _panels(weight: Tensor) -> Tensor:
     if outputs > whole:
         rest = weight[whole:].reshape(outputs - whole, -1, together).transpose(0, 1)
         packed[whole * inputs :].view(rest.shape).copy_(rest)
-    # A byte is 128 more than its number.
+    # int8 is stored with an offset of 128, as the kernels multiply unsigned bytes.
     return packed.view(torch.uint8).bitwise_xor_(128) if weight.dtype == torch.int8 else packed
 
 
 def share_threads(linears: Iterable[QuantLinear], workers: Workers) -> None:
-    """Let threads compute those of some layers that are compiled."""
+    """Let threads take part in the calls of those layers that are compiled."""
     for linear in linears:
         if isinstance(linear, NativeLinear):
             linear.share_workers(workers)

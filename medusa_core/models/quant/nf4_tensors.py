@@ -1,4 +1,4 @@
-"""Matrices of 4-bit NormalFloat, in the tensors that bitsandbytes writes and multiplies."""
+"""nf4 matrices in the tensors that bitsandbytes writes and multiplies."""
 
 from __future__ import annotations
 
@@ -11,103 +11,98 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.models.quant.nf4_sizes import (
-    BLOCK,
-    NESTED_BLOCK,
-)
+from medusa_core.models.quant.block_sizes import BLOCK, NF4_BLOCK, NF4_NESTED_BLOCK
 
 STATE = "quant_state.bitsandbytes__nf4"
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
-_TABLE = 256  # levels of a scale that is rounded, too
-_CPU_BLOCK = 32  # of nf4_0
-_LEVEL_SCALE = 124  # what the levels of nf4_0 are multiplied with
+_NESTED_LEVELS = 256
+_LEVEL_SCALE = 124  # factor of the levels of nf4_0
 
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """Scales that are rounded, too: scale = levels[scale] × largest of 256 + offset.
+    """Double quantization: absmax = levels[code] × absmax of 256 blocks + offset.
 
     Attributes:
-        largest: float32 [blocks / 256]
+        absmax: float32 [blocks / 256]
         levels: float32 [256]
-        offset: A number. float32
+        offset: float32 scalar
     """
 
-    largest: Tensor
+    absmax: Tensor
     levels: Tensor
     offset: Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class Nf4Matrix:
-    """A matrix whose tensors fit each other.
+    """An nf4 matrix whose tensors are known to fit each other.
 
     Attributes:
-        packed: Two places in `levels` a byte, the first in its high bits. uint8 [rows, columns / 2]
-        largest: Each block's largest number; with `nested` a place in its levels.
-            float32 or uint8 [rows · columns / 64]
+        packed: Codes, two per byte, the first in the high bits. uint8 [rows, columns / 2]
+        absmax: Scale of each block; with `nested` a code. float32 or uint8 [rows · columns / 64]
         levels: float32 [16]
-        nested: What nested scales stand for, or None.
-        dtype: What the matrix was.
+        nested: How `absmax` is dequantized, or None.
+        dtype: Dtype of the unquantized matrix.
     """
 
     packed: Tensor
-    largest: Tensor
+    absmax: Tensor
     levels: Tensor
     nested: Nested | None
     dtype: torch.dtype
 
     @property
     def scales(self) -> Tensor:
-        """The largest number of every block. float32 [rows, columns / 64]"""
+        """Scales of all blocks. float32 [rows, columns / 64]"""
         if self.nested is None:
-            return self.largest.view(len(self.packed), -1)
+            return self.absmax.view(len(self.packed), -1)
         nested = self.nested
-        largest = nested.largest.repeat_interleave(NESTED_BLOCK)[: len(self.largest)]
-        scales = nested.levels[self.largest.int()] * largest + nested.offset
+        absmax = nested.absmax.repeat_interleave(NF4_NESTED_BLOCK)[: len(self.absmax)]
+        scales = nested.levels[self.absmax.int()] * absmax + nested.offset
         return scales.view(len(self.packed), -1)
 
     @property
     def codes(self) -> Tensor:
-        """Places in the levels. uint8 [rows, columns]"""
+        """Unpacked indices into the levels. uint8 [rows, columns]"""
         return torch.stack([self.packed >> 4, self.packed & 15], dim=-1).flatten(1)
 
     def numbers(self) -> Tensor:
-        """The weights, in the dtype that they had. [rows, columns]"""
-        blocks = self.levels[self.codes.int()].view(len(self.packed), -1, BLOCK)
+        """Dequantize to the original dtype. [rows, columns]"""
+        blocks = self.levels[self.codes.int()].view(len(self.packed), -1, NF4_BLOCK)
         return (blocks * self.scales[..., None]).flatten(1).to(self.dtype)
 
     def blocks(self) -> Tensor:
-        """The weights in blocks of 32, of type nf4_0. uint8 [rows, bytes of a row]"""
+        """Convert to blocks of type nf4_0. uint8 [rows, bytes of a row]"""
         rows = len(self.packed)
-        scales = (self.scales / _LEVEL_SCALE).half().repeat_interleave(BLOCK // _CPU_BLOCK, dim=1)
-        low, high = self.codes.view(rows, -1, _CPU_BLOCK).chunk(2, dim=-1)
+        scales = (self.scales / _LEVEL_SCALE).half().repeat_interleave(NF4_BLOCK // BLOCK, dim=1)
+        low, high = self.codes.view(rows, -1, BLOCK).chunk(2, dim=-1)
         return torch.cat([scales[..., None].view(torch.uint8), low | high << 4], dim=-1).flatten(1)
 
 
 def read_matrix(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Nf4Matrix:
-    """Check a matrix' tensors, because the kernels don't.
+    """Check the tensors of a matrix, because the kernels don't.
 
     Args:
-        tensors: Under bitsandbytes' names, the packed weights as `weight`.
+        tensors: By bitsandbytes' names, the packed weights as `weight`.
         rows: Rows that the matrix must have.
-        columns: Its columns.
+        columns: Columns that it must have.
 
     Raises:
-        CheckpointError: They don't fit each other, or a matrix of this shape.
+        CheckpointError: The tensors don't fit each other, or a matrix of this shape.
     """
     state = _state(tensors.get(STATE))
-    if state.get("blocksize") != BLOCK or state.get("quant_type") != "nf4":
+    if state.get("blocksize") != NF4_BLOCK or state.get("quant_type") != "nf4":
         raise CheckpointError(
             f"A tensor is quantized to {state.get('quant_type')} in blocks of "
             f"{state.get('blocksize')}.",
-            f"Only nf4 in blocks of {BLOCK} is supported.",
+            f"Only nf4 in blocks of {NF4_BLOCK} is supported.",
         )
     is_nested = "nested_absmax" in tensors
-    blocks = rows * columns // BLOCK
+    blocks = rows * columns // NF4_BLOCK
     fits = (
         state.get("shape") == [rows, columns]
-        and columns % BLOCK == 0
+        and columns % NF4_BLOCK == 0
         and state.get("dtype") in _FLOATS
         and _is(tensors.get("weight"), torch.uint8, rows * columns // 2)
         and _is(tensors.get("absmax"), torch.uint8 if is_nested else torch.float32, blocks)
@@ -129,7 +124,7 @@ def read_matrix(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Nf4Ma
 
 
 def _state(packed: Tensor | None) -> dict[str, Any]:
-    """What bitsandbytes says beside the tensors, as JSON in bytes."""
+    """Parse bitsandbytes' metadata, which is JSON in a tensor of bytes."""
     try:
         state = json.loads(bytes([] if packed is None else packed.flatten().tolist()))
     except (ValueError, TypeError, RecursionError) as error:
@@ -141,11 +136,11 @@ def _state(packed: Tensor | None) -> dict[str, Any]:
 
 def _nested_fits(tensors: Mapping[str, Tensor], state: Mapping[str, Any], blocks: int) -> bool:
     return (
-        state.get("nested_blocksize") == NESTED_BLOCK
+        state.get("nested_blocksize") == NF4_NESTED_BLOCK
         and state.get("nested_dtype") == "float32"
         and isinstance(state.get("nested_offset"), float)
-        and _is(tensors.get("nested_absmax"), torch.float32, -(-blocks // NESTED_BLOCK))
-        and _is(tensors.get("nested_quant_map"), torch.float32, _TABLE)
+        and _is(tensors.get("nested_absmax"), torch.float32, -(-blocks // NF4_NESTED_BLOCK))
+        and _is(tensors.get("nested_quant_map"), torch.float32, _NESTED_LEVELS)
     )
 
 
@@ -156,18 +151,18 @@ def _is(tensor: Tensor | None, dtype: torch.dtype, numbers: int) -> bool:
 def assemble(
     packed: Tensor, scales: Tensor, levels: Tensor, columns: int, dtype: torch.dtype
 ) -> dict[str, Tensor]:
-    """Tensors of a matrix whose blocks are rounded already.
+    """Make bitsandbytes' tensors of a matrix that is quantized already.
 
     Args:
         packed: As in `Nf4Matrix`. uint8 [rows, columns / 2]
         scales: float32 [rows, columns / 64]
         levels: float32 [16]
-        columns: Of the matrix.
-        dtype: What it was.
+        columns: Columns of the matrix.
+        dtype: Dtype of the unquantized matrix.
     """
     name = str(dtype).removeprefix("torch.")
     shape = [len(packed), columns]
-    state = {"quant_type": "nf4", "blocksize": BLOCK, "dtype": name, "shape": shape}
+    state = {"quant_type": "nf4", "blocksize": NF4_BLOCK, "dtype": name, "shape": shape}
     encoded = torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
     return {
         "weight": packed.reshape(-1, 1),
@@ -178,25 +173,25 @@ def assemble(
 
 
 def quantize(weight: Tensor, is_nested: bool) -> dict[str, Tensor]:
-    """Round a matrix.
+    """Quantize a matrix.
 
     Args:
         weight: [rows, columns], any float dtype; columns a multiple of 64.
-        is_nested: Round the blocks' largest numbers too.
+        is_nested: Whether to quantize the scales, too (double quantization).
 
     Returns:
-        Tensors under the names that bitsandbytes gives them.
+        Tensors by bitsandbytes' names.
     """
-    from medusa_core.models.quant.bitsandbytes_quietly import bitsandbytes
+    from medusa_core.models.quant.quiet_bitsandbytes import bitsandbytes
 
     packed, state = bitsandbytes.functional.quantize_4bit(
-        weight.contiguous(), blocksize=BLOCK, compress_statistics=is_nested, quant_type="nf4"
+        weight.contiguous(), blocksize=NF4_BLOCK, compress_statistics=is_nested, quant_type="nf4"
     )
     return {"weight": packed, **state.as_dict(packed=True)}
 
 
 def unpack(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
-    """A matrix as numbers again, on a card by bitsandbytes' kernel. [rows, columns]
+    """Dequantize a matrix, on a GPU by bitsandbytes' kernel. [rows, columns]
 
     Raises:
         CheckpointError: The tensors don't fit each other, or this shape.
@@ -205,7 +200,7 @@ def unpack(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
     device = matrix.packed.device
     if device.type == "cpu":
         return matrix.numbers()
-    from medusa_core.models.quant.bitsandbytes_quietly import bitsandbytes
+    from medusa_core.models.quant.quiet_bitsandbytes import bitsandbytes
 
     kernels = bitsandbytes.functional
     statistics = {key: tensor for key, tensor in tensors.items() if key != "weight"}

@@ -1,4 +1,4 @@
-"""Weights in blocks that are noise: every byte means something, only scales must be numbers."""
+"""Random block-quantized weights: any byte is a valid code, only scales must be finite."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from torch import Tensor
 
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 
-_DRAWN = 1 << 17  # blocks at most; larger matrices repeat them
-# Where the float16 scales of each type lie in a block, and what makes its numbers about one wide.
+_MAX_DRAWN = 1 << 17  # blocks; larger matrices repeat them
+# Offsets of the float16 scales in a block, and the scale at which weights have unit variance.
 _SCALES = {
     **dict.fromkeys(("q4_0", "q5_0", "q8_0", "iq4_nl", "nf4_0"), (0,)),
     **dict.fromkeys(("q4_1", "q5_1", "q4_k", "q5_k"), (0, 2)),
@@ -43,39 +43,39 @@ _SPREAD = {
     "tq2_0": 1.2,
     "tq1_0": 1.2,
 }
-_EXPONENTS = {"mxfp4": (115, 122)}  # of the type whose scale is a power of two
+_EXPONENTS = {"mxfp4": (115, 122)}  # of types whose scale is a power of two
 
 
-def random_blocks(of: str, rows: int, columns: int, seed: int = 0) -> Tensor:
-    """Noise in blocks, its numbers about 1/√columns wide.
+def random_blocks(name: str, rows: int, columns: int, seed: int = 0) -> Tensor:
+    """Draw weights with a standard deviation of about 1/√columns.
 
     Args:
-        of: A key of `BLOCK_SIZES`.
+        name: A key of `BLOCK_SIZES`.
         rows: Rows.
-        columns: Columns, whole blocks.
-        seed: Other noise.
+        columns: Columns; a multiple of the block's weights.
+        seed: Seed of the generator; the rows are added to it.
 
     Returns:
         uint8 [rows, bytes of a row]
     """
-    sizes = BLOCK_SIZES[of]
+    sizes = BLOCK_SIZES[name]
     generator = torch.Generator().manual_seed(seed + rows)
     count = rows * columns // sizes.weights
-    shape = (min(count, _DRAWN), sizes.nbytes)
+    shape = (min(count, _MAX_DRAWN), sizes.nbytes)
     blocks = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
-    for at in _SCALES.get(of, ()):
-        scales = torch.randn(len(blocks), generator=generator) * _SPREAD[of] / columns**0.5
+    for at in _SCALES.get(name, ()):
+        scales = torch.randn(len(blocks), generator=generator) * _SPREAD[name] / columns**0.5
         blocks[:, at : at + 2] = scales.half()[:, None].view(torch.uint8)
-    if of == "iq1_m":
-        _spread_scales(blocks, _SPREAD[of] / columns**0.5)
-    if of in _EXPONENTS:
-        blocks[:, 0] = torch.randint(*_EXPONENTS[of], (len(blocks),), generator=generator)
+    if name == "iq1_m":
+        _spread_scales(blocks, _SPREAD[name] / columns**0.5)
+    if name in _EXPONENTS:
+        blocks[:, 0] = torch.randint(*_EXPONENTS[name], (len(blocks),), generator=generator)
     repeats = -(-count // len(blocks))
     return blocks.repeat(repeats, 1)[:count].view(rows, -1)
 
 
 def _spread_scales(blocks: Tensor, scale: float) -> None:
-    """Give every block of IQ1_M one scale, whose float16 lies in four nibbles of its end."""
+    """Set the scale of IQ1_M blocks: a float16 in four nibbles at the end of the block."""
     bits = int(torch.tensor(scale, dtype=torch.float16).view(torch.int16))
     for word in range(4):
         at = 48 + 2 * word + 1

@@ -1,1 +1,1 @@
-"""Quantized weights kept on disk, so that the next load is quick."""
+"""Cache of quantized weights on disk."""

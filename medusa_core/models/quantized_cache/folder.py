@@ -1,7 +1,7 @@
-"""Quantized models kept on disk, so that the next load reads 4 GB instead of 13.
+"""Cache of quantized models on disk, so that the next load reads 4 GB instead of 13.
 
-A kept model is one safetensors file, named by what it was made from: the checkpoint's files, the
-formats, and the versions of what quantized them. It appears whole or not at all.
+A model is one safetensors file. Its name is a hash of the checkpoint's files, the formats, and the
+versions of the libraries that quantized it. Files are written atomically.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_LAYOUT = 2  # of the file; another number makes old files strangers
-_MOST_BYTES = 40 << 30
-_FLOOR_BYTES = 2 << 30  # left free on the disk
+_LAYOUT = 2  # version of the file's layout; part of the key, so that older files aren't read
+_MAX_BYTES = 40 << 30
+_FREE_BYTES = 2 << 30  # left free on the disk
 
 
 @dataclass(frozen=True, slots=True)
 class QuantizedModel:
-    """A file of the folder.
+    """A file of the cache.
 
     Attributes:
-        path: Where it is.
+        path: The file.
         nbytes: Its size.
-        used_s: When it was last read, in seconds since 1970.
+        used_s: Time of the last read, in seconds since 1970.
     """
 
     path: Path
@@ -47,14 +47,14 @@ class QuantizedModel:
 
 
 class QuantizedModels:
-    """The folder of kept models."""
+    """The folder of the cache."""
 
-    def __init__(self, folder: Path, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, folder: Path, max_bytes: int = _MAX_BYTES) -> None:
         self._folder = folder
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
 
     def find(self, key: str) -> Path | None:
-        """The model of that key, with a header that is whole; a damaged one is removed."""
+        """Find a model by its key, or None; a file with a damaged header is removed."""
         path = self._path(key)
         if not path.exists():
             return None
@@ -67,27 +67,25 @@ class QuantizedModels:
         return path
 
     def discard(self, path: Path, error: CheckpointError) -> None:
-        """Remove a model that isn't what was kept."""
-        log.warning("a kept model is damaged and made anew: %s", error.message)
+        """Remove a damaged file."""
+        log.warning("a cached quantized model is damaged and will be made again: %s", error.message)
         try:
             path.unlink(missing_ok=True)
         except OSError:
-            log.warning("it can't be removed", exc_info=True)
+            log.warning("can't remove a damaged cached model", exc_info=True)
 
     def entries(self) -> tuple[QuantizedModel, ...]:
-        """What is kept, the longest unused first."""
-        found = []
-        for path in self._folder.glob("*.safetensors"):
-            status = path.stat()
-            found.append(QuantizedModel(path, status.st_size, status.st_mtime))
-        return tuple(sorted(found, key=lambda kept: kept.used_s))
+        """List the files, least recently used first."""
+        files = [(path, path.stat()) for path in self._folder.glob("*.safetensors")]
+        found = [QuantizedModel(path, status.st_size, status.st_mtime) for path, status in files]
+        return tuple(sorted(found, key=lambda model: model.used_s))
 
     def remove_all(self) -> int:
-        """Forget everything; returns the bytes freed."""
-        return sum(_remove(kept) for kept in self.entries())
+        """Empty the cache; returns the bytes freed."""
+        return sum(map(_remove, self.entries()))
 
     def writer(self, key: str, nbytes: int) -> QuantizedWriter | None:
-        """A writer for a model of about so many bytes, or None if it can't be kept."""
+        """Open a writer for a model of about `nbytes`; None if there is no room for it."""
         from medusa_core.models.quantized_cache.writer import QuantizedWriter
 
         try:
@@ -97,18 +95,18 @@ class QuantizedModels:
                 return None
             return QuantizedWriter(self._path(key))
         except OSError:
-            log.warning("the quantized model isn't kept", exc_info=True)
+            log.warning("can't cache the quantized model", exc_info=True)
             return None
 
     def _make_room(self, nbytes: int) -> bool:
-        if nbytes > self._most_bytes:
+        if nbytes > self._max_bytes:
             return False
-        kept = list(self.entries())
-        while sum(one.nbytes for one in kept) + nbytes > self._most_bytes:
-            _remove(kept.pop(0))
+        cached = list(self.entries())
+        while sum(model.nbytes for model in cached) + nbytes > self._max_bytes:
+            _remove(cached.pop(0))
         free = shutil.disk_usage(self._folder).free
-        if free - nbytes < _FLOOR_BYTES:
-            log.warning("no room to keep a quantized model of %d bytes: %d are free", nbytes, free)
+        if free - nbytes < _FREE_BYTES:
+            log.warning("no room to cache a quantized model of %d bytes: %d are free", nbytes, free)
             return False
         return True
 
@@ -117,19 +115,19 @@ class QuantizedModels:
 
 
 def quantized_key(files: Iterable[Path], formats: dict[str, str | bool]) -> str:
-    """Names a quantized model by what it was made from.
+    """Return the key of a quantized model.
 
     Args:
-        files: The checkpoint's files: each counts by its real name, size and time of change.
+        files: The checkpoint's files, of which names, sizes and modification times are hashed.
         formats: Names of the formats.
     """
-    made_of = []
+    stamps = []
     for file in sorted(files):
         real = file.resolve()
         status = real.stat()
-        made_of.append([file.name, real.name, status.st_size, status.st_mtime_ns])
+        stamps.append([file.name, real.name, status.st_size, status.st_mtime_ns])
     versions = {"layout": _LAYOUT, "bitsandbytes": version_of("bitsandbytes")}
-    text = json.dumps([made_of, formats, versions], sort_keys=True)
+    text = json.dumps([stamps, formats, versions], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -139,6 +137,6 @@ def _remove(model: QuantizedModel) -> int:
 
 
 def _remove_strays(folder: Path) -> None:
-    """What a killed program left half written."""
+    """Remove temporary files of processes that were killed."""
     for part in folder.glob("*.part"):
         part.unlink(missing_ok=True)

@@ -1,30 +1,29 @@
-"""A decoder's parts from a kept model: read as they were quantized, and checked before use."""
+"""Read a target's layers from the cache of quantized models, with checks before use."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.models.blocks.sizes import EMBEDDING
+from medusa_core.models.blocks.sizes import EMBEDDING, lm_head_spec
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.header import unquantized_tensors
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.lora.adapter_shape import linear_parts
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.models.quant.format import QuantSpec
-from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.linear import make_linear
-from medusa_core.models.quantized_cache.tensors import check_quantized
-from medusa_core.models.token_table import TokenTable
-from medusa_core.models.weights import AfterPart, embedding_device, no_memory, read_table
+from medusa_core.models.quant.format import QuantSpec, TensorKind
+from medusa_core.models.weights import AfterPart, WeightReader, embedding_device
 from medusa_core.system.files.safetensors_header import read_metadata
 
 
-class QuantizedWeights:
-    """Reads what `CheckpointWeights` kept; see `Weights`."""
+class QuantizedWeights(WeightReader):
+    """Reads what an earlier load kept; see `Weights`."""
 
     def __init__(
         self,
@@ -35,29 +34,23 @@ class QuantizedWeights:
         after_part: AfterPart,
         original: Checkpoint,
     ) -> None:
-        """Open a kept model.
+        """Open a file of the cache.
 
         Args:
-            path: Of it.
-            config: Sizes of the target.
-            precision: What it computes in, and where.
-            formats: Format of every part.
-            after_part: Called with the parameters that each part had.
-            original: What it was made from, which has what isn't kept.
+            path: The file.
+            config: As in `WeightReader`.
+            precision: As in `WeightReader`.
+            formats: As in `WeightReader`.
+            after_part: As in `WeightReader`.
+            original: The model's checkpoint, which has the tensors that aren't cached.
 
         Raises:
-            CheckpointError: It isn't what was to be kept.
+            CheckpointError: The file's tensors aren't those of the model in these formats.
         """
-        self._checkpoint = Checkpoint.open_file(path)
-        self._original = original
+        super().__init__(original, config, precision, formats, after_part)
+        self._cached = Checkpoint.open_file(path)
         self._checksums = read_metadata(path)
-        check_quantized(self._checkpoint, config, formats)
-        self._config = config
-        self._precision = precision
-        self._formats = formats
-        self._after_part = after_part
-        self.num_parameters = 0
-        self.nbytes = 0
+        _check(self._cached, config, formats)
 
     def vector(self, name: str, size: int) -> Tensor:
         return self._tensor(name, self._precision.device)
@@ -68,42 +61,19 @@ class QuantizedWeights:
     def embedding(self) -> Tensor:
         return self._tensor(EMBEDDING, embedding_device(self._formats, self._precision))
 
-    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
-        shape = (rows, columns)
-        table = read_table(self._original, name, shape, self._formats, self._precision)
-        self.nbytes += table.nbytes
-        self._after(rows * columns)
-        return table
-
-    def linear(self, part: LinearSpec) -> QuantLinear:
-        return self._linear(part, self._formats.linears)
-
-    def _linear(self, part: LinearSpec, wanted: QuantSpec) -> QuantLinear:
+    def _quantized(
+        self, part: LinearSpec, wanted: QuantSpec
+    ) -> tuple[QuantSpec, dict[str, Tensor], Tensor | None]:
         spec = part.fitting(wanted, self._formats)
         keys = spec.tensors(part.rows, part.columns, self._formats.compute)
-        device, place = self._precision.device, f"{part.name}/{spec.name}"
-        try:
-            tensors = {key: self._read(f"{place}/{key}").to(device) for key in keys}
-            bias = self._read(f"{place}/bias").to(device) if part.has_bias else None
-            layer = spec.build(tensors, part.rows, bias, self._precision.compute)
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            raise no_memory(part.name) from error
-        self._after(part.rows * part.columns + (0 if bias is None else part.rows))
-        self.nbytes += layer.nbytes
-        return layer
-
-    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
-        if self._formats.shares_embedding(self._config.tie_embeddings):
-            return make_linear(embedding)
-        parameters = self.num_parameters
-        layer = self._linear(part, self._formats.lm_head)
-        if self._config.tie_embeddings:
-            self.num_parameters = parameters  # they are the embedding's
-        return layer
+        device, prefix = self._precision.device, f"{part.name}/{spec.name}"
+        tensors = {key: self._read(f"{prefix}/{key}").to(device) for key in keys}
+        bias = self._read(f"{prefix}/bias").to(device) if part.has_bias else None
+        return spec, tensors, bias
 
     def _read(self, name: str) -> Tensor:
-        """A tensor whose bytes are those that were kept."""
-        tensor, found = self._checkpoint.summed(name)
+        """Read a tensor and compare its checksum."""
+        tensor, found = self._cached.summed(name)
         if found != self._checksums.get(name):
             raise CheckpointError(
                 f"The kept model's {name} isn't what was kept.", "Check the disk."
@@ -112,10 +82,42 @@ class QuantizedWeights:
 
     def _tensor(self, name: str, device: torch.device) -> Tensor:
         tensor = self._read(name).to(device)
-        self.nbytes += tensor.nbytes
-        self._after(tensor.numel())
+        self._count(tensor.nbytes, tensor.numel())
         return tensor
 
-    def _after(self, num_parameters: int) -> None:
-        self.num_parameters += num_parameters
-        self._after_part(num_parameters)
+
+def _check(cached: Checkpoint, config: ModelConfig, formats: PartFormats) -> None:
+    """Compare the header of a cached file with the model and its formats.
+
+    Raises:
+        CheckpointError: A tensor is missing, of another dtype or shape, or unexpected.
+    """
+    expected = dict(_tensor_kinds(config, formats))
+    for name, (dtype, shape) in expected.items():
+        found = cached.shape(name)
+        fits = len(found) == len(shape) and all(
+            wanted in (-1, size) for wanted, size in zip(shape, found, strict=True)
+        )
+        if not fits or cached.dtype(name) != dtype:
+            raise CheckpointError(
+                f"The kept model's {name} is {cached.dtype(name)} of {list(found)}, not "
+                f"{dtype} of {list(shape)}."
+            )
+    if extra := cached.names - expected.keys():
+        raise CheckpointError(f"The kept model holds {min(extra)}, which it has no place for.")
+
+
+def _tensor_kinds(config: ModelConfig, formats: PartFormats) -> Iterator[tuple[str, TensorKind]]:
+    for tensor in unquantized_tensors(config):
+        is_embedding = tensor.name == EMBEDDING
+        dtype = formats.embedding.compute[0] if is_embedding else formats.compute
+        yield tensor.name, (dtype, tensor.shape)
+    wanted = [(part, formats.linears) for part in linear_parts(config)]
+    if not formats.shares_embedding(config.tie_embeddings):
+        wanted.append((lm_head_spec(config), formats.lm_head))
+    for part, wanted_spec in wanted:
+        spec = part.fitting(wanted_spec, formats)
+        kinds = spec.tensors(part.rows, part.columns, formats.compute)
+        if part.has_bias:
+            kinds["bias"] = (formats.compute, (part.rows,))
+        yield from ((f"{part.name}/{spec.name}/{key}", kind) for key, kind in kinds.items())

@@ -1,81 +1,56 @@
-"""AWQ's files: codes packed along the outputs, eight to a word of 32 bits, in an order of its own.
+"""AWQ: codes packed along the outputs, eight to a 32-bit word, in an order of their own.
 
 Source: the layout "gemm" that AutoAWQ writes (Lin et al. 2023, "AWQ").
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.models.checkpoints.packing import (
     Packing,
     checked,
-    names,
+    integer,
+    names_containing,
     unsupported,
-    whole,
 )
-from medusa_core.models.stored import StoredFormat, StoredSpec
+from medusa_core.models.stored import packed_format
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    import torch
 
-    from medusa_core.models.blocks.tensors import LinearSpec
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.checkpoints.grouped import Grouped
-    from medusa_core.models.config import ModelConfig
-    from medusa_core.models.quant.choice import PartFormats
-    from medusa_core.models.quant.format import QuantSpec
 
 _METHOD = "AWQ"
-_PLACES = (0, 4, 1, 5, 2, 6, 3, 7)  # where each of eight outputs stands in its word
+_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)  # position of each of eight outputs within its word
 
 
-def _format_of(settings: Mapping[str, Any]) -> StoredFormat:
+def _parse(settings: Mapping[str, Any]) -> Packing:
     version = str(settings.get("version", "gemm")).lower()
     if version != "gemm":
         raise unsupported(_METHOD, version[:40], "Choose the version gemm")
-    if (bits := whole(settings, "bits", whole(settings, "w_bit", 4, _METHOD), _METHOD)) != 4:
+    if (bits := integer(settings, "bits", integer(settings, "w_bit", 4, _METHOD), _METHOD)) != 4:
         raise unsupported(_METHOD, f"{bits} bits", "Choose 4 bits")
-    group = whole(settings, "group_size", whole(settings, "q_group_size", 128, _METHOD), _METHOD)
-    plain = names(settings.get("modules_to_not_convert"), _METHOD)
-    left_out = tuple(f"re:.*{re.escape(part)}" for part in plain)  # parts of names
-    packing = checked(Packing(_METHOD, 4, max(0, group), False, left_out=left_out))
-    return StoredFormat(packing.kind, packing)
+    default = integer(settings, "q_group_size", 128, _METHOD)
+    group = max(0, integer(settings, "group_size", default, _METHOD))
+    ignored = names_containing(settings.get("modules_to_not_convert"), _METHOD)
+    return checked(Packing(_METHOD, 4, group, is_symmetric=False, ignored=ignored))
 
 
-def _holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
-    from medusa_core.models.checkpoints.grouped import holds_packed
+def _read_tensor(checkpoint: Checkpoint, name: str, _: Packing) -> Grouped:
+    from medusa_core.models.checkpoints import grouped
 
-    is_gptq = any(f"{piece.name}.g_idx" in checkpoint.names for piece in part.pieces)
-    return not is_gptq and holds_packed(checkpoint, part, "qweight")
+    def transposed(key: str) -> torch.Tensor:
+        return grouped.unpack(grouped.read_words(checkpoint, key), 4, _ORDER).t().contiguous()
 
-
-def _read(
-    checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
-) -> tuple[QuantSpec, dict[str, Tensor]]:
-    from medusa_core.models.checkpoints.grouped import read_packed
-
-    return read_packed(_piece, checkpoint, part, config.head_rows, config.packing, formats)
+    codes = transposed(f"{name}.qweight")
+    scales = grouped.read_scales(checkpoint, f"{name}.scales").t().contiguous()
+    if f"{name}.qzeros" not in checkpoint.names:  # of versions without zero points
+        return grouped.Grouped.symmetric(codes, scales, 4)
+    return grouped.Grouped(codes, transposed(f"{name}.qzeros"), scales)
 
 
-def _piece(checkpoint: Checkpoint, name: str, _: Packing) -> Grouped:
-    from medusa_core.models.checkpoints.grouped import (
-        Grouped,
-        middle,
-        scales_of,
-        unpacked,
-        words_of,
-    )
-
-    codes = unpacked(words_of(checkpoint, f"{name}.qweight"), 4, _PLACES).t().contiguous()
-    scales = scales_of(checkpoint, f"{name}.scales").t().contiguous()
-    zeros = f"{name}.qzeros"
-    if zeros not in checkpoint.names:  # of versions without zeros
-        return middle(codes, scales, 4)
-    stored = unpacked(words_of(checkpoint, zeros), 4, _PLACES).t().contiguous()
-    return Grouped(codes, stored, scales)
-
-
-SPEC = StoredSpec("awq", _format_of, _holds, _read)
+# GPTQ's tensors have the same names, and one more: its words run along the inputs.
+SPEC = packed_format("awq", _parse, _read_tensor, "qweight", absent="g_idx")

@@ -1,53 +1,45 @@
-"""4-bit weights as bitsandbytes publishes them: nf4, with or without double quantization.
+"""bitsandbytes' 4-bit checkpoints: nf4, with or without double quantization.
 
-A card takes them as they are. For a CPU they become blocks of type nf4_0, whose kernel knows the
-levels of nf4: that loses 0.5 % of the weights' norm. Q4_0 would lose 8.6 %, IQ4_NL 5.4 %, and Q8_0
-as little in almost twice the memory.
+A GPU uses them unchanged. For a CPU they are converted to blocks of type nf4_0, whose kernel has
+nf4's levels: the relative error is 0.5 %. With q4_0 it would be 8.6 %, with iq4_nl 5.4 %, and q8_0
+would be as exact in almost twice the memory.
 """
 
 from __future__ import annotations
 
-import re
 import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.checkpoints.packing import (
-    Packing,
-    names,
-)
-from medusa_core.models.quant.nf4_sizes import BLOCK
-from medusa_core.models.stored import StoredFormat, StoredSpec
+from medusa_core.models.checkpoints.packing import Packing, names_containing
+from medusa_core.models.quant.block_sizes import NF4_BLOCK
+from medusa_core.models.stored import StoredSpec, is_quantized
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from medusa_core.models.blocks.tensors import LinearSpec
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.config import ModelConfig
     from medusa_core.models.quant.choice import PartFormats
-    from medusa_core.models.quant.format import QuantSpec
+    from medusa_core.models.stored import Quantized
 
 _METHOD = "bitsandbytes nf4"
 
 
-def _format_of(settings: Mapping[str, Any]) -> StoredFormat:
+def _parse(settings: Mapping[str, Any]) -> Packing:
     if not settings.get("load_in_4bit") or settings.get("bnb_4bit_quant_type", "fp4") != "nf4":
         raise _unsupported("bitsandbytes, but not nf4")
     if (storage := settings.get("bnb_4bit_quant_storage", "uint8")) != "uint8":
         raise _unsupported(f"stored as {reprlib.repr(storage)}")
-    plain = names(settings.get("llm_int8_skip_modules"), _METHOD)
-    packing = Packing(
+    return Packing(
         _METHOD,
         bits=4,
-        group=BLOCK,
+        group=NF4_BLOCK,
         is_symmetric=True,
-        left_out=tuple(f"re:.*{re.escape(part)}" for part in plain),  # parts of names
-        blocks="nf4_0",
+        ignored=names_containing(settings.get("llm_int8_skip_modules"), _METHOD),
+        block_type="nf4_0",
         card="nf4-dq" if settings.get("bnb_4bit_use_double_quant") else "nf4",
     )
-    return StoredFormat(packing.kind, packing)
 
 
 def _unsupported(how: str) -> ModelError:
@@ -58,17 +50,15 @@ def _unsupported(how: str) -> ModelError:
 
 
 def _holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
-    from medusa_core.models.checkpoints.prequantized import holds_quantized
-
-    return holds_quantized(checkpoint, part)
+    return is_quantized(checkpoint, part, "weight.absmax")
 
 
 def _read(
     checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
-) -> tuple[QuantSpec, dict[str, Tensor]]:
-    from medusa_core.models.checkpoints.prequantized import read_quantized
+) -> Quantized:
+    from medusa_core.models.checkpoints.nf4 import read_nf4
 
-    return read_quantized(checkpoint, part, config, formats)
+    return read_nf4(checkpoint, part, config, formats)
 
 
-SPEC = StoredSpec("bitsandbytes", _format_of, _holds, _read)
+SPEC = StoredSpec("bitsandbytes", _parse, _holds, _read)

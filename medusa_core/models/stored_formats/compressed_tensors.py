@@ -1,6 +1,8 @@
-"""Files of the compressed-tensors library: whole numbers of 4 or 8 bits, packed or plain bytes.
+"""compressed-tensors: integers of 4 or 8 bits, packed or as bytes.
 
-Inputs may be rounded, too, where such a model is served; here they are as the step has them.
+Some of these models are meant to be served with quantized inputs, too; here inputs aren't
+quantized for that.
+
 Source: the layouts `pack-quantized` and `int-quantized` of compressed-tensors.
 """
 
@@ -12,27 +14,21 @@ from typing import TYPE_CHECKING, Any
 from medusa_core.models.checkpoints.packing import (
     Packing,
     checked,
-    names,
+    integer,
+    layer_names,
     unsupported,
-    whole,
 )
-from medusa_core.models.stored import StoredFormat, StoredSpec
+from medusa_core.models.stored import packed_format
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from medusa_core.models.blocks.tensors import LinearSpec
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.checkpoints.grouped import Grouped
-    from medusa_core.models.config import ModelConfig
-    from medusa_core.models.quant.choice import PartFormats
-    from medusa_core.models.quant.format import QuantSpec
 
 _METHOD = "compressed-tensors"
 _FORMS = ("pack-quantized", "int-quantized")
 
 
-def _format_of(settings: Mapping[str, Any]) -> StoredFormat:
+def _parse(settings: Mapping[str, Any]) -> Packing:
     groups = settings.get("config_groups")
     schemes = list(groups.values()) if isinstance(groups, Mapping) else []
     scheme = schemes[0] if len(schemes) == 1 and isinstance(schemes[0], Mapping) else {}
@@ -47,58 +43,37 @@ def _format_of(settings: Mapping[str, Any]) -> StoredFormat:
     is_by_row = weights.get("strategy") == "channel"
     if not is_by_row and weights.get("strategy") != "group":
         raise unsupported(_METHOD, "one scale for a matrix", "Choose groups, or a scale a row")
-    packing = checked(
+    return checked(
         Packing(
             _METHOD,
-            whole(weights, "num_bits", 8, _METHOD),
-            0 if is_by_row else max(0, whole(weights, "group_size", 128, _METHOD)),
+            integer(weights, "num_bits", 8, _METHOD),
+            0 if is_by_row else max(0, integer(weights, "group_size", 128, _METHOD)),
             bool(weights.get("symmetric", True)),
-            left_out=names(settings.get("ignore"), _METHOD),
+            ignored=layer_names(settings.get("ignore"), _METHOD),
         )
     )
-    return StoredFormat(packing.kind, packing)
 
 
-def _holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
-    from medusa_core.models.checkpoints.grouped import holds_packed
-
-    return holds_packed(checkpoint, part, "weight_scale")
-
-
-def _read(
-    checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
-) -> tuple[QuantSpec, dict[str, Tensor]]:
-    from medusa_core.models.checkpoints.grouped import read_packed
-
-    return read_packed(_piece, checkpoint, part, config.head_rows, config.packing, formats)
-
-
-def _piece(checkpoint: Checkpoint, name: str, packing: Packing) -> Grouped:
+def _read_tensor(checkpoint: Checkpoint, name: str, packing: Packing) -> Grouped:
     import torch
 
-    from medusa_core.models.checkpoints.grouped import (
-        Grouped,
-        middle,
-        scales_of,
-        unpacked,
-        words_of,
-    )
+    from medusa_core.models.checkpoints import grouped
 
+    bits, zeros = packing.bits, f"{name}.weight_zero_point"
     if f"{name}.weight_shape" in checkpoint.names:
-        checkpoint.integers(f"{name}.weight_shape")  # config.json says it, too
+        checkpoint.integers(f"{name}.weight_shape")  # marks it as read; config.json has the shape
     if f"{name}.weight_packed" in checkpoint.names:
-        codes = unpacked(words_of(checkpoint, f"{name}.weight_packed"), packing.bits)
+        codes = grouped.unpack(grouped.read_words(checkpoint, f"{name}.weight_packed"), bits)
     else:  # signed bytes
-        codes = checkpoint.integers(f"{name}.weight").to(torch.int16) + (1 << (packing.bits - 1))
-    scales = scales_of(checkpoint, f"{name}.weight_scale")
+        codes = checkpoint.integers(f"{name}.weight").to(torch.int16) + (1 << (bits - 1))
+    scales = grouped.read_scales(checkpoint, f"{name}.weight_scale")
     scales = scales.view(len(codes), -1) if scales.numel() % max(1, len(codes)) == 0 else scales
-    zeros = f"{name}.weight_zero_point"
     if packing.is_symmetric:
         if zeros in checkpoint.names:
-            checkpoint.raw(zeros)  # the middle, all of them
-        return middle(codes, scales, packing.bits)
-    stored = unpacked(words_of(checkpoint, zeros).t().contiguous(), packing.bits)
-    return Grouped(codes, stored.t()[: len(codes)].contiguous(), scales)
+            checkpoint.raw(zeros)  # marks it as read: all are the middle
+        return grouped.Grouped.symmetric(codes, scales, bits)
+    stored = grouped.unpack(grouped.read_words(checkpoint, zeros).t().contiguous(), bits)
+    return grouped.Grouped(codes, stored.t()[: len(codes)].contiguous(), scales)
 
 
-SPEC = StoredSpec("compressed-tensors", _format_of, _holds, _read)
+SPEC = packed_format("compressed-tensors", _parse, _read_tensor, "weight_scale")

@@ -1,26 +1,26 @@
-"""Weights in blocks, as GGUF files hold them: kept on a CPU, made anew for other devices."""
+"""Block-quantized weights of GGUF files: unchanged on a CPU, requantized for other devices."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from medusa_core.errors import ModelError
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
-from medusa_core.models.stored import StoredFormat, StoredSpec
+from medusa_core.models.stored import StoredSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
-    from medusa_core.models.config import HeadRows, ModelConfig
+    from medusa_core.models.config import ModelConfig
     from medusa_core.models.quant.choice import PartFormats
-    from medusa_core.models.quant.format import QuantSpec
+    from medusa_core.models.stored import Quantized
 
 
-def _format_of(_: Mapping[str, Any]) -> StoredFormat:
+def _parse(_: Mapping[str, Any]) -> NoReturn:
     raise ModelError("Only GGUF files hold such weights.", "Download config.json again.")
 
 
@@ -31,68 +31,38 @@ def _holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
 
 def _read(
     checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
-) -> tuple[QuantSpec, dict[str, Tensor]]:
-    from medusa_core.models.quant.joined import (
-        joined_format,
-        led,
-    )
-
-    heads = config.head_rows
-    if not formats.keeps_blocks:
-        return _made_anew(checkpoint, part, heads, formats)
-    groups = []
-    for _, pieces in groupby(part.pieces, lambda piece: checkpoint.dtype(f"{piece.name}.weight")):
-        groups.append(_group(checkpoint, tuple(pieces), part.columns, heads, formats))
-    if len(groups) == 1:
-        return groups[0][0], groups[0][2]
-    tensors: dict[str, Tensor] = {}
-    for number, (_, _, of_group) in enumerate(groups):
-        tensors |= led(number, of_group)
-    return joined_format([(spec, rows) for spec, rows, _ in groups]), tensors
-
-
-def _made_anew(
-    checkpoint: Checkpoint, part: LinearSpec, heads: HeadRows, formats: PartFormats
-) -> tuple[QuantSpec, dict[str, Tensor]]:
-    """A part as numbers, in the format that was asked for."""
+) -> Quantized:
     import torch
 
-    found = []
-    for piece in part.pieces:
+    from medusa_core.models.checkpoints.grouped import gather_rows, requantize
+    from medusa_core.models.quant.block_format import weight_formats
+    from medusa_core.models.quant.joined_format import join_tensors, joined_format
+
+    heads, compute = config.head_rows, getattr(torch, formats.compute)
+
+    def read_numbers(piece: TensorRows) -> Tensor:
         shape = (piece.tensor_rows, part.columns)
-        numbers = checkpoint.tensor(f"{piece.name}.weight", shape, getattr(torch, formats.compute))
-        rows = piece.take(numbers)
-        found.append(piece.interleaved(rows, heads))
-    wanted = formats.lm_head if part.name == "lm_head" else formats.linears
-    spec = part.fitting(wanted, formats)
-    return spec, spec.quantize(torch.cat(found).to(formats.device))
+        return checkpoint.tensor(f"{piece.name}.weight", shape, compute)
+
+    def read_stored(piece: TensorRows) -> Tensor:
+        checkpoint.check_shape(f"{piece.name}.weight", (piece.tensor_rows, part.columns))
+        return checkpoint.raw(f"{piece.name}.weight")
+
+    if not formats.keeps_blocks:
+        return requantize(part, gather_rows(part.pieces, heads, read_numbers), formats)
+    # The pieces of a fused layer may have different types, as in files of mixed quality.
+    specs, rows, tensors = [], [], []
+    for kind, group in groupby(part.pieces, lambda one: checkpoint.dtype(f"{one.name}.weight")):
+        pieces = tuple(group)
+        stored = gather_rows(pieces, heads, read_stored)
+        is_block = kind in BLOCK_SIZES
+        spec = weight_formats().get(kind) if is_block else formats.dense
+        specs.append(spec)
+        rows.append(sum(piece.rows for piece in pieces))
+        tensors.append({"blocks": stored} if is_block else spec.quantize(stored.to(compute)))
+    if len(specs) == 1:
+        return specs[0], tensors[0]
+    return joined_format(list(zip(specs, rows, strict=True))), join_tensors(tensors)
 
 
-def _group(
-    checkpoint: Checkpoint,
-    pieces: tuple[TensorRows, ...],
-    columns: int,
-    heads: HeadRows,
-    formats: PartFormats,
-) -> tuple[QuantSpec, int, dict[str, Tensor]]:
-    """Pieces of one type as they are stored: their format, rows and tensors."""
-    import torch
-
-    from medusa_core.models.quant.choice import dense_format_of
-    from medusa_core.models.quant.in_blocks import weight_formats
-
-    found = []
-    for piece in pieces:
-        name = f"{piece.name}.weight"
-        checkpoint.check_shape(name, (piece.tensor_rows, columns))
-        rows = piece.take(checkpoint.raw(name))
-        found.append(piece.interleaved(rows, heads))
-    stored, count = torch.cat(found), sum(piece.rows for piece in pieces)
-    kind = checkpoint.dtype(f"{pieces[0].name}.weight")
-    if kind in BLOCK_SIZES:
-        return weight_formats().get(kind), count, {"blocks": stored}
-    spec = dense_format_of(formats.compute)
-    return spec, count, spec.quantize(stored.to(getattr(torch, formats.compute)))
-
-
-SPEC = StoredSpec("gguf", _format_of, _holds, _read)
+SPEC = StoredSpec("gguf", _parse, _holds, _read)

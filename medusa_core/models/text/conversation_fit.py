@@ -100,20 +100,20 @@ class ConversationFit:
         problem: TemplateError | None = None
         tried: list[tuple[ChatMessage, ...]] = []
         for form in self._find_form(messages, has_tools).alternatives():
-            turns = form.apply(messages)
-            if turns in tried:
+            rewritten = form.apply(messages)
+            if rewritten in tried:
                 continue
-            tried.append(turns)
+            tried.append(rewritten)
             try:
-                prompt = render(turns)
+                prompt = render(rewritten)
             except TemplateError as error:
                 if not error.data.get("is_refusal"):
                     raise
                 problem = problem or error
             else:
                 # A template that writes nothing at all is told when there are no tokens.
-                if not prompt or first_missing(turns, prompt, reasoning) is None:
-                    return turns
+                if not prompt or first_missing(rewritten, prompt, reasoning) is None:
+                    return rewritten
                 problem = problem or _left_out(messages, prompt, reasoning)
         assert problem is not None  # there is one form at least
         try:

@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from medusa_core.messages import ChatMessage, Role, ToolCall
-from medusa_core.models.text.turns import without_tools
+from medusa_core.models.text.template_messages import without_tools
 
 _ID_CHARS = 9  # of a call's id, where the template demands it (Mistral)
 
@@ -61,10 +61,10 @@ class ConversationForm(NamedTuple):
 
     def apply(self, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
         """Rewrite a conversation; all texts are kept, in their order."""
-        turns: Iterable[ChatMessage] = self._rewrite_calls(messages)
+        rewritten: Iterable[ChatMessage] = self._rewrite_calls(messages)
         if self.systems is not Systems.ANYWHERE:
-            turns = _fold_systems(turns, keeps_first=self.systems is Systems.FIRST)
-        return tuple(_merge(turns) if self.merges else turns)
+            rewritten = _fold_systems(rewritten, keeps_first=self.systems is Systems.FIRST)
+        return tuple(_merge(rewritten) if self.merges else rewritten)
 
     def alternatives(self) -> Iterator[ConversationForm]:
         """Yield this form, then forms that change more, in order of increasing change."""

@@ -1,4 +1,4 @@
-"""Text as it streams: every token gets the bytes of the characters that it completes."""
+"""Incremental detokenization: every token yields the bytes of the characters it completes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from medusa_core.models.text.tokenizer import Tokenizer
 
 
 class Detokenizer:
-    """Turns tokens into UTF-8 pieces; concatenated they equal the decoded text.
+    """Converts tokens to pieces of UTF-8 whose concatenation is the decoded text.
 
     Attributes:
-        is_open: A character has begun that isn't complete.
+        is_open: Whether the last character is incomplete.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -22,7 +22,7 @@ class Detokenizer:
         self.is_open = False
 
     def push(self, token_id: int) -> bytes:
-        """Bytes that this token completes; empty while a character stays open."""
+        """Return the bytes of the characters that a token completes."""
         piece = self._pieces[token_id]
         if self.is_open or not piece.isascii():  # else there is nothing to decode
             piece = self._decoder.decode(piece).encode()
@@ -33,7 +33,7 @@ class Detokenizer:
         return piece
 
     def push_all(self, token_ids: Sequence[int]) -> tuple[tuple[bytes, ...], bytes]:
-        """As `push`, of each of some tokens; and all their bytes."""
+        """Push several tokens; return the bytes of each, and all bytes."""
         pieces = tuple(map(self._pieces.__getitem__, token_ids))
         text = b"".join(pieces)
         if self.is_open or self._strips or not text.isascii():
@@ -42,6 +42,6 @@ class Detokenizer:
         return pieces, text
 
     def flush(self) -> bytes:
-        """What an unfinished character leaves behind: U+FFFD, or nothing."""
+        """Return U+FFFD for an incomplete character; otherwise nothing."""
         self.is_open = False
         return self._decoder.decode(b"", final=True).encode()

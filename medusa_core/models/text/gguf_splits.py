@@ -1,6 +1,6 @@
-"""How byte-level BPE splits texts before it merges, by the names that GGUF files have for it.
+"""Pre-tokenizers of byte-level BPE by their names in GGUF files (`tokenizer.ggml.pre`).
 
-Source: names are those of llama.cpp's `llama-vocab.cpp`, patterns those of the families' own
+Source: the names are those of llama.cpp's `llama-vocab.cpp`, the patterns those of the models'
 tokenizer.json.
 """
 
@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class SplitWay:
-    """A way to split texts.
+class PreTokenizer:
+    """How texts are split before BPE.
 
     Attributes:
-        patterns: Matches of each stand alone, as what lies between them does; one after another.
-        merges_words: A word that is a token is merged like others; else it is that token.
-        begins: Texts begin with a token for that, where the file doesn't say.
-        normal_form: Texts are brought into Unicode's normal form C.
+        patterns: Patterns whose matches are isolated, applied one after another.
+        merges_words: Whether merges apply to words that are tokens (not `ignore_merges`).
+        adds_bos: Whether BOS is added if the file doesn't say.
+        normalizes: Whether texts are normalized to NFC.
     """
 
     patterns: tuple[str, ...]
     merges_words: bool = True
-    begins: bool = False
-    normal_form: bool = False
+    adds_bos: bool = False
+    normalizes: bool = False
 
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -52,7 +52,7 @@ _YOUTU = (
 )
 
 _CJK = r"[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
-# Letters that have a case, as many as Unicode had when DeepSeek's first tokenizer was made.
+# Cased letters of the Unicode version with which DeepSeek's first tokenizer was made.
 _OLD_CASED = (
     r"[\p{Lu}\p{Ll}\p{Lt}&&[^\u0560-\u0588\u10c7-\u10ff\u1c80-\u1c8f\u2d00-\u2d2d\ua790-\ua7ff"
     r"\uab30-\uab6f\x{10500}-\x{10c7f}\x{10d00}-\x{1189f}\x{118e0}-\x{1e8ff}\x{1e944}-\x{10ffff}]]"
@@ -86,37 +86,40 @@ _EXAONE_MOE = (
 _MINICPM5 = rf"{_CONTRACTIONS}{_WORDS}|\p{{N}}+{_REST}"
 _LINES = r"[^\n]+|[\n]+"
 
-_of_llama3 = SplitWay((_LLAMA3,), merges_words=False, begins=True)
-_of_qwen2 = SplitWay((_QWEN2,))
-_of_gpt4o = SplitWay((_GPT4O,))
+_of_llama3 = PreTokenizer((_LLAMA3,), merges_words=False, adds_bos=True)
+_of_qwen2 = PreTokenizer((_QWEN2,))
+_of_gpt4o = PreTokenizer((_GPT4O,))
 _LLAMA3_NAMES = ("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0")
 _GPT2_NAMES = ("gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "exaone4", "trillion", "mellum")
 _DIGIT_NAMES = ("smollm", "starcoder", "refact", "codeshell", "exaone", "minerva-7b", "mellum2")
 _QWEN2_NAMES = ("deepseek-r1-qwen", "kormo", "megrez", "hunyuan", "stablelm2", "solar-open")
 
-# By `tokenizer.ggml.pre`.
-SPLITS: dict[str, SplitWay] = {
-    "default": SplitWay(_DEFAULT),
-    **dict.fromkeys((*_GPT2_NAMES, "gigachat", "a.x-4.0", "granite-docling"), SplitWay((_GPT2,))),
+PRE_TOKENIZERS: dict[str, PreTokenizer] = {
+    "default": PreTokenizer(_DEFAULT),
+    **dict.fromkeys(
+        (*_GPT2_NAMES, "gigachat", "a.x-4.0", "granite-docling"), PreTokenizer((_GPT2,))
+    ),
     **dict.fromkeys((*_LLAMA3_NAMES, "lfm2"), _of_llama3),
-    **dict.fromkeys(("dbrx", "smaug-bpe", "olmo2", "chatglm-bpe"), SplitWay((_LLAMA3,))),
-    **dict.fromkeys(("glm4", "glm5"), SplitWay((_LLAMA3,), merges_words=False)),
+    **dict.fromkeys(("dbrx", "smaug-bpe", "olmo2", "chatglm-bpe"), PreTokenizer((_LLAMA3,))),
+    **dict.fromkeys(("glm4", "glm5"), PreTokenizer((_LLAMA3,), merges_words=False)),
     **dict.fromkeys((*_QWEN2_NAMES, "f2llmv2", "grok-2"), _of_qwen2),
-    "qwen2": replace(_of_qwen2, normal_form=True),
-    "qwen35": SplitWay((_QWEN35,), normal_form=True),
-    **dict.fromkeys(_DIGIT_NAMES, SplitWay((r"\p{N}", _GPT2))),
-    "command-r": SplitWay((r"\p{N}", _GPT2), normal_form=True),
+    "qwen2": replace(_of_qwen2, normalizes=True),
+    "qwen35": PreTokenizer((_QWEN35,), normalizes=True),
+    **dict.fromkeys(_DIGIT_NAMES, PreTokenizer((r"\p{N}", _GPT2))),
+    "command-r": PreTokenizer((r"\p{N}", _GPT2), normalizes=True),
     **dict.fromkeys(("gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"), _of_gpt4o),
-    **dict.fromkeys(("tiny_aya", "cohere2moe"), SplitWay((r"\d{1,3}(?=(?:\d{3})*\b)", _GPT4O))),
-    "tekken": SplitWay((_TEKKEN,), merges_words=False, begins=True),
-    "youtu": SplitWay(_YOUTU, merges_words=False),
-    "falcon": SplitWay(_FALCON),
-    "deepseek-llm": SplitWay(_DEEPSEEK_LLM),
-    "deepseek-coder": SplitWay(_DEEPSEEK_CODER),
-    **dict.fromkeys(("deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"), SplitWay(_DEEPSEEK_V3)),
-    "seed-coder": SplitWay((_SEED,)),
-    **dict.fromkeys(("bailingmoe", "bailingmoe2", "llada-moe"), SplitWay((_BAILING,))),
-    "exaone-moe": SplitWay((_EXAONE_MOE,)),
-    "minicpm5": SplitWay((r"\p{N}{1,3}", _MINICPM5), merges_words=False),
-    "laguna": SplitWay((_LINES, _QWEN2)),
+    **dict.fromkeys(("tiny_aya", "cohere2moe"), PreTokenizer((r"\d{1,3}(?=(?:\d{3})*\b)", _GPT4O))),
+    "tekken": PreTokenizer((_TEKKEN,), merges_words=False, adds_bos=True),
+    "youtu": PreTokenizer(_YOUTU, merges_words=False),
+    "falcon": PreTokenizer(_FALCON),
+    "deepseek-llm": PreTokenizer(_DEEPSEEK_LLM),
+    "deepseek-coder": PreTokenizer(_DEEPSEEK_CODER),
+    **dict.fromkeys(
+        ("deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"), PreTokenizer(_DEEPSEEK_V3)
+    ),
+    "seed-coder": PreTokenizer((_SEED,)),
+    **dict.fromkeys(("bailingmoe", "bailingmoe2", "llada-moe"), PreTokenizer((_BAILING,))),
+    "exaone-moe": PreTokenizer((_EXAONE_MOE,)),
+    "minicpm5": PreTokenizer((r"\p{N}{1,3}", _MINICPM5), merges_words=False),
+    "laguna": PreTokenizer((_LINES, _QWEN2)),
 }

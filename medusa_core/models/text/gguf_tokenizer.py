@@ -1,4 +1,4 @@
-"""The tokenizer in a GGUF file: SentencePiece's, or byte-level BPE with its split pattern."""
+"""The tokenizer in a GGUF file: SentencePiece, or byte-level BPE with its pre-tokenizer."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
-from medusa_core.models.text.gguf_splits import SPLITS
-from medusa_core.models.text.seam import tokenizer_errors
+from medusa_core.models.text.gguf_splits import PRE_TOKENIZERS
 from medusa_core.models.text.sentencepiece import (
-    MOST_PIECE_CHARS,
+    MAX_PIECE_CHARS,
     Piece,
     PieceKind,
     build_sentencepiece,
 )
+from medusa_core.models.text.tokenizer_errors import tokenizer_errors
 from medusa_core.models.text.written_template import WrittenTemplate
 from medusa_core.system.files.gguf import Gguf
 
-# Phi 3's other special tokens swallow the line break that its template puts behind them.
+# Phi 3's other special tokens strip the line break that its template writes after them.
 _NOT_SWALLOWING = frozenset({"<unk>", "<s>", "<|endoftext|>"})
-_GEMMA4 = "gemma4"  # SentencePiece's pieces, which merges of the file put together
+_GEMMA4 = "gemma4"  # SentencePiece's pieces with explicit merges
 _MODELS = ("llama", "gpt2", _GEMMA4)
 _NAMED = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
 _SPECIAL_KEYS = (
@@ -36,8 +36,8 @@ _SPECIAL = re.compile(
     r"|<(?:start|end)_of_(?:turn|image)>|<(?:start|end)_of_(?:text|role)>|<unused\d+>|_?<EOT>"
     r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS|IMG|THINK|ARGS|CALL_ID)\]"
 )
-_CALLED = ("name", "basename", "finetune")
-_MOST_CHARS = 4096
+_NAME_KEYS = ("name", "basename", "finetune")
+_MAX_CHARS = 4096
 _TOKENS = "tokenizer.ggml.tokens"
 
 
@@ -45,10 +45,10 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
     """Build the tokenizer of a GGUF file.
 
     Returns:
-        It, and whether its pieces are byte-level BPE's; else SentencePiece's.
+        The tokenizer, and whether it is byte-level BPE; else it is SentencePiece.
 
     Raises:
-        TokenizerError: The file has none, or one of a kind that isn't supported.
+        TokenizerError: The file has no tokenizer, or one of an unsupported type.
     """
     path = gguf.path
     model = gguf.text("tokenizer.ggml.model")
@@ -58,7 +58,7 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
             "Supported are llama and gemma4 (SentencePiece) and gpt2 (byte-level BPE).",
         )
     texts, kinds = gguf.texts(_TOKENS), gguf.numbers("tokenizer.ggml.token_type")
-    most = MOST_PIECE_CHARS if model == "llama" else _MOST_CHARS
+    most = MAX_PIECE_CHARS if model == "llama" else _MAX_CHARS
     if not texts or max(map(len, texts)) > most:
         raise _damaged(path, "it holds no tokens, or far too long ones")
     if kinds and len(kinds) != len(texts):
@@ -71,9 +71,9 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
 
 
 def _guess_kinds(gguf: Gguf, texts: list[str]) -> list[int]:
-    """Kinds of tokens for a file that names none: by its keys, and by what they look like.
+    """Guess the types of tokens for a file without them, by its keys and the tokens' form.
 
-    Without them no token would be special: chats would be read as plain text and never end.
+    Without special tokens chats would be encoded as plain text, and answers would never end.
     """
     keys = (f"tokenizer.ggml.{name}_token_id" for name in _SPECIAL_KEYS)
     named = {number for key in keys if isinstance(number := gguf.entries.get(key), int)}
@@ -86,7 +86,7 @@ def _guess_kinds(gguf: Gguf, texts: list[str]) -> list[int]:
         elif is_llama and _BYTE.fullmatch(text):
             kinds.append(PieceKind.BYTE)
         else:
-            # Of byte-level BPE's tokens, <s> is the strikethrough of HTML.
+            # In byte-level BPE, <s> is HTML's strikethrough.
             is_end = is_llama and text in ("<s>", "</s>")
             is_special = number in named or is_end or _SPECIAL.fullmatch(text)
             kinds.append(PieceKind.CONTROL if is_special else PieceKind.NORMAL)
@@ -94,20 +94,20 @@ def _guess_kinds(gguf: Gguf, texts: list[str]) -> list[int]:
 
 
 def template_of(gguf: Gguf) -> WrittenTemplate:
-    """What a GGUF file says of conversations."""
+    """Return the chat template of a GGUF file."""
     texts = gguf.texts(_TOKENS)
     found = {}
     for name, key in _NAMED.items():
         number = gguf.entries.get(f"tokenizer.ggml.{key}_token_id")
         if isinstance(number, int) and 0 <= number < len(texts):
             found[name] = texts[number]
-    names = " ".join(gguf.text(f"general.{key}")[:_MOST_CHARS] for key in _CALLED)
+    names = " ".join(gguf.text(f"general.{key}")[:_MAX_CHARS] for key in _NAME_KEYS)
     source = gguf.text("tokenizer.chat_template") or None
     return WrittenTemplate(gguf.path, source, found, names)
 
 
 def token_texts(gguf: Gguf) -> frozenset[str]:
-    """The texts of a GGUF file's tokens."""
+    """Return the texts of a GGUF file's tokens."""
     return frozenset(gguf.texts(_TOKENS))
 
 
@@ -119,26 +119,26 @@ def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -
     elif len(scores) != len(texts):
         raise _damaged(path, "its tokens have other scores than there are tokens")
     kind_of = {kind: PieceKind(kind) for kind in set(kinds)}
-    of_pieces = [0.0] * len(texts) if is_gemma4 else scores
+    piece_scores = [0.0] * len(texts) if is_gemma4 else scores
     pieces = [
         Piece(text, score, kind_of[kind])
-        for text, score, kind in zip(texts, of_pieces, kinds, strict=True)
+        for text, score, kind in zip(texts, piece_scores, kinds, strict=True)
     ]
     swallowing = frozenset(texts) - _NOT_SWALLOWING if gguf.architecture == "phi3" else frozenset()
-    puts_space = not is_gemma4 and _flag(gguf, "add_space_prefix", default=True)
-    tokenizer = build_sentencepiece(pieces, puts_space, path.name, swallowing, merges)
-    begins = is_gemma4 or _flag(gguf, "add_bos_token", default=True)  # whatever a Gemma 4 says
-    _begin(tokenizer, gguf, texts, begins)
+    prepends_space = not is_gemma4 and _flag(gguf, "add_space_prefix", default=True)
+    tokenizer = build_sentencepiece(pieces, prepends_space, path.name, swallowing, merges)
+    begins = is_gemma4 or _flag(gguf, "add_bos_token", default=True)  # Gemma 4 files say otherwise
+    _add_bos(tokenizer, gguf, texts, begins)
     return tokenizer
 
 
 def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
     pre = gguf.text("tokenizer.ggml.pre", "default")
-    way = SPLITS.get(pre)
-    if way is None:
+    pre_tokenizer = PRE_TOKENIZERS.get(pre)
+    if pre_tokenizer is None:
         raise TokenizerError(
             f"{path.name} splits texts in the way {pre[:40]!r}, which isn't supported.",
-            f"Supported are {', '.join(sorted(SPLITS))}.",
+            f"Supported are {', '.join(sorted(PRE_TOKENIZERS))}.",
         )
     merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
     if not merges and any(
@@ -149,13 +149,15 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     if len(vocabulary) != len(texts):
         raise _damaged(path, "a token is there twice")
     tokenizer = RustTokenizer(
-        models.BPE(vocab=vocabulary, merges=merges, ignore_merges=not way.merges_words)
+        models.BPE(vocab=vocabulary, merges=merges, ignore_merges=not pre_tokenizer.merges_words)
     )
-    splits = [pre_tokenizers.Split(Regex(one), behavior="isolated") for one in way.patterns]
+    splits = [
+        pre_tokenizers.Split(Regex(one), behavior="isolated") for one in pre_tokenizer.patterns
+    ]
     as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*splits, as_bytes])
     tokenizer.decoder = decoders.ByteLevel()
-    if way.normal_form:
+    if pre_tokenizer.normalizes:
         tokenizer.normalizer = normalizers.NFC()
     special, own = (
         [text for text, kind in zip(texts, kinds, strict=True) if kind == wanted]
@@ -163,12 +165,12 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     )
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])
-    _begin(tokenizer, gguf, texts, _flag(gguf, "add_bos_token", default=way.begins))
+    _add_bos(tokenizer, gguf, texts, _flag(gguf, "add_bos_token", default=pre_tokenizer.adds_bos))
     return tokenizer
 
 
-def _begin(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], begins: bool) -> None:
-    """Put the beginning-of-text token before every text, where a text begins so."""
+def _add_bos(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], begins: bool) -> None:
+    """Let the tokenizer put BOS before every text, if `begins`."""
     number = gguf.entries.get("tokenizer.ggml.bos_token_id")
     if not begins or not isinstance(number, int):
         tokenizer.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])

@@ -1,4 +1,4 @@
-"""A grammar that one answer must match: which tokens may follow what is written."""
+"""The grammar of one answer: which tokens are allowed next."""
 
 from __future__ import annotations
 
@@ -16,48 +16,47 @@ if TYPE_CHECKING:
 
 
 class Grammar:
-    """Follows the decided tokens of an answer, and looks ahead along paths of draft tokens.
+    """Tracks the accepted tokens of an answer, and looks ahead along paths of draft tokens.
 
-    Tokens that end an answer are allowed where the grammar is complete, and nowhere else. Behind
-    such a token nothing matters any more.
+    EOS tokens are allowed only where the grammar may end. After them any token is allowed.
     """
 
     def __init__(self, matcher: LLMatcher, eos_token_ids: Collection[int]) -> None:
         """Begin an answer.
 
         Args:
-            matcher: Nothing is consumed yet; it is of this answer alone.
+            matcher: A new matcher of this answer.
             eos_token_ids: Tokens that end an answer.
         """
         self._matcher = matcher
         self._eos_token_ids = sorted(eos_token_ids)
-        self._path: list[int] = []  # what is consumed beyond the decided tokens
+        self._path: list[int] = []  # consumed draft tokens after the accepted ones
         self._is_over = False
 
     def advance(self, token_ids: Sequence[int]) -> None:
-        """Take tokens as decided.
+        """Accept tokens.
 
         Raises:
             GrammarError: They don't match.
         """
-        if self._is_over or not self._go(token_ids):
+        if self._is_over or not self._move_to(token_ids):
             self._is_over = True
         self._path = []
 
     def allowed(self, path: Sequence[int], width: int) -> NDArray[np.bool_] | None:
-        """Which tokens may follow.
+        """Return the mask of allowed tokens.
 
         Args:
-            path: Draft tokens behind the decided ones; they match.
-            width: How many tokens there are.
+            path: Draft tokens after the accepted ones; they must match.
+            width: Size of the vocabulary.
 
         Returns:
-            [width]; None where the answer is over and any token may follow.
+            [width]; None if the answer is over and any token is allowed.
 
         Raises:
-            GrammarError: None may, or the grammar takes too much time here.
+            GrammarError: No token is allowed, or computing the mask takes too long.
         """
-        if self._is_over or not self._go(path):
+        if self._is_over or not self._move_to(path):
             return None
         bits = np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8)
         check_matcher(self._matcher)
@@ -71,16 +70,16 @@ class Grammar:
         return allowed
 
     def allows(self, path: Sequence[int], token_ids: Sequence[int]) -> list[bool]:
-        """Whether each of some tokens may follow a path.
+        """Return whether each token is allowed after a path.
 
         Args:
-            path: As of `allowed`.
-            token_ids: Tokens of the target.
+            path: As in `allowed`.
+            token_ids: Candidate tokens.
 
         Raises:
-            GrammarError: The grammar takes too much time here.
+            GrammarError: Checking takes too long.
         """
-        if self._is_over or not self._go(path):
+        if self._is_over or not self._move_to(path):
             return [False] * len(token_ids)
         matcher, ends = self._matcher, self._matcher.is_accepting()
         each = [
@@ -91,26 +90,25 @@ class Grammar:
         return each
 
     def forced(self, path: Sequence[int]) -> Sequence[int]:
-        """The tokens with which the only text begins that may follow a path.
+        """Return the forced token after a path, if the grammar allows only one continuation.
 
         Args:
-            path: As of `allowed`.
+            path: As in `allowed`.
 
         Returns:
-            The first token of that text, or those that end an answer where nothing else may
-            follow; empty where there is a choice.
+            The token, or all EOS tokens if the answer must end; empty if there is a choice.
         """
-        if self._is_over or not self._go(path):
+        if self._is_over or not self._move_to(path):
             return ()
         if self._matcher.is_stopped():
             return self._eos_token_ids
         return self._matcher.compute_ff_tokens()[:1]
 
-    def _go(self, path: Sequence[int]) -> bool:
-        """Consume a path behind the decided tokens; False where it goes beyond the answer's end.
+    def _move_to(self, path: Sequence[int]) -> bool:
+        """Move the matcher to a path; returns False if the path contains EOS.
 
         Raises:
-            GrammarError: It doesn't match.
+            GrammarError: The path doesn't match.
         """
         if any(token_id in self._eos_token_ids for token_id in path):
             return False

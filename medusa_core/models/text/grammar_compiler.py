@@ -1,4 +1,4 @@
-"""Compiles grammars for one target, in a thread, so that answers under way go on meanwhile."""
+"""Compile grammars for a target in a thread, so that running answers aren't delayed."""
 
 from __future__ import annotations
 
@@ -6,32 +6,31 @@ import json
 import threading
 from collections.abc import Collection
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import GrammarError
 from medusa_core.models.text.grammar import Grammar
 from medusa_core.models.text.grammar_limits import build_matcher, check_size
 from medusa_core.models.text.grammar_process import GrammarProcess
+from medusa_core.models.text.schema_rules import TIGHT_JSON
 from medusa_core.models.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from llguidance import LLTokenizer
 
-_NEVER = "(?!)"  # a pattern that matches nowhere
-
 
 class GrammarCompiler:
-    """Compiles one grammar after the other."""
+    """Compiles one grammar at a time."""
 
     def __init__(
         self, tokenizer: Tokenizer, eos_token_ids: Collection[int], vocab_size: int
     ) -> None:
-        """Prepare; nothing is made before the first grammar.
+        """Prepare; the vocabulary is built with the first grammar.
 
         Args:
-            tokenizer: Of the target.
+            tokenizer: Tokenizer of the target.
             eos_token_ids: Tokens that end an answer.
-            vocab_size: How many tokens the target has scores of.
+            vocab_size: Width of the target's logits.
         """
         self._vocabulary = _Vocabulary(tokenizer, sorted(eos_token_ids), vocab_size)
         self._process = GrammarProcess()
@@ -39,28 +38,28 @@ class GrammarCompiler:
         self._tokenizer: LLTokenizer | None = None
 
     def compile(self, text: str) -> Future[Grammar]:
-        """Begin to compile a grammar.
+        """Start compiling a grammar.
 
         Args:
             text: Lark, or JSON with `grammars`.
 
         Returns:
-            What will be ready for one answer. It fails by a `GrammarError` if the grammar isn't
-            valid, takes too much, or the target has no token that ends an answer.
+            The grammar of one answer. The future fails with a `GrammarError` if the grammar is
+            invalid, exceeds a limit, or the target has no EOS token.
         """
         future: Future[Grammar] = Future()
         threading.Thread(
-            target=self._fulfil, args=(future, text), name="medusa-grammar", daemon=True
+            target=self._run, args=(future, text), name="medusa-grammar", daemon=True
         ).start()
         return future
 
-    def _fulfil(self, future: Future[Grammar], text: str) -> None:
+    def _run(self, future: Future[Grammar], text: str) -> None:
         with self._turn:
             if not future.set_running_or_notify_cancel():
                 return
             try:
                 future.set_result(self._compile(text))
-            except BaseException as error:  # noqa: BLE001 - whoever waits for it raises it
+            except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
                 future.set_exception(error)
 
     def _compile(self, text: str) -> Grammar:
@@ -77,7 +76,7 @@ class GrammarCompiler:
 
 
 class _Vocabulary:
-    """A target's tokens as the library wants them."""
+    """A target's vocabulary with the interface that llguidance expects."""
 
     bos_token_id = None
 
@@ -102,11 +101,11 @@ class _Vocabulary:
         ]
 
     def __call__(self, text: bytes) -> list[int]:
-        """Token ids of a text; names of special tokens in it are text as any other."""
+        """Encode a text; names of special tokens in it are ordinary text."""
         return self._tokenizer.encode_literal(text.decode("utf-8", "replace"))
 
     def compiled(self) -> LLTokenizer:
-        """All tokens as a tree by their bytes; the interpreter is held for 80 to 250 ms."""
+        """Build the trie of all tokens; this holds the interpreter lock for 80 to 250 ms."""
         from llguidance import LLTokenizer, TokenizerWrapper
 
         return LLTokenizer(
@@ -115,15 +114,15 @@ class _Vocabulary:
 
 
 def json_schema_grammar(schema: str) -> str:
-    """The grammar of the JSON values that match a schema, with one space behind `:` and `,`.
+    """Return the grammar of the JSON values of a schema, with one space after `:` and `,`.
 
-    Any other space would let an answer go on for ever; a schema's own `x-guidance` may allow it.
+    Flexible white space would let an answer go on forever; a schema's `x-guidance` may allow it.
 
     Args:
         schema: The schema, as JSON.
 
     Raises:
-        GrammarError: It is no JSON object.
+        GrammarError: The schema isn't a JSON object.
     """
     try:
         is_object = isinstance(json.loads(schema), dict)
@@ -133,11 +132,5 @@ def json_schema_grammar(schema: str) -> str:
         raise GrammarError("The schema is no JSON object.", "Write it as a JSON object.")
     from llguidance import LLMatcher
 
-    return LLMatcher.grammar_from_json_schema(
-        schema,
-        defaults={
-            "whitespace_flexible": False,
-            "item_separator": ", ",
-            "key_separator": ": ",
-        },
-    )
+    defaults: Any = TIGHT_JSON
+    return LLMatcher.grammar_from_json_schema(schema, defaults=defaults)

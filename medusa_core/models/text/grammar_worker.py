@@ -1,7 +1,7 @@
-"""The process in which foreign grammars are compiled for the first time.
+"""Worker process that compiles grammars for the first time.
 
-A grammar can exhaust the stack, which would end the whole program. Here it ends a process that is
-there for that, and whose stack is smaller than that of any thread that compiles the same later.
+A grammar can exhaust the stack, which would end the whole engine. Here it ends only the worker,
+whose stack is smaller than that of any thread that compiles the same grammar later.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import threading
 from llguidance import LLTokenizer, TokenizerWrapper
 
 from medusa_core.errors import GrammarError
-from medusa_core.models.text.grammar_limits import MEMORY_BYTES, build_matcher, check_matcher
+from medusa_core.models.text.grammar_limits import build_matcher, check_matcher
+from medusa_core.models.text.worker_process import WORKER_BYTES
 from medusa_core.system.sandbox.channel import Channel, limit_process, open_channel
 
 _STACK_BYTES = 768 << 10
-# Tokens that a grammar names by number belong to the target; one of those here stands for them.
+# Token ids in a grammar are those of the target; one of this vocabulary replaces them.
 _NUMBERED = re.compile(r"<\[[\d,\- ]+\]>")
 _ANY_NUMBERED = "<[256]>"
-_ORPHAN_S = 10.0  # whoever waits has given up long before, or is gone
+_ORPHAN_S = 10.0  # the parent has given up long before, or is gone
 
 
 class _ByteVocabulary:
-    """A token for every byte, and one for the end."""
+    """A vocabulary of all bytes and an end token."""
 
     eos_token_id = 256
     bos_token_id = None
@@ -39,7 +40,7 @@ def main() -> int:
     """Answer until the parent closes the pipe."""
     threading.stack_size(_STACK_BYTES)
     with open_channel() as channel:
-        limit_process(MEMORY_BYTES, 0)
+        limit_process(WORKER_BYTES, 0)
         thread = threading.Thread(target=_serve, args=(channel,))
         thread.start()
         thread.join()
@@ -51,7 +52,7 @@ def _serve(channel: Channel) -> None:
     channel.send(ready=True)
     while True:
         text = str(channel.receive()["grammar"])
-        # This ends the process from outside of Python, which may hang in one operation.
+        # Ends the process from outside of Python, which may hang in a single operation.
         faulthandler.dump_traceback_later(_ORPHAN_S, exit=True)
         error = ""
         try:

@@ -1,7 +1,6 @@
-"""Chat templates of well-known models whose checkpoints come without one.
+"""Chat templates of well-known models whose checkpoints have none.
 
-What a checkpoint was trained on shows best in its special tokens, else in the names that it goes
-by.
+A model is recognised by its special tokens, or else by its names.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from medusa_core.system.resources import (
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A template and how its models are told.
+    """A template and how its models are recognised.
 
     Attributes:
-        file: Its file under `resources/templates`.
-        token: A special token of theirs, or empty.
-        name: What their names look like.
+        file: File in `resources/templates`.
+        token: A special token of these models, or empty.
+        name: Pattern of their names.
     """
 
     file: str
@@ -48,12 +47,12 @@ _TEMPLATES = (
 
 
 def known_template(model_dir: Path, names: str, knows: Callable[[str], bool]) -> str | None:
-    """The template that a model without one was trained on, if that can be told.
+    """Return the template with which a model was trained; None if it isn't recognised.
 
     Args:
-        model_dir: Its folder, whose path often holds its name.
-        names: Other names that it goes by, in one text.
-        knows: Whether a text is one token of its tokenizer.
+        model_dir: Folder of the model, whose path often contains its name.
+        names: Other names of the model.
+        knows: Whether a text is one token of the model.
     """
     called = f"{model_dir.resolve()} {names}"
     for known in _TEMPLATES:
@@ -64,7 +63,7 @@ def known_template(model_dir: Path, names: str, knows: Callable[[str], bool]) ->
 
 
 def is_shipped(source: str) -> bool:
-    """Is this the text of a template that ships with the application?"""
+    """Whether a template is one of those that ship with the application."""
     shipped = [demo_model_dir() / "chat_template.jinja"]
     shipped += [resources_dir() / "templates" / known.file for known in _TEMPLATES]
     text = source.removesuffix("\n")

@@ -36,7 +36,7 @@ def first_missing(
     finder = _Finder(prompt)
     for index, message in enumerate(messages):
         is_answer = message.role is Role.ASSISTANT
-        content = _said(message.content, reasoning) if is_answer else message.content
+        content = _without_reasoning(message.content, reasoning) if is_answer else message.content
         texts = [content, *(text for call in message.tool_calls for text in _call_texts(*call[1:]))]
         if not finder.find(texts) and not (is_answer and finder.find([_tail(content), *texts[1:]])):
             return index
@@ -111,7 +111,7 @@ def _leaves(value: Any) -> Iterator[str]:
         yield json.dumps(value)
 
 
-def _said(content: str, reasoning: ReasoningFormat) -> str:
+def _without_reasoning(content: str, reasoning: ReasoningFormat) -> str:
     """Return an answer without reasoning and without reasoning tags."""
     if not any(tag in content for tag in reasoning.tags):
         return content

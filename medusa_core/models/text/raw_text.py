@@ -1,4 +1,4 @@
-"""Prompts without a chat template: a base model goes on with the text as it stands."""
+"""Prompts of base models, which have no chat template: they continue the text."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from medusa_core.models.text.conversation_fit import ConversationFit
 
 
 class RawText:
-    """What a base model reads in the place of a rendered template: all texts, end to end.
+    """Joins all texts of a conversation, without anything between them; see `ChatTemplate`.
 
     Attributes:
-        continues_text: The target goes on with the text: nothing is put between the turns.
-        conversations: All that is written stays, calls as text.
-        source: There is no template.
-        thinking: Such a model isn't told whether to think.
+        continues_text: True: nothing separates the turns.
+        conversations: Writes tool calls as text.
+        source: Empty.
+        thinking: No switch.
         reasoning: Base models aren't trained to reason.
         tool_calls: A system message describes functions.
     """
@@ -36,12 +36,5 @@ class RawText:
         thinks: bool | None = None,
         tools: tuple[str, ...] = (),
     ) -> str:
-        """The text of a conversation, with nothing added.
-
-        Args:
-            messages: The turns, oldest first.
-            opens_answer: Changes nothing: no marker asks for an answer.
-            thinks: Changes nothing.
-            tools: Change nothing.
-        """
+        """Join the texts of a conversation; the other arguments are ignored."""
         return "".join(message.content for message in messages)

@@ -26,7 +26,7 @@ _CALL = {
     "function": {"name": _ANSWER, "arguments": {"a": "b"}},
 }
 # An assistant's turn with reasoning, in the forms in which templates take it.
-_TURNS: tuple[dict[str, Any], ...] = (
+_ANSWERS: tuple[dict[str, Any], ...] = (
     {"content": _ANSWER, **_FIELDS},
     {
         "content": [
@@ -109,9 +109,11 @@ def learn_reasoning(render: RenderTurns, source: str) -> ReasoningFormat:
     prompts = _Prompts(render)
     openings = [prompts.after_question([_USER], True, thinks) for thinks in (None, True, False)]
     found = [opening for opening in openings if opening]
-    for turn in _TURNS:
+    for answer in _ANSWERS:
         for thinks in (None, True):
-            written = prompts.after_question([_USER, {"role": "assistant", **turn}], False, thinks)
+            written = prompts.after_question(
+                [_USER, {"role": "assistant", **answer}], False, thinks
+            )
             learned = _format_of(written, found)
             if learned is not None:
                 return learned
@@ -140,13 +142,13 @@ class _Prompts:
         self._end_s = time.monotonic() + _MOST_S
 
     def after_question(
-        self, turns: Sequence[Mapping[str, Any]], opens_answer: bool, thinks: bool | None
+        self, messages: Sequence[Mapping[str, Any]], opens_answer: bool, thinks: bool | None
     ) -> str:
-        """Render turns; return the text after the question."""
+        """Render messages; return the text after the question."""
         if time.monotonic() > self._end_s:
             return ""
         try:
-            text = self._render(turns, opens_answer, thinks)
+            text = self._render(messages, opens_answer, thinks)
         except TemplateError:
             return ""
         return text.rpartition(_QUESTION)[2]

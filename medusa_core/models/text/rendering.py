@@ -1,7 +1,7 @@
-"""A chat template in Jinja's sandbox: what it may do is bounded, how long it takes is not.
+"""Render chat templates in Jinja's sandbox, which limits what they can do, but not for how long.
 
-Templates of ours are rendered by this as they are; foreign ones only in a process of their own
-(`template_worker`), since a sandbox can't stop `7**n`, `'%1000000000d'` or a loop within loops.
+Shipped templates are rendered in the engine; others only in a process of their own
+(`template_process`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medusa_core.errors import TemplateError
 
-MOST_CHARS = 1 << 22  # of a prompt: ten times the longest context of any model that fits a card
-MOST_SOURCE_CHARS = 1 << 19  # of a template: ten times the longest published
-# What templates call the variable that says whether to think before the answer: Qwen 3, SmolLM3 and
-# others; Granite.
+MAX_PROMPT_CHARS = 1 << 22  # ten times the longest context of any model that fits a GPU
+MAX_SOURCE_CHARS = 1 << 19  # of a template: ten times the longest published one
+# Variables that switch reasoning on and off: Qwen 3, SmolLM3 and others; Granite.
 _SWITCHES = ("enable_thinking", "thinking")
 _MEND = "Mend the model's chat_template.jinja, or choose another model."
 
@@ -32,8 +31,7 @@ class Rendering:
     """A compiled chat template.
 
     Attributes:
-        switch: The variable that says whether the model thinks before it answers; empty if the
-            template asks for none.
+        switch: Variable that switches reasoning on and off; empty if the template has none.
     """
 
     def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
@@ -43,7 +41,7 @@ class Rendering:
             TemplateError: It is too long, or doesn't parse.
         """
         self._special_tokens = special_tokens
-        if len(source) > MOST_SOURCE_CHARS:
+        if len(source) > MAX_SOURCE_CHARS:
             raise too_long(len(source))
         try:
             environment = _environment()
@@ -55,41 +53,41 @@ class Rendering:
                 f"The chat template is wrong in line {error.lineno}: {error.message}.",
                 "Download the model again, or mend its chat_template.jinja.",
             ) from error
-        except Exception as error:  # nested too deeply for Python's compiler, say
+        except Exception as error:  # such as nesting that is too deep for Python's compiler
             raise TemplateError(
                 f"The chat template can't be read: {_name(error)}.", _MEND
             ) from error
         self.switch = next((name for name in _SWITCHES if name in variables), "")
-        self._wants_lists = False  # written for functions alone: no tools are an empty list
+        self._wants_lists = False  # whether "no tools" must be an empty list instead of None
 
     def render(
         self,
-        turns: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
         opens_answer: bool,
         thinks: bool | None = None,
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> str:
-        """The prompt of a conversation.
+        """Render a conversation.
 
         Args:
-            turns: As `turn_as_json` writes them, oldest first.
-            opens_answer: End with the marker that asks for the assistant's answer.
-            thinks: Whether to think before the answer; None for what the template takes for usual.
-            tools: Functions that the model may call, as `tool_as_json` writes them.
+            messages: Messages in the form of `turn_as_json`.
+            opens_answer: `add_generation_prompt`.
+            thinks: Value of the reasoning switch; None for the template's default.
+            tools: Tools in the form of `tool_as_json`.
 
         Raises:
             TemplateError: The template refuses the conversation, fails, or writes too much.
         """
         switch = {} if thinks is None or not self.switch else {self.switch: thinks}
         variables = {
-            "messages": _ReadOnlyList(turns),
+            "messages": _ReadOnlyList(messages),
             "add_generation_prompt": opens_answer,
             **switch,
         }
         try:
             if not self._wants_lists:
                 try:
-                    # As transformers does: templates may ask whether tools are none.
+                    # As in transformers: templates may test whether tools are None.
                     return self._written(**variables, tools=list(tools) or None, documents=None)
                 except (TypeError, jinja2.UndefinedError):
                     text = self._with_lists(variables, tools)
@@ -106,7 +104,7 @@ class Rendering:
                 "Change the message that it means, or choose another model.",
                 is_refusal=True,
             ) from error
-        except Exception as error:  # a foreign program may raise anything
+        except Exception as error:  # templates are programs: they may raise anything
             raise TemplateError(
                 f"The chat template fails{_line(error)}: {_name(error)}.", _MEND, is_refusal=True
             ) from error
@@ -114,7 +112,7 @@ class Rendering:
     def _with_lists(
         self, variables: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]
     ) -> str | None:
-        """The prompt with lists for tools and documents; None if that fails, too."""
+        """Render with lists of tools and documents; None if that fails, too."""
         try:
             return self._written(**variables, **_lists(tools))
         except (TypeError, jinja2.TemplateError):
@@ -125,16 +123,16 @@ class Rendering:
         for part in self._template.generate(**self._special_tokens, **variables):
             parts.append(part)
             num_chars += len(part)
-            if num_chars > MOST_CHARS:
+            if num_chars > MAX_PROMPT_CHARS:
                 raise TemplateError(
-                    f"The chat template writes more than {MOST_CHARS:,} characters.",
+                    f"The chat template writes more than {MAX_PROMPT_CHARS:,} characters.",
                     "Start a new chat if this one is very long; else choose another model.",
                 )
         return "".join(parts)
 
 
 def _lists(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Variables that templates name which were written for functions alone."""
+    """Return the variables of templates that expect lists (Functionary's)."""
     return {
         "tools": list(tools),
         "documents": [],
@@ -144,15 +142,15 @@ def _lists(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def too_long(num_chars: int) -> TemplateError:
-    """The error of a template that is too large."""
+    """Make the error for a template that is too large."""
     return TemplateError(
-        f"The chat template has {num_chars:,} characters; {MOST_SOURCE_CHARS:,} are the most.",
+        f"The chat template has {num_chars:,} characters; {MAX_SOURCE_CHARS:,} are the most.",
         "It is damaged: download the model again.",
     )
 
 
 def _name(error: Exception) -> str:
-    """What an error says, else what it is called."""
+    """Return the text of an error, or its type if it has none."""
     if isinstance(error, MemoryError):
         return "it takes too much memory"
     return str(error) or type(error).__name__
@@ -168,14 +166,14 @@ def _line(error: Exception) -> str:
 
 
 class _ReadOnlyList(list[Any]):
-    """A list that templates may not change."""
+    """A list that templates can't modify."""
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox; templates may change lists of their own, as llama.cpp lets them."""
+    """Jinja's sandbox; templates may modify lists of their own, as in llama.cpp."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """May a template use an attribute?"""
+        """Whether a template may use an attribute."""
         if type(obj) is list and attr in ("append", "pop"):
             return True
         return super().is_safe_attribute(obj, attr, value)
@@ -193,12 +191,12 @@ def _environment() -> _Environment:
 
 
 class _Generation(Extension):
-    """`{% generation %} … {% endgeneration %}`, where answers stand: training asks for it alone."""
+    """`{% generation %} … {% endgeneration %}`, which marks answers for training only."""
 
     tags = {"generation"}  # noqa: RUF012 - as jinja2 declares it
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
-        """What stands within."""
+        """Parse the content of the block."""
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         return [nodes.Scope(body, lineno=line)]
@@ -222,7 +220,7 @@ def _to_json(
 
 
 def _listed(value: object) -> list[Any]:
-    """What filters give, as llama.cpp writes it."""
+    """Convert the generators that filters return to lists, as llama.cpp does."""
     if isinstance(value, Iterator):
         return list(value)
     raise TypeError(f"{type(value).__name__} can't be written as JSON")

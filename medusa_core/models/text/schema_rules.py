@@ -8,13 +8,12 @@ from typing import Any
 
 from medusa_core.models.text.schema_keywords import enforced_schema
 
-# One way to write a value: an answer can't lose itself in spaces, and a client that reads a call's
-# arguments and writes them again mostly writes the same text.
-_TIGHT = {
+# Only one way to write a value: an answer can't lose itself in white space, and a client that
+# parses a call's arguments and serializes them again mostly produces the same text.
+TIGHT_JSON: dict[str, Any] = {
     "whitespace_flexible": False,
     "item_separator": ", ",
     "key_separator": ": ",
-    "coerce_one_of": True,
 }
 
 
@@ -56,5 +55,8 @@ def arguments_rule(parameters: Mapping[str, Any]) -> str:
 def _rule(schema: Any, *, is_lenient: bool) -> str:
     schema = enforced_schema(schema, is_lenient=is_lenient).schema
     if isinstance(schema, dict):
-        schema = {**schema, "x-guidance": {**_TIGHT, "lenient": is_lenient}}
+        schema = {
+            **schema,
+            "x-guidance": {**TIGHT_JSON, "coerce_one_of": True, "lenient": is_lenient},
+        }
     return f"%json {json.dumps(schema)}"

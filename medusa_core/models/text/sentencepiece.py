@@ -1,8 +1,7 @@
-"""SentencePiece's `tokenizer.model`, for checkpoints that have no `tokenizer.json` (Vicuna).
+"""SentencePiece's `tokenizer.model`, for checkpoints without a `tokenizer.json` (Vicuna).
 
-The file is a protocol buffer: field 1 repeats the pieces (1: text, 2: score, 3: kind), field 2
-holds the training settings (3: kind of model), field 3 the normaliser's (3: put a space before a
-text).
+The file is a protocol buffer: repeated field 1 has the pieces (1: text, 2: score, 3: type), field 2
+the trainer's settings (3: model type), field 3 the normalizer's (3: add_dummy_prefix).
 
 Source: sentencepiece_model.proto of SentencePiece (Kudo and Richardson 2018).
 """
@@ -20,16 +19,16 @@ from tokenizers import AddedToken, decoders, models, normalizers, processors
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
-from medusa_core.models.text.seam import tokenizer_errors
+from medusa_core.models.text.tokenizer_errors import tokenizer_errors
 
-_MOST_BYTES = 64 << 20  # the largest published file has five
-MOST_PIECE_CHARS = 256  # of a piece: every place where it can be cut in two is tried
+_MAX_BYTES = 64 << 20  # the largest published file has five
+MAX_PIECE_CHARS = 256  # every split of a piece into two is tried
 _SPACE = "\u2581"
 _BPE = 2
 
 
 class PieceKind(IntEnum):
-    """What a piece is."""
+    """Type of a piece, as in sentencepiece_model.proto."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -40,7 +39,7 @@ class PieceKind(IntEnum):
 
 
 class Piece(NamedTuple):
-    """One entry of the vocabulary; its place is its id."""
+    """An entry of the vocabulary; its index is its token id."""
 
     text: str
     score: float
@@ -48,13 +47,13 @@ class Piece(NamedTuple):
 
 
 def read_sentencepiece(path: Path) -> RustTokenizer:
-    """Build a tokenizer that encodes and decodes as SentencePiece would.
+    """Build a tokenizer that encodes and decodes like SentencePiece.
 
     Raises:
-        TokenizerError: The file is damaged, or holds another kind of model than BPE with bytes.
+        TokenizerError: The file is damaged, or its model isn't BPE with byte fallback.
     """
     try:
-        pieces, model_kind, puts_space = _parse(path)
+        pieces, model_kind, prepends_space = _parse(path)
     except (OSError, ValueError, IndexError, struct.error) as error:
         raise TokenizerError(
             f"{path.name} can't be read: {error}.", "Download the file again."
@@ -62,29 +61,29 @@ def read_sentencepiece(path: Path) -> RustTokenizer:
     with tokenizer_errors(f"{path.name} can't be read", "Download the file again."):
         if model_kind != _BPE:
             raise _no_bytes(path.name)
-        return build_sentencepiece(pieces, puts_space, path.name)
+        return build_sentencepiece(pieces, prepends_space, path.name)
 
 
 def build_sentencepiece(
     pieces: list[Piece],
-    puts_space: bool,
+    prepends_space: bool,
     name: str = "The tokenizer",
     swallowing: frozenset[str] = frozenset(),
     merges: list[tuple[str, str]] | None = None,
 ) -> RustTokenizer:
-    """Build a tokenizer of the pieces of a BPE model with bytes.
+    """Build a tokenizer of the pieces of a BPE model with byte fallback.
 
     Args:
-        pieces: By their ids.
-        puts_space: A text gets a space before it.
-        name: Of the file that they are from.
-        swallowing: Pieces behind which spaces and line breaks are left out.
-        merges: Pairs of pieces in the order in which they are merged; None for that of the scores.
+        pieces: By token id.
+        prepends_space: Whether a space is prepended to texts.
+        name: Name of the file, for errors.
+        swallowing: Special tokens that strip white space after them (`rstrip`).
+        merges: Pairs of pieces in the order of merging; None for the order of scores.
 
     Raises:
-        TokenizerError: They are no such model's.
+        TokenizerError: The pieces aren't those of such a model.
     """
-    pieces = [_as_written(piece, merges is not None) for piece in pieces]
+    pieces = [_adapted(piece, merges is not None) for piece in pieces]
     texts = [piece.text for piece in pieces]
     if "<0x00>" not in texts or len(set(texts)) != len(texts):
         raise _no_bytes(name)
@@ -100,7 +99,7 @@ def build_sentencepiece(
         )
     )
     spaces = normalizers.Replace(" ", _SPACE)
-    first = [normalizers.Prepend(_SPACE)] if puts_space else []
+    first = [normalizers.Prepend(_SPACE)] if prepends_space else []
     tokenizer.normalizer = normalizers.Sequence([*first, spaces])
     tokenizer.decoder = decoders.Sequence(
         [
@@ -132,8 +131,8 @@ def build_sentencepiece(
     return tokenizer
 
 
-def _as_written(piece: Piece, is_merged: bool) -> Piece:
-    """Own symbols are looked for in the text itself, whose spaces are spaces; or merged."""
+def _adapted(piece: Piece, is_merged: bool) -> Piece:
+    """Adapt a user-defined piece: it is found in the raw text, which has real spaces, or merged."""
     if piece.kind is not PieceKind.USER_DEFINED or _SPACE not in piece.text:
         return piece
     if is_merged:
@@ -149,7 +148,7 @@ def _no_bytes(name: str) -> TokenizerError:
 
 
 def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, str]]:
-    """Pairs in the order in which SentencePiece merges: the best score of the result first."""
+    """Return the merges in SentencePiece's order: the highest score of the result first."""
     found = []
     for text, score, kind in pieces:
         if kind is not PieceKind.NORMAL and kind is not PieceKind.USER_DEFINED:
@@ -170,21 +169,21 @@ def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, 
 
 
 def _parse(path: Path) -> tuple[list[Piece], int, bool]:
-    """Pieces, kind of model, and whether a text gets a space before it."""
-    if path.stat().st_size > _MOST_BYTES:
+    """Return the pieces, the model type, and add_dummy_prefix."""
+    if path.stat().st_size > _MAX_BYTES:
         raise ValueError("it is too large for a tokenizer")
     pieces: list[Piece] = []
-    model_kind, puts_space = 1, True  # what a missing field means
+    model_kind, prepends_space = 1, True  # defaults of missing fields
     for number, value in _fields(path.read_bytes()):
         if number == 1 and isinstance(value, bytes):
             pieces.append(_piece(value))
         elif number == 2 and isinstance(value, bytes):
             model_kind = _integer(value, 3, model_kind)
         elif number == 3 and isinstance(value, bytes):
-            puts_space = bool(_integer(value, 3, 1))
+            prepends_space = bool(_integer(value, 3, 1))
     if not pieces:
         raise ValueError("it holds no pieces")
-    return pieces, model_kind, puts_space
+    return pieces, model_kind, prepends_space
 
 
 def _piece(data: bytes) -> Piece:
@@ -192,7 +191,7 @@ def _piece(data: bytes) -> Piece:
     for number, value in _fields(data):
         if number == 1 and isinstance(value, bytes):
             text = value.decode()
-            if len(text) > MOST_PIECE_CHARS:
+            if len(text) > MAX_PIECE_CHARS:
                 raise ValueError("a piece of it is too long")
         elif number == 2 and isinstance(value, bytes):
             (score,) = struct.unpack("<f", value)
@@ -209,7 +208,7 @@ def _integer(data: bytes, wanted: int, default: int) -> int:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Numbers and values of a message's fields; fixed-width values stay bytes."""
+    """Yield numbers and values of a message's fields; fixed-width values stay bytes."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -230,7 +229,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+    """Read a varint; return it, and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
         byte = data[at]

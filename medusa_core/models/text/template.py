@@ -1,4 +1,4 @@
-"""Conversations to prompts, by a model's own chat template."""
+"""Render conversations as prompts, with a model's own chat template."""
 
 from __future__ import annotations
 
@@ -19,31 +19,36 @@ from medusa_core.models.text.known_templates import is_shipped
 from medusa_core.models.text.raw_text import RawText
 from medusa_core.models.text.reasoning_formats import learn_reasoning
 from medusa_core.models.text.rendering import Rendering
+from medusa_core.models.text.template_messages import (
+    TemplateMessage,
+    message_as_json,
+    strip_token_ids,
+    tool_as_json,
+)
 from medusa_core.models.text.template_process import TemplateProcess
 from medusa_core.models.text.tool_calls.learn import learn_tool_call_format
 from medusa_core.models.text.tool_calls.writing import omitted_format, with_written_calls
-from medusa_core.models.text.turns import TemplateTurn, tool_as_json, turn_as_json, turns_of
 from medusa_core.models.text.written_template import WrittenTemplate
 
-_NUM_KEPT = 64  # openings of the turns of a conversation or two
+_CACHE_SIZE = 64  # prompts: openings of the turns of a conversation or two
 
 
 class ChatTemplate:
     """A compiled chat template.
 
     Attributes:
-        continues_text: It asks for answers, not for more of the text.
-        source: The template itself.
-        conversations: Rewrites conversations so that the template shows all of them.
+        continues_text: False: prompts ask for answers.
+        source: Source of the template.
+        conversations: Rewrites conversations so that prompts contain all messages.
     """
 
     continues_text = False
 
     def __init__(self, source: str, special_tokens: dict[str, str]) -> None:
-        """Compile a template; a foreign one in a process of its own.
+        """Compile a template; one that isn't shipped in a process of its own.
 
         Raises:
-            TemplateError: It doesn't parse, or is out of bounds.
+            TemplateError: It doesn't parse, or exceeds a limit.
         """
         kind = Rendering if is_shipped(source) else TemplateProcess
         rendering = kind(source, special_tokens)
@@ -53,49 +58,50 @@ class ChatTemplate:
         omitted = omitted_format(source)
 
         def render(
-            turns: tuple[TemplateTurn, ...],
+            messages: tuple[TemplateMessage, ...],
             opens_answer: bool,
             thinks: bool | None,
             tools: tuple[str, ...],
             _: datetime.date,
         ) -> str:
-            # Texts are guarded by now, so that marks of calls are special tokens here.
-            written = turns if omitted is None else [with_written_calls(t, omitted) for t in turns]
-            messages, functions = list(map(turn_as_json, written)), list(map(tool_as_json, tools))
-            return rendering.render(messages, opens_answer, thinks, functions)
+            # Names in messages are guarded already, so the markers of calls become special tokens.
+            if omitted is not None:
+                messages = tuple(with_written_calls(one, omitted) for one in messages)
+            shown, functions = list(map(message_as_json, messages)), list(map(tool_as_json, tools))
+            return rendering.render(shown, opens_answer, thinks, functions)
 
-        # Each turn of a conversation renders the openings of all earlier ones again.
-        self._kept = kept = lru_cache(maxsize=_NUM_KEPT)(render)
+        # Each turn of a conversation renders the openings of all earlier turns again.
+        self._cached = cached = lru_cache(maxsize=_CACHE_SIZE)(render)
 
         def probe(messages: Sequence[ChatMessage], tools: tuple[str, ...]) -> str:
-            return kept(turns_of(messages), True, None, tools, datetime.date.today())
+            return cached(strip_token_ids(messages), True, None, tools, datetime.date.today())
 
         self.conversations = ConversationFit(probe)
 
     @cached_property
     def reasoning(self) -> ReasoningFormat:
-        """How it sets reasoning apart from the answer, without the ids of tokens."""
+        """The reasoning format, without token ids."""
         return learn_reasoning(self._rendering.render, self.source)
 
     @cached_property
     def tool_calls(self) -> ToolCallFormat:
-        """How its models write calls of functions."""
+        """The format of tool calls."""
 
-        def render(turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
-            return self.render(turns, opens, tools=tools)
+        def render(messages: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
+            return self.render(messages, opens, tools=tools)
 
         return learn_tool_call_format(render, self.source, self.reasoning.response_ends)
 
     @cached_property
     def thinking(self) -> ThinkingSwitch:
-        """What it does about thoughts before the answer."""
+        """Whether reasoning can be switched, and its default."""
         opening = (ChatMessage(Role.USER, "a"),)
 
         def opens(thinks: bool | None) -> bool:
             try:
                 prompt = self.render(opening, thinks=thinks).rstrip()
                 return bool(self.reasoning.start) and prompt.endswith(self.reasoning.start)
-            except TemplateError:  # which the first message will tell
+            except TemplateError:  # the first real message raises it again
                 return False
 
         return ThinkingSwitch(self._can_switch, opens(None), opens(True))
@@ -107,23 +113,23 @@ class ChatTemplate:
         thinks: bool | None = None,
         tools: tuple[str, ...] = (),
     ) -> str:
-        """The prompt of a conversation.
+        """Render a conversation.
 
         Args:
-            messages: The turns, oldest first.
-            opens_answer: End with the marker that asks for the assistant's answer.
-            thinks: Whether to think before the answer; None for what the template takes for usual.
-                Templates that know no such choice don't mind.
+            messages: The conversation.
+            opens_answer: Whether to end with the generation prompt.
+            thinks: Whether to reason before the answer; None for the template's default. Ignored
+                by templates without a switch.
             tools: Functions that the model may call, as in `Generate`.
 
         Raises:
             TemplateError: The template refuses the conversation or fails.
         """
-        # By text alone: hashing the answers' tokens would take longer than all else here.
-        # The date takes part: a template may write it.
-        turns = turns_of(messages)
+        # The cache's key has no token ids: hashing those of answers would take longer than all
+        # else. It has the date, which templates may write.
+        plain = strip_token_ids(messages)
         switch = thinks if self._can_switch else None
-        text = self._kept(turns, opens_answer, switch, tools, datetime.date.today())
+        text = self._cached(plain, opens_answer, switch, tools, datetime.date.today())
         _check_characters(text)
         return text
 
@@ -132,14 +138,14 @@ Template = ChatTemplate | RawText
 
 
 def open_template(written: WrittenTemplate, knows: Callable[[str], bool]) -> Template:
-    """The template that a model's files hold.
+    """Compile a model's chat template.
 
-    Models that have none but are known (Vicuna, Llama 2) get the one they were trained on; all
-    others are base models, which go on with a text.
+    Well-known models without one (Vicuna, Llama 2) get the template they were trained with; all
+    others are base models, which continue a text.
 
     Args:
-        written: What the files say.
-        knows: Whether a text is one token of the model's tokenizer.
+        written: The template and its tokens, as in the model's files.
+        knows: Whether a text is one token of the model.
 
     Raises:
         TemplateError: It doesn't parse.
@@ -149,7 +155,7 @@ def open_template(written: WrittenTemplate, knows: Callable[[str], bool]) -> Tem
 
 
 def _check_characters(text: str) -> None:
-    """Refuse what no tokenizer reads."""
+    """Refuse prompts with unpaired surrogates, which no tokenizer can read."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

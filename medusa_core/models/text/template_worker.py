@@ -1,4 +1,4 @@
-"""The process in which a foreign chat template is compiled and rendered.
+"""Worker process that compiles and renders a chat template that isn't ours.
 
 It receives the template first, then conversations, and answers each with a text or an error.
 """
@@ -10,24 +10,21 @@ from typing import Any
 
 from medusa_core.errors import TemplateError
 from medusa_core.models.text.rendering import Rendering
-from medusa_core.system.sandbox.channel import (
-    limit_process,
-    open_channel,
-)
+from medusa_core.models.text.worker_process import WORKER_BYTES
+from medusa_core.system.sandbox.channel import limit_process, open_channel
 
-MEMORY_BYTES = 512 << 20
-_ORPHAN_S = 10.0  # whoever waits has given up long before, or is gone
+_ORPHAN_S = 10.0  # the parent has given up long before, or is gone
 
 
 def main() -> int:
     """Answer until the parent closes the pipe."""
     with open_channel() as channel:
-        limit_process(MEMORY_BYTES, 0)
+        limit_process(WORKER_BYTES, 0)
         channel.send(ready=True)
         rendering: Rendering | None = None
         while True:
             request = channel.receive()
-            # This ends the process from outside of Python, which may hang in one operation.
+            # Ends the process from outside of Python, which may hang in a single operation.
             faulthandler.dump_traceback_later(_ORPHAN_S, exit=True)
             try:
                 if rendering is None:

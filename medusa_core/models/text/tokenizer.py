@@ -1,4 +1,4 @@
-"""A tokenizer whose tokens are known as bytes: byte-level BPE, or SentencePiece's with bytes."""
+"""Tokenizers whose tokens map to bytes: byte-level BPE, and SentencePiece with byte fallback."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from pathlib import Path
 
 from tokenizers import Tokenizer as RustTokenizer
 
-from medusa_core.errors import TokenizerError
+from medusa_core.errors import RequestError, TokenizerError
 from medusa_core.messages import FillTokens
 from medusa_core.models.text.growth_bounds import check_growth
-from medusa_core.models.text.seam import tokenizer_errors
 from medusa_core.models.text.sentencepiece import read_sentencepiece
+from medusa_core.models.text.tokenizer_errors import tokenizer_errors
 from medusa_core.system.files.json_file import read_json
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACE = "\u2581"  # SentencePiece writes spaces as this
-_MOST_TOKENS = 1 << 20  # four times the largest vocabulary there is
-_MOST_BYTES = 128 << 20  # of tokenizer.json: three times the largest there is
+_MAX_TOKENS = 1 << 20  # four times the largest published vocabulary
+_MAX_BYTES = 128 << 20  # of tokenizer.json: three times the largest published one
 _NEVER = r"(?!)"
-_NUM_KEPT = 256
-_MOST_KEPT_CHARS = 4096
+_CACHE_SIZE = 256  # texts
+_MAX_CACHED_CHARS = 4096
 _LETTER = "a"
-_GUARD = "\n"  # merges with nothing, so that what stands behind it is not a beginning
+_GUARD = "\n"  # merges with nothing, so that the text after it isn't treated as a beginning
 
 
 class _Pieces(dict[int, bytes]):
-    """Bytes by token id; none for an id that isn't there."""
+    """Bytes by token id; empty for unknown ids."""
 
     def __missing__(self, token_id: int) -> bytes:
         return b""
 
 
 class _Latin(dict[int, str]):
-    """The Latin-1 character of a byte, by what is written for it; other characters are dropped."""
+    """Latin-1 characters of bytes by byte-level BPE's characters; others are dropped."""
 
     def __missing__(self, code: int) -> str:
         return ""
 
 
-# Of Qwen and others, StarCoder, Granite, DeepSeek, CodeLlama, GLM, Falcon-H1; a model has all three
-# of one row.
+# Qwen and others, StarCoder, Granite, DeepSeek, CodeLlama, GLM, Falcon-H1; a model has all three
+# tokens of one row.
 _FIM_NAMES = (
     ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
     ("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),
@@ -58,25 +58,25 @@ _FIM_REPOSITORIES = ("<|repo_name|>", "<|fim_repo|>", "<repo_name>", "<reponame>
 
 
 class Tokenizer:
-    """Text to token ids, and every token id to the bytes it stands for.
+    """Encodes texts, and maps token ids to bytes.
 
     Attributes:
-        strips_space: A text's first space is the tokenizer's own and is not shown.
-        vocab_size: Token ids, added ones included.
+        strips_space: Whether the tokenizer prepends a space, which decoding removes.
+        vocab_size: Number of token ids, including added tokens.
     """
 
     def __init__(self, tokenizer: RustTokenizer, is_byte_level: bool = True) -> None:
-        """Take the library's tokenizer.
+        """Wrap a tokenizer of the library.
 
         Args:
-            tokenizer: It; what it says of cutting and padding texts is forgotten.
-            is_byte_level: Its pieces are byte-level BPE's; else SentencePiece's.
+            tokenizer: The tokenizer, whose truncation and padding are switched off.
+            is_byte_level: Whether it is byte-level BPE; else SentencePiece.
 
         Raises:
-            TokenizerError: It can't encode, or numbers its tokens without measure.
+            TokenizerError: It can't encode, or its token ids are too large.
         """
         self._tokenizer = tokenizer
-        self._kept = lru_cache(maxsize=_NUM_KEPT)(self._encode)
+        self._cached = lru_cache(maxsize=_CACHE_SIZE)(self._encode)
         with tokenizer_errors("The tokenizer can't be used"):
             tokenizer.no_truncation()
             tokenizer.no_padding()
@@ -85,12 +85,12 @@ class Tokenizer:
             bytes_of = _byte_level() if is_byte_level else _piece_bytes
             self._bytes_of = _byte_table(tokenizer, vocabulary, bytes_of)
             self._opening = _opening(tokenizer)
-            self.strips_space = not is_byte_level and self._puts_space()
+            self.strips_space = not is_byte_level and self._prepends_space()
         self._decoded: dict[int, tuple[tuple[int, ...], str]] = {}
 
     @classmethod
     def open_folder(cls, folder: Path) -> Tokenizer:
-        """Read `tokenizer.json`, else SentencePiece's `tokenizer.model`.
+        """Read `tokenizer.json`, or else SentencePiece's `tokenizer.model`.
 
         Raises:
             TokenizerError: It is missing, damaged, or of a kind that can't be streamed.
@@ -106,53 +106,53 @@ class Tokenizer:
             return cls(read_sentencepiece(pieces), is_byte_level=False)
         raise TokenizerError(f"tokenizer.json is missing in {folder}.", "Download it again.")
 
-    def _puts_space(self) -> bool:
-        """Does a text get a space before it? Llama's do, Gemma's don't."""
+    def _prepends_space(self) -> bool:
+        """Whether a space is prepended to texts, as by Llama's, but not Gemma's tokenizer."""
         return b"".join(map(self._bytes_of.__getitem__, self._encode(_LETTER))).startswith(b" ")
 
     def knows(self, text: str) -> bool:
-        """Is this text one token?"""
+        """Whether a text is one token."""
         return self.token_id(text) is not None
 
     def token_id(self, text: str) -> int | None:
-        """The token that is this text; None where there is none."""
+        """Return the id of the token with this text; None if there is none."""
         with tokenizer_errors("The tokenizer can't look a token up"):
             found: int | None = self._tokenizer.token_to_id(text)
             return found
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text on its own; special tokens written in it become themselves.
+        """Encode a text; names of special tokens in it become these tokens.
 
         Raises:
             TokenizerError: The library can't encode it.
         """
-        # Every turn of a conversation reads all earlier ones again.
-        return list(self._kept(text) if len(text) <= _MOST_KEPT_CHARS else self._encode(text))
+        # Cached, as every turn of a conversation encodes all earlier ones again.
+        return list(self._cached(text) if len(text) <= _MAX_CACHED_CHARS else self._encode(text))
 
     def _encode(self, text: str) -> tuple[int, ...]:
         with tokenizer_errors("The tokenizer can't encode this text"):
             return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def encode_prompt(self, text: str) -> list[int]:
-        """Token ids of a whole prompt: begun as the model's were, once."""
+        """Encode a prompt, with BOS if the tokenizer adds one and the text lacks it."""
         ids = self.encode(text)
         opens = ids[: len(self._opening)] == self._opening
         return ids if opens else self._opening + ids
 
     def encode_within(self, text: str) -> list[int]:
-        """Token ids of a text that goes on behind another: no space is put before it."""
+        """Encode the continuation of another text: no space is prepended."""
         if not self.strips_space or not text:
             return self.encode(text)
         guard, ids = self.encode(_GUARD), self.encode(_GUARD + text)
         return ids[len(guard) :] if ids[: len(guard)] == guard else self.encode(text)
 
     def encode_literal(self, text: str) -> list[int]:
-        """Token ids of a text within another, in which names of special tokens are mere text."""
+        """Encode a continuation in which names of special tokens are ordinary text."""
         parts = self.literal_parts(text)
         return [token_id for part in parts for token_id in self.encode_within(part)]
 
     def literal_parts(self, text: str) -> list[str]:
-        """A text in parts, none of which holds the whole name of a special token."""
+        """Split a text into parts none of which contains the name of a special token."""
         parts, start = [], 0
         found = self._special_names.search(text)
         while found is not None:
@@ -163,18 +163,18 @@ class Tokenizer:
 
     @cached_property
     def _special_names(self) -> re.Pattern[str]:
-        # A name of one character can't be cut, and stays its token.
+        # A name of one character can't be split, and stays a special token.
         names = sorted((name for _, name in self.special_tokens if len(name) > 1), reverse=True)
         return re.compile("|".join(map(re.escape, names)) or _NEVER)
 
     @property
     def special_tokens(self) -> tuple[tuple[int, str], ...]:
-        """Ids and names of the tokens that have no text."""
+        """Ids and names of the special tokens."""
         added = self._tokenizer.get_added_tokens_decoder().items()
         return tuple((token_id, token.content) for token_id, token in added if token.special)
 
     def bytes_of(self, token_id: int) -> bytes:
-        """Bytes of one token; empty for special tokens and for ids beyond the vocabulary."""
+        """Return the bytes of a token; empty for special tokens and unknown ids."""
         return self._bytes_of[token_id]
 
     @property
@@ -183,23 +183,23 @@ class Tokenizer:
         return self._bytes_of
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """Text of all tokens; what is no UTF-8 becomes U+FFFD."""
+        """Decode tokens; invalid UTF-8 becomes U+FFFD."""
         text = b"".join(map(self._bytes_of.__getitem__, token_ids)).decode("utf-8", "replace")
         return text.removeprefix(" ") if self.strips_space else text
 
     def writes(self, token_ids: tuple[int, ...], text: str) -> bool:
-        """Is this what the tokens decode to?"""
-        # Every turn of a conversation asks it of all earlier answers: those are the same tuples.
+        """Whether tokens decode to a text."""
+        # Every turn of a conversation compares all earlier answers, whose tuples stay the same.
         known = self._decoded.get(id(token_ids))
         if known is None:
-            if len(self._decoded) >= _NUM_KEPT:
+            if len(self._decoded) >= _CACHE_SIZE:
                 self._decoded.clear()
             known = self._decoded[id(token_ids)] = (token_ids, self.decode(token_ids))
         return known[1] == text
 
 
 def _is_byte_level(path: Path) -> bool:
-    raw = read_json(path, _MOST_BYTES)
+    raw = read_json(path, _MAX_BYTES)
     check_growth(raw)
     kinds = _decoder_kinds(raw.get("decoder"))
     if "ByteLevel" in kinds:
@@ -215,7 +215,7 @@ def _is_byte_level(path: Path) -> bool:
 
 
 def _decoder_kinds(decoder: object) -> set[str]:
-    """Types of a decoder and of those it is made of, whatever the file holds there."""
+    """Return the types of a decoder and its parts; the file may contain anything."""
     if not isinstance(decoder, dict):
         return set()
     parts = decoder.get("decoders")
@@ -224,7 +224,7 @@ def _decoder_kinds(decoder: object) -> set[str]:
 
 
 def _opening(tokenizer: RustTokenizer) -> list[int]:
-    """What the tokenizer itself puts before a text, such as BOS."""
+    """Return the tokens that the tokenizer puts before a text, such as BOS."""
     ids: list[int] = tokenizer.encode(_GUARD, add_special_tokens=True).ids
     bare: list[int] = tokenizer.encode(_GUARD, add_special_tokens=False).ids
     starts = (at for at in range(len(ids)) if ids[at : at + len(bare)] == bare)
@@ -233,7 +233,7 @@ def _opening(tokenizer: RustTokenizer) -> list[int]:
 
 def _vocab_size(vocabulary: Mapping[str, int]) -> int:
     size = max(vocabulary.values(), default=-1) + 1
-    if size > _MOST_TOKENS:
+    if size > _MAX_TOKENS:
         raise TokenizerError(
             f"The tokenizer numbers its tokens up to {size:,}.", "Download tokenizer.json again."
         )
@@ -254,7 +254,7 @@ def _byte_table(
 
 
 def _piece_bytes(piece: str) -> bytes:
-    """Bytes of a SentencePiece piece."""
+    """Return the bytes of a SentencePiece token."""
     if piece.startswith("<") and (match := _BYTE_PIECE.fullmatch(piece)):
         return bytes([int(match[1], 16)])
     return piece.replace(_SPACE, " ").encode()
@@ -266,10 +266,10 @@ def _byte_level() -> Callable[[str], bytes]:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """The printable character that byte-level BPE writes for every byte.
+    """Return the bytes by the printable characters that byte-level BPE writes for them.
 
-    Source: GPT-2 (Radford et al. 2019), section 2.2: printable Latin-1 stands for itself, the
-    other 68 bytes for the characters from U+0100 on.
+    Source: GPT-2 (Radford et al. 2019), section 2.2: printable Latin-1 characters stand for
+    themselves, and characters from U+0100 on for the other 68 bytes.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
@@ -299,3 +299,27 @@ def find_fill_tokens(tokenizer: Tokenizer) -> FillTokens | None:
 def _first_token(tokenizer: Tokenizer, names: Iterable[str]) -> int:
     found = (tokenizer.token_id(name) for name in names)
     return next((token_id for token_id in found if token_id is not None), -1)
+
+
+def check_same_vocabulary(target: Tokenizer, draft: Tokenizer, name: str) -> None:
+    """Check that a draft model has the tokens of the target.
+
+    Args:
+        target: Tokenizer of the target.
+        draft: Tokenizer of the draft model.
+        name: Name of the draft model.
+
+    Raises:
+        RequestError: The tokens differ.
+    """
+    common = range(min(target.vocab_size, draft.vocab_size))
+    differs = next((i for i in common if target.bytes_of(i) != draft.bytes_of(i)), None)
+    if differs is None and target.vocab_size == draft.vocab_size:
+        return
+    what = f"token {differs} is another"
+    if differs is None:
+        what = f"it has {draft.vocab_size} tokens, not {target.vocab_size}"
+    raise RequestError(
+        f"{name} can't draft for this model: {what}.",
+        "Choose a smaller model of the same family, which has the same tokenizer.",
+    )

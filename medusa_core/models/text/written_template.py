@@ -1,4 +1,4 @@
-"""What a model's files say of conversations: its chat template, and what that may name."""
+"""The chat template in a model's files, and the tokens that it may name."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 from medusa_core.errors import TemplateError
 from medusa_core.models.text.known_templates import known_template
-from medusa_core.models.text.rendering import MOST_SOURCE_CHARS, too_long
+from medusa_core.models.text.rendering import MAX_SOURCE_CHARS, too_long
 from medusa_core.system.files.json_file import read_json
 
-_MOST_NAME_CHARS = 1000  # patterns are looked for in it
+_MAX_NAME_CHARS = 1000  # patterns are searched in it
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenTemplate:
-    """What a model's files say of conversations.
+    """A chat template that isn't compiled yet.
 
     Attributes:
-        path: The model's folder or file, whose path often holds its name.
-        source: Its chat template; None where there is none.
-        tokens: Texts of the tokens that it may name, by names such as `bos_token`.
-        names: Other names of the model, in one text.
+        path: Folder or file of the model, whose path often contains its name.
+        source: Source of the template; None if there is none.
+        tokens: Texts of special tokens, by names such as `bos_token`.
+        names: Other names of the model.
     """
 
     path: Path
@@ -32,13 +32,10 @@ class WrittenTemplate:
     names: str
 
     def source_or_known(self, knows: Callable[[str], bool]) -> str | None:
-        """The template; of a well-known model without one that on which it was trained.
+        """Return the template, or that of a well-known model without one; None for a base model.
 
         Args:
-            knows: Whether a text is one token of the model's tokenizer.
-
-        Returns:
-            None for a base model, which goes on with a text.
+            knows: Whether a text is one token of the model.
         """
         if self.source is not None:
             return self.source
@@ -61,7 +58,7 @@ def template_in(folder: Path) -> WrittenTemplate:
 
 
 def _named(templates: object) -> str | None:
-    """The template to chat with: some models list several by name."""
+    """Return the default of several named templates, which some models have."""
     if isinstance(templates, list):
         found = [t for t in templates if isinstance(t, dict) and isinstance(t.get("template"), str)]
         default = [t for t in found if t.get("name") == "default"]
@@ -70,15 +67,15 @@ def _named(templates: object) -> str | None:
 
 
 def _names(folder: Path) -> str:
-    """Names that a model's configuration calls it."""
+    """Return the name in a model's configuration."""
     path = folder / "config.json"
     name = read_json(path).get("_name_or_path") if path.exists() else None
-    return name[:_MOST_NAME_CHARS] if isinstance(name, str) else ""
+    return name[:_MAX_NAME_CHARS] if isinstance(name, str) else ""
 
 
 def _read(file: Path) -> str:
     try:
-        if (size := file.stat().st_size) > 4 * MOST_SOURCE_CHARS:
+        if (size := file.stat().st_size) > 4 * MAX_SOURCE_CHARS:
             raise too_long(size // 4)
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

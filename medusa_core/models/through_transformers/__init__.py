@@ -1,1 +1,1 @@
-"""Models that transformers runs, as no family of ours does: which, how large, and their weights."""
+"""Models without a native architecture, which run through transformers."""

@@ -1,4 +1,4 @@
-"""What of the weight formats and options is there for models that transformers runs."""
+"""Weight formats and options of models that run through transformers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HINT = "Leave the option out, or choose a model of a family that has a runner h
 
 
 def lack_of(config: ModelConfig, formats: PartFormats) -> str:
-    """Why a model can't be read in these formats, for people; empty if it can."""
+    """Return why a model can't be loaded in these formats, as a sentence; empty if it can."""
     if config.is_ours:
         return ""
     dense = (formats.lm_head, formats.embedding)
@@ -26,16 +26,16 @@ def lack_of(config: ModelConfig, formats: PartFormats) -> str:
 def check_options(
     config: ModelConfig, formats: PartFormats, *, has_adapter: bool, is_divided: bool
 ) -> None:
-    """Refuse what isn't there for a model that transformers runs.
+    """Refuse options that aren't available through transformers.
 
     Args:
-        config: Of the model.
-        formats: Of its parts.
-        has_adapter: A LoRA is to change it.
-        is_divided: Its layers are to lie on other machines.
+        config: Configuration of the model.
+        formats: Weight formats.
+        has_adapter: Whether a LoRA is applied.
+        is_divided: Whether layers run on other machines.
 
     Raises:
-        RequestError: Something isn't.
+        RequestError: An option isn't available.
     """
     if config.is_ours:
         return

@@ -1,7 +1,7 @@
-"""Which models transformers runs, and what it makes of their `config.json`.
+"""Models that run through transformers, and their `config.json`.
 
-transformers is imported when a model is met that no family here describes, and not before: that
-takes a second. What a file says is bounded before transformers reads it.
+transformers is imported only for models without a native architecture, as importing takes a second.
+Numbers are checked before transformers reads them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from medusa_core.errors import ModelError
 from medusa_core.models.through_transformers.quietly import quietly
 
-# Several times what the largest published models have; more is a damaged file.
-_MOST = {
-    "num_hidden_layers": 1 << 8,  # more take seconds to be sized
+# Several times the sizes of the largest published models; more is a damaged file.
+_MAX = {
+    "num_hidden_layers": 1 << 8,  # more take seconds to measure
     "num_attention_heads": 1 << 12,
     "num_key_value_heads": 1 << 12,
     "head_dim": 1 << 12,
@@ -25,17 +25,17 @@ _MOST = {
     "vocab_size": 1 << 20,
     "max_position_embeddings": 1 << 24,
 }
-_MOST_OF_NONE = {"num_nextn_predict_layers": 1 << 8}  # which may be 0
+_MAX_OR_ZERO = {"num_nextn_predict_layers": 1 << 8}
 _LAYERS = dict.fromkeys(("num_layers", "n_layers", "n_layer"), "num_hidden_layers")
 _FLOAT, _FLOATS = "__float__", ("Infinity", "-Infinity", "NaN")  # as transformers writes them
-_MOST_NUMBER = 1 << 24
-_MOST_LISTED = 1 << 16
-_UNBOUNDED = ("theta", "base", "_id", "_ids")  # ends of names whose numbers say nothing of sizes
+_MAX_NUMBER = 1 << 24
+_MAX_LISTED = 1 << 16
+_UNBOUNDED = ("theta", "base", "_id", "_ids")  # suffixes of numbers that aren't sizes
 _CONTEXTS = ("max_position_embeddings", "context_length", "seq_length", "max_seq_len", "n_ctx")
-_ENDLESS = 1 << 17  # offered of models whose files name no longest context
-# Fields that don't describe the model that is read here: tables of a classifier's labels, which
-# transformers makes as long as it is told; code that it would fetch or compile; files beside the
-# weights; and what it is to return. Names that begin with `_` are its own.
+_UNLIMITED = 1 << 17  # context offered for models without a longest context
+# Fields that aren't part of the model: a classifier's labels, of which transformers allocates as
+# many as it is told; code that it would download or compile; additional files; and output options.
+# Names that begin with `_` are transformers' own.
 _IGNORED = frozenset(
     (
         *("num_labels", "id2label", "label2id", "problem_type"),
@@ -49,7 +49,7 @@ _BOTH_WAYS = "they read a text in both directions"
 _OF_ANOTHER = "they are one half of a model that also reads something else"
 _OWN_PROGRAM = "they bring a program of their own, which is never executed"
 _NOBODYS = "neither a family here nor transformers knows them as a model that writes text"
-_SEES = "they also see or hear, and only such families as are written here run without that"
+_MULTIMODAL = "they also see or hear, and only such families as are written here run without that"
 _REFUSED = {
     **dict.fromkeys(
         (
@@ -71,7 +71,7 @@ _REFUSED = {
 
 
 class TransformersFacts(NamedTuple):
-    """What a `config.json` means to transformers; sizes as `ModelConfig` has them."""
+    """Sizes of a model as transformers understands its `config.json`; as in `ModelConfig`."""
 
     model_type: str
     vocab_size: int
@@ -87,10 +87,10 @@ class TransformersFacts(NamedTuple):
 
 
 def why_not_transformers(raw: Mapping[str, Any]) -> str:
-    """Why transformers can't run a model, for people; empty if it can.
+    """Return why a model can't run through transformers, as a clause; empty if it can.
 
     Args:
-        raw: Its `config.json`.
+        raw: Content of `config.json`.
     """
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
@@ -100,15 +100,15 @@ def why_not_transformers(raw: Mapping[str, Any]) -> str:
             return _OWN_PROGRAM
         return _NOBODYS
     if any(isinstance(raw.get(part), Mapping) for part in ("vision_config", "audio_config")):
-        return _SEES
+        return _MULTIMODAL
     return _REFUSED.get(model_type, "")
 
 
 def read_facts(raw: Mapping[str, Any]) -> TransformersFacts:
-    """Check a `config.json` that `why_not_transformers` has nothing against.
+    """Read the sizes of a model that `why_not_transformers` accepts.
 
     Raises:
-        ModelError: It makes no sense.
+        ModelError: A value is invalid.
     """
     if raw.get("quantization_config"):
         raise ModelError(
@@ -132,37 +132,39 @@ def read_facts(raw: Mapping[str, Any]) -> TransformersFacts:
         num_heads=heads,
         num_kv_heads=_size(config, "num_key_value_heads", heads),
         head_dim=_size(config, "head_dim", max(1, hidden // heads)),
-        context_tokens=min(longest or _ENDLESS, _MOST["max_position_embeddings"]),
+        context_tokens=min(longest or _UNLIMITED, _MAX["max_position_embeddings"]),
         is_tied=bool(getattr(config, "tie_word_embeddings", False)),
         text=json.dumps(dict(raw), sort_keys=True),
     )
 
 
 def transformers_config(raw: Mapping[str, Any]) -> Any:
-    """A `config.json` as transformers has it; no program is executed that comes with a model.
+    """Make transformers' configuration object; code of the model's repository isn't executed.
 
     Raises:
-        ModelError: It makes no sense.
+        ModelError: A value is invalid.
     """
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     kind: Any = CONFIG_MAPPING[raw["model_type"]]
-    usual_names = dict(_LAYERS) | {name: usual for usual, name in kind.attribute_map.items()}
+    standard_names = dict(_LAYERS) | {own: name for name, own in kind.attribute_map.items()}
     for path, number in _numbers(raw, ""):
         name = path.rpartition(".")[2]
-        name = usual_names.get(name, name)
-        most = _MOST_OF_NONE.get(name) or _MOST.get(name, _MOST_NUMBER)  # also within its parts
+        name = standard_names.get(name, name)
+        most = _MAX_OR_ZERO.get(name) or _MAX.get(
+            name, _MAX_NUMBER
+        )  # also of nested configurations
         if abs(number) > most and not name.endswith(_UNBOUNDED):
             raise _senseless(path, number)
-    for usual, most in _MOST.items():
-        name = kind.attribute_map.get(usual, usual)
+    for standard_name, most in _MAX.items():
+        name = kind.attribute_map.get(standard_name, standard_name)
         value = _largest(raw.get(name))
         if value is not None and (_is_no_size(value) or value > most):
             raise _senseless(name, value)
     try:
         with quietly():
-            return kind.from_dict(_described(raw))
-    except Exception as error:  # whatever the class of a family thinks of its fields
+            return kind.from_dict(_without_ignored(raw))
+    except Exception as error:  # classes of transformers raise anything
         raise ModelError(
             f"config.json: transformers can't read it as a {raw['model_type']} model "
             f"({type(error).__name__}).",
@@ -170,23 +172,23 @@ def transformers_config(raw: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _described(value: Any) -> Any:
-    """What a `config.json` says of the model itself, also within its parts."""
+def _without_ignored(value: Any) -> Any:
+    """Remove the ignored fields, also of nested configurations."""
     if isinstance(value, list):
-        return [_described(inner) for inner in value]
+        return [_without_ignored(inner) for inner in value]
     if not isinstance(value, Mapping):
         return value
     if value.keys() == {_FLOAT} and value[_FLOAT] in _FLOATS:
         return float(value[_FLOAT])
     return {
-        name: _described(inner)
+        name: _without_ignored(inner)
         for name, inner in value.items()
         if name not in _IGNORED and not str(name).startswith("_")
     }
 
 
 def _numbers(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, float]]:
-    """All numbers of a `config.json`, by name; of too many or too deep ones the count."""
+    """Yield all numbers of a `config.json` with their paths; too long lists are refused."""
     if isinstance(value, bool) or depth > 16:
         return
     if isinstance(value, int | float):
@@ -195,7 +197,7 @@ def _numbers(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, float
         for name, inner in value.items():
             yield from _numbers(inner, f"{path}.{name}" if path else str(name), depth + 1)
     elif isinstance(value, list):
-        if len(value) > _MOST_LISTED:
+        if len(value) > _MAX_LISTED:
             raise _senseless(path, len(value))
         for inner in value:
             yield from _numbers(inner, path, depth + 1)
@@ -204,13 +206,13 @@ def _numbers(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, float
 def _size(config: Any, name: str, default: int = 0) -> int:
     value = _largest(getattr(config, name, None))
     value = default if value is None else value
-    if _is_no_size(value) or value > _MOST[name]:
+    if _is_no_size(value) or value > _MAX[name]:
         raise _senseless(name, value)
     return int(value)
 
 
 def _largest(value: Any) -> Any:
-    """The largest of sizes that a family tells layer by layer; else the value itself."""
+    """Return the largest of a list of sizes per layer; other values are returned as given."""
     is_listed = isinstance(value, list) and value and not any(map(_is_no_size, value))
     return max(value) if is_listed else value
 

@@ -1,4 +1,4 @@
-"""transformers without its bars and notes, which belong to no terminal of ours."""
+"""Silence transformers' progress bars, logs and warnings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Let transformers say nothing: what matters of it is an error."""
+    """Silence transformers: only errors matter, and they are raised."""
     from transformers.utils import logging as theirs
 
     level, had_bars = theirs.get_verbosity(), theirs.is_progress_bar_enabled()

@@ -1,8 +1,7 @@
-"""How large a model is that transformers runs, found out without its weights.
+"""Measure the sizes of a model that runs through transformers, without its weights.
 
-transformers builds it on torch's meta device, where tensors have shapes and no numbers, and takes
-three tokens through it: so what a session holds is known, too, whatever the family. The number of
-modules is bounded.
+transformers builds it on torch's meta device, where tensors have no data, and runs three tokens
+through it, which shows the sizes of its cache, too. The number of modules is limited.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from medusa_core.models.config import ModelConfig
 
-_MOST_MODULES = 1 << 17  # the largest published models have a third of it, experts included
+_MAX_MODULES = 1 << 17  # three times as many as the largest published models, with experts
 _TOKENS = 3
 
 
@@ -35,13 +34,13 @@ class TransformersSizes:
     """Sizes of a model.
 
     Attributes:
-        matrices: Rows and columns of those that bitsandbytes can hold in 4 bits.
-        num_others: Numbers of all other parameters, tied ones counted once.
-        buffer_bytes: Of what isn't trained, such as angles.
-        layers: Keys and values of those that keep them for every token; of layers whose keys and
-            values differ in size, the larger one.
-        state_bytes: What a session holds besides, however long it is.
-        has_masks: Attention takes a mask of its own.
+        matrices: Rows and columns of the matrices that bitsandbytes can quantize to 4 bits.
+        num_others: Number of all other parameters; tied ones are counted once.
+        buffer_bytes: Bytes of buffers.
+        layers: Shapes of a token's keys and values in the layers with a KV cache; the larger of
+            both.
+        state_bytes: Bytes of recurrent states.
+        has_masks: Whether the model accepts an attention mask and position ids.
     """
 
     matrices: tuple[tuple[int, int], ...]
@@ -53,27 +52,27 @@ class TransformersSizes:
 
     @property
     def num_parameters(self) -> int:
-        """Parameters, tied ones counted once."""
+        """Number of parameters; tied ones are counted once."""
         return self.num_others + sum(rows * columns for rows, columns in self.matrices)
 
     @property
     def largest_matrix(self) -> int:
-        """Numbers of the largest of `matrices`."""
+        """Parameters of the largest of `matrices`."""
         return max((rows * columns for rows, columns in self.matrices), default=0)
 
     @property
     def plain_why(self) -> str:
-        """Why one token is decoded at a time, as far as sizes tell; empty where trees may do."""
+        """Why trees can't be verified, as a clause; empty if they may work."""
         if self.state_bytes:
             return "some of its layers carry a state that can't be taken back"
         return "" if self.has_masks else "its attention takes no masks"
 
 
 def sizes_of(config: ModelConfig) -> TransformersSizes:
-    """Sizes of a model that transformers runs.
+    """Return the sizes of a model that runs through transformers.
 
     Raises:
-        ModelError: transformers can't build it, or holds what this engine doesn't know.
+        ModelError: transformers can't build it, or its cache isn't supported.
     """
     return _sizes_of(config.transformers_text)
 
@@ -101,24 +100,24 @@ def _sizes_of(text: str) -> TransformersSizes:
         matrices=tuple(matrices),
         num_others=others,
         buffer_bytes=sum(buffer.nbytes for buffer in model.buffers()),
-        layers=tuple(rows) or (RowShape(1, 1),),  # a cache of states alone has room for nothing
+        layers=tuple(rows) or (RowShape(1, 1),),  # only states
         state_bytes=sum(state.nbytes for state in states),
         has_masks={"attention_mask", "position_ids"} <= set(_arguments(body_of(model))),
     )
 
 
 def build_empty(config: Any) -> Any:
-    """The model of a configuration, its parameters not filled in."""
+    """Build a model without loading weights."""
     from transformers import AutoModelForCausalLM
 
     return AutoModelForCausalLM.from_config(config, trust_remote_code=False).eval()
 
 
 def body_of(model: Any) -> Any:
-    """What makes states of tokens: the model without the head that scores them.
+    """Return the model without its LM head.
 
     Raises:
-        ModelError: It can't be told from the rest.
+        ModelError: They can't be separated.
     """
     body = model.get_decoder()
     if body is None or body is model or model.get_output_embeddings() is None:
@@ -127,10 +126,10 @@ def body_of(model: Any) -> Any:
 
 
 def empty_layers(config: Any) -> list[Any]:
-    """What transformers makes to hold what a session has read, layer by layer.
+    """Make the layers of transformers' cache for a model.
 
     Raises:
-        ModelError: A layer holds it in a way that this engine doesn't know.
+        ModelError: A type of layer isn't supported.
     """
     from transformers import cache_utils
 
@@ -150,11 +149,11 @@ def empty_layers(config: Any) -> list[Any]:
     return layers
 
 
-def carrier_of(body: Any, model_type: str) -> str:
-    """The argument in which a body takes what the session has read.
+def cache_argument(body: Any, model_type: str) -> str:
+    """Return the name of the argument in which a model takes its cache.
 
     Raises:
-        ModelError: There is none that this engine knows.
+        ModelError: There is no known argument.
     """
     arguments = _arguments(body)
     for name in ("past_key_values", "cache_params"):
@@ -168,15 +167,15 @@ def _arguments(body: Any) -> list[str]:
 
 
 def _layers_of_cache(model: Any, config: Any) -> list[Any]:
-    """Layers of a cache that has read three tokens."""
+    """Run three tokens; return the layers of the cache."""
     import torch
     from transformers import Cache
 
     for module in model.modules():
-        if "Experts" in type(module).__name__:  # which ask numbers who is chosen
+        if "Experts" in type(module).__name__:  # routing needs data
             module.forward = _pass_on
     body, cache = body_of(model), Cache(layers=empty_layers(config))
-    carried = {carrier_of(body, config.model_type): cache}
+    carried = {cache_argument(body, config.model_type): cache}
     try:
         body(input_ids=torch.zeros(1, _TOKENS, dtype=torch.long), use_cache=True, **carried)
     except Exception as error:
@@ -191,7 +190,7 @@ def _pass_on(hidden: Tensor, *_: object, **__: object) -> Tensor:
 
 
 def _linear_names(model: Any) -> Iterator[str]:
-    """Names of the weights that bitsandbytes holds in few bits where it is asked to."""
+    """Yield the names of the weights that bitsandbytes can quantize."""
     from torch import nn
     from transformers.pytorch_utils import Conv1D
     from transformers.quantizers.base import get_keys_to_not_convert
@@ -204,7 +203,7 @@ def _linear_names(model: Any) -> Iterator[str]:
 
 
 def _row_shape(layer: Any) -> RowShape:
-    """What a layer of a cache holds of one token."""
+    """Return the shape of a token's keys and values in a layer of a cache."""
     sides = [side for side in (layer.keys, layer.values) if side is not None]
     return RowShape(
         max((side.shape[1] for side in sides), default=1),
@@ -213,19 +212,19 @@ def _row_shape(layer: Any) -> RowShape:
 
 
 def _is_empty_state(layer: Any) -> bool:
-    """Whether a layer of a cache is there for states, and holds none."""
+    """Whether a layer of a cache is for states, but has none."""
     return hasattr(layer, "recurrent_states") and next(_states_in(layer), None) is None
 
 
 def _states_in(layer: Any) -> Iterator[Tensor]:
-    """The states that a layer of a cache carries."""
+    """Yield the states in a layer of a cache."""
     for kind in ("conv_states", "recurrent_states"):
         yield from (state for state in getattr(layer, kind, {}).values() if state is not None)
 
 
 @contextmanager
 def _bounded(model_type: str) -> Iterator[None]:
-    """End what this thread builds once it has more modules than any model has."""
+    """Limit the number of modules that this thread builds."""
     from torch.nn.modules import module as modules
 
     thread, num_modules = get_ident(), 0
@@ -233,7 +232,7 @@ def _bounded(model_type: str) -> Iterator[None]:
     def count(*_: object) -> None:
         nonlocal num_modules
         num_modules += get_ident() == thread
-        if num_modules > _MOST_MODULES:
+        if num_modules > _MAX_MODULES:
             raise _TooManyError
 
     hooks = (
@@ -244,7 +243,7 @@ def _bounded(model_type: str) -> Iterator[None]:
         yield
     except ModelError:
         raise
-    except Exception as error:  # whatever the class of a family thinks of its sizes
+    except Exception as error:  # classes of transformers raise anything
         raise ModelError(
             f"config.json: transformers can't build a {model_type} model of it "
             f"({type(error).__name__}).",
@@ -256,7 +255,7 @@ def _bounded(model_type: str) -> Iterator[None]:
 
 
 class _TooManyError(Exception):
-    """A model of more parts than any has."""
+    """A model has too many modules."""
 
 
 def _unknown(model_type: str, what: str) -> ModelError:

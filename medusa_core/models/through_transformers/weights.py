@@ -1,6 +1,6 @@
-"""A model that transformers runs, with its weights: a body, and a head that scores its states.
+"""Load a model into transformers, split into the base model and its LM head.
 
-Nothing is fetched, and no program that comes with a model is executed.
+Nothing is downloaded, and code of the model's repository isn't executed.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import DenseLinear
 from medusa_core.models.through_transformers.known import transformers_config
 from medusa_core.models.through_transformers.quietly import quietly
-from medusa_core.models.through_transformers.sizes import body_of, carrier_of, sizes_of
+from medusa_core.models.through_transformers.sizes import body_of, cache_argument, sizes_of
 
 _HARMLESS = ("rotary_emb.inv_freq", "medusa_head", "mtp_layers", ".masked_bias", ".attn.bias")
 
 
 class TransformersModel:
-    """A model that transformers runs.
+    """A model that runs through transformers.
 
     Attributes:
-        config: Its sizes.
-        theirs: Its configuration as transformers has it.
-        body: Makes states of tokens.
-        layers: The blocks of the body, in their order; empty where they can't be told.
-        carries: The argument in which the body takes what a session has read.
-        embedding: Token vectors. [vocabulary, hidden]
-        lm_head: Projection to the vocabulary; heads may share it.
-        num_parameters: Parameters, tied ones counted once.
-        nbytes: Bytes of all that it holds.
+        config: Its configuration.
+        theirs: transformers' configuration object.
+        body: The model without its LM head.
+        layers: Blocks of the body; empty if they can't be found.
+        carries: Name of the argument in which the body takes its cache.
+        embedding: Token embedding. [vocabulary, hidden]
+        lm_head: LM head, which draft heads may share.
+        num_parameters: Number of parameters; tied ones are counted once.
+        nbytes: Bytes of parameters and buffers.
     """
 
     def __init__(self, config: ModelConfig, model: Any) -> None:
@@ -46,7 +46,7 @@ class TransformersModel:
         self.theirs: Any = model.config
         self.body: Any = body_of(model)
         self.layers: tuple[nn.Module, ...] = _blocks_of(self.body, config.num_layers)
-        self.carries = carrier_of(self.body, config.model_type)
+        self.carries = cache_argument(self.body, config.model_type)
         self.embedding: Tensor = model.get_input_embeddings().weight.detach()
         projection: Any = model.get_output_embeddings()
         self.lm_head: QuantLinear = DenseLinear(projection.weight.detach(), _detached(projection))
@@ -56,16 +56,17 @@ class TransformersModel:
         self._output: Any = None
 
     def states(self, **takes: Any) -> Tensor:
-        """What the body makes of one sequence. [n, hidden]"""
+        """Run the body for one sequence and return the hidden states. [n, hidden]"""
         output = self.body(**takes)
         self._output = type(output)
         states: Tensor = output.last_hidden_state[0]
         return states
 
     def logits(self, states: Tensor) -> Tensor:
-        """The scores behind states, as the whole model computes them. [n, hidden] → [n, vocabulary]
+        """Compute the logits of hidden states. [n, hidden] → [n, vocabulary]
 
-        A head may do more than project: so the whole model runs, with these states from its body.
+        The model may do more than project, such as scaling: so the whole model runs, with a body
+        that returns these states.
         """
         placeholder = torch.zeros(1, len(states), dtype=torch.long, device=states.device)
         given = self._output(last_hidden_state=states.unsqueeze(0))
@@ -73,10 +74,10 @@ class TransformersModel:
         try:
             return self.whole(placeholder)
         finally:
-            del self.body.forward  # the class's is left
+            del self.body.forward  # restores the method of the class
 
     def whole(self, token_ids: Tensor) -> Tensor:
-        """The scores behind a text, by the whole model. [1, n] → [n, vocabulary]"""
+        """Compute the logits of a text with the whole model. [1, n] → [n, vocabulary]"""
         scores: Tensor = self._model(input_ids=token_ids, use_cache=False).logits[0]
         return scores
 
@@ -87,22 +88,22 @@ def read_transformers_model(
     """Read a model's weights.
 
     Args:
-        folder: Of the model, in Hugging Face layout.
-        config: Its sizes.
-        precision: What it computes in, and where.
-        formats: Weight formats of its parts.
+        folder: Folder of the model, in Hugging Face layout.
+        config: Its configuration.
+        precision: Compute dtype and device.
+        formats: Weight formats.
 
     Raises:
-        CheckpointError: A tensor is missing, misshapen, or none that the model has; or a file is no
-            safetensors, which transformers would unpickle where an index names it.
+        CheckpointError: A tensor is missing, misshapen, or unexpected; or a file isn't safetensors,
+            because transformers would unpickle it.
         ModelError: transformers can't read it.
-        OutOfMemoryError: The device has no room.
+        OutOfMemoryError: The device has too little memory.
     """
     from transformers import AutoModelForCausalLM
 
     weight_files(folder)
     theirs = transformers_config(json.loads(config.transformers_text))
-    read: Any = AutoModelForCausalLM.from_pretrained  # whose types know one of its results
+    read: Any = AutoModelForCausalLM.from_pretrained  # its annotations lack the second result
     try:
         with quietly():
             model, found = read(
@@ -121,7 +122,7 @@ def read_transformers_model(
             f"The weights of {folder.name} don't fit the memory.",
             "Close other programs, or choose a smaller model.",
         ) from error
-    except Exception as error:  # whatever transformers meets in a damaged file
+    except Exception as error:  # a damaged file can raise anything
         raise ModelError(
             f"transformers can't read {folder.name}: {type(error).__name__}: {error}",
             "Download the model again; its tensors and config.json may be of different models.",
@@ -131,8 +132,8 @@ def read_transformers_model(
 
 
 def _placing(precision: Precision, formats: PartFormats) -> dict[str, Any]:
-    """Where the weights go, and in how many bits."""
-    # Experts are multiplied together in 32 bits at most.
+    """Return the arguments for device and quantization."""
+    # transformers' grouped products of experts don't support float64.
     one_by_one = {"experts_implementation": "eager"}
     placing: dict[str, Any] = one_by_one if precision.compute == torch.float64 else {}
     if precision.device.type != "cpu" or not formats.linears.is_dense:
@@ -150,7 +151,7 @@ def _placing(precision: Precision, formats: PartFormats) -> dict[str, Any]:
 
 
 def _check_tensors(config: ModelConfig, found: Any) -> None:
-    """Refuse what would be another model than the one that was published."""
+    """Refuse missing and unexpected tensors, with which it would be another model."""
     missing = sorted(found["missing_keys"])
     if missing:
         raise CheckpointError(

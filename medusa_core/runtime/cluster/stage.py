@@ -15,10 +15,10 @@ from torch import Tensor
 from medusa_core.errors import ClusterError, StageBusyError
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.precision import Precision, hardware_of, precision_of, settle_device
+from medusa_core.models.precision import Precision, hardware_of, precision_of, resolve_device
 from medusa_core.models.quant.choice import (
     PartFormats,
-    settle_formats,
+    resolve_formats,
 )
 from medusa_core.runtime.cluster.fingerprint import (
     hash_of_model,
@@ -92,7 +92,7 @@ class Stage:
         self._name = name
         self._files = ModelFiles.open(model_dir)
         self._memory_bytes = memory_bytes or int(psutil.virtual_memory().available * _MEMORY_SHARE)
-        self._device = settle_device(device).device
+        self._device = resolve_device(device).device
         self._layer_s = layer_s
         self._delay_s = delay_s
         self._config = self._files.config
@@ -129,7 +129,7 @@ class Stage:
                 "Start serve-layers there anew.",
             )
         hardware, stored = hardware_of(self._device), self._config.stored
-        formats = settle_formats(wanted.formats, wanted.compute, hardware, stored)
+        formats = resolve_formats(wanted.formats, wanted.compute, hardware, stored)
         precision = precision_of(formats.compute, self._device)
         self._resolved = precision, formats
         self._forget_layers()

@@ -17,9 +17,9 @@ from medusa_core.errors import TierError
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.quant.layout import (
-    Again,
     LinearLayout,
     QuantLinear,
+    Rebuild,
 )
 from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import Weights
@@ -96,7 +96,7 @@ class OffloadedLayers:
         self.linears: dict[int, list[OffloadedLinear]] = {number: [] for number in sorted(numbers)}
         self.sources: list[LayerSource] = []
         self.types: set[type] = set()
-        self._factories: dict[Signature, Again] = {}
+        self._factories: dict[Signature, Rebuild] = {}
 
     def add_placeholder(self, layer: int) -> OffloadedLinear:
         """Return a placeholder for the next linear layer of a decoder layer."""
@@ -108,7 +108,7 @@ class OffloadedLayers:
         """Whether linear layers of this signature can be made."""
         return signature in self._factories
 
-    def add_factory(self, signature: Signature, factory: Again, kind: type[QuantLinear]) -> None:
+    def add_factory(self, signature: Signature, factory: Rebuild, kind: type[QuantLinear]) -> None:
         """Register a function that makes linear layers of a signature."""
         self._factories.setdefault(signature, factory)
         self.types.add(kind)
@@ -132,7 +132,7 @@ class OffloadedLayers:
 
     def make_part(self, part: PartEntry, piece: Tensor) -> QuantLinear:
         """Make one linear layer as views of a piece. uint8 [bytes]"""
-        return self._factories[part.signature]([_view(piece, place) for place in part.tensors])
+        return self._factories[part.signature](*(_view(piece, place) for place in part.tensors))
 
 
 class OffloadedWeights:
@@ -216,7 +216,7 @@ class OffloadedWeights:
         layout = linear.layout()
         tensors = [_bytes_of(tensor) for tensor in layout.tensors]
         signature = (layout.kind, tuple((one.dtype, one.shape) for one in tensors))
-        self._offloaded.add_factory(signature, layout.again, type(linear))
+        self._offloaded.add_factory(signature, layout.rebuild, type(linear))
         if entry is not None and entry.signature != signature:
             raise _other_model(part)
         if self._writer is not None:

@@ -410,7 +410,7 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
     library, offloaded = native_library(), offloaded_layers(model)
     per_layer = model.per_layer
     fits = (
-        precision.is_usual
+        precision.is_standard
         and precision.device.type == "cpu"
         and precision.compute in DTYPES
         and model.embedding.dtype in DTYPES

@@ -70,7 +70,7 @@ class _Step:
 
 
 def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> StaticRunner | None:
-    fits = precision.device.type == "cuda" and precision.is_usual
+    fits = precision.device.type == "cuda" and precision.is_standard
     pays = fits and graphs_pay(model, precision)
     return StaticRunner(model, precision, captures=True) if pays else None
 

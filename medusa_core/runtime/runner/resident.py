@@ -14,7 +14,7 @@ from medusa_core.models.blocks.torch_blocks import PassContext
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.beside_linear import BesideLinear
+from medusa_core.models.quant.combined_linear import AdaptedLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear, share_threads
 from medusa_core.models.row_tree import RowTree
@@ -256,7 +256,7 @@ def _share_workers(model: Decoder) -> Workers | None:
 
 def _layers_of(linear: QuantLinear) -> tuple[QuantLinear, ...]:
     """Return the linear layers of which one may be composed."""
-    return linear.layers if isinstance(linear, BesideLinear) else (linear,)
+    return linear.layers if isinstance(linear, AdaptedLinear) else (linear,)
 
 
 def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> ResidentRunner:

@@ -37,7 +37,7 @@ IDS = [3, 50, 60, 200, 9, 11, 50]
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 SETTINGS = GenerateSettings(drafter="medusa", max_new_tokens=16)
 CARD = Hardware("cuda", (8, 6))
-ROUNDING = [spec for spec in quant_registry().specs if not spec.is_dense and not spec.lack(CARD)]
+ROUNDING = [s for s in quant_registry().specs if not s.is_dense and not s.limitation(CARD)]
 
 FORMATS = pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
 

@@ -26,7 +26,7 @@ from medusa_core.messages import (
 )
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, precision_of
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.runtime.kv.offloaded.create import create_kv_store
 from medusa_core.runtime.kv.offloaded.disk_store import DiskStore
 from medusa_core.runtime.kv.offloaded.memory_store import MemoryKv
@@ -223,7 +223,7 @@ def test_a_processor_attends_as_every_family_does(name: str, attended: int, tmp_
 def test_a_processor_below_a_card_has_a_rate_of_its_own(expected: Expected) -> None:
     config = ModelFiles.open(expected.model).config
     with imagined_card() as card, card.waiting():
-        formats = settle_formats(WeightFormats(), "float16", hardware_of(CARD), config.stored)
+        formats = resolve_formats(WeightFormats(), "float16", hardware_of(CARD), config.stored)
         there = model_rates(config, formats, precision_of("float16", CARD), 64, 1)
     assert 0 < there.below != there.cache
 

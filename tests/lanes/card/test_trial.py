@@ -12,7 +12,7 @@ from medusa_core.loading.state import (
     Phase,
 )
 from medusa_core.messages import LoadModel, ModelLoaded
-from medusa_core.models.precision import settle_device
+from medusa_core.models.precision import resolve_device
 from medusa_core.system import cuda as card
 from tests.lanes.card.conftest import Folders
 from tests.support.card.card import imagined_card
@@ -29,13 +29,13 @@ def full(device: torch.device) -> None:
 
 def test_a_card_that_can_compute_is_taken() -> None:
     with imagined_card((6, 1)):
-        assert settle_device("").device.type == "cuda"
-        assert settle_device("", full).device.type == "cuda"  # the plan says what is missing
+        assert resolve_device("").device.type == "cuda"
+        assert resolve_device("", full).device.type == "cuda"  # the plan says what is missing
 
 
 def test_a_card_without_kernels_is_refused_by_name_where_it_was_asked_for() -> None:
     with imagined_card((6, 1)), pytest.raises(RequestError, match=r"no kernels.*6\.1") as refused:
-        settle_device("cuda", no_kernel)
+        resolve_device("cuda", no_kernel)
     assert "Choose the device cpu" in refused.value.hint
 
 

@@ -27,7 +27,7 @@ from medusa_core.messages import (
     WeightFormats,
 )
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.runtime.kv.offloaded.row_file import RowFile
 from medusa_core.runtime.kv.size import ring_bytes, tail_bytes, whole_rows
@@ -156,7 +156,7 @@ def test_a_policy_without_room_is_told(
 
 def planned(policy: Policy, gib: float, config: ModelConfig | None = None) -> Any:
     config = config or shape_config("vicuna-7b")
-    formats = settle_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
+    formats = resolve_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
     budget = Budget("a small device", HARDWARE, round(gib * GIB), 0, 0, is_live=True)
     return Planner(config, HeadsShape(), formats, budget, sessions=32).place(policy, 576)
 

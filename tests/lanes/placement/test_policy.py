@@ -41,7 +41,7 @@ from medusa_core.memory.policy.search import (
 from medusa_core.memory.policy.workload import BatchBlock, Workload
 from medusa_core.messages import Policy, Shares, Tier, WeightFormats
 from medusa_core.models.precision import hardware_of, precision_of
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.runtime.kv.size import row_bytes, staging_bytes
 from medusa_core.system.files.measurement_files import MeasurementFiles
@@ -378,7 +378,7 @@ def test_layers_that_hold_states_or_heads_of_their_own_are_measured(
 
 def test_states_are_no_cache_of_a_token() -> None:
     config = shape_config("qwen3.5-4b")
-    formats = settle_formats(WeightFormats("q4"), "", Hardware("cpu", compiles=True))
+    formats = resolve_formats(WeightFormats("q4"), "", Hardware("cpu", compiles=True))
     precision = precision_of(formats.compute, torch.device("cpu"))
     item = precision.compute.itemsize
     besides = []
@@ -416,7 +416,7 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     monkeypatch.setattr(timing, "_RATE_S", 0.01)
     config = resized("smollm2-1.7b", **SMALL)
     device = torch.device("cpu")
-    formats = settle_formats(WeightFormats(cache="q4"), "float32", hardware_of(device))
+    formats = resolve_formats(WeightFormats(cache="q4"), "float32", hardware_of(device))
     precision = precision_of(formats.compute, device, formats.cache_format)
     requested = PolicyRequest(config, formats, precision, 8, 16, 16, 2)
     budget = Budget("a small device", Hardware("cpu"), 64 << 20, 0, 0, is_live=True)

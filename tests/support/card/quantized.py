@@ -16,7 +16,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from medusa_core.models.quant.bitsandbytes_quietly import bitsandbytes
+from medusa_core.models.quant.quiet_bitsandbytes import bitsandbytes
 
 RunKernel = Callable[[str, Callable[[], Any]], Any]
 

@@ -12,8 +12,8 @@ from medusa_core.loading.target import Target
 from medusa_core.models.datastore.phrases import (
     Follower,
     PhraseTable,
-    keys_of,
-    of_lists,
+    context_keys,
+    make_table,
 )
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
@@ -34,7 +34,7 @@ def received(target: Target, token_ids: Sequence[int], hidden: Tensor) -> Observ
 
 def key_of(*tokens: int) -> int:
     """The key of a context, its oldest token first."""
-    return keys_of(reversed(tokens), len(tokens))[-1]
+    return context_keys(reversed(tokens), len(tokens))[-1]
 
 
 def table(output: dict[Path_, dict[int, float]], longest: int = 3) -> PhraseTable:
@@ -43,7 +43,7 @@ def table(output: dict[Path_, dict[int, float]], longest: int = 3) -> PhraseTabl
         key_of(*context): [Follower(*one) for one in followers.items()]
         for context, followers in output.items()
     }
-    return of_lists(lists, longest, {0.0: ((0.5, 0.1), (0.6,)), 0.5: ((0.3,),)})
+    return make_table(lists, longest, {0.0: ((0.5, 0.1), (0.6,)), 0.5: ((0.3,),)})
 
 
 def random_table(rng: random.Random, num_tokens: int, longest: int = 3) -> PhraseTable:

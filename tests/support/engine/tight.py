@@ -10,8 +10,8 @@ from medusa_core.memory.plan import plan_memory, scratch_bytes
 from medusa_core.memory.probe import live_budget
 from medusa_core.messages import HeadsShape, LoadOptions
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.precision import hardware_of, settle_device
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.precision import hardware_of, resolve_device
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.runtime.offload.layer_entries import NUM_BUFFERS
 
 
@@ -20,8 +20,8 @@ def with_layers_below(
 ) -> LoadOptions:
     """Options in which so many layers stay on the device; the others lie on a disk beside."""
     config = ModelFiles.open(model_dir).config
-    device = settle_device(options.device).device
-    formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
+    device = resolve_device(options.device).device
+    formats = resolve_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     heads = HeadsShape() if heads_dir is None else read_shape(heads_dir)
     context = options.context_tokens or config.context_tokens
     budget = limit_budget(live_budget(str(device)), 1.0)

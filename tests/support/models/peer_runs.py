@@ -13,7 +13,7 @@ from medusa_core.models.build import build_decoder
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, precision_of
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.weights import CheckpointWeights
 from medusa_core.runtime.runner.resident import ResidentRunner
 
@@ -29,7 +29,7 @@ def runner_of(
         config or ModelFiles.open(model_dir).config,
         ModelFiles.open(model_dir).checkpoint(),
     )
-    formats = settle_formats(WeightFormats(), dtype, hardware_of(precision.device))
+    formats = resolve_formats(WeightFormats(), dtype, hardware_of(precision.device))
     weights = CheckpointWeights(checkpoint, config, precision, formats)
     model = build_decoder(config, precision, checkpoint, weights)
     return ResidentRunner(model, precision)

@@ -7,8 +7,8 @@ from functools import cache
 
 from medusa_core.messages import ChatMessage, Role, ToolCall, ToolCallFormat
 from medusa_core.models.text.rendering import Rendering
+from medusa_core.models.text.template_messages import message_as_json, strip_token_ids, tool_as_json
 from medusa_core.models.text.tool_calls.learn import learn_tool_call_format
-from medusa_core.models.text.turns import tool_as_json, turn_as_json, turns_of
 
 HEADER = "<|a|>\n"
 END = "<|end|>\n"
@@ -198,7 +198,7 @@ def _rendering(source: str) -> Rendering:
 
 def rendered(source: str, turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
     """A prompt."""
-    messages = list(map(turn_as_json, turns_of(turns)))
+    messages = list(map(message_as_json, strip_token_ids(turns)))
     return _rendering(source).render(messages, opens, None, list(map(tool_as_json, tools)))
 
 

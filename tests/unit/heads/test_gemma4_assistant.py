@@ -24,7 +24,7 @@ from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import Fit, GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.runtime.kv.cache import ReadableCache
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
@@ -310,7 +310,7 @@ def test_beside_e2b_it_has_room_on_a_card_of_8_gib() -> None:
     )
     shapes = {name: tuple(of.shape) for name, of in tensors_of(spec, are_empty=True).items()}
     heads = heads_facts("x", shapes, config_of(spec)).shape
-    formats = settle_formats(WeightFormats("nf4"), "", budget.hardware)
+    formats = resolve_formats(WeightFormats("nf4"), "", budget.hardware)
     with_it, without = (
         plan_memory(config, shape, formats, budget, 8192) for shape in (heads, HeadsShape())
     )

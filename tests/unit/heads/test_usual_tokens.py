@@ -10,10 +10,9 @@ from medusa_core.heads import usual_tokens
 from medusa_core.heads.usual_tokens import usual_columns
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
+from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
-from medusa_core.models.quant.first_outputs import first_outputs
-from medusa_core.models.quant.in_blocks import weight_formats
-from medusa_core.models.quant.linear import DenseLinear
+from medusa_core.models.quant.linear import DenseLinear, first_outputs
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.quant.random_blocks import random_blocks
 from tests.support.engine.laws import decode, user_says

@@ -16,7 +16,7 @@ from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from tests.support.hub.fixtures import LoopbackHub, random_file
@@ -39,7 +39,7 @@ def test_a_model_is_planned_before_a_byte_of_its_weights_is_fetched(
     assert remote.config == ModelFiles.open(published.root / "org" / "tiny-chat").config
     assert remote.listing.needed_bytes > 0
     assert not [e for e in published.log if e["path"].endswith(".safetensors") and e["sent"]]
-    formats = settle_formats(WeightFormats("nf4-dq"), "", imagined_card(8).hardware)
+    formats = resolve_formats(WeightFormats("nf4-dq"), "", imagined_card(8).hardware)
     assert weights_bytes(remote.config, formats) > 0
 
 
@@ -109,7 +109,7 @@ def test_the_catalog_is_whole_and_its_heads_fit() -> None:
         assert "/" in entry.pair.model
         usual = "" if entry.config.holds_blocks else "bf16"
         published = WeightFormats("q4" if entry.pair.file else usual)
-        formats = settle_formats(published, "bfloat16", Hardware("cpu"), entry.config.stored)
+        formats = resolve_formats(published, "bfloat16", Hardware("cpu"), entry.config.stored)
         planned = weights_bytes(entry.config, formats) + 1.48e9 * bool(entry.heads.num_heads)
         if entry.config.per_layer_embeddings is None:
             # Files of mixed types have a few bits more or less than 4.5 a weight.

@@ -136,7 +136,7 @@ def test_what_is_kept_has_a_bound_and_the_longest_unused_goes_first(
 ) -> None:
     load(model, kept := tmp_path / "kept", "int8")
     (old,) = QuantizedModels(kept).entries()
-    small = QuantizedModels(kept, most_bytes=old.nbytes + 1000)
+    small = QuantizedModels(kept, max_bytes=old.nbytes + 1000)
     writer = small.writer("another", old.nbytes)
     assert writer is not None
     with writer:
@@ -164,7 +164,7 @@ def in_4_bits(request: pytest.FixtureRequest, model: Path, tmp_path: Path) -> tu
     nf4 = quant_registry().get("nf4")
     for name, tensor in tensors.items():
         if name.endswith("proj.weight"):
-            tensors[name] = nf4.numbers(quantize(tensor, request.param), *tensor.shape)
+            tensors[name] = nf4.dequantize(quantize(tensor, request.param), *tensor.shape)
     save_file(tensors, plain / "model.safetensors")
     return folder, plain
 

@@ -13,7 +13,7 @@ from medusa_core.memory.plan import embedding_bytes, experts_bytes, heads_bytes,
 from medusa_core.memory.probe import live_budget
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.config import parse_config
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.runtime.tree.tables import typical_table
 from medusa_core.system.resources import shapes_dir
 
@@ -28,7 +28,7 @@ Q4 = WeightFormats("q4")
 def test_a_step_takes_what_its_weights_take_to_be_read() -> None:
     budget, config = live_budget("cpu"), shape_config("vicuna-7b")
     reported = forecast(config, HeadsShape(), Q4, budget, PACE)
-    formats = settle_formats(Q4, "", budget.hardware, config.stored)
+    formats = resolve_formats(Q4, "", budget.hardware, config.stored)
     read = weights_bytes(config, formats) - embedding_bytes(config, formats)
     assert reported.plain_tokens_per_s == pytest.approx(10 * GB / read)
     assert reported.tokens_per_s == reported.plain_tokens_per_s
@@ -65,7 +65,7 @@ def test_a_step_with_drafts_takes_the_time_of_the_heads_too() -> None:
     budget, config = live_budget("cpu"), shape_config("vicuna-7b")
     heads = HeadsShape(3, 1, config.vocab_size, config.hidden_size)
     reported = forecast(config, heads, Q4, budget, FREE_ROWS)
-    formats, table = settle_formats(Q4, "", budget.hardware, config.stored), typical_table(3)
+    formats, table = resolve_formats(Q4, "", budget.hardware, config.stored), typical_table(3)
     tokens = table.expected_length(table.tree(reported.tree_rows))
     heads_s = heads_bytes(config, heads, formats) / (10 * GB)
     step_s = 1 / reported.plain_tokens_per_s + heads_s
@@ -78,7 +78,7 @@ def test_of_experts_those_are_read_that_rows_choose() -> None:
     reported = {"num_experts": 16, "num_experts_per_tok": 4, "moe_intermediate_size": 768}
     config = parse_config(raw | reported | {"model_type": "qwen3_moe"}, {})
     wanted = WeightFormats("fp32")
-    formats = settle_formats(wanted, "", budget.hardware, config.stored)
+    formats = resolve_formats(wanted, "", budget.hardware, config.stored)
     rest = weights_bytes(config, formats) - experts_bytes(config, formats)
     read = rest + experts_bytes(config, formats) / 4
     read -= 0 if formats.shares_embedding(True) else embedding_bytes(config, formats)

@@ -18,7 +18,7 @@ from medusa_core.memory.budget import GIB, imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.memory.recommend import choices, recommend
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.system.resources import demo_model_dir
 from tests.support.models.tiny import TinySpec, random_heads, write_heads, write_tiny
 
@@ -111,7 +111,7 @@ def test_parameters_are_counted_as_published() -> None:
     assert set(shape_names()) == set(expected)
     budget = imagined_card(80)
     for name, parameters in expected.items():
-        formats = settle_formats(WeightFormats("bf16"), "", budget.hardware)
+        formats = resolve_formats(WeightFormats("bf16"), "", budget.hardware)
         planned = plan_memory(shape_config(name), HeadsShape(), formats, budget, 1024)
         # Norms and what makes states count twice as much: they are computed in 32 bits.
         assert planned.weights_bytes / 2 == pytest.approx(parameters, rel=4e-4)
@@ -119,7 +119,7 @@ def test_parameters_are_counted_as_published() -> None:
 
 def test_the_longest_context_is_the_longest() -> None:
     config, budget = shape_config("vicuna-7b"), imagined_card(6)
-    formats = settle_formats(WeightFormats("nf4-dq"), "", budget.hardware)
+    formats = resolve_formats(WeightFormats("nf4-dq"), "", budget.hardware)
 
     def fit(tokens: int) -> Fit:
         return plan_memory(config, HeadsShape(), formats, budget, tokens).fit

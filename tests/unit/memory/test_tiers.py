@@ -45,9 +45,9 @@ from medusa_core.messages import (
     Tier,
     WeightFormats,
 )
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.block_format import weight_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import Hardware
-from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.runtime.offload import disk_room as disk_room_module
 from medusa_core.runtime.offload.layer_entries import TensorBytes
 from medusa_core.runtime.offload.layer_file import (
@@ -66,7 +66,7 @@ from tests.support.models.targets import STREAMED, Folders
 from tests.support.models.tiny import ACCURACIES, random_heads, write_heads, write_tiny
 
 MESSAGES = user_says("the rest is silence")
-MADE = [s.name for s in weight_formats().specs if s.is_made and s.takes(64, 256, "cpu")]
+MADE = [s.name for s in weight_formats().specs if s.can_quantize and s.supports(64, 256, "cpu")]
 SETTINGS = GenerateSettings("medusa", max_new_tokens=24)
 HARDWARE = Hardware("cpu", packs=("float32", "bfloat16"), compiles=True)
 
@@ -134,7 +134,7 @@ def test_a_layer_of_any_format_computes_the_same_over_other_memory(quant: str) -
     for its_bias in (None, bias):
         layer = spec.build(spec.quantize(weight), 64, its_bias, compute)
         layout = layer.layout()
-        moved = layout.again([tensor.clone() for tensor in layout.tensors])
+        moved = layout.rebuild(*(tensor.clone() for tensor in layout.tensors))
         x = torch.randn(3, 256, generator=generator).to(compute)
         assert torch.equal(moved(x), layer(x))
         assert moved.layout().kind == layout.kind
@@ -330,7 +330,7 @@ def test_waiting_for_layers_is_a_part_of_each_step(
 
 def test_layers_that_stay_are_spread_among_those_that_come() -> None:
     config = shape_config("vicuna-7b")
-    formats = settle_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
+    formats = resolve_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
     budget = limit_budget(tight(64 * GIB), 2.5)
     planner = Planner(config, HeadsShape(), formats, budget)
     plan = planner.offload(1024, OffloadRoom(disk=Path("layers")))
@@ -350,7 +350,7 @@ def test_layers_that_stay_are_spread_among_those_that_come() -> None:
 
 def test_a_context_that_nobody_asked_for_leaves_room_for_layers() -> None:
     config = shape_config("vicuna-7b")
-    formats = settle_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
+    formats = resolve_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
     budget, disk = limit_budget(tight(64 * GIB), 1.5), OffloadRoom(disk=Path("layers"))
     planner = Planner(config, HeadsShape(), formats, budget)
     requested = planner.offload(4096, disk)
@@ -363,7 +363,7 @@ def test_a_context_that_nobody_asked_for_leaves_room_for_layers() -> None:
 def test_no_layer_lies_on_a_disk_that_nobody_named() -> None:
     config = shape_config("vicuna-7b")
     card = Hardware("cuda", (8, 6))
-    formats = settle_formats(WeightFormats("nf4-dq"), "", card)
+    formats = resolve_formats(WeightFormats("nf4-dq"), "", card)
     planner = Planner(config, HeadsShape(), formats, tight(3 * GIB, card))
     assert planner.offload(1024, OffloadRoom()) is None
     placed = planner.offload(1024, OffloadRoom(64 * GIB))

@@ -20,7 +20,7 @@ from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.rope import inverse_frequencies
 from medusa_core.system.files import json_file
 from medusa_core.system.files.json_file import read_json
@@ -115,7 +115,7 @@ def test_a_plan_looks_at_one_block_however_many_there_are(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(sizes_module, "block_tensors", counted)
     budget = imagined_card(8)
-    formats = settle_formats(WeightFormats("nf4"), "", budget.hardware)
+    formats = resolve_formats(WeightFormats("nf4"), "", budget.hardware)
     vicuna = shape_config("vicuna-7b")
     config = vicuna.with_blocks(vicuna.blocks[:1] * 1023)
     plan_memory(config, HeadsShape(), formats, budget, 4096)
@@ -125,7 +125,7 @@ def test_a_plan_looks_at_one_block_however_many_there_are(monkeypatch: pytest.Mo
 
 def test_every_layer_adds_the_same_to_a_plan() -> None:
     budget = imagined_card(8)
-    formats = settle_formats(WeightFormats("nf4"), "", budget.hardware)
+    formats = resolve_formats(WeightFormats("nf4"), "", budget.hardware)
     config = shape_config("qwen3-8b")
     sizes = [
         plan_memory(

@@ -18,7 +18,7 @@ from medusa_core.messages import WeightFormats
 from medusa_core.models.architecture import arch_registry
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.precision import hardware_of
-from medusa_core.models.quant.choice import PartFormats, settle_formats
+from medusa_core.models.quant.choice import PartFormats, resolve_formats
 from medusa_core.models.rope import inverse_frequencies
 from medusa_core.runtime.kv.size import row_bytes, state_bytes
 from tests.support.models.peers import CONFIGS, RENAMED, SIZES
@@ -121,7 +121,7 @@ def is_large(value: object) -> bool:
 
 @pytest.fixture(scope="module")
 def formats() -> PartFormats:
-    return settle_formats(WeightFormats(), "float32", hardware_of(torch.device("cpu")))
+    return resolve_formats(WeightFormats(), "float32", hardware_of(torch.device("cpu")))
 
 
 @pytest.mark.parametrize("family", [*arch_registry().names, *OTHERS])

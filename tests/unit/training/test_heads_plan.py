@@ -10,7 +10,7 @@ from medusa_core.loading.target import Target
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.training.heads import HeadsForm, HeadsModule
 from medusa_core.training.heads_command import SESSIONS
 from medusa_core.training.heads_config import HeadsConfig
@@ -23,7 +23,7 @@ CARD = imagined_card(8.0)
 def loaded(quant: str, sessions: int) -> MemoryPlan:
     """Vicuna-7B as it is loaded for training, texts of 1,024 tokens."""
     config = shape_config("vicuna-7b")
-    formats = settle_formats(WeightFormats(linears=quant), "", CARD.hardware, config.stored)
+    formats = resolve_formats(WeightFormats(linears=quant), "", CARD.hardware, config.stored)
     return plan_memory(config, HeadsShape(), formats, CARD, 1024, sessions)
 
 

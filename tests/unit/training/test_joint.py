@@ -22,7 +22,7 @@ from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.lora.adapter_shape import ADAPTER
 from medusa_core.models.lora.adapter_writer import write_adapter
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.training.adapted import AdaptedTarget, load_adapted, recomputes
 from medusa_core.training.answers import OwnAnswer
@@ -397,7 +397,7 @@ def test_a_dry_run_counts_what_the_model_needs_to_learn(model: Path, tmp_path: P
 
 def test_a_large_model_is_computed_again_and_keeps_little() -> None:
     config = shape_config("vicuna-7b")
-    formats = settle_formats(WeightFormats("nf4-dq"), "", imagined_card(8.0).hardware)
+    formats = resolve_formats(WeightFormats("nf4-dq"), "", imagined_card(8.0).hardware)
     assert recomputes(config, 1024)
     plan = plan_joint(config, formats, 32, 4, 512)
     assert 1.2e9 < plan.lora_bytes < 1.4e9

@@ -44,10 +44,10 @@ def test_few_followers_of_a_shorter_context_may_be_mixed_in() -> None:
     assert (whole.chances == few.chances).all()  # there are six tokens
     # Of what followed 1 alone, 2 is likeliest, then 3; behind 4, 1 came 5.
     reported = [OwnText(ids, 0) for ids in 6 * [(1, 2)] + 3 * [(1, 3)] + 2 * [(4, 1, 5)]]
-    both = [one.token_id for one in count_phrases(reported, NUMBERS).behind((1, 4))]
+    both = [one.token_id for one in count_phrases(reported, NUMBERS).followers((1, 4))]
     best = replace(NUMBERS, most_mixed=1)
     assert both == [5, 2, 3]
-    assert [one.token_id for one in count_phrases(reported, best).behind((1, 4))] == [5, 2]
+    assert [one.token_id for one in count_phrases(reported, best).followers((1, 4))] == [5, 2]
 
 
 def texts_of(seed: int, num_tokens: int = 6, number: int = 12) -> list[OwnText]:
@@ -97,7 +97,7 @@ def test_chances_are_those_of_witten_and_bell() -> None:
     texts = texts_of(3)
     phrases = count_phrases(texts, NUMBERS)
     for context in product(range(6), repeat=3):
-        found = [follower.chance for follower in phrases.behind(reversed(context))]
+        found = [follower.chance for follower in phrases.followers(reversed(context))]
         chances = expected(texts, longest_output(texts, context))
         assert len(found) == 4
         assert found == pytest.approx(sorted(chances.values(), reverse=True)[:4], abs=0.003)
@@ -110,7 +110,7 @@ def test_what_is_said_once_is_no_phrase_and_what_says_nothing_new_is_left_out() 
     texts = [OwnText((k % 2, 7, 8), 1) for k in range(40)]
     for least_news, num_contexts in ((0.0, 5), (0.15, 3)):
         phrases = count_phrases(texts, replace(NUMBERS, least_news=least_news))
-        assert [f.token_id for f in phrases.behind([7])] == [8]
+        assert [f.token_id for f in phrases.followers([7])] == [8]
         assert len(phrases) == num_contexts  # whatever comes before 7, 8 comes behind it
     few = count_phrases(texts_of(5), replace(NUMBERS, most_followers=2, least_chance=0.2))
     assert set(np.diff(few.starts)) <= {1, 2}
@@ -120,8 +120,8 @@ def test_what_is_said_once_is_no_phrase_and_what_says_nothing_new_is_left_out() 
 def test_the_prompt_is_read_but_not_learned() -> None:
     texts = [OwnText((4, 5, 6, 9), 3)] * 3
     phrases = count_phrases(texts, NUMBERS)
-    assert [f.token_id for f in phrases.behind([6, 5, 4])] == [9]
-    assert phrases.behind([5, 4]) == []
+    assert [f.token_id for f in phrases.followers([6, 5, 4])] == [9]
+    assert phrases.followers([5, 4]) == []
 
 
 def test_many_keys_are_computed_like_one() -> None:

@@ -1,10 +1,10 @@
-"""bfloat16: what most models are published in."""
+"""bfloat16, the dtype in which most models are published."""
 
 from medusa_core.models.quant.dense import dense_format
 from medusa_core.models.quant.format import Hardware
 
 
-def _lack(hardware: Hardware) -> str:
+def _limitation(hardware: Hardware) -> str:
     if hardware.device == "cuda" and hardware.capability < (8, 0):
         return "This card computes bfloat16 slowly; fp16 or fp32 has the same effect."
     if hardware.device == "cpu" and "bfloat16" not in hardware.packs:
@@ -12,4 +12,4 @@ def _lack(hardware: Hardware) -> str:
     return ""
 
 
-SPEC = dense_format("bf16", "16-bit (bfloat16)", 16, "bfloat16", _lack)
+SPEC = dense_format("bf16", 16, "bfloat16", _limitation)

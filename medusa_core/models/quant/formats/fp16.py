@@ -1,10 +1,10 @@
-"""float16: for cards from before bfloat16."""
+"""float16, for GPUs without fast bfloat16."""
 
 from medusa_core.models.quant.dense import dense_format
 from medusa_core.models.quant.format import Hardware
 
 
-def _lack(hardware: Hardware) -> str:
+def _limitation(hardware: Hardware) -> str:
     if hardware.device == "cpu":
         return "CPUs compute float16 slowly; bf16 has the same size."
     if hardware.capability < (7, 0):
@@ -12,4 +12,4 @@ def _lack(hardware: Hardware) -> str:
     return ""
 
 
-SPEC = dense_format("fp16", "16-bit (float16)", 16, "float16", _lack)
+SPEC = dense_format("fp16", 16, "float16", _limitation)

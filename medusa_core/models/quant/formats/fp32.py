@@ -1,8 +1,5 @@
-"""32-bit numbers: exact, and twice the size of what models are trained in."""
+"""float32, twice the size of the dtype in which most models are trained."""
 
-from medusa_core.models.quant.dense import (
-    dense_format,
-    nothing_lacks,
-)
+from medusa_core.models.quant.dense import dense_format
 
-SPEC = dense_format("fp32", "32-bit", 32, "float32", nothing_lacks)
+SPEC = dense_format("fp32", 32, "float32")

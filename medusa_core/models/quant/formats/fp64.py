@@ -1,8 +1,5 @@
-"""64-bit numbers: for checks, where rounding must not decide."""
+"""float64, for tests whose results must not depend on rounding."""
 
-from medusa_core.models.quant.dense import (
-    dense_format,
-    nothing_lacks,
-)
+from medusa_core.models.quant.dense import dense_format
 
-SPEC = dense_format("fp64", "64-bit", 64, "float64", nothing_lacks)
+SPEC = dense_format("fp64", 64, "float64")

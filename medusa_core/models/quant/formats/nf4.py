@@ -1,4 +1,4 @@
-"""4-bit NormalFloat with 32-bit scales: what fused 4-bit repositories become."""
+"""4-bit NormalFloat with 32-bit scales, to which fused 4-bit checkpoints are converted."""
 
 from medusa_core.models.quant.nf4 import nf4_format
 

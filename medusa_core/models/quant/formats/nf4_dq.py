@@ -1,4 +1,4 @@
-"""4-bit NormalFloat with 8-bit scales: the smallest."""
+"""4-bit NormalFloat with 8-bit scales (double quantization): the smallest format for GPUs."""
 
 from medusa_core.models.quant.nf4 import nf4_format
 

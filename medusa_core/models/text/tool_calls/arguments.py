@@ -298,10 +298,10 @@ class TagReader:
         mark = self._tags.after_value.replace(KEY, self._key)
         if self._is_cdata:
             mark = "]]>" + mark.lstrip()
-        end, is_settled = self._find_end(text, mark.strip(), is_last)
+        end, is_certain = self._find_end(text, mark.strip(), is_last)
         if end < 0:
             return self._some(text, -1 - end, mark) if self._is_text else ("", 0)
-        if not is_settled:
+        if not is_certain:
             return self._some(text, end, mark) if self._is_text else ("", 0)
         value = text[:end].removesuffix("\n") if mark.startswith("\n") else text[:end]
         self._is_in_value = False

@@ -29,26 +29,26 @@ def num_common_end(text: str, other: str) -> int:
     return num
 
 
-def num_common_before(text: str, here: int, there: int, most_here: int, most_there: int) -> int:
+def num_common_before(text: str, first: int, second: int, max_first: int, max_second: int) -> int:
     """Return how many characters before two positions are equal, splitting no tag.
 
     Args:
         text: The text of both positions.
-        here: One position.
-        there: The other position.
-        most_here: Most characters to compare before `here`.
-        most_there: Most characters to compare before `there`.
+        first: One position.
+        second: The other position.
+        max_first: Most characters to compare before `first`.
+        max_second: Most characters to compare before `second`.
     """
-    num, most = 0, min(most_here, most_there)
-    while num < most and text[here - num - 1] == text[there - num - 1]:
+    num, most = 0, min(max_first, max_second)
+    while num < most and text[first - num - 1] == text[second - num - 1]:
         num += 1
-    return num_outside_tags(text, here, there, num)
+    return num_outside_tags(text, first, second, num)
 
 
-def num_outside_tags(text: str, here: int, there: int, num: int) -> int:
+def num_outside_tags(text: str, first: int, second: int, num: int) -> int:
     """Shorten a match of `num` characters before two positions so that it splits no tag."""
     for tag in _TAG.finditer(text):
-        for place in (here, there):
+        for place in (first, second):
             if tag.start() < place - num < tag.end():
                 num = max(0, place - tag.end())
     return num

@@ -106,7 +106,7 @@ class _Learner:
         self._end_s = time.monotonic() + _MOST_S
 
     def text_of(
-        self, turns: Sequence[ChatMessage], opens_answer: bool, tools: tuple[str, ...]
+        self, messages: Sequence[ChatMessage], opens_answer: bool, tools: tuple[str, ...]
     ) -> str:
         """Render a prompt; an empty text if the template refuses it.
 
@@ -116,7 +116,7 @@ class _Learner:
         if time.monotonic() > self._end_s:
             raise _UnclearError("the template is too slow")
         try:
-            return self._render(turns, opens_answer, tools)
+            return self._render(messages, opens_answer, tools)
         except TemplateError:
             return ""
 
@@ -147,9 +147,9 @@ class _Learner:
 
     def _answer(self, content: str, *calls: ToolCall) -> str:
         """Render an answer; return the text after the question, empty if refused."""
-        return self._turns(ChatMessage(Role.ASSISTANT, content, tool_calls=calls))
+        return self._render_answers(ChatMessage(Role.ASSISTANT, content, tool_calls=calls))
 
-    def _turns(self, *answers: ChatMessage) -> str:
+    def _render_answers(self, *answers: ChatMessage) -> str:
         question = ChatMessage(Role.USER, _USER)
         tools = (_tool(_FIRST), _tool(_SECOND))
         return _after_user(self.text_of((question, *answers), False, tools))
@@ -188,7 +188,7 @@ class _Learner:
         """Whether the template accepts a tool's result after an answer given as plain text."""
         result = ChatMessage(Role.TOOL, _RESULT, tool_name=_FIRST.name, call_id=_FIRST.call_id)
         answer = ChatMessage(Role.ASSISTANT, _TEXT)
-        shown = self._turns(answer, result, answer, ChatMessage(Role.USER, _RESULT))
+        shown = self._render_answers(answer, result, answer, ChatMessage(Role.USER, _RESULT))
         return _TEXT in shown and _RESULT in shown
 
 

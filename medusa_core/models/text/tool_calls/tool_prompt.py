@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medusa_core.messages import ChatMessage, Role, ToolCallFormat
-from medusa_core.models.text.turns import without_tools
+from medusa_core.models.text.template_messages import without_tools
 
 _FORM = '{{"name": "<name of the function>", "{key}": {{<its arguments>}}}}'
 _SEVERAL = "For several calls write one such object per line. "
@@ -26,7 +26,7 @@ def with_described_tools(
     """A conversation whose system message describes functions; earlier calls become text.
 
     Args:
-        messages: The turns.
+        messages: The plain.
         tools: As `ChatRequest.tools`.
         shape: How calls are to look.
         is_parallel: Several calls may come in one answer.
@@ -36,8 +36,8 @@ def with_described_tools(
         several=_SEVERAL if is_parallel else "",
         functions="\n".join(tools),
     )
-    turns = without_tools(messages)
-    if turns and turns[0].role is Role.SYSTEM:
-        system = f"{turns[0].content}\n\n{description}"
-        return (ChatMessage(Role.SYSTEM, system), *turns[1:])
-    return (ChatMessage(Role.SYSTEM, description), *turns)
+    plain = without_tools(messages)
+    if plain and plain[0].role is Role.SYSTEM:
+        system = f"{plain[0].content}\n\n{description}"
+        return (ChatMessage(Role.SYSTEM, system), *plain[1:])
+    return (ChatMessage(Role.SYSTEM, description), *plain)

@@ -8,8 +8,8 @@ from typing import Any
 
 from medusa_core.messages import ToolCall
 from medusa_core.messages.tool_calls import ArgumentStyle, Segment, Slot, ToolCallFormat
+from medusa_core.models.text.template_messages import TemplateMessage, arguments_of
 from medusa_core.models.text.tool_calls.known_formats import unwritten_format
-from medusa_core.models.text.turns import TemplateTurn, arguments_of
 
 
 def omitted_format(source: str) -> ToolCallFormat | None:
@@ -24,12 +24,12 @@ def omitted_format(source: str) -> ToolCallFormat | None:
     return found if found is not None and found.is_described else None
 
 
-def with_written_calls(turn: TemplateTurn, shape: ToolCallFormat) -> TemplateTurn:
-    """Return a turn whose calls are part of its text."""
-    if not turn.tool_calls:
-        return turn
-    text = turn.content + written_calls(turn.tool_calls, shape)
-    return turn._replace(content=text, tool_calls=())
+def with_written_calls(message: TemplateMessage, shape: ToolCallFormat) -> TemplateMessage:
+    """Return a message whose calls are part of its text."""
+    if not message.tool_calls:
+        return message
+    text = message.content + written_calls(message.tool_calls, shape)
+    return message._replace(content=text, tool_calls=())
 
 
 def written_calls(calls: Sequence[ToolCall], shape: ToolCallFormat) -> str:

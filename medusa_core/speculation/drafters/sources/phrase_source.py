@@ -99,7 +99,7 @@ class _InPython:
 
     def __call__(self, text: array[int], paths: Paths) -> Candidates:
         found = [
-            self._phrases.behind(chain(reversed(paths.path(index)), reversed(text)))
+            self._phrases.followers(chain(reversed(paths.path(index)), reversed(text)))
             for index in range(paths.num)
         ]
         flat = [follower for followers in found for follower in followers]

@@ -22,8 +22,8 @@ from typing import NamedTuple
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
+from medusa_core.models.datastore.follower_stats import FollowerStats
 from medusa_core.models.datastore.suffix_array import DEPTH, Found, SuffixArray
-from medusa_core.models.datastore.trust import Trust
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
@@ -52,13 +52,13 @@ class SuffixSource:
         self.guesses: Sequence[Sequence[int]] = ()
         self._earlier = earlier
         self._text = SuffixArray()
-        self._trust = Trust() if earlier is None else earlier.trust
+        self._stats = FollowerStats() if earlier is None else earlier.stats
         self._root: _Known | None = None  # behind the text as it is
         self._level: dict[tuple[int, ...], _Known] = {}  # by path of the level asked last
 
     def begin(self, token_ids: Sequence[int]) -> None:
         if self._earlier is None:
-            self._trust = Trust()
+            self._stats = FollowerStats()
         self._text, self._root = SuffixArray(), None
         self._text.extend(token_ids)
 
@@ -75,7 +75,7 @@ class SuffixSource:
         token_ids, chances, counts = array("i"), array("f"), array("i", bytes(4 * paths.num))
         for index, path in enumerate(listed):
             if (known := self._level.get(path)) is not None:
-                followers = self._trust.chances(known.found)
+                followers = self._stats.probabilities(known.found)
                 token_ids.extend(followers)
                 chances.extend(followers.values())
                 counts[index] = len(followers)
@@ -110,10 +110,10 @@ class SuffixSource:
         return level
 
     def _search(self, tail: array[int]) -> _Known:
-        found = self._text.behind(tail)
+        found = self._text.search(tail)
         if self._earlier is not None:
             earlier = self._earlier.texts.array
-            other = earlier.behind(tail)
+            other = earlier.search(tail)
             if max(other.lengths, default=0) > max(found.lengths, default=0):
                 return _Known(earlier, other)
         return _Known(self._text, found)
@@ -121,7 +121,7 @@ class SuffixSource:
     def _learn(self, known: _Known, token_id: int) -> None:
         """A token followed; answers out of which it was drafted are kept longest."""
         texts, found = known
-        self._trust.learn(found, token_id)
+        self._stats.learn(found, token_id)
         earlier = self._earlier
         if earlier is not None and texts is earlier.texts.array and token_id in found.token_ids:
             earlier.use(found.places[found.token_ids.index(token_id)])
@@ -129,7 +129,7 @@ class SuffixSource:
 
 def _gone_on(known: _Known, token_id: int) -> _Known | None:
     """What is known of a path that is longer by a token."""
-    found = known.texts.after(known.found, token_id)
+    found = known.texts.advance(known.found, token_id)
     return _Known(known.texts, found) if found.places else None
 
 

@@ -32,7 +32,7 @@ from medusa_core.chats.settings import (
 from medusa_core.errors import MedusaError
 from medusa_core.messages import DrafterSpeed, WeightFormats
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.system.files.gguf import read_gguf
 from medusa_core.system.jobs.heads_gain import HeadsGain
@@ -158,7 +158,7 @@ def test_errors_of_the_engine_are_told_in_german(german: None, tmp_path: Path) -
         lambda: read_attachment(tmp_path),
         lambda: Presets(tmp_path).save("exact", ChatSettings()),
         lambda: read_gguf(tmp_path / "x.gguf"),
-        lambda: settle_formats(WeightFormats(), "float12", Hardware("cpu")),
+        lambda: resolve_formats(WeightFormats(), "float12", Hardware("cpu")),
     ):
         with pytest.raises(MedusaError) as caught:
             work()

@@ -21,7 +21,7 @@ from medusa_core.loading.choice import (
 from medusa_core.memory.budget import Budget, imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import Hardware
 from tests.support.hub.fixtures import LoopbackHub, random_file
 from tests.support.window.fixtures import Open
@@ -37,7 +37,7 @@ def test_verdicts_are_read_at_once() -> None:
 
     def output(gib: float, how: str = "") -> str:
         here = replace(budget, total_bytes=round(gib * GIB))
-        settled = settle_formats(formats, "", budget.hardware)
+        settled = resolve_formats(formats, "", budget.hardware)
         return verdict(plan_memory(config, HeadsShape(), settled, here, 2048), how)
 
     assert output(24, "(4-bit)").startswith("Fits (4-bit), 1")

@@ -18,7 +18,7 @@ from medusa_core.models.blocks.sizes import block_tensors, num_parameters
 from medusa_core.models.config import parse_config
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.runner.static import StaticRunner
@@ -102,7 +102,7 @@ def test_trees_and_chunks_are_paths_run_alone_at_the_edges_of_windows(
 def test_the_plan_knows_every_weight_to_the_byte(name: str) -> None:
     folder = peer_folder(name)
     config, model = ModelFiles.open(folder).config, runner_of(folder)._model
-    formats = settle_formats(WeightFormats(), "float32", hardware_of(torch.device("cpu")))
+    formats = resolve_formats(WeightFormats(), "float32", hardware_of(torch.device("cpu")))
     norms = [block_tensors(config, index).norms for index in range(config.num_layers)]
     num_norms = sum(map(len, norms)) + 1 + (config.per_layer_embeddings is not None)
     assert all(norms)

@@ -31,7 +31,7 @@ from medusa_core.models.config import parse_config
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import RowShape, SharedRows
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.token_table import FileTable, HeldTable
 from medusa_core.runtime.kv.size import row_bytes
 from medusa_core.runtime.runner.native import NativeRunner
@@ -95,7 +95,7 @@ def test_a_card_plans_them_where_they_lie(folder: Path) -> None:
 
     def planned(place: str) -> tuple[int, int]:
         wanted = WeightFormats("bf16", per_layer=place)
-        formats = settle_formats(wanted, "", budget.hardware)
+        formats = resolve_formats(wanted, "", budget.hardware)
         plan = plan_memory(config, HeadsShape(), formats, budget, 256)
         return plan.weights_bytes, plan.ram_bytes
 
@@ -108,7 +108,7 @@ def test_a_card_plans_them_where_they_lie(folder: Path) -> None:
 
 def test_another_place_is_refused_by_name() -> None:
     with pytest.raises(RequestError, match="'attic'"):
-        settle_formats(WeightFormats(per_layer="attic"), "", imagined_card(8).hardware)
+        resolve_formats(WeightFormats(per_layer="attic"), "", imagined_card(8).hardware)
 
 
 def test_a_file_that_became_shorter_is_said(folder: Path, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from medusa_core.messages import (
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import (
     StoredTypes,
-    settle_formats,
+    resolve_formats,
 )
 from medusa_core.models.quant.format import Hardware
 from medusa_core.runtime.runner.native import NativeRunner
@@ -164,10 +164,10 @@ def test_files_in_codes_of_a_codebook_take_what_was_planned(kind: str, tmp_path:
 )
 def test_a_card_takes_what_its_kernels_know(stored: str, taken: str) -> None:
     card, types = Hardware("cuda", (8, 6)), StoredTypes(stored, "q6_k")
-    on_card = settle_formats(WeightFormats(), "", card, types)
+    on_card = resolve_formats(WeightFormats(), "", card, types)
     assert (on_card.linears.name, on_card.lm_head.is_dense) == (taken, True)
     assert not on_card.keeps_blocks
-    pascal = settle_formats(WeightFormats(), "", Hardware("cuda", (6, 1)), types)
+    pascal = resolve_formats(WeightFormats(), "", Hardware("cuda", (6, 1)), types)
     assert pascal.linears.name == "nf4", "it has no products of bytes in bitsandbytes"
 
 
@@ -176,11 +176,11 @@ def test_a_card_keeps_blocks_if_its_kernels_multiply_all_of_them() -> None:
     for capability, compute in (((6, 1), "float32"), ((7, 5), "float16"), ((8, 6), "bfloat16")):
         card = Hardware("cuda", capability, block_types=kernels)
         types = StoredTypes("q4_k", "q6_k", multiplied=kernels)
-        kept = settle_formats(WeightFormats(), "", card, types)
+        kept = resolve_formats(WeightFormats(), "", card, types)
         assert (kept.keeps_blocks, kept.compute) == (True, compute)
         assert (kept.linears.name, kept.lm_head.name, kept.heads.name) == ("q4_k", "q6_k", "nf4")
         others = replace(types, multiplied=kernels | {"iq3_s"})
-        assert not settle_formats(WeightFormats(), "", card, others).keeps_blocks
+        assert not resolve_formats(WeightFormats(), "", card, others).keeps_blocks
 
 
 def test_a_small_card_takes_finer_files_in_4_bits() -> None:

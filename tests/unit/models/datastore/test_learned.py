@@ -31,11 +31,11 @@ from medusa_core.messages import (
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
 from medusa_core.models.datastore.folder import (
     forget_answers,
-    forget_strangers,
+    forget_deleted_conversations,
+    model_key,
     store_of,
 )
-from medusa_core.models.datastore.model_key import model_key
-from medusa_core.models.datastore.suffix_array import DEPTH, NOWHERE, Found
+from medusa_core.models.datastore.suffix_array import DEPTH, NO_MATCHES, Found
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
@@ -53,9 +53,9 @@ GREETING = [700_000 + number for number in range(40)]
 FAREWELL = [800_000 + number for number in range(40)]
 
 
-def learned_in(folder: Path, most_tokens: int = 1 << 20, key: str = "model") -> EarlierAnswers:
+def learned_in(folder: Path, max_tokens: int = 1 << 20, key: str = "model") -> EarlierAnswers:
     """What the model of this key said."""
-    return EarlierAnswers(store_of(folder, key), VOCABULARY, most_tokens)
+    return EarlierAnswers(store_of(folder, key), VOCABULARY, max_tokens)
 
 
 def bytes_of(folder: Path) -> bytes:
@@ -69,8 +69,8 @@ def packed(token_ids: Sequence[int]) -> bytes:
 
 def found_behind(learned: EarlierAnswers, recent: Sequence[int]) -> Found:
     """Where these tokens stood, all of them."""
-    found = learned.texts.array.behind(array("i", [-1] * DEPTH + list(recent)))
-    return found if max(found.lengths, default=0) >= len(recent) else NOWHERE
+    found = learned.texts.array.search(array("i", [-1] * DEPTH + list(recent)))
+    return found if max(found.lengths, default=0) >= len(recent) else NO_MATCHES
 
 
 def followers(learned: EarlierAnswers, *recent: int) -> list[int]:
@@ -120,7 +120,7 @@ def test_answers_are_there_at_the_next_start(tmp_path: Path) -> None:
 
 
 def test_the_least_used_goes_first_when_there_is_too_much(tmp_path: Path) -> None:
-    learned = learned_in(tmp_path, most_tokens=1000)
+    learned = learned_in(tmp_path, max_tokens=1000)
     texts = [list(range(1000 * number, 1000 * number + 90)) for number in range(30)]
     for number, text in enumerate(texts):
         learned.learn(f"c{number}", (), text)
@@ -140,14 +140,14 @@ def test_a_file_that_is_too_long_is_read_in_part(tmp_path: Path) -> None:
     for number in range(4):
         store.add(f"conversation {number}", 1, array("i", [number] * 50))
     store.close()
-    learned = EarlierAnswers(store_of(tmp_path, "k"), 320, most_tokens=120)
+    learned = EarlierAnswers(store_of(tmp_path, "k"), 320, max_tokens=120)
     assert len(learned.texts.numbers) == 2
     assert set(learned.texts.array.tokens(0, 110)) - {-1} == {2, 3}
     learned.close()
 
 
 def test_an_endless_answer_is_kept_in_part(tmp_path: Path) -> None:
-    learned = learned_in(tmp_path, most_tokens=1000)
+    learned = learned_in(tmp_path, max_tokens=1000)
     learned.learn("a", (), list(range(5000)))
     assert 400 <= len(learned.texts.array) <= 600
 
@@ -234,7 +234,7 @@ def test_a_full_disk_costs_speed_and_no_answer(
     (pages,) = database.row("PRAGMA page_count")  # type: ignore[misc]
     database.rows(f"PRAGMA max_page_count = {pages}")
     learned.learn("b", (), list(range(100_000)))
-    assert "an answer isn't learned: The disk is full" in caplog.text
+    assert "can't store an answer for drafting: The disk is full" in caplog.text
     assert followers(learned, *range(20)) == []
     assert followers(learned, *GREETING[:9]) == [GREETING[9]]
     database.rows("PRAGMA max_page_count = 1000000")
@@ -248,7 +248,7 @@ def test_a_folder_that_cant_be_written_costs_speed_and_no_answer(
     (tmp_path / "file").write_bytes(b"")
     learned = learned_in(tmp_path / "file" / "learned")
     learned.learn("a", (), GREETING)
-    assert "an answer isn't learned" in caplog.text
+    assert "can't store an answer for drafting" in caplog.text
 
 
 # What is forgotten --------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_of_a_deleted_conversation_no_byte_stays(tmp_path: Path) -> None:
 
 
 def test_what_was_dropped_for_room_leaves_no_byte_after_a_deletion(tmp_path: Path) -> None:
-    learned = learned_in(tmp_path, most_tokens=400)
+    learned = learned_in(tmp_path, max_tokens=400)
     learned.learn("gone", (), GREETING)
     for number in range(20):
         learned.learn(f"c{number}", (), range(1000 * number, 1000 * number + 90))
@@ -289,7 +289,7 @@ def test_strangers_are_forgotten_at_the_next_start(tmp_path: Path) -> None:
     learned.learn("known", (), FAREWELL)
     learned.learn("deleted meanwhile", (), GREETING)
     learned.close()
-    forget_strangers(tmp_path, lambda: ["known", "never learned"])
+    forget_deleted_conversations(tmp_path, lambda: ["known", "never learned"])
     again = learned_in(tmp_path)
     assert followers(again, *FAREWELL[:9]) == [FAREWELL[9]]
     assert followers(again, *GREETING[:9]) == []

@@ -39,11 +39,11 @@ from tests.support.models.tiny import write_tiny
 
 def test_the_longest_known_context_counts() -> None:
     phrases = table({(7,): {1: 0.6, 2: 0.2}, (5, 7): {3: 1.0}, (9, 8, 5, 7): {4: 0.8}}, longest=4)
-    assert [one.token_id for one in phrases.behind([7])] == [1, 2]
-    assert [one.token_id for one in phrases.behind([7, 6, 5])] == [1, 2]
-    assert phrases.behind([7, 5, 1]) == [(3, pytest.approx(1.0))]
-    assert phrases.behind([7, 5, 8, 9, 2, 2, 2]) == [(4, pytest.approx(0.8, abs=0.002))]
-    assert phrases.behind([5]) == phrases.behind([]) == []
+    assert [one.token_id for one in phrases.followers([7])] == [1, 2]
+    assert [one.token_id for one in phrases.followers([7, 6, 5])] == [1, 2]
+    assert phrases.followers([7, 5, 1]) == [(3, pytest.approx(1.0))]
+    assert phrases.followers([7, 5, 8, 9, 2, 2, 2]) == [(4, pytest.approx(0.8, abs=0.002))]
+    assert phrases.followers([5]) == phrases.followers([]) == []
 
 
 def test_all_contexts_of_a_large_table_are_found() -> None:
@@ -51,9 +51,9 @@ def test_all_contexts_of_a_large_table_are_found() -> None:
     output = {(rng.randrange(50_000), rng.randrange(50_000)): {k: 0.5} for k in range(20_000)}
     phrases = table(output, longest=2)
     assert len(phrases) > 19_990  # keys may be alike
-    wrong = sum(phrases.behind(reversed(c))[0].token_id not in f for c, f in output.items())
+    wrong = sum(phrases.followers(reversed(c))[0].token_id not in f for c, f in output.items())
     assert wrong <= 20_000 - len(phrases)
-    unknown = sum(bool(phrases.behind([k, 60_000])) for k in range(60_000))
+    unknown = sum(bool(phrases.followers([k, 60_000])) for k in range(60_000))
     assert unknown < 5  # by chance one in two hundred thousand is taken for another
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medusa_core.models.datastore.answer_texts import AnswerText, AnswerTexts
-from medusa_core.models.datastore.suffix_array import DEPTH, END, NOWHERE, Found, SuffixArray
-from medusa_core.models.datastore.trust import Trust
+from medusa_core.models.datastore.earlier_answers import AnswerTexts
+from medusa_core.models.datastore.follower_stats import FollowerStats
+from medusa_core.models.datastore.store import AnswerText
+from medusa_core.models.datastore.suffix_array import DEPTH, END, NO_MATCHES, Found, SuffixArray
 
 TOKENS = st.lists(st.sampled_from([0, 1, 2, 262_143]), min_size=1, max_size=60)
 
@@ -21,7 +22,7 @@ def array_of(*texts: list[int]) -> SuffixArray:
     found = SuffixArray()
     found.extend(texts[0])
     for text in texts[1:]:
-        found.begin(text, 0)
+        found.add_text(text, 0)
     return found
 
 
@@ -44,12 +45,12 @@ def test_the_longest_contexts_are_found_as_by_a_search_of_all_texts(
     searched = array_of(*texts)
     whole = [token for text in texts for token in (END, *text)][1:]
     places = [place for place, token in enumerate(whole) if token != END]
-    found = searched.behind(tail_of(tail))
+    found = searched.search(tail_of(tail))
     longest = max(common(whole, place, tail) for place in places)
     if longest:
         assert max(found.lengths) == longest
     else:
-        assert found == NOWHERE
+        assert found == NO_MATCHES
     assert found.lengths == [common(whole, place, tail) for place in found.places]
     assert found.token_ids == [whole[place] for place in found.places]
     assert all(2 * length >= longest for length in found.lengths)
@@ -63,7 +64,7 @@ def test_texts_that_grow_and_are_cut_are_as_if_they_had_been_written_so(
     grown, at = SuffixArray(), 0
     for part in [*parts, len(token_ids)]:  # one by one, many at once, or all sorted anew
         grown.extend(token_ids[at : at + part])
-        grown.behind(grown.tail)
+        grown.search(grown.tail)
         at += part
     for cut in (len(token_ids), length):
         grown.truncate(cut)
@@ -71,7 +72,7 @@ def test_texts_that_grow_and_are_cut_are_as_if_they_had_been_written_so(
         assert len(grown) == len(kept)
         assert grown.tokens(0, len(kept)).tolist() == kept
         for tail in (kept, kept[: cut // 2], [2, 1]):
-            found, wanted = (one.behind(tail_of(tail)) for one in (grown, array_of(kept)))
+            found, wanted = (one.search(tail_of(tail)) for one in (grown, array_of(kept)))
             assert found == wanted
 
 
@@ -82,23 +83,23 @@ def test_what_goes_on_with_a_token_is_what_a_search_would_find() -> None:
     for _ in range(100):
         begin = rng.randrange(360)
         tail = text[begin : begin + rng.randrange(4, 40)]
-        found = searched.behind(tail_of(tail))
+        found = searched.search(tail_of(tail))
         for token_id in range(3):
-            after = searched.after(found, token_id)
+            after = searched.advance(found, token_id)
             num_found += len(after.places)
             assert after.lengths == [
                 min(DEPTH, common(text, place, [*tail, token_id])) for place in after.places
             ]
             assert after.token_ids == [text[place] for place in after.places]
     assert num_found > 100
-    assert array_of([1, 2], [3]).after(Found([1], [1], [2]), 2) == NOWHERE, "a text ends there"
+    assert array_of([1, 2], [3]).advance(Found([1], [1], [2]), 2) == NO_MATCHES, "a text ends there"
 
 
 def test_tokens_that_are_context_alone_arent_told() -> None:
     searched = SuffixArray()
-    searched.begin([9, 8, 7, 1, 2], 3)
-    assert searched.behind(tail_of([9, 8])) == NOWHERE
-    assert searched.behind(tail_of([8, 7])).token_ids == [1]
+    searched.add_text([9, 8, 7, 1, 2], 3)
+    assert searched.search(tail_of([9, 8])) == NO_MATCHES
+    assert searched.search(tail_of([8, 7])).token_ids == [1]
 
 
 def test_answers_are_forgotten_and_the_others_are_found_still() -> None:
@@ -109,9 +110,9 @@ def test_answers_are_forgotten_and_the_others_are_found_still() -> None:
     texts.remove(set(range(0, 300, 2)))
     assert texts.numbers == set(range(1, 300, 2))
     for number in range(300):
-        found = texts.array.behind(tail_of(list(range(1000 * number + 20, 1000 * number + 30))))
+        found = texts.array.search(tail_of(list(range(1000 * number + 20, 1000 * number + 30))))
         if number % 2 == 0:
-            assert found == NOWHERE
+            assert found == NO_MATCHES
         else:
             assert found.token_ids == [1000 * number + 30]
             assert texts.answer_at(found.places[0]) == number
@@ -122,22 +123,24 @@ def test_answers_are_forgotten_and_the_others_are_found_still() -> None:
 
 
 def test_what_was_right_so_far_is_trusted_more() -> None:
-    trust, other = Trust(), Trust()
+    trust, other = FollowerStats(), FollowerStats()
     found, longer = Found([7], [4], [5]), Found([7], [DEPTH], [5])
     for _ in range(50):
         trust.learn(found, 5)
         other.learn(found, 6)
-    assert trust.chances(found)[5] > 0.9 > 0.2 > other.chances(found)[5]
-    assert trust.chances(longer) == other.chances(longer)  # of other contexts nothing is known
-    assert trust.chances(longer)[5] > 0.9
+    assert trust.probabilities(found)[5] > 0.9 > 0.2 > other.probabilities(found)[5]
+    assert trust.probabilities(longer) == other.probabilities(
+        longer
+    )  # of other contexts nothing is known
+    assert trust.probabilities(longer)[5] > 0.9
 
 
 def test_what_followed_often_and_behind_more_is_likelier() -> None:
-    trust = Trust()
-    alike = trust.chances(Found([1, 2, 3], [2, 2, 2], [3, 3, 4]))
+    trust = FollowerStats()
+    alike = trust.probabilities(Found([1, 2, 3], [2, 2, 2], [3, 3, 4]))
     assert alike[3] == pytest.approx(2 * alike[4])
-    behind_more = trust.chances(Found([1, 2], [4, 2], [3, 4]))
+    behind_more = trust.probabilities(Found([1, 2], [4, 2], [3, 4]))
     assert behind_more[3] > 2 * behind_more[4]
     assert sum(alike.values()) <= 1 >= sum(behind_more.values())
     twice, once = Found([1, 2], [2, 2], [3, 3]), Found([1], [2], [3])
-    assert trust.chances(twice)[3] > trust.chances(once)[3]
+    assert trust.probabilities(twice)[3] > trust.probabilities(once)[3]

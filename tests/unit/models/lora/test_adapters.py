@@ -146,7 +146,7 @@ def quantized(way: str, folder: Path) -> tuple[Path, Path]:
         quantized_checkpoint(plain, packed, is_nested=False)
         found = load_file(plain / "model.safetensors")
         found |= {
-            name: quant_registry().get("nf4").numbers(quantize(tensor, False), *tensor.shape)
+            name: quant_registry().get("nf4").dequantize(quantize(tensor, False), *tensor.shape)
             for name, tensor in found.items()
             if name.endswith("proj.weight")
         }
@@ -209,7 +209,7 @@ def test_beside_a_layer_it_is_what_merged_it_would_be(
             return torch.cat(rows)
 
         x = torch.randn(3, part.columns, dtype=torch.float64)
-        layer = adapter.beside(part, DenseLinear(fused(matrices)), precision)
+        layer = adapter.add_to(part, DenseLinear(fused(matrices)), precision)
         wanted = x @ fused([m + c for m, c in zip(matrices, changes, strict=True)]).T
         residual = torch.randn_like(wanted)
         assert torch.allclose(layer(x), wanted, rtol=1e-12, atol=1e-12)

@@ -86,7 +86,7 @@ def test_a_layer_and_its_adapter_are_made_again_elsewhere() -> None:
     adapter, _ = adapter_of(13, torch.float32)
     layer = linear_of(libraries()[0], False).with_adapter(adapter)
     layout, x = layer.layout(), torch.randn(3, INPUTS)
-    again = layout.again([tensor.clone() for tensor in layout.tensors])
+    again = layout.rebuild(*(tensor.clone() for tensor in layout.tensors))
     assert again.nbytes == layer.nbytes == sum(tensor.nbytes for tensor in layout.tensors)
     assert torch.equal(again(x), layer(x))
     assert again.layout().kind == layout.kind != linear_of(libraries()[0], False).layout().kind
@@ -130,7 +130,7 @@ def test_families_with_an_adapter_are_as_with_merged_weights_and_no_cut_changes_
         return load_target(tmp_path / "model", options=options)
 
     merged = scores(load("float64").runner, IDS, 1000)
-    monkeypatch.setattr(read_weights, "lies_beside", lambda config, part: True)
+    monkeypatch.setattr(read_weights, "is_unmerged", lambda config, part: True)
     target = load("float32")
     runner = target.runner
     assert isinstance(runner, NativeRunner)

@@ -10,7 +10,7 @@ from medusa_core.models.quant.block_types import (
     BLOCK_TYPES,
     block_type,
 )
-from medusa_core.models.quant.codebooks import codebook
+from medusa_core.models.quant.codebook_types import codebooks
 from medusa_core.models.quant.random_blocks import random_blocks
 
 CODEBOOKS = {
@@ -52,7 +52,7 @@ def test_codebooks_are_those_of_the_gguf_package() -> None:
         of.dequantize(random_blocks("iq1_s" if name == "iq1" else name, 1, 256).numpy())  # makes it
         assert of.grid is not None
         wanted = torch.from_numpy(of.grid[0, 0].astype(np.int8))
-        assert torch.equal(codebook(name).view(torch.int8), wanted)
+        assert torch.equal(codebooks()[name].view(torch.int8), wanted)
 
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 127, 254])

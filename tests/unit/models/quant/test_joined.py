@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from medusa_core.models.quant import joined_linear
+from medusa_core.models.quant import combined_linear
+from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.format import Hardware
-from medusa_core.models.quant.in_blocks import weight_formats
-from medusa_core.models.quant.joined import joined_format
+from medusa_core.models.quant.joined_format import joined_format
 from medusa_core.models.quant.native_linear import NativeLinear
 
 HERE = Hardware("cpu", packs=("float32", "bfloat16"), compiles=True)
@@ -19,7 +19,7 @@ def test_a_joined_layer_is_its_parts(is_compiled: bool, monkeypatch: pytest.Monk
     spec = joined_format(PIECES)
     tensors = spec.quantize(weight)
     if not is_compiled:
-        monkeypatch.setattr(joined_linear, "NativeLinear", type(None))
+        monkeypatch.setattr(combined_linear, "NativeLinear", type(None))
     layer = spec.build(tensors, 96, bias, torch.float32)
     assert isinstance(layer, NativeLinear) is is_compiled
     parts = [
@@ -37,10 +37,10 @@ def test_a_joined_format_asks_what_its_parts_ask() -> None:
     spec = joined_format(PIECES)
     assert spec.name == "q4_0+int8"
     assert spec.bits == pytest.approx((64 * 4.5 + 32 * 8) / 96)
-    assert spec.takes(96, 128, "cpu")
-    assert not spec.takes(96, 48, "cpu")
-    assert not spec.lack(HERE)
-    assert "Cards" in spec.lack(Hardware("cuda", (8, 6)))
+    assert spec.supports(96, 128, "cpu")
+    assert not spec.supports(96, 48, "cpu")
+    assert not spec.limitation(HERE)
+    assert "Cards" in spec.limitation(Hardware("cuda", (8, 6)))
     assert spec.compute == ("bfloat16", "float16")
     kinds = spec.tensors(96, 128, "bfloat16")
     made = spec.quantize(torch.randn(96, 128))

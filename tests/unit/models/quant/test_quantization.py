@@ -22,7 +22,7 @@ from medusa_core.models.quant.block_rounding import round_to
 from medusa_core.models.quant.block_types import block_type
 from medusa_core.models.quant.choice import (
     best_dtype,
-    settle_formats,
+    resolve_formats,
 )
 from medusa_core.models.quant.format import (
     Hardware,
@@ -63,7 +63,7 @@ from tests.support.models.tiny import (
 
 HERE = Hardware("cpu", packs=("float32", "bfloat16"), compiles=True)
 SPECS = quant_registry().specs
-OF_CPUS = [spec for spec in SPECS if spec.takes(128, 128, "cpu")]
+OF_CPUS = [spec for spec in SPECS if spec.supports(128, 128, "cpu")]
 ROUNDING = [spec for spec in OF_CPUS if not spec.is_dense]
 RULES = [rule for rule in rule_registry().specs if rule.choice.is_exact]
 # Wide enough for every format; with biases, which go beside packed weights.
@@ -122,7 +122,7 @@ def unpack_weights(folder: Path, spec: QuantSpec) -> None:
     """Replace the linear weights of a checkpoint by what a format makes of them."""
     tensors = load_file(folder / "model.safetensors")
     for name, tensor in tensors.items():
-        if name.endswith("proj.weight") and spec.takes(*tensor.shape, "cpu"):
+        if name.endswith("proj.weight") and spec.supports(*tensor.shape, "cpu"):
             tensors[name] = unpacked(spec.quantize(tensor))
     save_file(tensors, folder / "model.safetensors")
 
@@ -181,7 +181,7 @@ def test_cuda_rounds_rows_of_inputs_each_by_itself() -> None:
 @pytest.mark.parametrize("is_nested", [False, True], ids=["plain", "nested"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
 def test_nf4_is_read_as_bitsandbytes_reads_it(dtype: torch.dtype, is_nested: bool) -> None:
-    from medusa_core.models.quant.bitsandbytes_quietly import bitsandbytes
+    from medusa_core.models.quant.quiet_bitsandbytes import bitsandbytes
 
     weight = torch.randn(96, 1088).to(dtype)
     weight[5, :64] = 0
@@ -304,8 +304,8 @@ def test_hardware_says_what_it_lacks() -> None:
     bare_cpu = Hardware("cpu", multiplies_bfloat16=False)
     compiled_cpu = replace(bare_cpu, packs=("float32", "bfloat16"))
     all_of_them = (pascal, turing, ampere, HERE, compiled_cpu, bare_cpu)
-    assert not quant_registry().get("int8").lack(replace(compiled_cpu, compiles=True))
-    lacks = {spec.name: [bool(spec.lack(hardware)) for hardware in all_of_them] for spec in SPECS}
+    assert not quant_registry().get("int8").limitation(replace(compiled_cpu, compiles=True))
+    lacks = {s.name: [bool(s.limitation(hardware)) for hardware in all_of_them] for s in SPECS}
     assert lacks["fp32"] == [False] * 6
     assert lacks["bf16"] == [True, True, False, False, False, True]
     assert lacks["fp16"] == [True, False, False, True, True, True]
@@ -323,23 +323,23 @@ def test_hardware_says_what_it_lacks() -> None:
 
 def test_formats_that_do_not_go_together_are_refused_in_words() -> None:
     with pytest.raises(RequestError, match="looked up, not multiplied"):
-        settle_formats(WeightFormats(embedding="nf4"), "", HERE)
+        resolve_formats(WeightFormats(embedding="nf4"), "", HERE)
     with pytest.raises(RequestError, match="can't be computed with in float64"):
-        settle_formats(WeightFormats("int8"), "float64", HERE)
+        resolve_formats(WeightFormats("int8"), "float64", HERE)
     with pytest.raises(RequestError, match="no weight format"):
-        settle_formats(WeightFormats("q4_k_m"), "", HERE)
+        resolve_formats(WeightFormats("q4_k_m"), "", HERE)
 
 
 @pytest.mark.parametrize("name", ["nf4", "nf4-dq"])
 @pytest.mark.parametrize("part", ["linears", "lm_head", "heads"])
 def test_nf4_is_refused_on_a_cpu_and_q4_named_instead(part: str, name: str) -> None:
     with pytest.raises(RequestError, match="A CPU doesn't multiply nf4") as refused:
-        settle_formats(WeightFormats(**{part: name}), "", HERE)
+        resolve_formats(WeightFormats(**{part: name}), "", HERE)
     assert "q4" in refused.value.hint
     card = Hardware("cuda", (8, 6))
-    assert settle_formats(WeightFormats(**{part: name}), "", card)
+    assert resolve_formats(WeightFormats(**{part: name}), "", card)
     with pytest.raises(RequestError, match="A card doesn't multiply q4") as refused:
-        settle_formats(WeightFormats(**{part: "q4"}), "", card)
+        resolve_formats(WeightFormats(**{part: "q4"}), "", card)
     assert "nf4" in refused.value.hint
 
 
@@ -357,13 +357,13 @@ def test_heads_are_rounded_where_their_target_is_compiled() -> None:
         ("int8", "", uncompiled, "int8", False),
         ("", "", Hardware("cuda", (8, 6)), "bf16", False),
     ):
-        chosen = settle_formats(WeightFormats(linears), dtype, hardware)
+        chosen = resolve_formats(WeightFormats(linears), dtype, hardware)
         assert (chosen.heads.name, chosen.compiles) == (heads, compiles), (linears, dtype, hardware)
-    assert settle_formats(WeightFormats(heads="bf16"), "", HERE).heads.name == "bf16"
+    assert resolve_formats(WeightFormats(heads="bf16"), "", HERE).heads.name == "bf16"
 
 
 def test_one_16_bit_format_is_as_good_as_the_other() -> None:
-    chosen = settle_formats(WeightFormats("q4", heads="fp16"), "bfloat16", HERE)
+    chosen = resolve_formats(WeightFormats("q4", heads="fp16"), "bfloat16", HERE)
     assert chosen.heads.name == "bf16"
 
 

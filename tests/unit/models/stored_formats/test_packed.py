@@ -15,7 +15,7 @@ from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
-from medusa_core.models.checkpoints.grouped import middle
+from medusa_core.models.checkpoints.grouped import Grouped
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.block_types import block_type
 from medusa_core.models.stored import stored_registry
@@ -107,7 +107,7 @@ def test_blocks_hold_the_numbers_bit_for_bit(kind: str) -> None:
     generator = torch.Generator().manual_seed(2)
     codes = torch.randint(0, 16, (24, 256), generator=generator).to(torch.int16)
     scales = torch.randn(24, 4, generator=generator).half()
-    found = middle(codes, scales, 4)
+    found = Grouped.symmetric(codes, scales, 4)
     if kind == "q8_0":
         zeros = torch.randint(0, 17, (24, 4), generator=generator).to(torch.int16)
         found = replace(found, zeros=zeros)

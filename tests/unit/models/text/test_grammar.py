@@ -30,7 +30,7 @@ from medusa_core.messages import (
 )
 from medusa_core.models.text.grammar import Grammar
 from medusa_core.models.text.grammar_compiler import GrammarCompiler, json_schema_grammar
-from medusa_core.models.text.grammar_limits import MOST_CHARS
+from medusa_core.models.text.grammar_limits import MAX_GRAMMAR_CHARS
 from medusa_core.models.text.grammar_process import GrammarProcess
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.fixtures import LoadTarget
@@ -67,7 +67,7 @@ def any_of(depth: int) -> dict[str, object]:
 HOSTILE = {
     "no grammar": lambda: "start: (",
     "of an unknown type": lambda: grammar_of({"type": "strange"}),
-    "too long": lambda: f'start: "{"a" * MOST_CHARS}"',
+    "too long": lambda: f'start: "{"a" * MAX_GRAMMAR_CHARS}"',
     "too deep": lambda: chain_of_rules(5000),
     "rules in a ring": lambda: (
         "start: r0\n" + "\n".join(f'r{i}: "x{i}" r{(i + 1) % 20_000}?' for i in range(20_000))

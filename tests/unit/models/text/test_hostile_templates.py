@@ -10,18 +10,17 @@ import pytest
 from medusa_core.errors import TemplateError
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.models.text.rendering import (
-    MOST_CHARS,
-    MOST_SOURCE_CHARS,
+    MAX_PROMPT_CHARS,
+    MAX_SOURCE_CHARS,
     Rendering,
 )
 from medusa_core.models.text.template import (
     ChatTemplate,
     open_template,
 )
-from medusa_core.models.text.template_process import TemplateProcess
-from medusa_core.models.text.template_worker import MEMORY_BYTES
-from medusa_core.models.text.time_budget import TimeBudget
+from medusa_core.models.text.template_process import TemplateProcess, TimeBudget
 from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.models.text.worker_process import WORKER_BYTES
 from medusa_core.models.text.written_template import template_in
 from medusa_core.system.resources import (
     demo_model_dir,
@@ -83,7 +82,7 @@ HOSTILE = {
     "a text without end": "{% for a in range(99999) %}{% for b in range(99999) %}"
     + "x" * 1000
     + "{% endfor %}{% endfor %}",
-    "one long piece": f"{{{{ 'x' * {MOST_CHARS + 1} }}}}",
+    "one long piece": f"{{{{ 'x' * {MAX_PROMPT_CHARS + 1} }}}}",
     # Depth.
     "a macro that calls itself": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     "a loop that calls itself": "{% for x in [[1]] recursive %}{{ loop([[1]]) }}{% endfor %}",
@@ -106,8 +105,8 @@ UNREADABLE = {
     "not not not": "{{ " + "not " * 20_000 + "1 }}",
     "a constant power": "{{ 7 ** (9 ** 9) }}",
     "a constant text": "{{ 'a' * 10 ** 10 }}",
-    "many small tags": "{{ a }}" * (MOST_SOURCE_CHARS // 7),
-    "too long": "x" * (MOST_SOURCE_CHARS + 1),
+    "many small tags": "{{ a }}" * (MAX_SOURCE_CHARS // 7),
+    "too long": "x" * (MAX_SOURCE_CHARS + 1),
     "half a character": "\ud800{{ '\ud800' }}{% if %}",
 }
 
@@ -180,8 +179,8 @@ def test_one_process_renders_all_turns_and_ends_with_its_template() -> None:
 
 def test_a_process_that_was_killed_is_replaced() -> None:
     rendering = TemplateProcess("{{ messages | length }}", {})
-    assert rendering._sandbox is not None
-    psutil.Process(rendering._sandbox.pid).kill()
+    assert rendering.worker.sandbox is not None
+    psutil.Process(rendering.worker.sandbox.pid).kill()
     with pytest.raises(TemplateError, match="broke"):
         rendering.render(TURNS, True)
     assert rendering.render(TURNS, True) == "3"
@@ -189,7 +188,7 @@ def test_a_process_that_was_killed_is_replaced() -> None:
 
 def test_the_process_may_take_half_a_gigabyte_and_no_more() -> None:
     rendering = TemplateProcess("{{ ('a' * messages[0].content | int) | length }}", {})
-    few, many = (str(share * MEMORY_BYTES // 4) for share in (1, 5))
+    few, many = (str(share * WORKER_BYTES // 4) for share in (1, 5))
     assert rendering.render([{"role": "user", "content": few}], True) == few
     with pytest.raises(TemplateError, match="memory"):
         rendering.render([{"role": "user", "content": many}], True)
@@ -204,8 +203,8 @@ def test_the_process_gets_no_secrets_and_nothing_from_the_working_folder(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     rendering = TemplateProcess("fine", {})
     assert rendering.render(TURNS, True) == "fine"
-    assert rendering._sandbox is not None
-    environment = psutil.Process(rendering._sandbox.pid).environ()
+    assert rendering.worker.sandbox is not None
+    environment = psutil.Process(rendering.worker.sandbox.pid).environ()
     assert "HF_TOKEN" not in environment
     assert os.environ["HF_TOKEN"] == "secret"
 
@@ -258,7 +257,7 @@ def test_a_process_whose_owner_is_gone_ends_though_it_is_busy() -> None:
         assert child.receive(60) == {"ready": True}
         child.send({"source": HOSTILE["a power of powers"], "special_tokens": {}})
         assert child.receive(60) == {}
-        child.send({"turns": TURNS, "opens_answer": True})
+        child.send({"messages": TURNS, "opens_answer": True})
         child.stop_speaking()
         assert child.wait(60) == 1
     finally:

@@ -11,8 +11,8 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.text.seam import tokenizer_errors
 from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.models.text.tokenizer_errors import tokenizer_errors
 from tests.support.models.tiny import make_tokenizer
 
 RAW: dict[str, Any] = json.loads(make_tokenizer().to_str())

@@ -25,7 +25,7 @@ from medusa_core.messages import Generate, GenerateSettings, LoadOptions, Weight
 from medusa_core.models.config import parse_config
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import precision_of
-from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.models.through_transformers.known import transformers_config
 from medusa_core.models.through_transformers.sizes import sizes_of
@@ -159,7 +159,7 @@ def test_law_4_holds_in_four_bits(quant: str, tmp_path: Path) -> None:
     theirs = AutoModelForCausalLM.from_config(transformers_config(raw))
     theirs.save_pretrained(tmp_path)
     config = ModelFiles.open(tmp_path).config
-    formats = settle_formats(WeightFormats(quant), "float32", Hardware("cuda", (8, 6)))
+    formats = resolve_formats(WeightFormats(quant), "float32", Hardware("cuda", (8, 6)))
     precision = precision_of("float32", torch.device("cpu"))
     model = read_transformers_model(tmp_path, config, precision, formats)
     dense = replace(formats, linears=formats.dense)
@@ -327,7 +327,7 @@ def test_sizes_may_be_told_layer_by_layer() -> None:
 
 
 def test_a_model_of_more_parts_than_any_has_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medusa_core.models.through_transformers.sizes._MOST_MODULES", 20)
+    monkeypatch.setattr("medusa_core.models.through_transformers.sizes._MAX_MODULES", 20)
     with pytest.raises(ModelError, match="can't build"):
         sizes_of(parse_config(USUAL | {"model_type": "stablelm", "vocab_size": 321}, {}))
 

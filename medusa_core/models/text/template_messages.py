@@ -1,4 +1,4 @@
-"""The turns of a conversation as chat templates take them, calls of functions included."""
+"""Messages in the form that chat templates expect, with tool calls."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 from medusa_core.messages import ChatMessage, Role, ToolCall
 
 
-class TemplateTurn(NamedTuple):
-    """A message without its tokens: what a template can read of it.
+class TemplateMessage(NamedTuple):
+    """A message without its token ids.
 
     Attributes:
-        role: Who speaks.
-        content: What is said.
-        tool_calls: Of an answer, the functions it wants called.
-        tool_name: Of a tool's result, the function it comes from.
-        call_id: Of a tool's result, the call it answers.
+        role: Role of the message.
+        content: Its text.
+        tool_calls: Tool calls of an answer.
+        tool_name: Name of the function whose result this is; empty for other messages.
+        call_id: Id of the call whose result this is; empty for other messages.
     """
 
     role: str
@@ -27,25 +27,25 @@ class TemplateTurn(NamedTuple):
     call_id: str = ""
 
 
-def turns_of(messages: Iterable[ChatMessage]) -> tuple[TemplateTurn, ...]:
-    """The turns of a conversation."""
-    return tuple(TemplateTurn(one.role._value_, one.content, *one[3:]) for one in messages)
+def strip_token_ids(messages: Iterable[ChatMessage]) -> tuple[TemplateMessage, ...]:
+    """Strip the token ids of messages."""
+    return tuple(TemplateMessage(one.role._value_, one.content, *one[3:]) for one in messages)
 
 
-def turn_as_json(turn: TemplateTurn) -> dict[str, Any]:
-    """A turn as templates name its parts, which are those of OpenAI's messages."""
-    written: dict[str, Any] = {"role": turn.role, "content": turn.content}
-    if turn.tool_calls:
-        written["tool_calls"] = [_call_as_json(call) for call in turn.tool_calls]
-    if turn.tool_name:
-        written["name"] = turn.tool_name
-    if turn.call_id:
-        written["tool_call_id"] = turn.call_id
+def message_as_json(message: TemplateMessage) -> dict[str, Any]:
+    """Return a message with the keys of OpenAI's API, which templates use."""
+    written: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        written["tool_calls"] = [_call_as_json(call) for call in message.tool_calls]
+    if message.tool_name:
+        written["name"] = message.tool_name
+    if message.call_id:
+        written["tool_call_id"] = message.call_id
     return written
 
 
 def tool_as_json(tool: str) -> dict[str, Any]:
-    """A function as templates take it, which look for properties of its parameters."""
+    """Return a function with the keys of OpenAI's API; templates rely on `properties`."""
     function = json.loads(tool)
     parameters = function.get("parameters")
     if isinstance(parameters, dict):
@@ -54,23 +54,23 @@ def tool_as_json(tool: str) -> dict[str, Any]:
 
 
 def without_tools(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """The turns for a template that knows no functions: calls and results become text.
+    """Convert calls and results to text, for templates without tools.
 
-    A result belongs to the user's turn, and neighbours of one role are one turn: such templates
-    want user and assistant to alternate.
+    Results become users' messages and are joined with the next one, because such templates want
+    user and assistant to alternate.
     """
     plain: list[ChatMessage] = []
     for message in messages:
-        turn = _as_text(message)
-        if plain and turn.role is Role.USER is plain[-1].role and turn != message:
-            plain[-1] = ChatMessage(Role.USER, f"{plain[-1].content}\n\n{turn.content}")
+        text = _as_text(message)
+        if plain and text.role is Role.USER is plain[-1].role and text != message:
+            plain[-1] = ChatMessage(Role.USER, f"{plain[-1].content}\n\n{text.content}")
         else:
-            plain.append(turn)
+            plain.append(text)
     return tuple(plain)
 
 
 def call_as_text(call: ToolCall) -> str:
-    """A call as models write it that were told to answer with JSON."""
+    """Return a call in the JSON form that `tool_prompt` describes."""
     arguments = json.dumps(arguments_of(call), ensure_ascii=False)
     return f'{{"name": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {arguments}}}'
 

@@ -1,4 +1,4 @@
-"""Weight formats in blocks of few bits: those of files, and what is made of dense models."""
+"""Weight formats whose weights are in GGUF's blocks: those of files, and q4."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import RequestError
-from medusa_core.models.quant.block_sizes import BLOCK_SIZES
-from medusa_core.models.quant.format import (
-    Hardware,
-    QuantSpec,
-    TensorKind,
-    quant_registry,
-)
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES, SUPER, TILE
+from medusa_core.models.quant.format import Hardware, QuantSpec, quant_registry
 from medusa_core.system.native.cuda import BLOCK_TYPES
 from medusa_core.system.registry import Registry
 
@@ -25,17 +20,16 @@ if TYPE_CHECKING:
 _ROUNDED = ("q4_0", "q8_0")
 
 
-def block_format(name: str, label: str, of: str, rounds: bool = True) -> QuantSpec:
-    """A format whose weights lie in blocks.
+def block_format(name: str, label: str, kind: str, can_quantize: bool = True) -> QuantSpec:
+    """Make a weight format of blocks.
 
     Args:
-        name: Its name.
-        label: Its name for people.
-        of: The type of its blocks, a key of `BLOCK_SIZES`.
-        rounds: `block_rounding` makes such blocks of numbers; else they come from files alone.
+        name: Name of the format.
+        label: Name in the window.
+        kind: Block type, a key of `BLOCK_SIZES`.
+        can_quantize: Whether `block_rounding` can make such blocks.
     """
-    sizes = BLOCK_SIZES[of]
-
+    sizes = BLOCK_SIZES[kind]
     on_cards = name in BLOCK_TYPES
 
     def nbytes(rows: int, columns: int, device: str) -> int:
@@ -43,21 +37,15 @@ def block_format(name: str, label: str, of: str, rounds: bool = True) -> QuantSp
             return rows * sizes.row_bytes(columns)
         return sizes.tiles.nbytes(rows, columns)
 
-    def takes(rows: int, columns: int, device: str) -> bool:
-        return (device == "cpu" or on_cards) and columns % sizes.weights == 0
-
-    def lack(hardware: Hardware) -> str:
+    def limitation(hardware: Hardware) -> str:
         if hardware.device == "cuda" and name not in hardware.block_types:
             return "Cards multiply nf4: weights in blocks of 32 are for the CPU."
         if hardware.device == "cpu" and not hardware.compiles:
             return "There is no compiled step for this CPU, which multiplies such weights."
         return ""
 
-    def tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
-        return {"blocks": ("uint8", (rows, sizes.row_bytes(columns)))}
-
-    def make(weight: Tensor) -> dict[str, Tensor]:
-        if not rounds:
+    def quantize(weight: Tensor) -> dict[str, Tensor]:
+        if not can_quantize:
             raise RequestError(
                 f"Weights of type {name.upper()} are read from files, not made.",
                 "Choose q4 or int8.",
@@ -71,33 +59,35 @@ def block_format(name: str, label: str, of: str, rounds: bool = True) -> QuantSp
     ) -> QuantLinear:
         from medusa_core.models.quant.block_linear import make_block_linear
 
-        return make_block_linear(of, tensors["blocks"], bias, compute)
+        return make_block_linear(kind, tensors["blocks"], bias, compute)
 
-    def numbers(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+    def dequantize(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
         from medusa_core.models.quant.block_types import block_type
 
-        return block_type(of).dequantize(tensors["blocks"])
+        return block_type(kind).dequantize(tensors["blocks"])
 
     return QuantSpec(
         name=name,
         label=label,
-        bits=sizes.tiles.nbytes(16, 256) * 8 / (16 * 256),
+        bits=sizes.tiles.nbytes(TILE, SUPER) * 8 / (TILE * SUPER),
         is_dense=False,
         compiled=True,
         nbytes=nbytes,
-        takes=takes,
-        lack=lack,
+        supports=lambda _, columns, device: (
+            (device == "cpu" or on_cards) and columns % sizes.weights == 0
+        ),
+        limitation=limitation,
         compute=("bfloat16", "float32", *(("float16",) if on_cards else ())),
-        tensors=tensors,
-        quantize=make,
+        tensors=lambda rows, columns, _: {"blocks": ("uint8", (rows, sizes.row_bytes(columns)))},
+        quantize=quantize,
         build=build,
-        numbers=numbers,
-        is_made=rounds,
+        dequantize=dequantize,
+        can_quantize=can_quantize,
     )
 
 
 @cache
 def weight_formats() -> Registry[QuantSpec]:
-    """All weight formats, those of files among them."""
-    stored = (block_format(of, of.upper(), of, of in _ROUNDED) for of in BLOCK_SIZES)
+    """Return all weight formats, including the block types of files."""
+    stored = (block_format(kind, kind.upper(), kind, kind in _ROUNDED) for kind in BLOCK_SIZES)
     return quant_registry().with_others(stored)

@@ -1,4 +1,4 @@
-"""How likely what followed a context is to follow it again, as it has been so far."""
+"""Probabilities that the tokens after an earlier occurrence of a context follow again."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from bisect import bisect_right
 
 from medusa_core.models.datastore.suffix_array import DEPTH, Found
 
-# By the tokens of the longest context that was found, at least: how often one of the tokens that
-# followed it follows again, before anything is known. Where it stood once; twice and three times
-# or more, with the same token behind it; where different ones followed. Measured on answers of
-# SmolLM2 135M and Qwen2.5 Coder 0.5B.
+# Prior by the length of the longest match (rows, at least `_LENGTHS`) and the occurrences (columns:
+# one; two or at least three with the same follower; different followers): how often one of the
+# followers is right. Measured on answers of SmolLM2 135M and Qwen2.5 Coder 0.5B.
 _LENGTHS = (1, 2, 3, 4, 6, 9, 16)
 _PRIOR = (
     (0.30, 0.48, 0.67, 0.42),
@@ -20,31 +19,29 @@ _PRIOR = (
     (0.91, 0.95, 0.98, 0.86),
     (0.96, 0.98, 0.99, 0.92),
 )
-_PARTED = 3  # the last column
+_DIFFERENT = 3  # the last column
 _KINDS = [max(0, bisect_right(_LENGTHS, length) - 1) for length in range(DEPTH + 1)]  # the row
-_WEIGHTS = [4.0**kind for kind in _KINDS]  # of an occurrence of a context of that length
+_WEIGHTS = [4.0**kind for kind in _KINDS]  # of an occurrence with a match of that length
 _PRIOR_WEIGHT = 8.0
-_MOST_SEEN = 512.0  # beyond, older ones fade
+_MAX_TRIED = 512.0  # then counts are halved, so that older ones fade
 
 
-class Trust:
-    """Counts of how often what was found was right."""
+class FollowerStats:
+    """Counts how often a follower of an earlier occurrence was right."""
 
     def __init__(self) -> None:
         self._right = [[_PRIOR_WEIGHT * share for share in row] for row in _PRIOR]
         self._tried = [[_PRIOR_WEIGHT] * len(row) for row in _PRIOR]
 
-    def chances(self, found: Found) -> dict[int, float]:
-        """How likely each token is that followed a context.
-
-        What followed often, and behind more of the context, is likelier.
+    def probabilities(self, found: Found) -> dict[int, float]:
+        """Return the probability of each follower; frequent ones and longer matches weigh more.
 
         Args:
-            found: Where the context stood; at least once.
+            found: Occurrences of the context; at least one.
         """
         row, column = _case(found)
         share = self._right[row][column] / self._tried[row][column]
-        if column != _PARTED:
+        if column != _DIFFERENT:
             return {found.token_ids[0]: share}
         weights: dict[int, float] = {}
         for length, token_id in zip(found.lengths, found.token_ids, strict=True):
@@ -53,14 +50,14 @@ class Trust:
         return {token_id: share * weight for token_id, weight in weights.items()}
 
     def learn(self, found: Found, token_id: int) -> None:
-        """Count what came of it.
+        """Count whether one of the followers was right.
 
         Args:
-            found: As above.
-            token_id: What followed this time.
+            found: Occurrences of the context.
+            token_id: The token that followed this time.
         """
         row, column = _case(found)
-        if self._tried[row][column] >= _MOST_SEEN:
+        if self._tried[row][column] >= _MAX_TRIED:
             self._tried[row][column] /= 2
             self._right[row][column] /= 2
         self._tried[row][column] += 1
@@ -68,8 +65,8 @@ class Trust:
 
 
 def _case(found: Found) -> tuple[int, int]:
-    """Row and column of what is known of such contexts."""
+    """Return row and column of the tables."""
     _, lengths, token_ids = found
     num = len(token_ids)
-    has_parted = token_ids.count(token_ids[0]) < num
-    return _KINDS[max(lengths)], _PARTED if has_parted else min(num, _PARTED) - 1
+    differs = token_ids.count(token_ids[0]) < num
+    return _KINDS[max(lengths)], _DIFFERENT if differs else min(num, _DIFFERENT) - 1

@@ -1,4 +1,4 @@
-"""Where the tokenizer library is called: whatever it raises leaves as TokenizerError.
+"""Errors of the tokenizer library.
 
 Its panics aren't subclasses of `Exception`; uncaught, they would end the calling thread.
 """
@@ -10,16 +10,16 @@ from contextlib import contextmanager
 
 from medusa_core.errors import MedusaError, TokenizerError
 
-_PANICS = "pyo3_runtime"  # the module of the library's PanicException, which can't be imported
+_PANICS = "pyo3_runtime"  # module of the library's PanicException, which can't be imported
 _HINT = "Download the tokenizer's files again, or choose another model."
 
 
 @contextmanager
 def tokenizer_errors(what: str, hint: str = _HINT) -> Iterator[None]:
-    """Turn what the library raises into an error with words.
+    """Convert exceptions and panics of the library.
 
     Args:
-        what: What fails then, as the beginning of a sentence.
+        what: What failed, as the beginning of a sentence.
         hint: What to do about it.
 
     Raises:

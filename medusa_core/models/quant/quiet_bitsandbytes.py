@@ -1,4 +1,4 @@
-"""Imports bitsandbytes without the line that it prints on some machines."""
+"""Import bitsandbytes without the line that it prints on some machines."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from typing import Any
 
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
 
-# Its types say little: most of what is used here is untyped there.
+# bitsandbytes has no type annotations for most of what is used here.
 bitsandbytes: Any = importlib.import_module("bitsandbytes")
