@@ -17,7 +17,7 @@ from medusa_core.system.files.gguf import Gguf
 def granite_attention(config: ArchConfig) -> AttentionSpec:
     """Return attention with a scale of its own."""
     mixer = attention(config, bias=config.flag("attention_bias"))
-    return replace(mixer, scale=config.optional("attention_multiplier") or 0.0)
+    return replace(mixer, scale=config.positive("attention_multiplier", 1.0))
 
 
 def granite_blocks(config: ArchConfig) -> list[BlockSpec]:
