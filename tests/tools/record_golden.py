@@ -22,9 +22,8 @@ from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from medusa_core.models.architecture import arch_registry
-from tests.reference import golden, golden_drafts
+from tests.reference import golden
 from tests.reference.golden import TensorSpec, Variant
-from tests.support.models.heads_of_kind import HEADS_OF_KIND
 from tests.support.models.tiny import trusted_template
 
 _HEADS = "heads"  # beside the families that can be overwritten
@@ -114,6 +113,10 @@ def record_drafts(again: bool) -> list[str]:
     Args:
         again: Record all of them again.
     """
+    # These read folders that `main` names.
+    from tests.reference import golden_drafts
+    from tests.support.models.heads_of_kind import HEADS_OF_KIND
+
     recorded = {} if again else golden_drafts.recorded_drafts()
     drafts: dict[str, golden_drafts.Drafts] = {}
     for name in HEADS_OF_KIND.keys() - recorded.keys():
