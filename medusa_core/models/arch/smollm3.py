@@ -27,9 +27,11 @@ def _rope_layers(config: ArchConfig) -> list[int]:
     flags = config.raw.get("no_rope_layers")
     if flags is None:
         return [(index + 1) % _PERIOD for index in range(config.num_layers)]
-    if not isinstance(flags, list) or any(mark not in (0, 1) for mark in flags):
-        raise ModelError("config.json: no_rope_layers is no list of 0 and 1.", AGAIN)
-    return flags
+    if isinstance(flags, list) and len(flags) == config.num_layers:
+        marks = [mark for mark in flags if mark in (0, 1)]
+        if len(marks) == len(flags):
+            return marks
+    raise ModelError("config.json: no_rope_layers is no list of 0 and 1.", AGAIN)
 
 
 SPEC = Arch(
