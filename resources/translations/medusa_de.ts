@@ -1860,6 +1860,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Wählen Sie einen EAGLE-3-Kopf für dieses Modell.</translation>
     </message>
     <message>
+        <source>Choose another Granite.</source>
+        <translation>Wähle ein anderes Granite.</translation>
+    </message>
+    <message>
         <source>Choose another adapter.</source>
         <translation>Wählen Sie einen anderen Adapter.</translation>
     </message>
@@ -2562,6 +2566,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Layers of other kinds, such as recurrent ones, aren&apos;t supported.</source>
         <translation>Schichten anderer Art, etwa rekurrente, werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Layers of this model rotate in more than two ways, which isn&apos;t supported.</source>
+        <translation>Schichten dieses Modells drehen auf mehr als zwei Weisen, was nicht unterstützt wird.</translation>
     </message>
     <message>
         <source>Layers of {0} models can&apos;t be with other machines: some hold states, or use what others hold.</source>
@@ -4274,6 +4282,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>config.json: each token takes {0} of {1} experts.</source>
         <translation>config.json: Jedes Token nimmt {0} von {1} Experten.</translation>
+    </message>
+    <message>
+        <source>config.json: layer_rope_theta is no list of numbers.</source>
+        <translation>config.json: layer_rope_theta ist keine Liste von Zahlen.</translation>
+    </message>
+    <message>
+        <source>config.json: layer_rope_theta isn&apos;t a list of all layers.</source>
+        <translation>config.json: layer_rope_theta ist keine Liste aller Schichten.</translation>
     </message>
     <message>
         <source>config.json: layer_types isn&apos;t a list of full_attention and sliding_attention.</source>

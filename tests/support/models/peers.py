@@ -21,6 +21,7 @@ from transformers import (
     GptOssConfig,
     GraniteConfig,
     GraniteMoeHybridConfig,
+    GraniteSWAConfig,
     HunYuanDenseV1Config,
     Lfm2Config,
     Lfm2MoeConfig,
@@ -321,6 +322,18 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         **SIZES, attention_multiplier=0.3, embedding_multiplier=2.0, tie_word_embeddings=True
     ),
     "granite with biases": lambda: GraniteConfig(**SIZES, attention_bias=True, mlp_bias=True),
+    "granite swa": lambda: GraniteSWAConfig(
+        **{**SIZES, "num_hidden_layers": 5},
+        sliding_window=24,
+        attention_multiplier=0.2,
+        embedding_multiplier=3.0,
+        residual_multiplier=0.4,
+        logits_scaling=2.0,
+        layer_rope_theta=[0, 1e4, 1e4, 5e5, 5e5],
+    ),
+    "granite swa, untied, with biases": lambda: GraniteSWAConfig(
+        **SIZES, attention_bias=True, mlp_bias=True, tie_word_embeddings=False, sliding_window=16
+    ),
     "smollm 3": lambda: SmolLM3Config(**{**SIZES, "num_hidden_layers": 5}, pad_token_id=0),
     "smollm 3, untied": lambda: SmolLM3Config(
         **SIZES, no_rope_layers=[0, 1], tie_word_embeddings=False, pad_token_id=0
@@ -579,7 +592,8 @@ def make_peer(name: str, config: Any) -> PreTrainedModel:
     model: PreTrainedModel = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)](config).eval()
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
-            if parameter_name.endswith(("bias", "scale")) or "norm" in parameter_name:
+            is_zero = parameter_name.endswith("sinks") and not parameter.any()
+            if parameter_name.endswith(("bias", "scale")) or "norm" in parameter_name or is_zero:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
         for buffer_name, buffer in model.named_buffers():
             if buffer_name.endswith(("bias", "layer_scalar")):
