@@ -23,13 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_show(args: argparse.Namespace) -> int:
     """Print format, counts and sizes."""
     from medusa_core.heads.head_files import open_head_files
-    from medusa_core.heads.kind import kind_of, shape_in
+    from medusa_core.heads.kind import kind_of, shape_of_files
     from medusa_core.heads.reader import read_head_set
 
     files = open_head_files(args.source)
     kind = kind_of(files.checkpoint.names)
     if kind.name != "medusa":
-        shape = shape_in(files)
+        shape = shape_of_files(files)
         print(f"kind            {kind.name}")
         print(f"heads           {shape.num_heads}")
         print(f"layers          {shape.num_layers}")

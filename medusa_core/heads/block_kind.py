@@ -1,4 +1,4 @@
-"""Block drafters as kinds of heads: how a folder of them is told, counted and read."""
+"""Registration of block drafters: recognition, memory sizes and loading."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medusa_core.heads.checks import check_sizes
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.part_tensors import linears_of, part_tensors, tokens_of_columns
+from medusa_core.heads.tensor_reader import linears_of, tensor_reader, tokens_of_columns
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -27,9 +27,9 @@ _MASK = "mask_embedding.pt"
 
 
 def block_kind(name: str) -> HeadKind:
-    """The kind of that name: dflash, or dspark.
+    """Return the kind of this name, dflash or dspark.
 
-    JetSpec has DFlash's tensors; what `config.json` says makes it another drafter.
+    JetSpec has DFlash's tensors; `config.json` makes it another kind.
     """
 
     def owns(names: frozenset[str]) -> bool:
@@ -39,13 +39,13 @@ def block_kind(name: str) -> HeadKind:
 
 
 def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
-    """Sizes of a drafter, by its tensors' shapes and its configuration."""
+    """Return the sizes of a drafter from tensor shapes and configuration."""
     parts = drafter_parts(settings, shapes)
     return _shape_of(parts, {part: shapes[name] for part, name in parts.names.items()})
 
 
 def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
-    """Sizes of a drafter, by the shapes of its parts."""
+    """Return the sizes of a drafter from the shapes of its parts."""
     layers, hidden = parts.layers, parts.layers.hidden_size
     queries, keys = layers.num_heads * layers.head_dim, layers.num_kv_heads * layers.head_dim
     inner, count = layers.intermediate_size, layers.num_layers
@@ -72,7 +72,7 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
             vectors += count * math.prod(shapes[f"0.{name}_kernels"])
         rows, columns = shapes["selector_projection"]
         matrices.append((rows, columns))
-        vectors += 2 * math.prod(shapes["selector_before"])
+        vectors += 2 * math.prod(shapes["selector_predecessors"])
     vectors += count if "0.scale" in shapes else 0
     norms = 2 + count * (4 if "0.scale" in shapes else 2)
     has_bias = "0.q_bias" in shapes
@@ -91,7 +91,7 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
         reads_width=hidden,
         made_for_vocab=layers.vocab_size,
         deepest_layer=parts.settings.taps[-1]
-        + 1,  # what enters it leaves another: not the last one
+        + 1,  # taps are inputs, i.e. outputs of the layer before
     )
 
 
@@ -102,12 +102,12 @@ def _read(
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> BlockHead:
-    """The drafter of some files for a target.
+    """Load a drafter for a target.
 
     Raises:
-        CheckpointError: A file is damaged, or holds no floating-point numbers.
-        HeadsError: It isn't whole, or made for another target.
-        OutOfMemoryError: There is no room for it.
+        CheckpointError: A file is damaged, or holds no floating-point tensors.
+        HeadsError: The drafter is incomplete, or made for another target.
+        OutOfMemoryError: It doesn't fit into memory.
     """
     checkpoint, parts = files.checkpoint, drafter_parts(files.settings, files.shapes)
     _check_fit(parts, config)
@@ -119,7 +119,7 @@ def _read(
         )
 
     integers = {"drafted_tokens": partial(tokens_of_columns, config=config)}
-    take = part_tensors(checkpoint, parts.names, precision, integers)
+    take = tensor_reader(checkpoint, parts.names, precision, integers)
     make = linears_of(formats, precision)
     try:
         return BlockHead(parts, take, shared_weights, make, precision)
@@ -128,13 +128,13 @@ def _read(
 
 
 def _check_fit(parts: DrafterParts, config: ModelConfig) -> None:
-    """Say in words what differs.
+    """Check that a drafter was made for this target.
 
     Raises:
-        HeadsError: The drafter is for another target.
+        HeadsError: It wasn't; the message names the difference.
     """
     layers = parts.layers
-    by_pairs = {"markov_w1", "selector_before"} & parts.names.keys()
+    by_pairs = {"markov_w1", "selector_predecessors"} & parts.names.keys()
     padding = {"padding": 0} if by_pairs else {}
     check_sizes(layers.hidden_size, layers.vocab_size, config, **padding)
     settings = parts.settings

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from medusa_core.heads.block_settings import BlockSettings
 from medusa_core.heads.draft_blocks import BlockReader, vector_bytes
-from medusa_core.heads.medusa import MakeLinear
-from medusa_core.heads.part_tensors import TakeTensor
+from medusa_core.heads.medusa import BuildLinear
+from medusa_core.heads.tensor_reader import ReadTensor
 from medusa_core.models.blocks.block import linears_of
 from medusa_core.models.blocks.caches import SequenceRows
 from medusa_core.models.blocks.torch_blocks import PassContext, project, run_block
@@ -38,8 +38,8 @@ class BlockLayers:
         self,
         config: ModelConfig,
         settings: BlockSettings,
-        take: TakeTensor,
-        make: MakeLinear,
+        take: ReadTensor,
+        make: BuildLinear,
         precision: Precision,
     ) -> None:
         """Read the weights.

@@ -74,8 +74,8 @@ from medusa_core.heads.block_settings import (
     block_settings,
     check_variant,
     drafter_config,
+    layer_settings,
     layer_sizes,
-    layers_part,
 )
 from medusa_core.heads.checks import listed
 from medusa_core.heads.llama_shapes import Shapes, llama_shapes
@@ -122,38 +122,38 @@ _OUTSIDE = {
     "confidence_head.proj.bias": "confidence_bias",
     "confidence_proj.weight": "confidence",
     "confidence_proj.bias": "confidence_bias",
-    "candidate_selector.predecessor_codebook": "selector_before",
-    "candidate_selector.predecessor_codebook.weight": "selector_before",
-    "candidate_selector.successor_codebook": "selector_behind",
-    "candidate_selector.successor_codebook.weight": "selector_behind",
+    "candidate_selector.predecessor_codebook": "selector_predecessors",
+    "candidate_selector.predecessor_codebook.weight": "selector_predecessors",
+    "candidate_selector.successor_codebook": "selector_successors",
+    "candidate_selector.successor_codebook.weight": "selector_successors",
     "candidate_selector.hidden_projection.weight": "selector_projection",
 }
-# Of training alone, or copies of the target's.
-_UNREAD = ("t2d", "verifier_norm.weight", "verifier_lm_head.weight", "mask_embedding")
+# Used by training alone, or copies of the target's tensors.
+_UNUSED = ("t2d", "verifier_norm.weight", "verifier_lm_head.weight", "mask_embedding")
 _BIASES = ("q_bias", "k_bias", "v_bias", "o_bias")
 _CONVOLUTIONS = tuple(part for part in _IN_LAYER.values() if "convolution" in part)
-_SELECTOR = ("selector_before", "selector_behind", "selector_projection")
-_EVERY_LAYER = (
+_SELECTOR = ("selector_predecessors", "selector_successors", "selector_projection")
+_LAYER_PARTS = (
     *("attention_norm", "q", "k", "o", "q_norm", "k_norm"),
     *("mlp_norm", "gate", "up", "down"),
 )
-_OF_GEMMA = ("post_attention_norm", "post_mlp_norm", "scale")
-_ALWAYS = ("fc", "features_norm", "last_norm")
+_GEMMA4_PARTS = ("post_attention_norm", "post_mlp_norm", "scale")
+_REQUIRED = ("fc", "features_norm", "last_norm")
 _MOST_LAYERS = 64
 _AGAIN = "Download the heads again."
 
 
 @dataclass(frozen=True, slots=True)
 class DrafterParts:
-    """What a block drafter is made of.
+    """Tensor names and settings of a block drafter.
 
     Attributes:
         kind: dflash, dspark or jetspec.
-        names: Of each part the tensor's name; those of layer i begin with `i.`.
-        layers: Sizes of its layers, as of a target with so many.
-        settings: How a block is filled.
-        num_columns: Tokens that are drafted from; 0 for the target's projection.
-        has_selector: A selector compares a place's best tokens, and places are mixed.
+        names: Tensor name of each part; parts of layer i begin with `i.`.
+        layers: Sizes of its layers.
+        settings: Settings of a block.
+        num_columns: Size of the draft vocabulary; 0 for the target's projection.
+        has_selector: It has DFlash2's selector and convolutions.
     """
 
     kind: str
@@ -165,25 +165,25 @@ class DrafterParts:
 
 
 def is_block(names: frozenset[str]) -> bool:
-    """Do these tensors look like a block drafter?"""
+    """Whether tensors of these names are a block drafter."""
     parts = {part_of(name) for name in names}
     return {"fc", "features_norm", "0.q"} <= parts
 
 
 def is_dspark(names: frozenset[str]) -> bool:
-    """Do they look like a block drafter with a Markov head?"""
+    """Whether tensors of these names are a block drafter with a Markov head."""
     return is_block(names) and "markov_w1" in {part_of(name) for name in names}
 
 
 def kind_in(raw: Mapping[str, Any], names: frozenset[str]) -> str:
-    """Which kind of block drafter it is."""
+    """Return the kind of a block drafter."""
     if is_dspark(names):
         return "dspark"
     return "jetspec" if drafter_config(raw).get("causal_head") is True else "dflash"
 
 
 def part_of(name: str) -> str | None:
-    """What a tensor is, by its name; None if it is nothing."""
+    """Return the part that a tensor name stands for, or None if it is unknown."""
     name = name.removeprefix("model.")
     if match := _LAYER.fullmatch(name):
         inner = _IN_LAYER.get(match[2])
@@ -192,11 +192,11 @@ def part_of(name: str) -> str | None:
 
 
 def drafter_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> DrafterParts:
-    """Read configuration, names and shapes.
+    """Read configuration, tensor names and shapes.
 
     Args:
         raw: `config.json`.
-        shapes: Of every tensor.
+        shapes: Shapes of all tensors.
 
     Raises:
         HeadsError: Something is missing, unknown or of the wrong shape.
@@ -204,7 +204,7 @@ def drafter_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> DrafterParts:
     names = _by_part(shapes)
     kind = kind_in(raw, frozenset(shapes))
     check_variant(raw, kind)
-    is_reduced, has_selector = "drafted_tokens" in names, "selector_before" in names
+    is_reduced, has_selector = "drafted_tokens" in names, "selector_predecessors" in names
     if is_reduced and ("lm_head" not in names or has_selector):
         raise HeadsError("The heads draft from some tokens, and have no lm_head for them.", _AGAIN)
     columns = shapes[names["lm_head"]] if is_reduced else ()
@@ -224,7 +224,7 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
     for name in sorted(shapes):
         part = part_of(name)
         if part is None or part in names:
-            if not name.endswith(("rotary_emb.inv_freq", *_UNREAD)):
+            if not name.endswith(("rotary_emb.inv_freq", *_UNUSED)):
                 unknown.append(name)
         else:
             names[part] = name
@@ -236,11 +236,11 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
     count = 1 + max((int(part.split(".")[0]) for part in names if part[0].isdigit()), default=0)
     if count > _MOST_LAYERS:
         raise HeadsError(f"The drafter has {count} layers.", _AGAIN)
-    of_layer: tuple[str, ...] = (*_EVERY_LAYER, "v")
+    of_layer: tuple[str, ...] = (*_LAYER_PARTS, "v")
     if "0.pre_mlp_norm" in names:
-        names = {_as_gemmas(part): name for part, name in names.items()}
-        of_layer = (*_EVERY_LAYER, *_OF_GEMMA, *(["v"] if "0.v" in names else []))
-    wanted = [*_ALWAYS, *(f"{i}.{part}" for i in range(count) for part in of_layer)]
+        names = {_gemma4_part(part): name for part, name in names.items()}
+        of_layer = (*_LAYER_PARTS, *_GEMMA4_PARTS, *(["v"] if "0.v" in names else []))
+    wanted = [*_REQUIRED, *(f"{i}.{part}" for i in range(count) for part in of_layer)]
     if "markov_w1" in names or "markov_w2" in names or "confidence" in names:
         wanted += ["markov_w1", "markov_w2"]
     if _SELECTOR[0] in names or "0.mlp_convolution_kernels" in names:
@@ -251,8 +251,8 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
     return names
 
 
-def _as_gemmas(part: str) -> str:
-    """Gemma's norm of the name that Qwen's before the MLP has stands behind attention."""
+def _gemma4_part(part: str) -> str:
+    """Rename norms: in Gemma 4 Qwen3's name of the MLP's norm is that of attention's output."""
     index, _, inner = part.partition(".")
     others = {"mlp_norm": "post_attention_norm", "pre_mlp_norm": "mlp_norm"}
     return f"{index}.{others[inner]}" if inner in others else part
@@ -261,9 +261,9 @@ def _as_gemmas(part: str) -> str:
 def _layers(raw: Mapping[str, Any], names: Mapping[str, str], shapes: TensorShapes) -> ModelConfig:
     head = shapes[names["0.q_norm"]]
     count = 1 + max(int(part.split(".")[0]) for part in names if part[0].isdigit())
-    of_gemma = "0.v" not in names if "0.scale" in names else None
+    shares_kv = "0.v" not in names if "0.scale" in names else None
     return layer_sizes(
-        layers_part(raw), count, head[0] if head else 0, "0.q_bias" in names, of_gemma
+        layer_settings(raw), count, head[0] if head else 0, "0.q_bias" in names, shares_kv
     )
 
 
@@ -282,7 +282,7 @@ def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
 
 
 def _wanted_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
-    """Of all parts, by what the configuration and some tensors say."""
+    """Return the expected shapes of all parts."""
     layers, hidden = parts.layers, parts.layers.hidden_size
     of_layer = {
         **llama_shapes(layers, hidden),
@@ -311,7 +311,7 @@ def _wanted_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
 
 
 def _markov_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
-    """Of the matrices of a Markov head and of a confidence head.
+    """Return the expected shapes of the Markov head and the confidence head.
 
     Raises:
         HeadsError: The Markov head is empty.
@@ -333,7 +333,7 @@ def _markov_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
 
 
 def _selector_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
-    """Of the parts of a selector.
+    """Return the expected shapes of the selector.
 
     Raises:
         HeadsError: It is empty.
@@ -346,17 +346,17 @@ def _selector_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
         raise HeadsError("The selector has the rank 0.", _AGAIN)
     codebook = (parts.layers.vocab_size, rank)
     return {
-        "selector_before": codebook,
-        "selector_behind": codebook,
+        "selector_predecessors": codebook,
+        "selector_successors": codebook,
         "selector_projection": (rank, parts.layers.hidden_size),
     }
 
 
 def _convolution_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
-    """Of the parts of a layer's convolutions, by the tensors of the first one.
+    """Return the expected shapes of the convolutions, which follow from those of the first layer.
 
     Raises:
-        HeadsError: They are none.
+        HeadsError: The first ones are malformed.
     """
     if not parts.has_selector:
         return {}

@@ -1,7 +1,4 @@
-"""What `config.json` says of a block drafter, in all layouts in which they are published.
-
-See `block_parts` for the keys.
-"""
+"""Settings of block drafters in all published layouts of `config.json`; keys: see `block_parts`."""
 
 from __future__ import annotations
 
@@ -26,20 +23,20 @@ _AGAIN = "Download the heads again."
 
 @dataclass(frozen=True, slots=True)
 class BlockSettings:
-    """How a block is filled.
+    """Settings of a block.
 
     Attributes:
-        taps: Layers of the target whose entering states are read.
-        num_places: Places of a block.
-        mask_id: The token whose vector stands for MASK.
-        first_place: The place that drafts the next token: 0 or 1.
-        windows: Of every layer how near a place must be to be seen; None for any.
-        are_causal: Of every layer: a place sees none behind it in the block.
-        embedding_scale: What token vectors are multiplied with.
-        score_scale: What the projection's scores are multiplied with.
-        score_cap: Scores s become cap · tanh(s / cap); None for as they are.
+        taps: Target layers whose inputs are read.
+        num_places: Positions of a block.
+        mask_id: MASK token.
+        first_place: Position that drafts the next token: 0 or 1.
+        windows: Sliding window of each layer; None for full attention.
+        are_causal: For each layer, whether attention within the block is causal.
+        embedding_scale: Factor of token embeddings.
+        score_scale: Factor of logits.
+        score_cap: `final_logit_softcapping`; None for none.
         is_interleaved: Rotated pairs are adjacent (not `is_neox_style`).
-        num_selected: Tokens of a place that a selector compares, if there is one.
+        num_selected: Candidates per position that the selector compares.
     """
 
     taps: tuple[int, ...]
@@ -56,33 +53,33 @@ class BlockSettings:
 
     @property
     def num_drafts(self) -> int:
-        """Tokens that a block drafts."""
+        """Tokens drafted per block."""
         return self.num_places - self.first_place
 
 
 def block_settings(
-    raw: Mapping[str, Any], kind: str, layers: ModelConfig, is_muses: bool
+    raw: Mapping[str, Any], kind: str, layers: ModelConfig, is_transformers_layout: bool
 ) -> BlockSettings:
-    """Read them.
+    """Read the settings of a block.
 
     Args:
         raw: `config.json`.
         kind: dflash, dspark or jetspec.
         layers: Sizes of the drafter's layers.
-        is_muses: The tensors have the names that transformers gives them.
+        is_transformers_layout: The tensors have transformers' names.
 
     Raises:
-        HeadsError: Something is missing, or none of a block drafter's.
-        ModelError: Something is no number of its kind.
+        HeadsError: A setting is missing or invalid.
+        ModelError: A number is out of range.
     """
-    inner = layers_part(raw)
-    settings = {**inner, **raw, **drafter_config(raw)}
+    layer = layer_settings(raw)
+    settings = {**layer, **raw, **drafter_config(raw)}
     num_places = whole(settings, "block_size", _MOST_PLACES, 16)
-    windows, are_causal = _sight(raw, inner, layers.num_layers, is_muses)
+    windows, are_causal = _visibility(raw, layer, layers.num_layers, is_transformers_layout)
     first = _first_place(settings, raw, kind, num_places)
     if num_places == first:
         raise bad_setting("block_size")
-    is_neox = "Lfm2DSparkDraftModel" not in _made(raw)
+    is_neox = "Lfm2DSparkDraftModel" not in _architectures(raw)
     scale = positive(settings, "input_embedding_scale", layers.embedding_multiplier)
     return BlockSettings(
         taps=_taps(settings, raw),
@@ -99,20 +96,20 @@ def block_settings(
     )
 
 
-def layers_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is said of the layers.
+def layer_settings(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of the layers.
 
     Raises:
-        HeadsError: It is nothing.
+        HeadsError: They aren't an object.
     """
-    inner = raw.get("transformer_layer_config", raw)
-    if not isinstance(inner, Mapping):
+    layer = raw.get("transformer_layer_config", raw)
+    if not isinstance(layer, Mapping):
         raise bad_setting("transformer_layer_config")
-    return inner
+    return layer
 
 
 def drafter_config(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The part of `config.json` that z-lab and JetSpec call `dflash_config`; empty without it."""
+    """Return `dflash_config`, in which z-lab and JetSpec keep settings; empty if it is missing."""
     own = raw.get("dflash_config") or {}
     if not isinstance(own, Mapping):
         raise bad_setting("dflash_config")
@@ -120,7 +117,7 @@ def drafter_config(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def check_variant(raw: Mapping[str, Any], kind: str) -> None:
-    """Refuse what looks alike and drafts otherwise."""
+    """Refuse drafters with the same tensors but another computation."""
     own = drafter_config(raw)
     speculators = raw.get("speculators_model_type")
     if speculators not in (None, "dflash", "dflash2", "dspark"):
@@ -145,37 +142,37 @@ def check_variant(raw: Mapping[str, Any], kind: str) -> None:
 
 
 def layer_sizes(
-    inner: Mapping[str, Any], count: int, head_dim: int, has_bias: bool, of_gemma: bool | None
+    layer: Mapping[str, Any], count: int, head_dim: int, has_bias: bool, shares_kv: bool | None
 ) -> ModelConfig:
-    """Sizes of the layers, checked as a target's are.
+    """Return the checked sizes of the layers.
 
     Args:
-        inner: What `config.json` says of them.
-        count: How many there are.
-        head_dim: Of their heads: the tensors decide.
+        layer: Settings of the layers.
+        count: Number of layers.
+        head_dim: Width of a head, which the tensors determine.
         has_bias: The projections of attention have biases.
-        of_gemma: They are Gemma 4's: whether keys are values, too. None for Qwen3's.
+        shares_kv: For Gemma 4 layers, whether values equal keys; None for Qwen3 layers.
 
     Raises:
         HeadsError: They aren't supported.
-        ModelError: They make no sense.
+        ModelError: A size is out of range.
     """
-    wanted = {key: inner[key] for key in _OF_LAYERS if key in inner}
+    wanted = {key: layer[key] for key in _OF_LAYERS if key in layer}
     rope = wanted.get("rope_parameters")
-    if isinstance(rope, Mapping):  # Qwen3 turns whole heads: a share is the target's
+    if isinstance(rope, Mapping):  # Qwen3 rotates whole heads: a partial factor is the target's
         own = {key: value for key, value in rope.items() if key != "partial_rotary_factor"}
         wanted["rope_parameters"] = own
     wanted |= {"model_type": "qwen3", "head_dim": head_dim, "attention_bias": has_bias}
     wanted["num_hidden_layers"] = count
-    if of_gemma is not None:
-        return parse_config(_of_gemma(inner, wanted, of_gemma), {})
+    if shares_kv is not None:
+        return parse_config(_gemma4_settings(layer, wanted, shares_kv), {})
     config = parse_config(wanted, {})
-    count = whole(inner, "num_hidden_layers", _MOST_LAYERS, config.num_layers)
+    count = whole(layer, "num_hidden_layers", _MOST_LAYERS, config.num_layers)
     if count != config.num_layers:
         raise HeadsError(
             f"config.json says {count} layers, the drafter has {config.num_layers}.", _AGAIN
         )
-    activation = inner.get("hidden_activation", inner.get("hidden_act", "silu"))
+    activation = layer.get("hidden_activation", layer.get("hidden_act", "silu"))
     if activation not in (Activation.SILU.value, Activation.GELU_TANH.value):
         raise HeadsError(
             f"The activation {str(activation)[:40]!r} isn't supported.",
@@ -184,44 +181,44 @@ def layer_sizes(
     return replace(config, activation=ActivationSpec(Activation(activation)))
 
 
-def _of_gemma(
-    inner: Mapping[str, Any], wanted: Mapping[str, Any], keys_are_values: bool
+def _gemma4_settings(
+    layer: Mapping[str, Any], wanted: Mapping[str, Any], keys_are_values: bool
 ) -> dict[str, Any]:
-    """Layers of Gemma 4, each of which sees all.
+    """Return settings of Gemma 4 layers with full attention.
 
     Raises:
-        HeadsError: They have experts, or something for each token, which a drafter hasn't.
+        HeadsError: They have experts or per-layer embeddings, which drafters don't.
     """
-    if inner.get("enable_moe_block") or inner.get("hidden_size_per_layer_input"):
+    if layer.get("enable_moe_block") or layer.get("hidden_size_per_layer_input"):
         raise HeadsError(
             "A drafter of Gemma 4 with experts or per-layer embeddings isn't supported.",
             "Choose a drafter whose layers are dense.",
         )
     named = "num_global_key_value_heads" if keys_are_values else "num_key_value_heads"
-    heads = inner.get(named) or inner.get("num_key_value_heads")
+    heads = layer.get(named) or layer.get("num_key_value_heads")
     return {
         **wanted,
         "model_type": "gemma4_text",
-        "rope_parameters": inner.get("rope_parameters"),
+        "rope_parameters": layer.get("rope_parameters"),
         "global_head_dim": wanted["head_dim"],
         "num_key_value_heads": heads,
         "num_global_key_value_heads": heads,
         "attention_k_eq_v": keys_are_values,
         "layer_types": ["full_attention"] * wanted["num_hidden_layers"],
         "hidden_size_per_layer_input": 0,
-        "hidden_activation": inner.get("hidden_activation", "gelu_pytorch_tanh"),
+        "hidden_activation": layer.get("hidden_activation", "gelu_pytorch_tanh"),
     }
 
 
-def _made(raw: Mapping[str, Any]) -> Sequence[Any]:
-    made = raw.get("architectures") or ()
-    return made if isinstance(made, list | tuple) else ()
+def _architectures(raw: Mapping[str, Any]) -> Sequence[Any]:
+    names = raw.get("architectures") or ()
+    return names if isinstance(names, list | tuple) else ()
 
 
 def _first_place(
     settings: Mapping[str, Any], raw: Mapping[str, Any], kind: str, num_places: int
 ) -> int:
-    """Which place drafts the next token: where the file doesn't say it, as its makers read it."""
+    """Return the position that drafts the next token, by default as in the publisher's code."""
     if settings.get("sample_from_anchor") is not None:
         return 0 if flag(settings, "sample_from_anchor", True) else 1
     if kind != "dspark":
@@ -232,7 +229,7 @@ def _first_place(
 
 
 def _declared_drafts(raw: Mapping[str, Any]) -> int:
-    """How many drafts the "speculators" layout declares; 0 where it doesn't."""
+    """Return the number of drafts in the "speculators" layout; 0 if it isn't given."""
     config = raw.get("speculators_config")
     methods = config.get("proposal_methods") if isinstance(config, Mapping) else None
     first = methods[0] if isinstance(methods, list) and methods else None
@@ -241,11 +238,11 @@ def _declared_drafts(raw: Mapping[str, Any]) -> int:
 
 
 def _taps(settings: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, ...]:
-    """The layers that the configuration names, each by what enters it."""
+    """Return the configured target layers, by their inputs."""
     entering = raw.get("aux_hidden_state_layer_ids")
     value = settings.get("target_layer_ids") if entering is None else entering
     if value is None:
-        value = _usual_layers(settings)
+        value = _default_taps(settings)
     if not isinstance(value, list) or not 0 < len(value) <= _MOST_TAPS:
         raise bad_setting("target_layer_ids")
     if not all(type(one) is int and -1 <= one < 1 << 10 for one in value):
@@ -256,11 +253,11 @@ def _taps(settings: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, ...
     return taps
 
 
-def _usual_layers(settings: Mapping[str, Any]) -> list[int]:
-    """What z-lab's and JetSpec's first drafters read: layers spread evenly, one for each of theirs.
+def _default_taps(settings: Mapping[str, Any]) -> list[int]:
+    """Return the default of z-lab's and JetSpec's first drafters: evenly spread target layers.
 
     Raises:
-        ModelError: The file doesn't say how many layers the target has.
+        ModelError: The number of target layers isn't given.
     """
     total = whole(settings, "num_target_layers", 1 << 10, 0)
     count = whole(settings, "num_hidden_layers", _MOST_LAYERS, 0)
@@ -269,40 +266,40 @@ def _usual_layers(settings: Mapping[str, Any]) -> list[int]:
     return [round(1 + index * (total - 4) / (count - 1)) for index in range(count)]
 
 
-def _sight(
-    raw: Mapping[str, Any], inner: Mapping[str, Any], num_layers: int, includes_edge: bool
+def _visibility(
+    raw: Mapping[str, Any], layer: Mapping[str, Any], num_layers: int, window_includes_edge: bool
 ) -> tuple[tuple[int | None, ...], tuple[bool, ...]]:
-    """How far each layer sees, and whether it sees what lies behind a place in its block.
+    """Return the sliding window of each layer, and whether it is causal within the block.
 
     Args:
         raw: `config.json`.
-        inner: What it says of the layers.
-        num_layers: How many there are.
-        includes_edge: A window counts the places between, as transformers' masks do.
+        layer: Settings of the layers.
+        num_layers: Number of layers.
+        window_includes_edge: A window counts the positions between, as transformers' masks do.
     """
     own = drafter_config(raw)
-    sized = {**inner, "num_hidden_layers": num_layers}
-    kinds = layer_types(sized, 1) if inner.get("layer_types") else ("full_attention",) * num_layers
+    sized = {**layer, "num_hidden_layers": num_layers}
+    kinds = layer_types(sized, 1) if layer.get("layer_types") else ("full_attention",) * num_layers
     are_local = [kind == "sliding_attention" for kind in kinds]
     window = None
-    if includes_edge and any(are_local):
-        window = whole(inner, "sliding_window", _MOST_TOKENS, _MOST_TOKENS) + 1
-    elif inner.get("use_sliding_window") and inner.get("sliding_window") is not None:
-        window = whole(inner, "sliding_window", _MOST_TOKENS, _MOST_TOKENS)
+    if window_includes_edge and any(are_local):
+        window = whole(layer, "sliding_window", _MOST_TOKENS, _MOST_TOKENS) + 1
+    elif layer.get("use_sliding_window") and layer.get("sliding_window") is not None:
+        window = whole(layer, "sliding_window", _MOST_TOKENS, _MOST_TOKENS)
     if own.get("use_swa"):
         are_local, window = [True] * num_layers, whole(own, "swa_window_size", _MOST_TOKENS, 0)
     flags = (raw.get("is_causal"), own.get("causal"), own.get("causal_head"))
-    said = next((flag for flag in flags if flag is not None), None)
-    if said is None and (includes_edge or own.get("use_swa")):
-        said = False
-    if said is None and raw.get("sliding_window_non_causal") is True:
-        said = False
-    are_causal = tuple(are_local) if said is None else (bool(said),) * num_layers
+    is_causal = next((flag for flag in flags if flag is not None), None)
+    if is_causal is None and (window_includes_edge or own.get("use_swa")):
+        is_causal = False
+    if is_causal is None and raw.get("sliding_window_non_causal") is True:
+        is_causal = False
+    are_causal = tuple(are_local) if is_causal is None else (bool(is_causal),) * num_layers
     return tuple(window if is_local else None for is_local in are_local), are_causal
 
 
 def _cap(settings: Mapping[str, Any]) -> float | None:
-    """As z-lab and DeepSeek read it: nothing and 0 mean none."""
+    """Read the softcap; null and 0 mean none, as z-lab and DeepSeek read it."""
     return (
         positive(settings, "final_logit_softcapping", None)
         if settings.get("final_logit_softcapping")

@@ -1,4 +1,4 @@
-"""What heads with keys and values of their own have in common: room for these, and threads."""
+"""Base class of heads with a KV cache of their own."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from medusa_core.system.native.pool import Workers
 
 
 class CachedHeads(ABC):
-    """See the module.
+    """Heads with a KV cache.
 
     Attributes:
-        caches: Room for their caches, once it is reserved.
+        caches: Memory for the caches; None until `reserve`.
     """
 
     def __init__(self, layers: ModelConfig, precision: Precision) -> None:
-        """Begin without room.
+        """Prepare without allocating caches.
 
         Args:
-            layers: Sizes of the layers that keep keys and values, as of a target with so many.
-            precision: Where and in which dtype they run.
+            layers: Sizes of the layers that cache keys and values.
+            precision: Dtypes and device.
         """
         self.caches: CachePool | None = None
         self._layer_sizes, self._precision = layers, precision
@@ -37,19 +37,22 @@ class CachedHeads(ABC):
     @property
     @abstractmethod
     def linears(self) -> Sequence[QuantLinear]:
-        """Their own matrices."""
+        """Linear layers of their own."""
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes that they hold, what the target lends them and their caches left out."""
+        """Bytes of their weights, without shared weights and caches."""
 
     def share_workers(self, workers: Workers) -> None:
-        """Let the target's threads compute the heads, too."""
+        """Let the target's worker threads compute the heads, too."""
         share_threads(self.linears, workers)
 
     def reserve(self, num_rows: int) -> None:
-        """Reserve room for so many rows of all conversations together.
+        """Allocate KV memory for all conversations together.
+
+        Args:
+            num_rows: Rows (tokens) that fit.
 
         Raises:
             OutOfMemoryError: The device has no room.
@@ -58,5 +61,5 @@ class CachedHeads(ABC):
         self.caches = CachePool(self._layer_sizes, precision.cache, precision.device, num_rows)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
-        """An empty cache of their own."""
+        """Return an empty cache."""
         return TensorCache(self._layer_sizes, self._precision, capacity, memory=memory)

@@ -1,9 +1,9 @@
-"""A head of one layer that goes on from the target's states, token by token, with its own cache.
+"""Heads that draft token by token from the target's hidden states, with a KV cache of their own.
 
-Place i of its cache stands for the pair of the target's state at token i and token i + 1: from it
-the head makes the state at token i + 1, and from that what may be token i + 2. Behind its own
-guesses it goes on from its own states. EAGLE's heads are such, and the layers that some targets
-hold to predict further tokens.
+Row i of the cache is made of the target's state at token i and the embedding of token i + 1: the
+head's output there approximates the target's state at token i + 1, and predicts token i + 2. After
+its own drafts the head continues from its own states. EAGLE heads and multi-token-prediction (MTP)
+layers work this way.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from torch import Tensor
 
 from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.draft_blocks import BlockReader, norm_bytes, vector_bytes
-from medusa_core.heads.medusa import MakeLinear, SharedWeights
-from medusa_core.heads.part_tensors import TakeTensor, need
+from medusa_core.heads.medusa import BuildLinear, SharedWeights
+from medusa_core.heads.tensor_reader import ReadTensor, need
 from medusa_core.models.blocks.block import linears_of
 from medusa_core.models.blocks.caches import SequenceRows
 from medusa_core.models.blocks.torch_blocks import PassContext, run_block
@@ -32,12 +32,12 @@ from medusa_core.runtime.kv.tensor import TensorCache
 
 
 class ChainedHead(CachedHeads):
-    """See the module.
+    """Interface of such heads.
 
     Attributes:
-        num_heads: One.
-        taps: Layers of the target whose entering states it reads.
-        num_columns: From how many tokens it drafts.
+        num_heads: 1.
+        taps: Target layers whose inputs it reads.
+        num_columns: Size of its draft vocabulary.
     """
 
     num_heads = 1
@@ -49,34 +49,34 @@ class ChainedHead(CachedHeads):
         shared_weights: SharedWeights,
         precision: Precision,
     ) -> None:
-        """Begin.
+        """Prepare without weights.
 
         Args:
-            layer: Sizes of its layer, as of a target with one.
-            taps: Layers of the target that it reads.
-            shared_weights: What the target lends it.
-            precision: Where and in which dtype it runs.
+            layer: Sizes of its layers.
+            taps: Target layers whose inputs it reads.
+            shared_weights: Weights of the target that it shares.
+            precision: Dtypes and device.
         """
         super().__init__(layer, precision)
         self.taps = taps
         self.num_columns = shared_weights.vocab_size
         self._layer, self._shared_weights = layer, shared_weights
-        self._cuts: dict[int, QuantLinear] = {}  # of the target's projection
+        self._cuts: dict[int, QuantLinear] = {}  # of the target's output projection
 
     @abstractmethod
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
-        """What it goes on from behind tokens that the target has read.
+        """Return what the head reads of tokens that the target has processed.
 
         Args:
-            states: The target's states behind its final norm. [n, hidden]
-            deep: What enters `taps`, side by side. [n, taps · hidden]
+            states: Hidden states after the target's final norm. [n, hidden]
+            deep: Inputs of `taps`, concatenated. [n, taps · hidden]
 
         Returns:
             [n, features]
         """
 
-    def entered(self, features: Tensor) -> Tensor:
-        """Features as the first step of a draft reads them. [n, features] → [n, hidden]"""
+    def fused(self, features: Tensor) -> Tensor:
+        """Project features to the width of the layer. [n, features] → [n, hidden]"""
         return features
 
     @abstractmethod
@@ -91,70 +91,68 @@ class ChainedHead(CachedHeads):
         kv: KvCache,
         only_last: bool = False,
     ) -> Tensor:
-        """Go on by one token from each of some states.
+        """Run the layer on some rows.
 
         Args:
-            read: `entered` features, or states that came of this. [n, hidden]
-            token_ids: The token behind each.
-            positions: Place of each in the cache's order.
-            slots: Where their keys and values go.
-            mask: Which slot each sees: additive [n, width], or None where all are seen.
-            width: Slots that are read, from the first on.
-            kv: From `new_cache`.
-            only_last: Of the others, which stand before the last one, only keys and values are
-                needed.
+            read: `fused` features, or output of `step` for the tokens before. [n, hidden]
+            token_ids: Token after each state.
+            positions: RoPE position of each row.
+            slots: Cache slot of each row.
+            mask: Additive attention mask [n, width], or None for full attention.
+            width: Cache slots that are read, from the first on.
+            kv: Cache from `new_cache`.
+            only_last: Only the last row's output is needed; the others just fill the cache.
 
         Returns:
             States. [n, hidden], or [1, hidden]
         """
 
-    def scores(self, states: Tensor, most: int = 0) -> Tensor:
-        """Scores of what may follow.
+    def scores(self, states: Tensor, first_columns: int = 0) -> Tensor:
+        """Compute the logits of the next token.
 
         Args:
             states: [n, hidden]
-            most: Of how many of the first columns they are wanted, where fewer cost less; a
-                multiple of 32. 0 for all.
+            first_columns: Compute so many first columns only, a multiple of 32; 0 for all.
 
         Returns:
             [n, columns], float32 or better
         """
         wide = torch.promote_types(self._precision.compute, torch.float32)
-        return self._projection(most)(states).to(wide)
+        return self._projection(first_columns)(states).to(wide)
 
-    def _projection(self, most: int) -> QuantLinear:
-        """The target's projection, or the beginning of it."""
-        return cached_first_outputs(self._shared_weights.lm_head, most, self._cuts)
+    def _projection(self, first_columns: int) -> QuantLinear:
+        """Return the target's output projection, or its first rows."""
+        return cached_first_outputs(self._shared_weights.lm_head, first_columns, self._cuts)
 
     def tokens(self, columns: Tensor) -> Tensor:
-        """The tokens of some columns."""
+        """Return the token ids of some columns."""
         return columns
 
 
 class LlamaHead(ChainedHead):
-    """A head whose layers are Llama's own, but for what attention of the first one reads."""
+    """A chained head of Llama layers; subclasses say what the first one reads."""
 
     def __init__(
         self,
         layer: ModelConfig,
         taps: tuple[int, ...],
         norms: Sequence[str],
-        take: TakeTensor,
+        take: ReadTensor,
         shared_weights: SharedWeights,
-        make: MakeLinear,
+        make: BuildLinear,
         precision: Precision,
     ) -> None:
-        """Take the weights.
+        """Read the weights.
 
         Args:
-            layer: Sizes of its layers, as of a target with as many.
-            taps: Layers of the target that it reads.
-            norms: Parts outside of layers that are norms, as far as it has them.
-            take: A part's tensor in the compute dtype on the device; None where there is none.
-                Parts of layers behind the first are called `N.part`.
-            shared_weights: What the target lends it.
-            make: Makes a layer of a weight and a bias, in the heads' format.
-            precision: Where and in which dtype it runs.
+            layer: Sizes of its layers.
+            taps: Target layers whose inputs it reads.
+            norms: Names of possible norms outside the layers.
+            take: Reads a part in the compute dtype on the device; None if it is missing. Parts of
+                layers after the first are named `N.part`.
+            shared_weights: Weights of the target that it shares.
+            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            precision: Dtypes and device.
         """
         super().__init__(layer, taps, shared_weights, precision)
         self._fc = make(need(take, "fc"), take("fc_bias"))
@@ -171,7 +169,7 @@ class LlamaHead(ChainedHead):
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
-        """Its own matrices."""
+        """Linear layers of its own."""
         return (self._fc, *linears_of(self._blocks))
 
     @property
@@ -193,7 +191,7 @@ class LlamaHead(ChainedHead):
         assert isinstance(kv, TensorCache)
         device, scores = self._precision.device, self._precision.scores
         vectors = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]
-        x, residual = self._joined(read, vectors.to(device, self._precision.compute))
+        x, residual = self._layer_inputs(read, vectors.to(device, self._precision.compute))
         context = PassContext.of_layers(
             self._layer,
             torch.tensor(positions, device=device),
@@ -209,12 +207,17 @@ class LlamaHead(ChainedHead):
             only = count - 1 if only_last and index == len(self._blocks) - 1 else None
             around = residual if index == 0 else None
             x = run_block(index, block, x, context, sequences, only, around)
-        return self._left(x)
+        return self._next_states(x)
 
     @abstractmethod
-    def _joined(self, read: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """What attention reads of states and token vectors, and what goes around it."""
+    def _layer_inputs(self, read: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the input of the first layer's attention, and its residual.
+
+        Args:
+            read: States of the tokens before. [n, hidden]
+            vectors: Token embeddings. [n, hidden]
+        """
 
     @abstractmethod
-    def _left(self, states: Tensor) -> Tensor:
-        """What a step leaves behind, and the next one reads."""
+    def _next_states(self, states: Tensor) -> Tensor:
+        """Return the states that the next step reads, from the output of the last layer."""

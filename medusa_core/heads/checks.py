@@ -1,4 +1,4 @@
-"""What heads of every kind are checked for before a tensor is read; without torch."""
+"""Checks that all kinds of heads share; they need no tensor data and no torch."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 from medusa_core.errors import HeadsError
 from medusa_core.models.config import ModelConfig
 
-# Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
+# Vocabularies are padded differently: 32000, 32001 and 32064 may be the same.
 MOST_PADDING = 128
 _MOST_LISTED, _MOST_CHARS = 16, 80
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first of some names for a message: a damaged file may have any number, of any length."""
+    """Join the first few names for a message; a damaged file may have any number, of any length."""
     first = [name[:_MOST_CHARS] for name in islice(names, _MOST_LISTED + 1)]
     return ", ".join(first[:_MOST_LISTED]) + (", ..." if len(first) > _MOST_LISTED else "")
 
 
 def flag(settings: Mapping[str, Any], key: str, default: bool) -> bool:
-    """A switch of `config.json`; the default where it isn't there.
+    """Read a boolean of `config.json`.
 
     Raises:
-        HeadsError: It is neither true nor false.
+        HeadsError: The value is neither true nor false.
     """
     value = settings.get(key)
     if value is None:
@@ -35,23 +35,23 @@ def flag(settings: Mapping[str, Any], key: str, default: bool) -> bool:
 
 
 def bad_setting(key: str) -> HeadsError:
-    """What to raise of a value of `config.json` that heads can't have."""
+    """Return the error for an invalid value of `config.json`."""
     return HeadsError(f"config.json: {key} makes no sense.", "Download the heads again.")
 
 
 def check_sizes(
     hidden: int, vocabulary: int, config: ModelConfig, padding: int = MOST_PADDING
 ) -> None:
-    """Refuse heads for a target of other sizes.
+    """Check that heads have the target's sizes.
 
     Args:
-        hidden: Their width.
-        vocabulary: The tokens that they draft from.
+        hidden: Width of the heads.
+        vocabulary: Size of their draft vocabulary.
         config: Sizes of the target.
-        padding: By how many tokens the vocabularies may differ.
+        padding: Allowed difference of the vocabularies.
 
     Raises:
-        HeadsError: They are for another target.
+        HeadsError: The heads are for another target.
     """
     if hidden != config.hidden_size:
         raise HeadsError(

@@ -1,4 +1,4 @@
-"""Medusa heads as the compiled step is given them."""
+"""C structures of Medusa heads for the compiled step."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _BYTES = 4
 
 
 class NativeHeads:
-    """C structures that describe some heads; they point to the weights and copy nothing.
+    """C structures that point to the heads' weights, without copies.
 
     Attributes:
-        workers: The threads that compute, the target's own; None for the calling one alone.
+        workers: The target's worker threads; None to compute on the calling thread alone.
     """
 
     def __init__(
@@ -48,16 +48,16 @@ class NativeHeads:
         num_heads: int,
         embedding: Tensor | None,
     ) -> None:
-        """Take the layers.
+        """Describe the layers.
 
         Args:
-            library: What computes.
-            first: The first residual layers of all heads, one after the other.
-            rest: Further ones, of every depth one for each head.
-            projections: One for each head, or one that all share.
-            num_heads: How many heads there are.
-            embedding: The target's token vectors, if the first layers read the root's. float32 or
-                bfloat16, [vocabulary, hidden]
+            library: The compiled library.
+            first: First residual layers of all heads, concatenated.
+            rest: Further residual layers: for each depth one per head.
+            projections: One per head, or one shared by all.
+            num_heads: Number of heads.
+            embedding: The target's token embeddings, if the first layers read the root's.
+                float32 or bfloat16, [vocabulary, hidden]
         """
         self._library = library
         self._kept = (first, rest, projections, embedding)
@@ -83,17 +83,17 @@ class NativeHeads:
     def ranked(
         self, hidden: Tensor, root_id: int, num_heads: int, num_ranks: int
     ) -> tuple[Tensor, list[int], array[float]]:
-        """Scores and best columns of the first heads.
+        """Compute the logits and best columns of the first heads.
 
         Args:
-            hidden: The target's state. [hidden], float32
-            root_id: The token that was chosen behind it.
-            num_heads: How many heads are wanted.
-            num_ranks: How many columns of each, at most 64.
+            hidden: The target's final hidden state. [hidden], float32
+            root_id: The token that was chosen from it.
+            num_heads: Number of heads to run.
+            num_ranks: Best columns per head, at most 64.
 
         Returns:
-            Scores [num_heads, columns]; the columns of all heads one after the other; and what
-            each head gives them.
+            Logits [num_heads, columns]; the best columns of all heads, concatenated; and their
+            probabilities.
         """
         scores = torch.empty(num_heads, self._num_columns)
         best = (ctypes.c_int32 * (num_heads * num_ranks))()
@@ -120,14 +120,14 @@ def native_heads(
     num_heads: int,
     embedding: Tensor | None,
 ) -> NativeHeads | None:
-    """The heads for the compiled step, or None if that can't compute them.
+    """Return the heads for the compiled step, or None if it can't compute them.
 
     Args:
-        first: The first residual layers of all heads, one after the other.
-        rest: Further ones: of every depth a layer for each head.
-        projections: One for each head, or one that all share.
-        num_heads: How many heads there are.
-        embedding: The target's token vectors, if the first layers read the root's.
+        first: First residual layers of all heads, concatenated.
+        rest: Further residual layers: for each depth one per head.
+        projections: One per head, or one shared by all.
+        num_heads: Number of heads.
+        embedding: The target's token embeddings, if the first layers read the root's.
     """
     library = native_library()
     deeper = [layer for layers in rest for layer in layers]

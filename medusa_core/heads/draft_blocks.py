@@ -12,8 +12,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.heads.medusa import MakeLinear
-from medusa_core.heads.part_tensors import TakeTensor, need
+from medusa_core.heads.medusa import BuildLinear
+from medusa_core.heads.tensor_reader import ReadTensor, need
 from medusa_core.models.blocks.block import Attention, Block, Branch
 from medusa_core.models.blocks.convolution import DynamicConvolution
 from medusa_core.models.config import ModelConfig
@@ -35,8 +35,8 @@ class BlockReader:
     def __init__(
         self,
         config: ModelConfig,
-        take: TakeTensor,
-        make: MakeLinear,
+        take: ReadTensor,
+        make: BuildLinear,
         is_interleaved: bool = False,
     ) -> None:
         """Prepare.

@@ -1,7 +1,7 @@
-"""An EAGLE head in memory: a layer or more that go on from the target's states, token by token.
+"""EAGLE heads at run time: one or more layers that draft token by token.
 
-A P-EAGLE head guesses all tokens of a step at once: behind the root's row stand rows of MASK, which
-read one learned state in place of the target's, and each sees those before it.
+A P-EAGLE head drafts all tokens in one pass: after the root's row come rows of MASK, which read a
+learned state instead of the target's; attention among them is causal.
 
 Sources: EAGLE (Li et al. 2024a), section 3.1; EAGLE-3 (Li et al. 2025), section 3; P-EAGLE
 (arXiv 2602.01469); the speculators project's `models/peagle`.
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from medusa_core.heads.chained import LlamaHead
 from medusa_core.heads.eagle_parts import EagleParts
-from medusa_core.heads.medusa import MakeLinear, SharedWeights
-from medusa_core.heads.part_tensors import TakeTensor
+from medusa_core.heads.medusa import BuildLinear, SharedWeights
+from medusa_core.heads.tensor_reader import ReadTensor
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 
@@ -23,32 +23,32 @@ _NORMS = ("vector_norm", "state_norm", "last_norm", "features_norm")
 
 
 class EagleHead(LlamaHead):
-    """See the module, and `LlamaHead`.
+    """A loaded EAGLE head.
 
     Attributes:
-        reads_final: It reads the target's last state, not `taps`.
-        masked: Of P-EAGLE, what rows of MASK read, `entered`; else None. [1, hidden]
-        mask_token_id: The token of such rows.
+        reads_final: It reads the target's final hidden state, not `taps` (EAGLE-1 and 2).
+        masked: P-EAGLE's learned state of MASK rows, `fused`; else None. [1, hidden]
+        mask_token_id: Token of MASK rows.
     """
 
     def __init__(
         self,
         parts: EagleParts,
         taps: tuple[int, ...],
-        take: TakeTensor,
+        take: ReadTensor,
         shared_weights: SharedWeights,
-        make: MakeLinear,
+        make: BuildLinear,
         precision: Precision,
     ) -> None:
-        """Take the weights; see `LlamaHead`.
+        """Read the weights.
 
         Args:
-            parts: What the head is made of.
-            taps: Layers of the target that it reads.
-            take: A part's tensor in the compute dtype on the device; None where there is none.
-            shared_weights: What the target lends it.
-            make: Makes a layer of a weight and a bias, in the heads' format.
-            precision: Where and in which dtype it runs.
+            parts: Tensor names and settings.
+            taps: Target layers whose inputs it reads.
+            take: Reads a part in the compute dtype on the device; None if it is missing.
+            shared_weights: Weights of the target that it shares.
+            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            precision: Dtypes and device.
         """
         each = (f"feature_norm_{index}" for index in range(parts.num_features))
         super().__init__(parts.layer, taps, (*_NORMS, *each), take, shared_weights, make, precision)
@@ -62,7 +62,7 @@ class EagleHead(LlamaHead):
         if parts.embeds(shared_weights.embedding.shape[1]) and embedding is not None:
             self._own_embedding = self._embedding = embedding
         self.mask_token_id, masked = parts.mask_token_id, take("masked_state")
-        self.masked = None if masked is None else self.entered(masked.view(1, -1))
+        self.masked = None if masked is None else self.fused(masked.view(1, -1))
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
@@ -75,10 +75,10 @@ class EagleHead(LlamaHead):
 
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
         read = states if self.reads_final else deep
-        assert read is not None  # the runner tells of `taps`
+        assert read is not None  # the runner returns the inputs of `taps`
         return read.to(self._precision.device, self._precision.compute)
 
-    def entered(self, features: Tensor) -> Tensor:
+    def fused(self, features: Tensor) -> Tensor:
         if self.reads_final:
             return features
         if (norm := self._norms.get("features_norm")) is not None:
@@ -89,7 +89,7 @@ class EagleHead(LlamaHead):
             features = torch.cat(normed, dim=-1)
         return self._fc(features)
 
-    def _joined(self, read: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    def _layer_inputs(self, read: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
         if not self._parts.is_third:
             x = self._fc(torch.cat([vectors, read], dim=-1))
             return x, x
@@ -97,12 +97,12 @@ class EagleHead(LlamaHead):
         residual = normed if self._parts.norms_residual else read
         return torch.cat([self._norms["vector_norm"](vectors), normed], dim=-1), residual
 
-    def _left(self, states: Tensor) -> Tensor:
+    def _next_states(self, states: Tensor) -> Tensor:
         return self._norms["last_norm"](states) if self._parts.feeds_normed else states
 
-    def scores(self, states: Tensor, most: int = 0) -> Tensor:
+    def scores(self, states: Tensor, first_columns: int = 0) -> Tensor:
         if self._lm_head is None:
-            return super().scores(states, most)
+            return super().scores(states, first_columns)
         normed = states if self._parts.feeds_normed else self._norms["last_norm"](states)
         return self._lm_head(normed).to(torch.promote_types(normed.dtype, torch.float32))
 

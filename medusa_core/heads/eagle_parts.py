@@ -1,7 +1,7 @@
-"""Which tensor of a published EAGLE head is which part, whatever it is called, and its settings.
+"""Tensor names and settings of published EAGLE heads.
 
-EAGLE-1 and 2 read the target's last state beside the next token's vector; EAGLE-3 reads states of
-several depths. Spellings: the reference's, vLLM's and SGLang's, and the "speculators" layout.
+EAGLE-1 and 2 read the target's final state and the next token's embedding; EAGLE-3 reads states of
+several layers. Layouts: the reference implementation's, vLLM's, SGLang's and that of "speculators".
 
 Sources: EAGLE (Li et al. 2024a), EAGLE-2 (2024b), EAGLE-3 (2025).
 """
@@ -61,20 +61,20 @@ _MASK_KEYS = ("mask_token_id", "ptd_token_id")
 
 @dataclass(frozen=True, slots=True)
 class EagleParts:
-    """What a head is made of.
+    """Tensor names and settings of a head.
 
     Attributes:
-        names: Of each part the tensor's name.
-        layer: Sizes of its layers, as of a target with as many.
-        taps: Layers of the target whose entering states are read, as configured; empty for the
-            usual ones. Of EAGLE-1 none are.
-        num_features: How many states of the target are read side by side.
+        names: Tensor name of each part.
+        layer: Sizes of its layers.
+        taps: Target layers whose inputs are read, as configured; empty for the defaults, and for
+            EAGLE-1.
+        num_features: Number of target states that are concatenated.
         is_third: EAGLE-3.
-        norms_residual: What goes around attention is the normed state.
-        feeds_normed: The next step of a draft reads the state behind the last norm.
-        num_columns: Tokens that are drafted from; 0 for the target's projection.
-        vocab_of_file: The target's tokens, as `config.json` has them; 0 if it doesn't.
-        mask_token_id: Of P-EAGLE, the token of rows of MASK.
+        norms_residual: The residual of attention is the normalised state.
+        feeds_normed: The next draft step reads the state after the last norm.
+        num_columns: Size of the draft vocabulary; 0 for the target's projection.
+        vocab_of_file: The target's vocabulary size in `config.json`; 0 if it isn't given.
+        mask_token_id: P-EAGLE's MASK token.
     """
 
     names: Mapping[str, str]
@@ -90,19 +90,19 @@ class EagleParts:
 
     @property
     def is_parallel(self) -> bool:
-        """P-EAGLE: all tokens of a step are guessed at once."""
+        """Whether all tokens are drafted in one pass (P-EAGLE)."""
         return "masked_state" in self.names
 
     def embeds(self, target_width: int) -> bool:
-        """Are its own token vectors read? Else the target's serve, which are the same."""
+        """Whether its own token embeddings are read; the target's are used if they are equal."""
         differs = self.is_parallel or self.layer.hidden_size != target_width
         return differs and "embedding" in self.names
 
     def target_vocab(self, shapes: TensorShapes) -> int:
-        """Tokens of the target that it was made for; 0 if nothing tells.
+        """Return the vocabulary size of the target that it was made for; 0 if unknown.
 
         Args:
-            shapes: Of its parts.
+            shapes: Shapes of its parts.
         """
         for part in ("is_drafted", "embedding"):
             if part in shapes:
@@ -110,10 +110,10 @@ class EagleParts:
         return self.vocab_of_file
 
     def layers_read(self, num_layers: int) -> tuple[int, ...]:
-        """The target's layers whose entering states are read.
+        """Return the target layers whose inputs are read.
 
         Raises:
-            HeadsError: The target hasn't such layers.
+            HeadsError: The target doesn't have these layers.
         """
         if not self.is_third:
             return ()
@@ -128,13 +128,13 @@ class EagleParts:
 
 
 def is_eagle(names: frozenset[str]) -> bool:
-    """Do these tensors look like an EAGLE head?"""
+    """Whether tensors of these names are an EAGLE head."""
     parts = {part_of(name) for name in names}
     return "fc" in parts and "q" in parts and "gate" in parts and not is_block(names)
 
 
 def part_of(name: str) -> str | None:
-    """What a tensor is, by its name; None if it is nothing."""
+    """Return the part that a tensor name stands for, or None if it is unknown."""
     if match := _PREFIX.match(name):
         part, index = _IN_LAYER.get(name[match.end() :]), int(match[1] or 0)
         if part is None or not index:
@@ -147,11 +147,11 @@ def part_of(name: str) -> str | None:
 
 
 def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
-    """Read configuration, names and shapes.
+    """Read configuration, tensor names and shapes.
 
     Args:
         raw: `config.json`.
-        shapes: Of every tensor.
+        shapes: Shapes of all tensors.
 
     Raises:
         HeadsError: Something is missing, unknown or of the wrong shape.
@@ -192,10 +192,10 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
 
 
 def _check_kind(speculators: object, shapes: TensorShapes) -> None:
-    """Refuse what isn't EAGLE, by the name of its layout or by a tensor that EAGLE hasn't.
+    """Refuse heads of another kind, recognised by layout name or tensors.
 
     Raises:
-        HeadsError: It is of another kind.
+        HeadsError: It isn't an EAGLE head.
     """
     is_parallel = any(part_of(name) == "masked_state" for name in shapes)
     if (speculators == "peagle") != is_parallel and speculators is not None:
@@ -211,7 +211,7 @@ def _check_kind(speculators: object, shapes: TensorShapes) -> None:
 
 
 def _flag(raw: Mapping[str, Any], name: str, default: bool) -> bool:
-    """What `config.json` says, on top or, as NVIDIA publishes heads, within `eagle_config`."""
+    """Read a flag at the top level or, as NVIDIA publishes heads, within `eagle_config`."""
     nested = raw.get("eagle_config")
     inner = nested if isinstance(nested, Mapping) else {}
     return flag(raw, name, flag(inner, name, default))
@@ -220,10 +220,10 @@ def _flag(raw: Mapping[str, Any], name: str, default: bool) -> bool:
 def _check_norms(
     names: Mapping[str, str], num_features: int, is_third: bool, raw: Mapping[str, Any]
 ) -> None:
-    """See that norms of what is read are there as `config.json` says: else drafts would be others.
+    """Check that the norms of `config.json` and of the tensors agree, else drafts would be wrong.
 
     Raises:
-        HeadsError: One is missing, or one is too many.
+        HeadsError: A norm is missing or unexpected.
     """
     each = {part for part in names if part.startswith("feature_norm_")}
     wanted = {f"feature_norm_{index}" for index in range(num_features)}
@@ -261,7 +261,7 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
 
 
 def _num_layers(names: Mapping[str, str]) -> int:
-    """How many layers there are, by their parts."""
+    """Return the number of layers."""
     return 1 + max((int(part.partition(".")[0]) for part in names if "." in part), default=0)
 
 
@@ -275,7 +275,7 @@ def _mask_token(raw: Mapping[str, Any]) -> int:
 def _layer_config(
     inner: Mapping[str, Any], output: tuple[int, ...], raw: Mapping[str, Any], count: int
 ) -> ModelConfig:
-    """Sizes of the layers, checked as a target's are; of a head's width the tensors decide."""
+    """Return the checked sizes of the layers; the width follows from the tensors."""
     wanted = {
         **inner,
         "model_type": "llama",
@@ -293,9 +293,9 @@ def _layer_config(
 
 
 def _taps(raw: Mapping[str, Any]) -> tuple[int, ...]:
-    """The layers that the configuration names, each by what enters it.
+    """Return the configured target layers, by their inputs.
 
-    Within `eagle_config` a layer is named by what leaves it, as SGLang reads that.
+    `eagle_config` names layers by their outputs, as SGLang reads it.
     """
     nested = raw.get("eagle_config")
     inner = nested.get("eagle_aux_hidden_state_layer_ids") if isinstance(nested, Mapping) else None

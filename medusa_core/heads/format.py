@@ -1,4 +1,4 @@
-"""What a format of Medusa heads is: which tensor of a file is which part of which head."""
+"""Formats of Medusa heads: which tensor of a file belongs to which head and layer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from medusa_core.system.registry import Registry
 
 
 class TensorRole(Enum):
-    """What a tensor is to its head."""
+    """Role of a tensor within a head."""
 
     WEIGHT = "weight"
     BIAS = "bias"
@@ -28,13 +28,13 @@ class TensorRole(Enum):
 
 
 class HeadsTensor(NamedTuple):
-    """One tensor of a file of heads.
+    """Identity of one tensor.
 
     Attributes:
-        kind: What it is.
-        head: Whose it is, from 0; 0 for what belongs to all.
-        layer: Which residual layer it belongs to; of a projection, how many come before it, or −1
-            where its name doesn't say.
+        kind: Its role.
+        head: Index of the head; 0 for tensors of all heads.
+        layer: Index of the residual layer; of a projection the number of layers before it, or −1
+            if the name doesn't contain it.
     """
 
     kind: TensorRole
@@ -43,12 +43,12 @@ class HeadsTensor(NamedTuple):
 
 
 class HeadsFile(NamedTuple):
-    """Heads in the form of a format.
+    """Heads as files of a format.
 
     Attributes:
-        file_name: What programs that read the format look for.
-        tensors: By name.
-        config: The `config.json` beside them.
+        file_name: File name that readers of the format expect.
+        tensors: Tensors by name.
+        config: Contents of `config.json`.
     """
 
     file_name: str
@@ -61,12 +61,12 @@ class HeadsFormat:
     """A registered format.
 
     Attributes:
-        name: Its name.
-        claims: Do these tensor names look like it?
-        part: What a tensor is by its name, or None if the format has no such tensor.
-        ignores: Is this a tensor of something else that may lie in the same file?
-        write: The heads in this form, or None for a format that is only read. The second argument
-            names the target.
+        name: Name of the format.
+        claims: Whether tensor names look like this format.
+        part: Returns the identity of a tensor by its name, or None.
+        ignores: Whether a tensor of the same file belongs to something else.
+        write: Returns the heads in this format, given the target's name; None for formats that are
+            only read.
     """
 
     name: str
@@ -78,21 +78,21 @@ class HeadsFormat:
 
 @cache
 def format_registry() -> Registry[HeadsFormat]:
-    """All formats."""
+    """Return all formats."""
     return Registry(formats, "heads format", HeadsFormat)
 
 
 def layer_part(match: re.Match[str]) -> HeadsTensor:
-    """What a tensor of a residual layer is, by head, layer, and `weight` or `bias`."""
+    """Return the identity of a residual layer's tensor from a match of head, layer and part."""
     return HeadsTensor(TensorRole(match[3]), int(match[1]), int(match[2]))
 
 
 def layer_tensors(heads: HeadSet, name: str) -> dict[str, Tensor]:
-    """The residual layers under the names of a format.
+    """Return the tensors of the residual layers by their names in a format.
 
     Args:
         heads: The heads.
-        name: With places for `head`, `layer` and `part`.
+        name: Template with `head`, `layer` and `part`.
     """
     tensors = {}
     for index, head in enumerate(heads.heads):
@@ -103,11 +103,11 @@ def layer_tensors(heads: HeadSet, name: str) -> dict[str, Tensor]:
     return tensors
 
 
-def check_rootless(heads: HeadSet) -> None:
-    """Refuse to write heads that read the root in a format of other programs.
+def check_reads_no_root(heads: HeadSet) -> None:
+    """Refuse to write heads that read the root's embedding in a format of other programs.
 
     Raises:
-        HeadsError: They do; other programs can't run such heads.
+        HeadsError: Other programs can't run such heads.
     """
     if heads.reads_root:
         raise HeadsError(
@@ -117,10 +117,10 @@ def check_rootless(heads: HeadSet) -> None:
 
 
 def find_format(names: frozenset[str]) -> HeadsFormat:
-    """The format of a file with these tensors.
+    """Return the format of a file with these tensors.
 
     Raises:
-        HeadsError: None is known.
+        HeadsError: The format is unknown.
     """
     for spec in format_registry().specs:
         if spec.claims(names):

@@ -1,11 +1,11 @@
-"""A Gemma 4 assistant in memory: a few layers that attend to the target's own keys and values.
+"""Gemma 4 assistants at run time: a few layers that attend to the target's keys and values.
 
-It reads [e; h]: the target's vector of a token, as that enters the target, and the target's state
-before it, or behind a guess the state that the assistant left there. All guesses of a step stand at
-the root's position and see the rows that the target has committed, none of each other: a path is
-known by its state alone. So it has no cache, and paths of one length go through it in one pass.
+The input is [e; h]: the target's embedding of a token, and the target's hidden state before it; for
+drafts, the state that the assistant returned for the token before. All drafts of a step have the
+root's position, and attend to the target's committed rows, not to each other: a path is known by
+its state alone. So there is no KV cache, and all paths of one length go through one pass.
 
-Tokens are scored all, or those of the clusters whose centroids are nearest.
+Either all tokens are scored, or those of the clusters with the nearest centroids.
 
 Sources: Gemma 4 (Google 2026); transformers' `Gemma4AssistantForCausalLM` and
 `SinglePositionMultiTokenCandidateGenerator`; llama.cpp's `gemma4-assistant.cpp` (read, not copied).
@@ -22,8 +22,8 @@ from torch import Tensor
 
 from medusa_core.heads.draft_blocks import norm_bytes, vector_bytes
 from medusa_core.heads.gemma4_assistant_parts import LAYER_NORMS, AssistantParts, RowsRead
-from medusa_core.heads.medusa import MakeLinear, SharedWeights
-from medusa_core.heads.part_tensors import TakeTensor, need
+from medusa_core.heads.medusa import BuildLinear, SharedWeights
+from medusa_core.heads.tensor_reader import ReadTensor, need
 from medusa_core.models.blocks.block import Attention, Block, Branch
 from medusa_core.models.blocks.caches import PassCache, SequenceRows
 from medusa_core.models.blocks.torch_blocks import PassContext, run_block
@@ -39,71 +39,71 @@ from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.system.native.pool import Workers
 
 
-class SeenRows(NamedTuple):
-    """What the guesses of one step attend to.
+class TargetKv(NamedTuple):
+    """Keys and values of the target that the drafts of one step attend to.
 
     Attributes:
-        of_layers: Of each layer the keys and values that it sees, [kv heads, s, head_dim] each.
-        turns: Rotation of queries by each rope. [1, head_dim / 2], complex
+        by_layer: Keys and values of each layer, [kv heads, s, head_dim] each.
+        rotations: Rotation of queries by each RoPE. [1, head_dim / 2], complex
     """
 
-    of_layers: Sequence[tuple[Tensor, Tensor]]
-    turns: Sequence[Tensor]
+    by_layer: Sequence[tuple[Tensor, Tensor]]
+    rotations: Sequence[Tensor]
 
 
-class Scored(NamedTuple):
-    """Scores of what may follow some paths.
+class AssistantScores(NamedTuple):
+    """Logits of the next token after some paths.
 
     Attributes:
         scores: [n, columns], float32 or better
-        token_ids: The token of each column, where paths have their own. [n, columns]
+        token_ids: Token of each column, if rows differ in them. [n, columns]
     """
 
     scores: Tensor
     token_ids: Tensor | None
 
     def tokens(self, columns: Tensor) -> Tensor:
-        """The tokens of some columns of every row. [n, any]"""
+        """Return the token ids of some columns of each row. [n, any]"""
         if self.token_ids is None:
             return columns
         return self.token_ids.to(columns.device).gather(1, columns)
 
 
 class ClusteredTokens(NamedTuple):
-    """Tokens by clusters, of which only the nearest are scored.
+    """Token embeddings in clusters, of which the nearest are scored.
 
     Attributes:
         centroids: [clusters, hidden]
-        vectors: Of every cluster's tokens. [clusters, tokens, hidden]
-        token_ids: The same tokens. int64, [clusters, tokens]
-        num_read: Clusters whose tokens are scored.
+        vectors: Output embeddings by cluster. [clusters, tokens, hidden]
+        token_ids: Token ids by cluster. int64, [clusters, tokens]
+        num_scored: Number of clusters that are scored.
     """
 
     centroids: Tensor
     vectors: Tensor
     token_ids: Tensor
-    num_read: int
+    num_scored: int
 
-    def scored(self, states: Tensor) -> Scored:
-        """[n, hidden] → scores of the tokens of so many clusters."""
-        nearest = (states @ self.centroids.T).topk(self.num_read, dim=-1).indices
+    def scores(self, states: Tensor) -> AssistantScores:
+        """Score the tokens of the nearest clusters. [n, hidden]"""
+        nearest = (states @ self.centroids.T).topk(self.num_scored, dim=-1).indices
         vectors = self.vectors[nearest].flatten(1, 2)  # [n, columns, hidden]
         scores = torch.bmm(vectors, states.unsqueeze(-1)).squeeze(-1)
-        return Scored(scores, self.token_ids[nearest].flatten(1))
+        return AssistantScores(scores, self.token_ids[nearest].flatten(1))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all."""
+        """Bytes of all tensors."""
         return self.centroids.nbytes + self.vectors.nbytes + self.token_ids.nbytes
 
 
 class AssistantHead:
-    """See the module.
+    """A loaded assistant.
 
     Attributes:
-        num_heads: One.
-        taps: None: it reads the target's last state.
-        caches: None of its own.
+        num_heads: 1.
+        taps: Empty: it reads the target's final state.
+        caches: None: it has no cache.
     """
 
     num_heads = 1
@@ -114,23 +114,22 @@ class AssistantHead:
         self,
         parts: AssistantParts,
         read: Sequence[RowsRead],
-        take: TakeTensor,
+        take: ReadTensor,
         shared_weights: SharedWeights,
         embedding_scale: float,
-        make: MakeLinear,
+        make: BuildLinear,
         precision: Precision,
     ) -> None:
-        """Take the weights.
+        """Read the weights.
 
         Args:
-            parts: What it is made of.
-            read: Of each layer the target's rows that it attends to.
-            take: A part's tensor on the device, numbers in the compute dtype; None where there is
-                none.
-            shared_weights: What the target lends it.
-            embedding_scale: What the target multiplies its token vectors with.
-            make: Makes a layer of a weight and a bias, in the heads' format.
-            precision: Where and in which dtype it runs.
+            parts: Tensor names and settings.
+            read: For each layer the target's rows that it attends to.
+            take: Reads a part on the device, floats in the compute dtype; None if it is missing.
+            shared_weights: Weights of the target that it shares.
+            embedding_scale: The target's factor of token embeddings.
+            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            precision: Dtypes and device.
         """
         self._precision = precision
         self._embedding, self._scale = shared_weights.embedding, embedding_scale
@@ -141,7 +140,9 @@ class AssistantHead:
         windows = parts.layers.windows
         self._reads = [(rows.layer, window) for rows, window in zip(read, windows, strict=True)]
 
-        self._before, self._behind = (make(need(take, part), None) for part in ("before", "behind"))
+        self._pre_projection, self._post_projection = (
+            make(need(take, part), None) for part in ("pre_projection", "post_projection")
+        )
         self._last_norm = RmsNorm(need(take, "last_norm"), parts.layers.rms_norm_eps)
         self._blocks = [_block(parts, index, rows, take, make) for index, rows in enumerate(read)]
         self._clusters = _clusters(parts, take) if parts.num_clusters else None
@@ -149,10 +150,10 @@ class AssistantHead:
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
-        """Its matrices, but for tokens by clusters."""
+        """Linear layers, without clustered tokens."""
         own = () if self._lm_head is None else (self._lm_head,)
         of_blocks = (linear for block in self._blocks for linear in block.linears)
-        return (self._before, self._behind, *own, *of_blocks)
+        return (self._pre_projection, self._post_projection, *own, *of_blocks)
 
     @property
     def nbytes(self) -> int:
@@ -161,21 +162,21 @@ class AssistantHead:
         return held + (0 if self._clusters is None else self._clusters.nbytes)
 
     def reserve(self, num_rows: int) -> None:
-        """It has no cache."""
+        """Do nothing: there is no cache."""
 
     def share_workers(self, workers: Workers) -> None:
         share_threads(self.linears, workers)
 
-    def rows_of(self, kv: ReadableCache) -> SeenRows:
-        """What guesses behind all committed rows of a cache see, from now until the next pass."""
+    def target_kv(self, kv: ReadableCache) -> TargetKv:
+        """Return the committed rows of a cache for drafting, valid until the target's next pass."""
         precision, position = self._precision, kv.length
-        turns = [rope.turn_at(position) for rope in self._ropes]  # no table: one serves a step
+        rotations = [rope.turn_at(position) for rope in self._ropes]  # one position needs no table
         every: list[tuple[Tensor, Tensor]] = []
         found: dict[tuple[int, int | None], tuple[Tensor, Tensor]] = {}
         for key in self._reads:
             layer, window = key
             if key not in found:
-                # The row before the root, and as many before it as the window has.
+                # The row before the root, and as many before it as fit into the window.
                 first = 0 if window is None else max(0, position - 1 - window)
                 keys, values = kv.rows_of(layer, first)
                 found[key] = (
@@ -183,53 +184,53 @@ class AssistantHead:
                     values.to(precision.device, precision.scores),
                 )
             every.append(found[key])
-        return SeenRows(every, turns)
+        return TargetKv(every, rotations)
 
     def step(
-        self, token_ids: Sequence[int], states: Tensor, seen: SeenRows
+        self, token_ids: Sequence[int], states: Tensor, target_kv: TargetKv
     ) -> tuple[Tensor, Tensor]:
-        """Go on by one token from each of some states.
+        """Run the layers on some rows.
 
         Args:
-            token_ids: The token behind each.
-            states: The target's, or what this left behind another guess. [n, backbone]
-            seen: From `rows_of`.
+            token_ids: Token after each state.
+            states: The target's state, or what `step` returned for the path. [n, backbone]
+            target_kv: From `target_kv`.
 
         Returns:
-            What scores are made of, [n, hidden], and the states behind the tokens. [n, backbone]
+            Input of `scores` [n, hidden], and the states after the tokens [n, backbone].
         """
         precision = self._precision
         rows = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]
         vectors = rows.to(precision.device, precision.compute)
         vectors = vectors * torch.tensor(self._scale, dtype=vectors.dtype)
         read = states.to(precision.device, precision.compute)
-        x = self._before(torch.cat([vectors, read], dim=-1))
+        x = self._pre_projection(torch.cat([vectors, read], dim=-1))
         context = PassContext.of_layers(
             self._layers,
             positions=torch.zeros(len(x), dtype=torch.int64, device=x.device),
             num_positions=1,
-            ropes=[_OnePosition(turn) for turn in seen.turns],
+            ropes=[_OnePosition(turn) for turn in target_kv.rotations],
             scores_dtype=precision.scores,
         )
-        sequences = [SequenceRows(slice(0, len(x)), None, _TargetRows(seen.of_layers))]
+        sequences = [SequenceRows(slice(0, len(x)), None, _TargetRows(target_kv.by_layer))]
         for index, block in enumerate(self._blocks):
             x = run_block(index, block, x, context, sequences)
         left = self._last_norm(x)
-        return left, self._behind(left)
+        return left, self._post_projection(left)
 
-    def scored(self, states: Tensor) -> Scored:
-        """What may follow. [n, hidden]"""
+    def scores(self, states: Tensor) -> AssistantScores:
+        """Compute the logits of the next token. [n, hidden]"""
         wide = torch.promote_types(self._precision.compute, torch.float32)
         if self._clusters is None:
             assert self._lm_head is not None
-            return Scored(self._lm_head(states)[:, : self._vocab_size].to(wide), None)
-        scores, token_ids = self._clusters.scored(states)
-        return Scored(scores.to(wide), token_ids)
+            return AssistantScores(self._lm_head(states)[:, : self._vocab_size].to(wide), None)
+        scores, token_ids = self._clusters.scores(states)
+        return AssistantScores(scores.to(wide), token_ids)
 
 
 @dataclass(frozen=True, slots=True)
 class _OnePosition:
-    """A rope of the one position that all rows have.
+    """RoPE table of the one position that all rows have.
 
     Attributes:
         turn: Rotation at that position. [1, head_dim / 2], complex
@@ -242,24 +243,24 @@ class _OnePosition:
         return self.turn
 
     def identity(self, num_rows: int, size: int) -> Tensor:
-        """Return rotations by nothing. [num_rows, size], complex"""
+        """Return rotations by zero. [num_rows, size], complex"""
         return self.turn.new_ones(num_rows, size)
 
 
 class _TargetRows(PassCache):
-    """The target's keys and values as a cache that is only read."""
+    """The target's keys and values as a read-only cache."""
 
-    def __init__(self, of_layers: Sequence[tuple[Tensor, Tensor]]) -> None:
-        super().__init__(of_layers[0][0].device)
-        self._written = dict(enumerate(of_layers))
+    def __init__(self, by_layer: Sequence[tuple[Tensor, Tensor]]) -> None:
+        super().__init__(by_layer[0][0].device)
+        self._written = dict(enumerate(by_layer))
 
 
 def _block(
     parts: AssistantParts,
     index: int,
     rows: RowsRead,
-    take: TakeTensor,
-    make: MakeLinear,
+    take: ReadTensor,
+    make: BuildLinear,
 ) -> Block:
     def own(name: str) -> Tensor:
         return need(take, f"{index}.{name}")
@@ -299,8 +300,8 @@ def _block(
     )
 
 
-def _clusters(parts: AssistantParts, take: TakeTensor) -> ClusteredTokens:
-    """Tokens in the order of their clusters."""
+def _clusters(parts: AssistantParts, take: ReadTensor) -> ClusteredTokens:
+    """Read the tokens in the order of their clusters."""
     ordering = need(take, "ordering")
     vectors = need(take, parts.projection).index_select(0, ordering)
     count = parts.num_clusters
@@ -308,5 +309,5 @@ def _clusters(parts: AssistantParts, take: TakeTensor) -> ClusteredTokens:
         need(take, "centroids"),
         vectors.view(count, -1, vectors.shape[1]),
         ordering.view(count, -1),
-        parts.clusters_read,
+        parts.clusters_scored,
     )

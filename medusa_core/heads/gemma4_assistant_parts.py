@@ -1,4 +1,4 @@
-"""Which tensor of a Gemma 4 assistant is which part, and its settings.
+"""Which tensor of a Gemma 4 assistant is which part, and read_rows settings.
 
 `config.json` holds `text_config`, a Gemma 4 of few layers without per-layer embeddings or experts;
 `backbone_hidden_size`, the target's width B; and where tokens are drafted by clusters
@@ -37,41 +37,41 @@ _IN_LAYER = {
     "self_attn.o_proj.weight": "o",
     "self_attn.o_proj.bias": "o_bias",
     "self_attn.q_norm.weight": "q_norm",
-    "input_layernorm.weight": "before_norm",
-    "post_attention_layernorm.weight": "behind_norm",
-    "pre_feedforward_layernorm.weight": "before_mlp_norm",
-    "post_feedforward_layernorm.weight": "behind_mlp_norm",
+    "input_layernorm.weight": "attention_norm",
+    "post_attention_layernorm.weight": "post_attention_norm",
+    "pre_feedforward_layernorm.weight": "mlp_norm",
+    "post_feedforward_layernorm.weight": "post_mlp_norm",
     "mlp.gate_proj.weight": "gate",
     "mlp.up_proj.weight": "up",
     "mlp.down_proj.weight": "down",
     "layer_scalar": "scale",
 }
 _OUTSIDE = {
-    "pre_projection.weight": "before",
-    "post_projection.weight": "behind",
+    "pre_projection.weight": "pre_projection",
+    "post_projection.weight": "post_projection",
     "model.norm.weight": "last_norm",
     "model.embed_tokens.weight": "embedding",
     "lm_head.weight": "lm_head",
     "masked_embedding.centroids.weight": "centroids",
     "masked_embedding.token_ordering": "ordering",
 }
-LAYER_NORMS = ("before_norm", "behind_norm", "before_mlp_norm", "behind_mlp_norm")
+LAYER_NORMS = ("attention_norm", "post_attention_norm", "mlp_norm", "post_mlp_norm")
 _BIASES = ("q_bias", "o_bias")
-_ALWAYS = ("before", "behind", "last_norm")
+_REQUIRED = ("pre_projection", "post_projection", "last_norm")
 _AGAIN = "Download the assistant again."
 
 
 @dataclass(frozen=True, slots=True)
 class AssistantParts:
-    """What an assistant is made of.
+    """Tensor names and settings of an assistant.
 
     Attributes:
-        names: Of each part the tensor's name; a layer's parts are `N.part`.
-        layers: Sizes of its layers, as of a target whose rows are its own.
-        width: The target's.
-        projection: The part that scores tokens.
-        num_clusters: Of tokens; 0 where all are scored.
-        clusters_read: Of how many the tokens are scored.
+        names: Tensor name of each part; a layer's parts are `N.part`.
+        layers: Sizes of read_rows layers.
+        width: Width of the target.
+        projection: Part that scores tokens.
+        num_clusters: Clusters of tokens; 0 if all tokens are scored.
+        clusters_scored: Clusters whose tokens are scored.
     """
 
     names: Mapping[str, str]
@@ -79,7 +79,7 @@ class AssistantParts:
     width: int
     projection: str
     num_clusters: int
-    clusters_read: int
+    clusters_scored: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class RowsRead:
     """Keys and values of the target that some layers attend to.
 
     Attributes:
-        layer: Which layer of the target has them.
-        shape: What they are.
+        layer: The target's layer.
+        shape: Sizes of keys and values.
     """
 
     layer: int
@@ -96,15 +96,15 @@ class RowsRead:
 
 
 def is_assistant(names: frozenset[str]) -> bool:
-    """Do these tensors look like an assistant?"""
+    """Whether tensors of these names are an assistant."""
     return {"pre_projection.weight", "post_projection.weight", "model.norm.weight"} <= names
 
 
 def assistant_names(shapes: TensorShapes) -> dict[str, str]:
-    """Of each part the tensor's name.
+    """Return the tensor name of each part.
 
     Raises:
-        HeadsError: One belongs to no assistant, or one is missing.
+        HeadsError: A tensor is unknown or missing.
     """
     names: dict[str, str] = {}
     unknown = []
@@ -121,7 +121,7 @@ def assistant_names(shapes: TensorShapes) -> dict[str, str]:
             f"Tensors that belong to no Gemma 4 assistant: {listed(unknown)}.",
             "Without them it would draft otherwise: choose the assistant as Google published it.",
         )
-    wanted = [*_ALWAYS, "embedding" if "embedding" in names else "lm_head"]
+    wanted = [*_REQUIRED, "embedding" if "embedding" in names else "lm_head"]
     wanted += [
         f"{index}.{part}"
         for index in range(layers_in(names))
@@ -136,16 +136,16 @@ def assistant_names(shapes: TensorShapes) -> dict[str, str]:
 
 
 def layers_in(names: Mapping[str, str]) -> int:
-    """How many layers there are, by their parts."""
+    """Return the number of layers."""
     return 1 + max((int(part.partition(".")[0]) for part in names if "." in part), default=-1)
 
 
 def assistant_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> AssistantParts:
-    """Read configuration, names and shapes.
+    """Read configuration, tensor names and shapes.
 
     Args:
         raw: `config.json`.
-        shapes: Of every tensor.
+        shapes: Shapes of all tensors.
 
     Raises:
         HeadsError: Something is missing, unknown or of the wrong shape.
@@ -155,7 +155,7 @@ def assistant_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> AssistantPa
     clusters, read = _clusters(raw, layers.vocab_size, "centroids" in names)
     is_tied = flag(raw, "tie_word_embeddings", True) and "embedding" in names
     projection = "embedding" if is_tied or "lm_head" not in names else "lm_head"
-    width = shapes[names["behind"]][0] if shapes[names["behind"]] else 0
+    width = shapes[names["post_projection"]][0] if shapes[names["post_projection"]] else 0
     if raw.get("backbone_hidden_size", width) != width:
         raise bad_setting("backbone_hidden_size")
     parts = AssistantParts(names, layers, width, projection, clusters, read)
@@ -164,10 +164,10 @@ def assistant_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> AssistantPa
 
 
 def target_rows(parts: AssistantParts, config: ModelConfig) -> tuple[RowsRead, ...]:
-    """Of each layer the rows of a target that it attends to: the last ones of its kind.
+    """Return the target's layer that each layer attends to: the last one of its attention type.
 
     Raises:
-        HeadsError: The target hasn't such rows.
+        HeadsError: The target has no such layer.
     """
     if config.model_type not in FAMILIES or not config.is_ours:
         raise HeadsError(
@@ -181,21 +181,25 @@ def target_rows(parts: AssistantParts, config: ModelConfig) -> tuple[RowsRead, .
             last[window is None] = RowsRead(index, rows)
     found = []
     for index, window in enumerate(parts.layers.windows):
-        wanted, its = rows_of(parts.layers.layers[index]), last.get(window is None)
-        if its is None or its.shape != wanted:
+        wanted, read_rows = rows_of(parts.layers.layers[index]), last.get(window is None)
+        if read_rows is None or read_rows.shape != wanted:
             kind = "all tokens" if window is None else "a window"
-            has = "none" if its is None else f"{its.shape.num_kv_heads} of {its.shape.head_dim}"
+            has = (
+                "none"
+                if read_rows is None
+                else f"{read_rows.shape.num_kv_heads} of {read_rows.shape.head_dim}"
+            )
             raise HeadsError(
                 f"Layer {index} of the assistant reads keys of layers that see {kind}, in other "
                 f"heads than the model has ({has}).",
                 "Choose the assistant that was trained for this model.",
             )
-        found.append(its)
+        found.append(read_rows)
     return tuple(found)
 
 
 def _layers(raw: Mapping[str, Any], count: int) -> ModelConfig:
-    """Sizes of its layers, checked as a target's are, as if their rows were their own."""
+    """Return the checked sizes of the layers."""
     inner = raw.get("text_config")
     if not isinstance(inner, Mapping) or inner.get("model_type") not in FAMILIES:
         raise bad_setting("text_config")
@@ -221,7 +225,7 @@ def _layers(raw: Mapping[str, Any], count: int) -> ModelConfig:
 
 
 def _clusters(raw: Mapping[str, Any], vocab_size: int, are_there: bool) -> tuple[int, int]:
-    """Clusters of tokens, and of how many tokens are scored."""
+    """Return the number of clusters, and of those that are scored."""
     if flag(raw, "use_ordered_embeddings", False) != are_there:
         raise bad_setting("use_ordered_embeddings")
     if not are_there:
@@ -238,8 +242,8 @@ def _check_shapes(parts: AssistantParts, shapes: TensorShapes) -> None:
     layers, hidden = parts.layers, parts.layers.hidden_size
     inner, vocab = layers.intermediate_size, layers.vocab_size
     outside: dict[str, tuple[int, ...]] = {
-        "before": (hidden, 2 * parts.width),
-        "behind": (parts.width, hidden),
+        "pre_projection": (hidden, 2 * parts.width),
+        "post_projection": (parts.width, hidden),
         "last_norm": (hidden,),
         "embedding": (vocab, hidden),
         "lm_head": (vocab, hidden),

@@ -1,4 +1,4 @@
-"""What a GGUF architecture of heads is: how it names and stores what a published layout has.
+"""GGUF architectures of heads: their names and storage, translated to a published layout.
 
 A file in `gguf_formats/` translates one architecture and exports `SPEC`. No tensor is read here.
 """
@@ -18,16 +18,16 @@ from medusa_core.system.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class GgufHeadsFormat:
-    """A registered architecture of heads.
+    """A registered GGUF architecture of heads.
 
     Attributes:
-        name: Its name.
-        architecture: As in `general.architecture`.
-        blocks: How the tensors of its blocks are called and stored.
-        settings: What the published `config.json` would say. Raises HeadsError or ModelError.
-        outside: Published names of tensors outside of blocks, by GGUF's; others have a model's.
-        unread: Tensors that nothing needs.
-        serves: Which files of the architecture are such: of all tensors the names.
+        name: Name of the format.
+        architecture: Value of `general.architecture`.
+        blocks: Names and storage of the tensors of its blocks.
+        settings: Returns the equivalent `config.json`. Raises HeadsError or ModelError.
+        outside: Published names of tensors outside blocks, by GGUF's names; others are a model's.
+        unread: Tensors that aren't needed.
+        serves: Whether a file with tensors of these names has this format.
     """
 
     name: str
@@ -39,18 +39,18 @@ class GgufHeadsFormat:
     serves: Callable[[Collection[str]], bool] = lambda _: True
 
     def published(self, name: str) -> str:
-        """The published name of a tensor; its own where none is known."""
+        """Return the published name of a tensor; the same name if none is known."""
         return self.outside.get(name) or self.blocks.hugging_face_name(name)
 
 
 @cache
 def gguf_format_registry() -> Registry[GgufHeadsFormat]:
-    """All architectures of heads."""
+    """Return all architectures of heads."""
     return Registry(gguf_formats, "GGUF architecture of heads", GgufHeadsFormat)
 
 
 def find_gguf_format(gguf: Gguf) -> GgufHeadsFormat | None:
-    """The architecture of a file of heads; None for a model."""
+    """Return the architecture of a file of heads; None for a model."""
     specs = gguf_format_registry().specs
     architecture = gguf.architecture.replace("_", "-")  # some converters write gemma4_assistant
     own = (spec for spec in specs if spec.architecture == architecture)

@@ -1,4 +1,4 @@
-"""Heads in a GGUF file, by the names and settings of the layout in which they are published."""
+"""Heads in a GGUF file, presented in the layout in which they are published."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from medusa_core.models.checkpoints.gguf_checkpoint import GgufCheckpoint
 from medusa_core.models.checkpoints.gguf_config import TITLE, base_model_of, config_of
 from medusa_core.system.files.gguf import Gguf, GgufTensor, read_gguf
 
-_OFFSETS = "d2t"  # a file has the tokens themselves
+_OFFSETS = "d2t"  # GGUF files store token ids, not offsets
 _READ_ELSEWHERE = "rope_freqs.weight"
 
 
 class GgufHeads(GgufCheckpoint):
-    """The tensors of a file of heads; see `Checkpoint`."""
+    """Tensors of a GGUF file of heads; see `Checkpoint`."""
 
     def __init__(self, gguf: Gguf, spec: GgufHeadsFormat) -> None:
-        """Take a file.
+        """Translate the names of a file.
 
         Raises:
-            HeadsError: Two of its tensors have one name.
+            HeadsError: Two tensors get the same name.
         """
         super().__init__(gguf, spec.blocks, _published(gguf, spec))
 
@@ -37,22 +37,24 @@ class GgufHeads(GgufCheckpoint):
 
 
 def open_gguf_heads(path: Path) -> tuple[Checkpoint, Mapping[str, object]]:
-    """The tensors and settings of heads in a GGUF file, or of a model with heads inside.
+    """Open heads in a GGUF file, or in a model's file.
 
     Raises:
-        CheckpointError: It is missing or damaged.
-        HeadsError: Its heads can't be what they are said to be.
-        ModelError: It is of an architecture that isn't supported.
+        CheckpointError: The file is missing or damaged.
+        HeadsError: The heads are malformed.
+        ModelError: The architecture isn't supported.
     """
     return gguf_heads(read_gguf(path, is_model=False))
 
 
 def gguf_heads(gguf: Gguf) -> tuple[Checkpoint, Mapping[str, object]]:
-    """As `open_gguf_heads`, of a file whose headers are read."""
+    """Return the heads of a file whose header is read; see `open_gguf_heads`."""
     spec = find_gguf_format(gguf)
     if spec is None:
-        its_model = {"base_model_name_or_path": gguf.text(TITLE)}  # whose layer it may be
-        return GgufCheckpoint(gguf), config_of(gguf)[0] | its_model
+        model_names = {
+            "base_model_name_or_path": gguf.text(TITLE)
+        }  # the file may be a model with an MTP layer
+        return GgufCheckpoint(gguf), config_of(gguf)[0] | model_names
     return GgufHeads(gguf, spec), _settings(gguf, spec)
 
 

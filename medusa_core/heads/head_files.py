@@ -1,7 +1,6 @@
-"""The files of heads: a folder as they are published, or one GGUF file in the same layout.
+"""Files of heads: a published folder, or one GGUF file translated to the same layout.
 
-A kind of heads knows one layout, by names, shapes and what `config.json` says; this is where the
-files are opened, whatever they are.
+Kinds of heads know one layout of names, shapes and settings; the file formats are handled here.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from medusa_core.system.files.gguf import SUFFIX, is_first, is_gguf
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import TensorShapes
 
-# Files of heads alone, which may lie beside the weights of their model.
+# Files of heads alone, which may be in the folder of their model.
 _FILES = ("medusa_lm_head.safetensors", "hydra_lm_head.safetensors", "streams.safetensors")
 _MODEL = ("model.safetensors", "model.safetensors.index.json")
 _PICKLES = ("medusa_lm_head.pt", "medusa_lm_head.bin", "hydra_lm_head.pt", "pytorch_model.bin")
@@ -27,13 +26,12 @@ _PICKLES = ("medusa_lm_head.pt", "medusa_lm_head.bin", "hydra_lm_head.pt", "pyto
 
 @dataclass(frozen=True)
 class HeadFiles:
-    """Heads that are opened; tensors are read when they are asked for.
+    """Opened heads, whose tensors are read on demand.
 
     Attributes:
-        path: Their folder, or their GGUF file.
-        checkpoint: Their tensors, by the names of the published layout. In the files of a model
-            that holds its heads the model's are among them.
-        settings: What `config.json` says, or would say; empty if nothing does.
+        path: Folder or GGUF file.
+        checkpoint: Tensors by their published names; all of the model's, if heads are inside one.
+        settings: Contents of `config.json`, or its equivalent; empty if there is none.
     """
 
     path: Path
@@ -42,7 +40,7 @@ class HeadFiles:
 
     @cached_property
     def shapes(self) -> TensorShapes:
-        """The shapes of all tensors, by name."""
+        """Shapes of all tensors by name."""
         return {name: self.checkpoint.shape(name) for name in self.checkpoint.names}
 
 
@@ -50,13 +48,13 @@ def open_head_files(path: Path) -> HeadFiles:
     """Open heads.
 
     Args:
-        path: A folder of heads, or of a model with heads inside; or a GGUF file with either, or a
-            folder that holds such a file alone.
+        path: Folder of heads or of a model with heads inside; a GGUF file with either; or a folder
+            with nothing but such a file.
 
     Raises:
         CheckpointError: A file is missing or damaged.
-        HeadsError: There are no heads in it, or only pickles.
-        ModelError: It is a GGUF file of an architecture that isn't supported.
+        HeadsError: There are no heads, or only pickle files.
+        ModelError: The architecture of a GGUF file isn't supported.
     """
     file = path if is_gguf(path) else _only_gguf(path)
     if file is not None:
@@ -67,7 +65,7 @@ def open_head_files(path: Path) -> HeadFiles:
 
 
 def _only_gguf(folder: Path) -> Path | None:
-    """The one GGUF file of a folder without other weights, as a download leaves it."""
+    """Return the only GGUF file of a folder without other weights, as downloads leave it."""
     if any((folder / name).exists() for name in (*_FILES, *_MODEL)):
         return None
     files = [file for file in sorted(folder.glob(f"*{SUFFIX}")) if is_first(file)]
@@ -82,10 +80,10 @@ def _open_weights(folder: Path) -> Checkpoint:
 
 
 def _check_weights(folder: Path) -> None:
-    """Say what is there instead of weights.
+    """Raise an error that says what a folder holds instead of weights.
 
     Raises:
-        HeadsError: Pickles, or nothing.
+        HeadsError: Pickle files, or nothing.
     """
     if any((folder / name).exists() for name in _MODEL):
         return

@@ -1,6 +1,6 @@
-"""What a kind of heads is: how such heads are told, counted and read for a target.
+"""Kinds of heads: how they are recognised, sized and loaded.
 
-A source or drafter asks the heads of the kind that it knows; nobody else looks into them.
+A drafter or source uses heads of the kind that it knows; other code treats them by this interface.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Heads(Protocol):
     """Loaded heads of any kind.
 
     Attributes:
-        num_heads: How many there are.
-        taps: Layers of the target whose entering states they read beside its last one.
-        caches: Room for caches of their own, once it is reserved; None for those that have none.
+        num_heads: Number of heads.
+        taps: Target layers whose inputs they read besides the final state.
+        caches: Memory for their KV caches after `reserve`; None if they have none.
     """
 
     num_heads: int
@@ -41,17 +41,20 @@ class Heads(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they hold, what the target lends them and their caches left out."""
+        """Bytes of their weights, without shared weights and caches."""
 
     def reserve(self, num_rows: int) -> None:
-        """Reserve caches of their own for so many rows, if they have any.
+        """Allocate KV caches, if they have any.
+
+        Args:
+            num_rows: Rows (tokens) that fit.
 
         Raises:
             OutOfMemoryError: The device has no room.
         """
 
     def share_workers(self, workers: Workers) -> None:
-        """Let the target's threads compute the heads, too."""
+        """Let the target's worker threads compute the heads, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +62,16 @@ class HeadKind:
     """A registered kind of heads.
 
     Attributes:
-        name: Its name.
-        owns: Are tensors of these names heads of this kind?
-        sizes: Their sizes, by names and shapes of tensors and by what `config.json` says, if
-            anything. Raises HeadsError.
-        read: The heads for a target: their files, sizes of the target, where and in which dtype
-            they run, what the target lends them, their weight format. Raises CheckpointError,
-            HeadsError or OutOfMemoryError.
-        is_ranked: What a head guesses is one list for all paths, so that its ranks are right so and
-            so often: a table of trees goes with such heads.
-        lies_within: Do such heads lie among the tensors of a target, by all their names and its
-            sizes? None where they never do.
+        name: Name of the kind.
+        owns: Whether tensors of these names are heads of this kind.
+        sizes: Returns sizes, given tensor shapes and `config.json`. Raises HeadsError.
+        read: Loads the heads for a target, given their files, the target's sizes, dtypes and
+            device, shared weights and weight formats. Raises CheckpointError, HeadsError or
+            OutOfMemoryError.
+        is_ranked: A head gives one list of tokens for all paths, so that acceptance per rank can be
+            measured and used to choose a tree.
+        is_embedded: Whether such heads are among a target's tensors, given all names and its sizes;
+            None if they never are.
     """
 
     name: str
@@ -77,27 +79,27 @@ class HeadKind:
     sizes: Callable[[TensorShapes, Mapping[str, object]], HeadsShape]
     read: Callable[[HeadFiles, ModelConfig, Precision, SharedWeights, PartFormats], Heads]
     is_ranked: bool = True
-    lies_within: Callable[[frozenset[str], ModelConfig], bool] | None = None
+    is_embedded: Callable[[frozenset[str], ModelConfig], bool] | None = None
 
 
 @cache
 def kind_registry() -> Registry[HeadKind]:
-    """All kinds of heads."""
+    """Return all kinds of heads."""
     return Registry(kinds, "kind of heads", HeadKind)
 
 
 def chosen_heads(model: ModelFiles, path: Path | None, takes_own: bool) -> HeadFiles | None:
-    """The heads that a target is loaded with.
+    """Open the heads that a target is loaded with.
 
     Args:
         model: The target.
-        path: Of heads; None where none are named.
-        takes_own: Those among its own tensors serve then.
+        path: Path of the heads; None if none were chosen.
+        takes_own: Use heads among the target's own tensors if no path is given.
 
     Raises:
         CheckpointError: A file is damaged.
         HeadsError: There are no heads at the path.
-        ModelError: A file is of an architecture that isn't supported.
+        ModelError: A GGUF file's architecture isn't supported.
     """
     if path is not None:
         return open_head_files(path)
@@ -105,11 +107,11 @@ def chosen_heads(model: ModelFiles, path: Path | None, takes_own: bool) -> HeadF
 
 
 def own_heads(model: ModelFiles) -> HeadFiles | None:
-    """The heads of any kind among a target's own tensors; None where there are none.
+    """Return the heads among a target's own tensors; None if there are none.
 
     Raises:
         CheckpointError: A file is damaged.
-        ModelError: It isn't supported.
+        ModelError: The architecture isn't supported.
     """
     checkpoint = model.checkpoint()
     if not _lie_within(checkpoint.names, model.config):
@@ -117,79 +119,82 @@ def own_heads(model: ModelFiles) -> HeadFiles | None:
     return HeadFiles(model.path, checkpoint, model.settings)
 
 
-def shape_within(
+def embedded_shape(
     shapes: TensorShapes, config: ModelConfig, settings: Mapping[str, object]
 ) -> HeadsShape:
-    """Sizes of the heads among a target's tensors, of which only headers are known; none is 0.
+    """Return the sizes of heads among a target's tensors; without heads all sizes are 0.
 
     Args:
-        shapes: Of all tensors, by name.
-        config: The target's sizes.
-        settings: What `config.json` says.
+        shapes: Shapes of all tensors by name.
+        config: Sizes of the target.
+        settings: `config.json`.
 
     Raises:
-        HeadsError: They aren't whole.
+        HeadsError: The heads are incomplete.
     """
     is_there = _lie_within(frozenset(shapes), config)
-    return shape_among(shapes, settings) if is_there else HeadsShape()
+    return shape_of_tensors(shapes, settings) if is_there else HeadsShape()
 
 
 def _lie_within(names: frozenset[str], config: ModelConfig) -> bool:
-    ways = [spec.lies_within for spec in kind_registry().specs]
-    return any(lies_within is not None and lies_within(names, config) for lies_within in ways)
+    ways = [spec.is_embedded for spec in kind_registry().specs]
+    return any(is_embedded is not None and is_embedded(names, config) for is_embedded in ways)
 
 
-def are_heads_alone(folder: Path) -> bool:
-    """Does a folder hold heads that never lie among a target's tensors, so that it is no model?"""
+def is_heads_folder(folder: Path) -> bool:
+    """Whether a folder holds heads of a kind that is never among a target's tensors."""
     try:
         names = open_head_files(folder).checkpoint.names
     except ModelError:
         return False
-    alone = (spec for spec in kind_registry().specs if spec.lies_within is None)
+    alone = (spec for spec in kind_registry().specs if spec.is_embedded is None)
     return any(spec.owns(names) for spec in alone)
 
 
 def kind_of(names: frozenset[str]) -> HeadKind:
-    """The kind of heads with tensors of these names; Medusa, which says what is wrong, if none."""
+    """Return the kind of heads with tensors of these names.
+
+    Unknown tensors count as Medusa heads, whose checks say what is wrong.
+    """
     owning = (spec for spec in kind_registry().specs if spec.owns(names))
     return next(owning, kind_registry().get("medusa"))
 
 
 def read_shape(path: Path) -> HeadsShape:
-    """Sizes of the heads in a folder or a GGUF file, without reading a tensor.
+    """Return the sizes of heads in a folder or GGUF file without reading a tensor.
 
     Raises:
         CheckpointError: A file is damaged.
-        HeadsError: It holds no heads.
-        ModelError: It is a GGUF file of an architecture that isn't supported.
+        HeadsError: There are no heads.
+        ModelError: The architecture of a GGUF file isn't supported.
     """
-    return shape_in(open_head_files(path))
+    return shape_of_files(open_head_files(path))
 
 
 def chosen_shape(model: ModelFiles, path: Path | None, takes_own: bool) -> HeadsShape:
-    """Sizes of `chosen_heads`, without reading a tensor; raises the same."""
+    """Return the sizes of `chosen_heads` without reading a tensor; raises the same."""
     files = chosen_heads(model, path, takes_own)
-    return HeadsShape() if files is None else shape_in(files)
+    return HeadsShape() if files is None else shape_of_files(files)
 
 
-def shape_in(files: HeadFiles) -> HeadsShape:
-    """Sizes of heads whose files are open.
+def shape_of_files(files: HeadFiles) -> HeadsShape:
+    """Return the sizes of opened heads.
 
     Raises:
         CheckpointError: A file is damaged.
-        HeadsError: They are no heads.
+        HeadsError: There are no heads.
     """
-    return shape_among(files.shapes, files.settings)
+    return shape_of_tensors(files.shapes, files.settings)
 
 
-def shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
-    """Sizes of heads of which only headers are known.
+def shape_of_tensors(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
+    """Return the sizes of heads from their headers.
 
     Args:
-        shapes: Of their tensors, by name.
-        settings: What `config.json` says; empty if that isn't known.
+        shapes: Shapes of the tensors by name.
+        settings: `config.json`; empty if unknown.
 
     Raises:
-        HeadsError: They are no heads.
+        HeadsError: There are no heads.
     """
     return kind_of(frozenset(shapes)).sizes(shapes, settings)

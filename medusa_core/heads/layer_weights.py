@@ -1,4 +1,4 @@
-"""Weights of a model of one layer inside heads: its own tensors, and what the target lends it."""
+"""Weights of a one-layer model within heads: own tensors, and weights shared with the target."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.part_tensors import check_finite
+from medusa_core.heads.tensor_reader import check_finite
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint, EachPiece, missing_tensor
 from medusa_core.models.config import ModelConfig
@@ -21,14 +21,14 @@ from medusa_core.models.weights import CheckpointWeights
 
 
 class NamedTensors(Checkpoint):
-    """Some tensors of a checkpoint by other names, as plain numbers."""
+    """Some tensors of a checkpoint under other names, in float32."""
 
     def __init__(self, checkpoint: Checkpoint, stored: Mapping[str, str]) -> None:
-        """Choose them.
+        """Select the tensors.
 
         Args:
-            checkpoint: Holds them.
-            stored: The names that it has for them, by those that they get.
+            checkpoint: The checkpoint.
+            stored: Stored name of each tensor, by its new name.
         """
         super().__init__({})
         self._checkpoint, self._name_of = checkpoint, dict(stored)
@@ -39,26 +39,26 @@ class NamedTensors(Checkpoint):
         return self._checkpoint.files
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return self._checkpoint.shape(self._its(name))
+        return self._checkpoint.shape(self._stored_name(name))
 
     def dtype(self, name: str) -> str:
-        return "float32"  # whatever they are stored as
+        return "float32"  # as `floats` returns them
 
     def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
-        stored = self._its(name)
+        stored = self._stored_name(name)
         return check_finite(stored, self._checkpoint.floats(stored, dtype))
 
     def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
-        return self._checkpoint._raw(self._its(name), each_piece)
+        return self._checkpoint._raw(self._stored_name(name), each_piece)
 
-    def _its(self, name: str) -> str:
+    def _stored_name(self, name: str) -> str:
         if name not in self._name_of:
             raise missing_tensor(name)
         return self._name_of[name]
 
 
 class LayerWeights(CheckpointWeights):
-    """Reads a layer in the format of heads; what the target lends isn't counted."""
+    """Reads a layer in the heads' weight format; shared weights don't count as memory."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class LayerWeights(CheckpointWeights):
         formats: PartFormats,
         shared_weights: SharedWeights,
     ) -> None:
-        """Read from a checkpoint.
+        """Prepare to read.
 
         Args:
-            tensors: Of the layer, by their names in a model of one layer.
+            tensors: Tensors of the layer, by their names in a model of one layer.
             layer: Sizes of that model.
-            precision: Where and in which dtype it runs.
-            formats: Tells that of heads.
-            shared_weights: What the target lends it.
+            precision: Dtypes and device.
+            formats: Weight formats, with that of heads.
+            shared_weights: Weights of the target that are shared.
         """
         own = replace(formats, linears=formats.heads, keeps_blocks=False)
         super().__init__(tensors, layer, precision, own)

@@ -1,4 +1,4 @@
-"""The shapes of what layers of heads are made of, where they are Llama's but for what they read."""
+"""Shapes of the tensors of Llama layers within heads."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def llama_shapes(layers: ModelConfig, read: int) -> Shapes:
-    """Of one layer, by part; a kind of heads needn't have all of them.
+    """Return the shape of each part of a layer; kinds of heads use a subset.
 
     Args:
-        layers: Sizes of the layers, as of a target with so many.
-        read: Width of what attention reads.
+        layers: Sizes of the layers.
+        read: Width of attention's input.
     """
     hidden, inner, size = layers.hidden_size, layers.intermediate_size, layers.head_dim
     queries, keys = layers.num_heads * size, layers.num_kv_heads * size

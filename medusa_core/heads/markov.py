@@ -1,8 +1,8 @@
-"""DSpark's two small heads: which token follows which, and how far a place is to be trusted.
+"""DSpark's Markov head, which scores pairs of consecutive tokens, and its confidence head.
 
-Scores of a place behind the token t gain W2 · W1[t]. So one pass of the drafter says of each path
-what may follow it. The confidence c = sigmoid(w · [state; W1[t]] + b) is how often the target
-takes what is drafted there.
+The logits after token t gain W2 · W1[t], so that one pass of the drafter gives different
+candidates for each path. The confidence c = sigmoid(w · [state; W1[t]] + b) is the probability that
+the target accepts the draft of a position.
 
 Source: DSpark (arXiv 2607.05147), sections 3.2 and 3.3.
 """
@@ -24,7 +24,7 @@ class Confidence:
     """The confidence head.
 
     Attributes:
-        weight: w, of a state alone or of W1[t] besides. [1, hidden] or [1, hidden + rank]
+        weight: w, for the state alone or for [state; W1[t]]. [1, hidden] or [1, hidden + rank]
         bias: b. [1], or None
     """
 
@@ -33,39 +33,39 @@ class Confidence:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its numbers."""
+        """Bytes of the weights."""
         return self.weight.nbytes + (0 if self.bias is None else self.bias.nbytes)
 
     def __call__(self, state: Tensor, vectors: Tensor) -> list[float]:
-        """How far a place is trusted behind some tokens.
+        """Return the acceptance probability of a position after each of some tokens.
 
         Args:
-            state: Of the place. [hidden]
+            state: Hidden state of the position. [hidden]
             vectors: W1 of the tokens. [n, rank]
 
         Returns:
-            Of each, in [0, 1].
+            n numbers in [0, 1].
         """
         wide = torch.promote_types(state.dtype, torch.float32)
         weight = self.weight[0].to(wide)
-        said = (state.to(wide) @ weight[: len(state)]).expand(len(vectors))
+        odds = (state.to(wide) @ weight[: len(state)]).expand(len(vectors))
         if len(weight) > len(state):
-            said = said + vectors.to(wide) @ weight[len(state) :]
+            odds = odds + vectors.to(wide) @ weight[len(state) :]
         if self.bias is not None:
-            said = said + self.bias.to(wide)
-        found: list[float] = said.sigmoid().tolist()
+            odds = odds + self.bias.to(wide)
+        found: list[float] = odds.sigmoid().tolist()
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class MarkovHead:
-    """Both heads.
+    """The Markov head.
 
     Attributes:
         first: W1. [vocabulary, rank]
         second: W2. [columns, rank]
         confidence: The confidence head, or None.
-        cuts: Beginnings of `second` that were asked for.
+        cuts: First rows of `second`, by their number.
     """
 
     first: Tensor
@@ -75,16 +75,21 @@ class MarkovHead:
 
     @property
     def plain_bytes(self) -> int:
-        """Bytes of its weights but `second`."""
+        """Bytes of all weights but `second`."""
         return self.first.nbytes + (0 if self.confidence is None else self.confidence.nbytes)
 
     def vectors(self, token_ids: Sequence[int]) -> Tensor:
-        """W1 of tokens. [n, rank]"""
+        """Return W1 of tokens. [n, rank]"""
         return self.first[torch.tensor(token_ids, device=self.first.device)]
 
     def bias(self, vectors: Tensor, most: int) -> Tensor:
-        """What scores gain, of all columns or where fewer cost less of `most` of the first.
+        """Compute what is added to the logits.
 
-        [n, rank] → [n, columns]
+        Args:
+            vectors: W1 of the tokens before. [n, rank]
+            most: Compute so many first columns only; 0 for all.
+
+        Returns:
+            [n, columns]
         """
         return cached_first_outputs(self.second, most, self.cuts)(vectors)

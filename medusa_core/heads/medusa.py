@@ -1,11 +1,11 @@
-"""Medusa heads in memory, whatever format they came in.
+"""Medusa heads at run time.
 
-Head k reads the target's last hidden state h and drafts the token k + 1 places after the next:
-h' = h + SiLU(W h + b) per residual layer, then a projection to the vocabulary: the head's own, one
-of all heads, or the target's.
+Head k reads the target's final hidden state h and drafts the token k + 1 positions after the next:
+residual layers h' = h + SiLU(W h + b), then an output projection: the head's own, one shared by all
+heads, or the target's.
 
-The state alone doesn't tell which token was chosen after it, least of all under sampling. Heads may
-therefore read the root's vector e, too: their first layer is h + SiLU(W [h; e] + b).
+The state alone doesn't tell which token was sampled from it. Heads may therefore read the embedding
+e of that token (the root), too: their first layer is h + SiLU(W [h; e] + b).
 
 Source: Medusa (Cai et al. 2024), section 2.1.1; the root as in Hydra (Ankner et al. 2024),
 section 3, whose heads read all tokens before theirs.
@@ -36,10 +36,10 @@ class SharedWeights(NamedTuple):
     """Weights of the target that its heads share.
 
     Attributes:
-        lm_head: Its projection.
+        lm_head: Output projection.
         vocab_size: Rows of the projection.
-        embedding: Its token vectors, maybe on another device. [vocabulary, hidden]
-        decoder: All of it, for those whose rows pass through its layers; None where nobody's do.
+        embedding: Token embeddings, maybe on another device. [vocabulary, hidden]
+        decoder: The whole decoder, for heads that run its layers; None if it has no blocks of ours.
     """
 
     lm_head: QuantLinear
@@ -48,21 +48,21 @@ class SharedWeights(NamedTuple):
     decoder: Decoder | None = None
 
 
-MakeLinear = Callable[[Tensor, Tensor | None], QuantLinear]
-# Chance lifts a token that is unlikelier than so many others hardly ever to the top.
+BuildLinear = Callable[[Tensor, Tensor | None], QuantLinear]
+# Sampling noise hardly ever makes a token beyond these the best.
 _MOST_CANDIDATES = 4096
 _Layers = list[tuple[Tensor, Tensor]]
 
 
 class MedusaHeads:
-    """All heads of a target, evaluated on one row.
+    """All heads of a target, run on one row.
 
     Attributes:
-        num_heads: How many there are.
-        num_columns: From how many tokens they draft.
-        nbytes: Bytes of their weights.
-        taps: None: they read the target's last state.
-        caches: None of their own.
+        num_heads: Number of heads.
+        num_columns: Size of their draft vocabulary.
+        nbytes: Bytes of the weights.
+        taps: Empty: they read the target's final state.
+        caches: None: they have no cache.
     """
 
     taps: tuple[int, ...] = ()
@@ -74,16 +74,17 @@ class MedusaHeads:
         shared_weights: SharedWeights,
         token_map: Tensor | None = None,
         projection: Tensor | None = None,
-        make: MakeLinear = make_linear,
+        make: BuildLinear = make_linear,
     ) -> None:
-        """Take the heads of a target.
+        """Take the weights.
 
         Args:
-            heads: Their weights, where they are to run; taken one by one.
-            shared_weights: What the target lends them.
-            token_map: The token id of every column of a reduced vocabulary, or None.
-            projection: One for all heads; None where they have their own or share the target's.
-            make: Makes a layer of a weight and a bias, in the heads' format.
+            heads: Weights of each head, on their device; consumed one by one.
+            shared_weights: Weights of the target that they share.
+            token_map: Token id of each column of a reduced vocabulary, or None.
+            projection: Output projection shared by all heads; None if they have their own or share
+                the target's.
+            make: Builds a linear layer from a weight and a bias, in the heads' format.
         """
         layers_of: list[_Layers] = []
         own: list[QuantLinear] = []
@@ -113,20 +114,20 @@ class MedusaHeads:
         self.nbytes = self._residuals.nbytes + one_bytes + sum(linear.nbytes for linear in own)
 
     def reserve(self, num_rows: int) -> None:
-        """They have no caches."""
+        """Do nothing: there are no caches."""
 
     def share_workers(self, workers: Workers) -> None:
-        """Let the target's threads compute the heads, too."""
+        """Let the target's worker threads compute the heads, too."""
         if self._native is not None:
             self._native.workers = workers
 
     def logits(self, hidden: Tensor, root_id: int, num_heads: int) -> Tensor:
-        """Scores of the first `num_heads` heads.
+        """Compute the logits of the first heads.
 
         Args:
             hidden: The target's state after its final norm, at the last accepted row. [hidden]
-            root_id: The token that was chosen behind it.
-            num_heads: How many heads are wanted.
+            root_id: The token that was chosen from it.
+            num_heads: Number of heads to run.
 
         Returns:
             [num_heads, num_columns]
@@ -148,18 +149,18 @@ class MedusaHeads:
         at_least: int = 1,
         chance: Chance | None = None,
     ) -> Ranked:
-        """The best tokens of every head.
+        """Return the best tokens of each head.
 
         Args:
             hidden: As in `logits`. [hidden]
             root_id: As in `logits`.
-            num_ranks: How many tokens are wanted of head 1, 2, ...; heads beyond aren't run.
-            at_least: How many tokens are wanted of all of them.
-            chance: What will be added to the target's scores behind the root: then the best tokens
-                are those that are best with it.
+            num_ranks: Number of tokens of head 1, 2, ...; further heads aren't run.
+            at_least: Minimum number of tokens of each.
+            chance: Adds the sampling noise of the target's coming choice; tokens are ranked with
+                it.
 
         Returns:
-            Per head its best tokens, best first, all of the longest wanted length.
+            Best tokens per head, best first, all lists as long as the longest.
         """
         most = min(self.num_columns, max(at_least, *num_ranks))
         if chance is None:
@@ -176,7 +177,7 @@ class MedusaHeads:
     def _best(
         self, hidden: Tensor, root_id: int, num_heads: int, num_ranks: int
     ) -> tuple[Tensor, list[list[int]], array[float]]:
-        """Scores of the first heads, the best columns of each, and their chances."""
+        """Return the logits of the first heads, and each one's best columns and probabilities."""
         if self._native is None or num_ranks > MOST_RANKS or hidden.dtype != torch.float32:
             scores = self.logits(hidden, root_id, num_heads)
             return scores, *best_of(scores, num_ranks)
@@ -187,7 +188,7 @@ class MedusaHeads:
     def _brought(
         self, hidden: Tensor, root_id: int, num_heads: int
     ) -> tuple[Tensor, Tensor | None]:
-        """Scores on the CPU, and the columns that chance may lift; None for all of them."""
+        """Return logits on the CPU, and the columns that noise may make the best; None for all."""
         if self._native is not None and hidden.dtype == torch.float32:
             scores, *_ = self._native.ranked(hidden, root_id, num_heads, 1)
         else:
@@ -197,14 +198,14 @@ class MedusaHeads:
         likely = scores.topk(_MOST_CANDIDATES, dim=-1).indices
         if scores.is_cpu:
             return scores, likely
-        # From a card by one copy; a float32 holds every column's number.
+        # One copy from the GPU; float32 represents every column index exactly.
         both = torch.cat([scores.float(), likely.float()], dim=-1).cpu()
         return both[:, : self.num_columns], both[:, self.num_columns :].long()
 
     def _drawn(
         self, scores: Tensor, candidates: Tensor | None, num_ranks: int, chance: Chance
     ) -> tuple[list[list[int]], Drawn]:
-        """The columns that are best with what chance adds, and the scores with it."""
+        """Return the columns that are best with the sampling noise, and the noisy scores."""
         if candidates is None:
             shifted = chance(scores, self._token_ids)
             best: list[list[int]] = shifted.topk(num_ranks, dim=-1).indices.tolist()
@@ -216,16 +217,16 @@ class MedusaHeads:
 
 
 class _Residuals:
-    """The residual layers of all heads.
+    """Residual layers of all heads.
 
     Attributes:
-        reads_root: Whether the first layers read the root's vector, too.
-        first: Of all heads, as they share its input: one product. None if there are no layers.
-        rest: Of every further depth a layer for each head.
-        nbytes: Bytes of all.
+        reads_root: The first layers read the root's embedding, too.
+        first: First layers of all heads as one, since they share the input; None without layers.
+        rest: For each further depth one layer per head.
+        nbytes: Bytes of the weights.
     """
 
-    def __init__(self, layers_of: Sequence[_Layers], make: MakeLinear) -> None:
+    def __init__(self, layers_of: Sequence[_Layers], make: BuildLinear) -> None:
         firsts = [layers[0] for layers in layers_of if layers]
         self.first = (
             make(torch.cat([w for w, _ in firsts]), torch.cat([b for _, b in firsts]))
@@ -239,7 +240,7 @@ class _Residuals:
         self.nbytes = deeper + (0 if self.first is None else self.first.nbytes)
 
     def __call__(self, hidden: Tensor, root: Tensor | None, num_heads: int) -> Tensor:
-        """[hidden], [hidden] of the root where it is read → [num_heads, hidden]"""
+        """Run the layers. [hidden], and [hidden] of the root if it is read → [num_heads, hidden]"""
         rows = hidden.unsqueeze(0)
         if self.first is None:
             return rows.expand(num_heads, -1)
@@ -253,5 +254,5 @@ class _Residuals:
 
 
 def _with_biases(head: HeadWeights) -> _Layers:
-    """Layers without a bias get one of nothing: then all heads run alike."""
+    """Give layers without a bias one of zeros, so that all heads run alike."""
     return [(w, w.new_zeros(len(w)) if b is None else b) for w, b in head.layers]

@@ -1,9 +1,9 @@
-"""A layer for multi-token prediction in memory.
+"""Multi-token-prediction (MTP) layers at run time.
 
-x = W [norm(h); norm(e)], or the other way round, of the state h that the target has of a token and
-the vector e of the token behind it; then a block of the target's own family, and a norm, behind
-which the target's projection serves. What that norm leaves is the next step's h. Which h is read is
-the publisher's choice: MiMo's before the target's final norm, Qwen's and GLM's behind it.
+x = W [norm(h); norm(e)], or in the other order, of the target's state h at a token and the
+embedding e of the token after it; then a block of the target's own architecture and a norm, after
+which the target's output projection applies. The norm's output is the next step's h. The first h is
+the target's state before the final norm in MiMo, and after it in Qwen and GLM.
 
 Sources: DeepSeek-V3 (2024), section 2.2; MiMo (Xiaomi 2025), section 2.2; of Qwen3.5 and GLM
 transformers' `MtpModel` and llama.cpp's `graph_mtp`.
@@ -32,7 +32,7 @@ from medusa_core.runtime.kv.tensor import TensorCache
 
 
 class MtpHead(ChainedHead):
-    """See the module, and `ChainedHead`."""
+    """A loaded MTP layer."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class MtpHead(ChainedHead):
         """Read the weights.
 
         Args:
-            parts: What the layer is made of.
-            num_layers: The target's.
-            checkpoint: Holds them.
-            shared_weights: What the target lends it.
-            formats: Tells that of heads.
-            precision: Where and in which dtype it runs.
+            parts: Tensor names and sizes.
+            num_layers: Number of the target's layers.
+            checkpoint: The checkpoint.
+            shared_weights: Weights of the target that it shares.
+            formats: Weight formats, with that of heads.
+            precision: Dtypes and device.
         """
         layer, layout = parts.layer, parts.layout
         taps = () if layout.reads_normed else (num_layers,)
@@ -63,7 +63,7 @@ class MtpHead(ChainedHead):
         self._token_norm, self._state_norm = (
             read_norm(layer, weights, name) for name in (TOKEN_NORM, STATE_NORM)
         )
-        self._has_state_first = layout.has_state_first
+        self._has_state_first = layout.state_before_embedding
         self._nbytes = weights.nbytes
 
     @property
@@ -77,7 +77,7 @@ class MtpHead(ChainedHead):
 
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
         read = deep if self.taps else states
-        assert read is not None  # the runner tells of `taps`
+        assert read is not None  # the runner returns the inputs of `taps`
         return read.to(self._precision.device, self._precision.compute)
 
     def step(

@@ -1,7 +1,7 @@
-"""How families name their layers for multi-token prediction among a model's tensors.
+"""Names of multi-token-prediction layers among a model's tensors, by publisher.
 
-A layer is published as a block of the model's family, and what joins a state and a token vector
-before it. Here each tensor gets the name that it has in a model of that one layer.
+A layer is published as a block of the model's architecture, plus what joins a state and a token
+embedding before it. Each tensor is given its name in a model of that one layer.
 
 Sources: XiaomiMiMo/MiMo, `modeling_mimo.py`; vLLM, `mimo_mtp.py`; transformers, `MtpModel` and its
 renamings; llama.cpp, `src/models/qwen35.cpp`, `src/models/glm4-moe.cpp`.
@@ -16,22 +16,22 @@ from dataclasses import dataclass, field
 FC, TOKEN_NORM, STATE_NORM = "fc", "token_norm", "state_norm"
 BLOCK = "model.layers.0."
 _LAST_NORM = "model.norm"
-# How other programs name what they have quantized; a target runs without such layers.
+# Suffixes of quantized tensors, which aren't supported: the target runs without the layer.
 _PACKED = (".qweight", ".weight_packed", ".weight.absmax", ".weight_scale", ".weight_scale_inv")
 
 
 @dataclass(frozen=True, slots=True)
 class MtpLayout:
-    """How one publisher names such layers.
+    """Naming of one publisher.
 
     Attributes:
-        families: Model types that have it.
-        layer: Matches a tensor of a layer: its number, and its name within the layer.
-        parts: What stands beside the block, by its name within a layer, without ending.
-        shared: Likewise, what is the target's once more, and isn't read.
-        outside: What stands beside the block, by its whole name without ending.
-        reads_normed: It reads the target's states behind the final norm, else before it.
-        has_state_first: Of the pair that is joined the state comes first.
+        families: Model types.
+        layer: Regular expression of a layer's tensor: its index, and its name within the layer.
+        parts: Parts outside the block, by their names within a layer without suffix.
+        shared: Likewise, copies of the target's tensors, which aren't read.
+        outside: Parts outside the block, by their full names without suffix.
+        reads_normed: It reads the target's states after the final norm, else before it.
+        state_before_embedding: The state is the first half of the joined pair.
     """
 
     families: frozenset[str]
@@ -40,13 +40,13 @@ class MtpLayout:
     shared: frozenset[str] = frozenset()
     outside: Mapping[str, str] = field(default_factory=dict)
     reads_normed: bool = True
-    has_state_first: bool = False
+    state_before_embedding: bool = False
 
     def part_of(self, name: str) -> tuple[int, str] | None:
-        """The layer that a tensor is of, and its name in a model of that layer alone.
+        """Return a tensor's layer, and its name in a model of that layer alone.
 
         Returns:
-            None where it is of none; the name is empty where it isn't read.
+            None for other tensors; the name is empty if the tensor isn't read.
         """
         stem, _, ending = name.rpartition(".")
         if (part := self.outside.get(stem)) is not None:
@@ -60,25 +60,25 @@ class MtpLayout:
         return int(match[1]), f"{BLOCK}{match[2]}" if part is None else f"{part}.{ending}"
 
     def first_layer(self, names: Iterable[str]) -> dict[str, str]:
-        """Of the tensors of the first layer that joins states and tokens: their own names.
+        """Return the tensors of the first layer that joins states and tokens.
 
         Args:
-            names: Of tensors, those of the whole model among them.
+            names: Names of tensors, maybe of the whole model.
 
         Returns:
-            By the names that are stored; empty where there is no such layer.
+            Name in a model of one layer by stored name; empty if there is no such layer.
         """
         layers: dict[int, dict[str, str]] = {}
         for name in names:
             if (part := self.part_of(name)) is not None:
                 layers.setdefault(part[0], {})[name] = part[1]
-        joining = (at for at, its in sorted(layers.items()) if _joins(its.values()))
+        joining = (at for at, found in sorted(layers.items()) if _joins(found.values()))
         found = layers[first] if (first := next(joining, None)) is not None else {}
         return {name: own for name, own in found.items() if own}
 
 
 def _joins(names: Iterable[str]) -> bool:
-    """Does some of it stand beside the block?"""
+    """Whether some of the parts are outside the block."""
     return any(name.startswith((FC, TOKEN_NORM, STATE_NORM)) for name in names)
 
 
@@ -102,7 +102,7 @@ MIMO = MtpLayout(
         "final_layernorm": _LAST_NORM,
     },
     reads_normed=False,
-    has_state_first=True,
+    state_before_embedding=True,
 )
 GLM = MtpLayout(
     families=frozenset(("glm4_moe",)),
@@ -119,11 +119,11 @@ LAYOUTS = (QWEN, MIMO, GLM)
 
 
 def layout_of(names: Iterable[str], family: str = "") -> MtpLayout | None:
-    """The layout of the layers among these tensors; None for none, or none in plain numbers.
+    """Return the layout of the layers among these tensors; None without unquantized ones.
 
     Args:
-        names: Of all tensors of a model.
-        family: Its model type; empty if that isn't known.
+        names: Names of all tensors of a model.
+        family: Model type; empty if unknown.
     """
     every = tuple(names)
     for layout in LAYOUTS:

@@ -1,6 +1,6 @@
-"""What a layer for multi-token prediction is made of: a model of one layer, and what enters it.
+"""Tensor names and sizes of multi-token-prediction layers.
 
-Of several layers the first is used, and used again for every further token, as vLLM and SGLang do.
+Only the first of several layers is used, and reused for each further token, as vLLM and SGLang do.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.files.safetensors_header import TensorShapes
 
-# What config.json calls the number of such layers.
+# Keys of config.json for the number of such layers.
 _COUNTS = ("mtp_num_hidden_layers", "num_nextn_predict_layers")
 WITHOUT = "Load the model without heads, or download it again."
 
 
 @dataclass(frozen=True, slots=True)
 class MtpParts:
-    """What the layer is made of.
+    """Tensor names and sizes of a layer.
 
     Attributes:
-        layout: How it is published.
-        stored: Of each of its tensors the name that is stored, by the name in a model of one layer.
+        layout: Published layout.
+        stored: Stored name of each tensor, by its name in a model of one layer.
         layer: Sizes of that model.
     """
 
@@ -47,11 +47,11 @@ class MtpParts:
 
 
 def mtp_parts(config: ModelConfig, shapes: TensorShapes) -> MtpParts:
-    """Read names and shapes.
+    """Read tensor names and shapes.
 
     Args:
-        config: Of the model that the layer belongs to.
-        shapes: Of every tensor, the model's among them.
+        config: Sizes of the model that the layer belongs to.
+        shapes: Shapes of all tensors, including the model's.
 
     Raises:
         HeadsError: Something is missing, unknown or of the wrong shape.
@@ -88,12 +88,12 @@ def mtp_parts(config: ModelConfig, shapes: TensorShapes) -> MtpParts:
 
 
 def joining_part(layer: ModelConfig) -> LinearSpec:
-    """What joins a state and a token vector."""
+    """Return the linear layer that joins a state and a token embedding."""
     return LinearSpec(FC, (TensorRows(FC, layer.hidden_size),), 2 * layer.hidden_size)
 
 
 def mtp_shape(layer: ModelConfig) -> HeadsShape:
-    """Sizes of a layer."""
+    """Return the sizes of a layer."""
     hidden, block = layer.hidden_size, block_tensors(layer, 0)
     linears = (joining_part(layer), *block.linears)
     matrices, dense = (
@@ -114,23 +114,23 @@ def mtp_shape(layer: ModelConfig) -> HeadsShape:
     )
 
 
-def promised_shape(raw: Mapping[str, object], config: ModelConfig) -> HeadsShape:
-    """Sizes of the layer that a `config.json` says a model has; no heads where it says none.
+def declared_shape(raw: Mapping[str, object], config: ModelConfig) -> HeadsShape:
+    """Return the sizes of the layer that a model's `config.json` declares; no heads without one.
 
     Args:
-        raw: The `config.json`.
-        config: What it says of the model.
+        raw: `config.json`.
+        config: Sizes of the model.
     """
     text = raw.get("text_config")
-    said = {**raw, **text} if isinstance(text, Mapping) else raw
-    counts = [said.get(key) for key in _COUNTS]
+    settings = {**raw, **text} if isinstance(text, Mapping) else raw
+    counts = [settings.get(key) for key in _COUNTS]
     has_one = any(isinstance(count, int) and count > 0 for count in counts)
     is_known = any(config.model_type in layout.families for layout in LAYOUTS)
     return mtp_shape(_layer_config(config)) if has_one and is_known else HeadsShape()
 
 
 def _layer_config(config: ModelConfig) -> ModelConfig:
-    """Sizes of a model of one such layer: attention, and an MLP or experts."""
+    """Return the sizes of a model of one such layer: attention, and an MLP or experts."""
     attending = [block for block in config.blocks if block.attention is not None]
     with_experts = [block for block in attending if block.moe is not None]
     one = config.with_blocks((with_experts or attending)[:1])
@@ -138,7 +138,7 @@ def _layer_config(config: ModelConfig) -> ModelConfig:
 
 
 def _shapes(layer: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """The shapes of all tensors, by their names in a model of one layer."""
+    """Return the shapes of all tensors, by their names in a model of one layer."""
     hidden, block = layer.hidden_size, block_tensors(layer, 0)
     norms = dict.fromkeys((TOKEN_NORM, STATE_NORM, FINAL_NORM), hidden) | block.norms
     shapes: dict[str, tuple[int, ...]] = {f"{name}.weight": (size,) for name, size in norms.items()}

@@ -1,4 +1,4 @@
-"""What heads guess behind one row: their best tokens, and how likely each is."""
+"""Best tokens of heads after some paths, with their probabilities."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from medusa_core.runtime.tree.shape import TreeShape
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.system.native.score_reader import reader_of
 
-# What the target adds to a head's scores where chance chooses isn't known; it blurs them about as
-# much as chance does. Of 0.35 to 0.7 this gave the most tokens per step.
+# A head's logits differ from the target's; the difference blurs the noisy ranking about as
+# much as the noise does. Of 0.35 to 0.7 this gave the most tokens per step.
 _SHARPNESS = 0.5
-# Heads of few layers say less than a whole model, and more than Medusa heads.
+# Heads of transformer layers are closer to the target than Medusa heads.
 _LAYERS_SHARPNESS = 0.7
 _LAYERS_RANKS = 10  # of EAGLE-2's reference
 _MOST_CANDIDATES = 4096
 
 
 class Drawn(NamedTuple):
-    """Scores with the sampling noise added.
+    """Scores with sampling noise.
 
     Attributes:
-        scores: Of all candidates. float64, [heads, candidates], on the CPU
-        places: Where the best of each head stand.
+        scores: Scores of all candidates. float64, [heads, candidates], on the CPU
+        places: Indices of each head's best candidates.
     """
 
     scores: Tensor
@@ -36,12 +36,12 @@ class Drawn(NamedTuple):
 
 
 class Ranked:
-    """What the heads guess behind one row.
+    """Best tokens of several heads, or of one head after several paths.
 
     Attributes:
-        token_ids: Per head its best tokens, best first; of each head as many.
-        columns: Where they stand in `scores`.
-        scores: The heads' scores. [heads, columns]
+        token_ids: Best tokens per head, best first; equally many for each.
+        columns: Their columns in `scores`.
+        scores: The heads' logits. [heads, columns]
     """
 
     __slots__ = ("_chances", "_drawn", "_sharpness", "columns", "scores", "token_ids")
@@ -63,23 +63,23 @@ class Ranked:
         self._sharpness = sharpness
 
     def chances(self) -> array[float]:
-        """What each head gives its best tokens; all heads' one after the other."""
+        """Return the probabilities of the best tokens, all heads' concatenated."""
         if self._chances is None:
             self._chances = _probabilities(self.scores, self.columns)
         return self._chances
 
     def worths(self) -> array[float]:
-        """How likely each of the best tokens is, with what is known of chance; as `chances`."""
+        """Return the probabilities given the sampling noise; like `chances`."""
         if self._drawn is None:
             return self.chances()
         return _probabilities(self._drawn.scores.mul(self._sharpness).float(), self._drawn.places)
 
     def odds(self, shape: TreeShape) -> Odds:
-        """What the heads give the nodes of a tree whose ranks are theirs."""
+        """Return the heads' probabilities for the nodes of a tree of their ranks."""
         return Odds(self.chances().tobytes(), shape.places_among(len(self.columns[0])))
 
 
-def ranked_behind(
+def rank_tokens(
     scores: Tensor,
     num_ranks: int,
     chance: Chance | None = None,
@@ -87,16 +87,15 @@ def ranked_behind(
     tokens: Callable[[Tensor], Tensor] = lambda columns: columns,
     sharpness: float = _SHARPNESS,
 ) -> Ranked:
-    """The best tokens of every row of scores, all of them as deep in a tree.
+    """Return the best tokens after paths of one length.
 
     Args:
         scores: [paths, columns], any device and float dtype
-        num_ranks: How many tokens are wanted behind each path.
-        chance: What will be added to the target's scores: then the best tokens are those that are
-            best with it.
-        depth: How deep those tokens are, from 1.
-        tokens: The tokens of some columns, on the same device.
-        sharpness: How far scores with chance are trusted.
+        num_ranks: Number of tokens per path.
+        chance: Adds the sampling noise of the target's coming choice; tokens are ranked with it.
+        depth: Depth of the tokens in the tree, from 1.
+        tokens: Returns the token ids of some columns, on the same device.
+        sharpness: Factor of noisy scores, which flattens their softmax.
     """
     if chance is None:
         columns, chances = best_of(scores, num_ranks)
@@ -117,28 +116,28 @@ def ranked_behind(
     )
 
 
-def ranked_by_layers(
+def rank_tokens_of_layers(
     scores: Tensor, chance: Chance | None, depth: int, tokens: Callable[[Tensor], Tensor]
 ) -> Ranked:
-    """`ranked_behind` for heads of one layer or a few, which draft trees level by level."""
+    """Call `rank_tokens` with the settings for heads of transformer layers."""
     num_ranks = min(_LAYERS_RANKS, scores.shape[-1])
-    return ranked_behind(scores, num_ranks, chance, depth, tokens, _LAYERS_SHARPNESS)
+    return rank_tokens(scores, num_ranks, chance, depth, tokens, _LAYERS_SHARPNESS)
 
 
 def best_of(scores: Tensor, num_ranks: int) -> tuple[list[list[int]], array[float]]:
-    """The best columns of every row and their probabilities."""
+    """Return the best columns of each row, and their probabilities."""
     best = scores.topk(num_ranks, dim=-1)
     wide = torch.promote_types(scores.dtype, torch.float32)
     whole = scores.to(wide).logsumexp(dim=-1, keepdim=True)
     chances = (best.values.to(wide) - whole).exp()
-    # Brought from the device at once; a float64 holds every column's number.
+    # One copy from the device; float64 represents every column index exactly.
     columns, probabilities = torch.stack([best.indices.double(), chances.double()]).tolist()
     flat = [chance for row in probabilities for chance in row]
     return [[int(column) for column in row] for row in columns], array("f", flat)
 
 
 def _probabilities(scores: Tensor, columns: Sequence[Sequence[int]]) -> array[float]:
-    """Of some columns of every row; all rows' one after the other."""
+    """Return the softmax probabilities of some columns of each row, all rows' concatenated."""
     rows = array("i", [row for row, some in enumerate(columns) for _ in some])
     flat = [column for some in columns for column in some]
     return array("f", reader_of(scores).probabilities(scores, rows, flat))

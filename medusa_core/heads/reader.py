@@ -1,7 +1,7 @@
-"""Reading Medusa heads from every published format.
+"""Reader of Medusa heads in every published format.
 
-The tensors decide how many heads and layers there are: the counts in published `config.json` files
-are often wrong. A tensor that no head would read is an error: it would be another head without it.
+The tensors determine the number of heads and layers: counts in published `config.json` files are
+often wrong. A tensor that no head reads is an error, as the heads would be others without it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from medusa_core.heads.checks import check_sizes, listed
 from medusa_core.heads.format import HeadsFormat, HeadsTensor, TensorRole, find_format
 from medusa_core.heads.head_files import HeadFiles, open_head_files
 from medusa_core.heads.medusa import MedusaHeads, SharedWeights
-from medusa_core.heads.part_tensors import check_finite, linears_of
+from medusa_core.heads.tensor_reader import check_finite, linears_of
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
@@ -37,24 +37,24 @@ def read_heads(
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> MedusaHeads:
-    """Read heads for a target.
+    """Load heads for a target.
 
     Args:
-        files: With Medusa heads in any format; the target's own may be among them.
-        config: Sizes of the target that they must fit.
-        precision: Where and in which dtype they run.
-        shared_weights: What the target lends them.
-        formats: Tells theirs.
+        files: Medusa heads in any format, maybe among a target's tensors.
+        config: Sizes of the target.
+        precision: Dtypes and device.
+        shared_weights: Weights of the target that they share.
+        formats: Weight formats, with that of heads.
 
     Raises:
         CheckpointError: A file is damaged.
-        HeadsError: They hold no heads, or heads for another target.
+        HeadsError: There are no heads, or they are for another target.
     """
     checkpoint, parts = files.checkpoint, _parts(files.shapes)
-    # By the shapes alone first: a set of heads may be larger than the memory that is left.
-    build = _head_set(checkpoint, parts, lambda name: _shape_only(checkpoint, name))
-    _check_alike(build)
-    _check_fit(build, config)
+    # Check shapes first: the heads may be larger than the free memory.
+    shapes_only = _head_set(checkpoint, parts, lambda name: _shape_only(checkpoint, name))
+    _check_alike(shapes_only)
+    _check_fit(shapes_only, config)
 
     def read(name: str) -> Tensor:
         return check_finite(name, checkpoint.floats(name, precision.compute))
@@ -62,22 +62,22 @@ def read_heads(
     one = parts.get(HeadsTensor(TensorRole.ONE_PROJECTION))
 
     heads = (
-        _placed(_read_head(parts, head, layers, read), config, precision.device)
+        _on_device(_read_head(parts, head, layers, read), config, precision.device)
         for head, layers in enumerate(_num_layers(parts))
     )
     try:
-        projection = None if one is None else _tokens_alone(read(one), config, precision.device)
+        projection = None if one is None else _without_padding(read(one), config, precision.device)
         make = linears_of(formats, precision)
-        return MedusaHeads(heads, shared_weights, build.token_map, projection, make)
+        return MedusaHeads(heads, shared_weights, shapes_only.token_map, projection, make)
     except torch.OutOfMemoryError as error:
         raise no_memory("the Medusa heads") from error
 
 
 def heads_shape(shapes: Mapping[str, tuple[int, ...]]) -> HeadsShape:
-    """Sizes of the heads among tensors of which only names and shapes are known.
+    """Return the sizes of heads from tensor names and shapes.
 
     Raises:
-        HeadsError: They are no heads.
+        HeadsError: There are no heads.
     """
     parts = _parts(shapes)
     num_layers = _num_layers(parts)
@@ -101,15 +101,15 @@ def read_head_set(path: Path, dtype: torch.dtype | None) -> tuple[HeadSet, Heads
     """Read heads as plain tensors.
 
     Args:
-        path: Folder with Medusa heads in any format, or of a target with heads inside.
-        dtype: The dtype wanted; None for the file's own.
+        path: Folder of Medusa heads in any format, or of a target with heads inside.
+        dtype: Dtype of the result; None for the file's own.
 
     Returns:
-        The heads, and the format that they were in.
+        The heads, and their format.
 
     Raises:
         CheckpointError: A file is damaged.
-        HeadsError: The folder holds no heads that are whole.
+        HeadsError: There are no complete heads.
     """
     files = open_head_files(path)
     checkpoint = files.checkpoint
@@ -138,10 +138,10 @@ def _shape_only(checkpoint: Checkpoint, name: str) -> Tensor:
 
 
 def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[HeadsTensor, str]:
-    """Names by what they are.
+    """Return the tensor name of each part.
 
     Raises:
-        HeadsError: Some are nothing, two are the same, or one has no such shape.
+        HeadsError: A tensor is unknown, occurs twice or has an impossible shape.
     """
     names = frozenset(shapes)
     spec = find_format(names)
@@ -150,7 +150,7 @@ def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[HeadsTensor, str]:
     has_own = any((p := spec.part(name)) and p.kind is TensorRole.PROJECTION for name in names)
     for name in sorted(name for name in names if not spec.ignores(name)):
         part = spec.part(name)
-        # One projection for all heads is none where they have their own.
+        # A shared projection is unused if heads have their own.
         is_unread = part is not None and part.kind is TensorRole.ONE_PROJECTION and has_own
         if part is None or part in parts or is_unread:
             unknown.append(name)
@@ -171,10 +171,10 @@ def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[HeadsTensor, str]:
 
 
 def _num_layers(parts: _Parts) -> list[int]:
-    """Residual layers of head 0, 1, ...
+    """Return the number of residual layers of each head.
 
     Raises:
-        HeadsError: A head or a layer is missing, or a tensor stands where no head would read it.
+        HeadsError: A head or layer is missing, or a tensor isn't read by any head.
     """
     own = [
         part
@@ -189,8 +189,8 @@ def _num_layers(parts: _Parts) -> list[int]:
     for head in heads:
         layers = {p.layer for p in own if p.head == head and p.kind is TensorRole.WEIGHT}
         counts.append(len(layers))
-        its = (part for part in own if part.head == head)
-        misplaced += [parts[part] for part in its if not _is_in_place(part, layers)]
+        of_head = (part for part in own if part.head == head)
+        misplaced += [parts[part] for part in of_head if not _is_in_place(part, layers)]
     if misplaced:
         raise HeadsError(
             f"Tensors that belong to no layer of their head: {listed(sorted(misplaced))}.",
@@ -214,13 +214,13 @@ def _read_head(parts: _Parts, head: int, num_layers: int, read: _Read) -> HeadWe
     layers = []
     for layer in range(num_layers):
         weight, bias = find(TensorRole.WEIGHT, layer), find(TensorRole.BIAS, layer)
-        assert weight is not None  # it is what the layers were counted by
+        assert weight is not None  # layers were counted by their weights
         layers.append((weight, bias))
     return HeadWeights(tuple(layers), find(TensorRole.PROJECTION, -1, num_layers))
 
 
 def _check_alike(heads: HeadSet) -> None:
-    """Refuse heads that are not all of one build.
+    """Check that all heads have the same layers.
 
     Raises:
         HeadsError: Layers, biases, projections or sizes differ.
@@ -272,26 +272,26 @@ def _check_token_map(heads: HeadSet) -> None:
 
 
 def _check_fit(heads: HeadSet, config: ModelConfig) -> None:
-    """Say in words which size differs: a bare shape error doesn't tell what to do.
+    """Check that heads were made for this target.
 
     Raises:
-        HeadsError: The heads are for another target.
+        HeadsError: They weren't; the message names the difference.
     """
     if heads.token_map is None:
         check_sizes(heads.hidden_size or 0, heads.num_columns or config.vocab_size, config)
         return
-    # Of what is mapped, each token must be one of the target's.
+    # Mapped tokens must be in the target's vocabulary.
     vocabulary = int(heads.token_map.max()) + 1
     check_sizes(heads.hidden_size or 0, max(vocabulary, config.vocab_size), config, padding=0)
 
 
-def _placed(head: HeadWeights, config: ModelConfig, device: torch.device) -> HeadWeights:
-    """A head on a device, without columns that are no tokens of the target."""
+def _on_device(head: HeadWeights, config: ModelConfig, device: torch.device) -> HeadWeights:
+    """Copy a head to a device, without padding of the vocabulary."""
     layers = tuple((w.to(device), None if b is None else b.to(device)) for w, b in head.layers)
     own = head.projection
-    return HeadWeights(layers, None if own is None else _tokens_alone(own, config, device))
+    return HeadWeights(layers, None if own is None else _without_padding(own, config, device))
 
 
-def _tokens_alone(projection: Tensor, config: ModelConfig, device: torch.device) -> Tensor:
-    """A projection on a device, without padding, which can never be proposed."""
+def _without_padding(projection: Tensor, config: ModelConfig, device: torch.device) -> Tensor:
+    """Copy a projection to a device, without rows of padding, which must never be drafted."""
     return projection[: config.vocab_size].to(device)

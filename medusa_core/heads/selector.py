@@ -1,7 +1,7 @@
-"""DFlash2's selector: of a place's best tokens, which follows which.
+"""DFlash2's selector, which scores pairs of consecutive candidates.
 
-The score of a token c behind the token t gains (P[t] ⊙ W s) · S[c], where s is the place's state;
-only the place's best tokens by themselves are compared.
+The logit of a candidate c after the token t gains (P[t] ⊙ W s) · S[c], where s is the state of the
+position; only the best candidates of the position are rescored.
 
 Source: z-lab/dflash, `CandidateSelector` (read, not copied).
 """
@@ -22,36 +22,38 @@ class Selector:
     """The selector.
 
     Attributes:
-        before: P. [vocabulary, rank]
-        behind: S. [vocabulary, rank]
+        predecessors: P. [vocabulary, rank]
+        successors: S. [vocabulary, rank]
         projection: W. → [rank]
-        num_best: How many tokens of a place are compared.
+        num_best: Candidates per position that are rescored.
     """
 
-    before: Tensor
-    behind: Tensor
+    predecessors: Tensor
+    successors: Tensor
     projection: QuantLinear
     num_best: int
 
     @property
     def plain_bytes(self) -> int:
-        """Bytes of its weights but `projection`."""
-        return self.before.nbytes + self.behind.nbytes
+        """Bytes of all weights but `projection`."""
+        return self.predecessors.nbytes + self.successors.nbytes
 
     def __call__(
         self, scores: Tensor, state: Tensor, token_ids: Sequence[int]
     ) -> tuple[Tensor, Tensor]:
-        """Compare the best tokens of a place behind some tokens.
+        """Rescore the best candidates of a position after some tokens.
 
         Args:
-            scores: The place's by itself. [vocabulary]
-            state: Of the place. [1, hidden]
-            token_ids: The tokens before it.
+            scores: Logits of the position by itself. [vocabulary]
+            state: Hidden state of the position. [1, hidden]
+            token_ids: The tokens before.
 
         Returns:
-            Scores [n, best], and whose they are [best].
+            Scores [n, best], and their columns [best].
         """
         best = scores.topk(min(self.num_best, len(scores)))
-        before = self.before[torch.tensor(token_ids, device=self.before.device)]
+        before = self.predecessors[torch.tensor(token_ids, device=self.predecessors.device)]
         joined = before * self.projection(state).to(before.dtype)
-        return best.values + (joined @ self.behind[best.indices].T).to(scores.dtype), best.indices
+        return best.values + (joined @ self.successors[best.indices].T).to(
+            scores.dtype
+        ), best.indices

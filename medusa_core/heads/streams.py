@@ -1,16 +1,15 @@
-"""Speculative streams in memory: rows that run beside the target's through its last layers.
+"""Speculative streams at run time: extra rows in the last layers of the target.
 
-Stream j of a token begins, in the first of these layers, with what enters it of the token and a
-vector of its own: s = h + U V h + p_j. In every layer it reads keys and values of the target's rows
-up to the token, and those of streams 1 … j; none of it is kept. Behind the final norm the target's
-projection says what stands j places behind the next token.
+Stream j of a token starts, in the first of these layers, from the layer's input h at the token and
+a learned vector: s = h + U V h + p_j. In each layer it attends to the target's rows up to the token
+and to streams 1 … j; none of these rows are kept. After the final norm, the target's output
+projection predicts the token j positions after the next one.
 
-Adapters of low rank (LoRA) change the target's layers for these rows alone: the target's own rows
-pass through as before, so that its text is exactly its own. In the paper they change both, as it
-tunes the target for a task at once.
+LoRA adapters change the target's layers for the streams alone, so that the target's own output
+stays exactly the same. In the paper they change both, as the target is tuned for a task at once.
 
-The target's keys and values of these layers are computed a second time from what enters them, and
-kept in a cache of the streams' own. So any runner serves, whatever form its cache has.
+The target's keys and values in these layers are recomputed from the layers' inputs and kept in a
+separate cache. So streams work with every runner, whatever the format of its cache.
 
 Source: Speculative Streaming (Bhendawade et al. 2024), sections 3.1 and 3.2.
 """
@@ -24,7 +23,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.cached import CachedHeads
-from medusa_core.heads.medusa import MakeLinear, SharedWeights
+from medusa_core.heads.medusa import BuildLinear, SharedWeights
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
 from medusa_core.models.blocks.block import Attention, Block, linears_of
 from medusa_core.models.blocks.caches import SequenceRows, causal_mask
@@ -42,10 +41,10 @@ from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.system.native.pool import Workers
 
-LINEARS = ("qkv", "output", "gate_up", "down")  # of a block
-FILE = "streams.safetensors"  # in a folder of them
+LINEARS = ("qkv", "output", "gate_up", "down")  # adapted linear layers of a block
+FILE = "streams.safetensors"  # in a folder of streams
 EMBEDDINGS = "stream_embeddings"
-TakeStreamTensor = Callable[[str], Tensor]
+ReadStreamTensor = Callable[[str], Tensor]
 _MOST_CANDIDATES = 4096
 
 
@@ -54,15 +53,15 @@ class StreamSizes:
     """Sizes of streams.
 
     Attributes:
-        num_streams: How many tokens behind the next one are drafted.
-        first_layer: The target's layer in which they begin.
-        num_layers: The target's layers.
-        rank: Of every adapter.
+        num_streams: Tokens drafted after the next one.
+        first_layer: The target's layer in which streams start.
+        num_layers: Number of the target's layers.
+        rank: Rank of the adapters.
         hidden: Width of the target.
-        q_rows: Numbers of all query heads together.
-        qkv_rows: These, and those of all keys and values.
+        q_rows: Outputs of the query projection.
+        qkv_rows: Outputs of the fused projection.
         inner: Width of the target's MLP.
-        vocab_size: The target's tokens.
+        vocab_size: Size of the target's vocabulary.
     """
 
     num_streams: int
@@ -77,7 +76,7 @@ class StreamSizes:
 
     @property
     def widths(self) -> dict[str, tuple[int, int]]:
-        """Outputs and inputs of the layers that adapters change, by name."""
+        """Outputs and inputs of each adapted linear layer."""
         return {
             "qkv": (self.qkv_rows, self.hidden),
             "output": (self.hidden, self.q_rows),
@@ -87,7 +86,7 @@ class StreamSizes:
 
     @property
     def adapters(self) -> dict[str, tuple[int, int]]:
-        """Outputs and inputs of every adapter, by the beginning of its tensors' names."""
+        """Outputs and inputs of each adapter, by the prefix of its tensors."""
         square = (self.hidden, self.hidden)
         layers = range(self.first_layer, self.num_layers)
         of_layers = {
@@ -99,7 +98,7 @@ class StreamSizes:
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of all tensors, by name."""
+        """Shapes of all tensors by name."""
         shapes: dict[str, tuple[int, ...]] = {EMBEDDINGS: (self.num_streams, self.hidden)}
         for name, (outputs, inputs) in self.adapters.items():
             shapes[f"{name}.lora_A"] = (self.rank, inputs)
@@ -108,33 +107,33 @@ class StreamSizes:
 
 
 class StreamHeads(CachedHeads):
-    """See the module.
+    """Loaded streams.
 
     Attributes:
-        num_heads: How many streams there are.
-        taps: The target's layers beside whose rows streams run.
+        num_heads: Number of streams.
+        taps: The target's layers that streams run through.
     """
 
     def __init__(
         self,
         sizes: StreamSizes,
         config: ModelConfig,
-        take: TakeStreamTensor,
+        take: ReadStreamTensor,
         shared_weights: SharedWeights,
-        make: MakeLinear,
+        make: BuildLinear,
         precision: Precision,
     ) -> None:
-        """Take the weights.
+        """Read the weights.
 
         Args:
-            sizes: Of the streams; they fit the target.
+            sizes: Sizes of the streams, which fit the target.
             config: Sizes of the target.
-            take: A tensor by its name, in the compute dtype on the device.
-            shared_weights: What the target lends them; its decoder has ordinary blocks.
-            make: Makes a layer of a weight and a bias, in the heads' format.
-            precision: Where and in which dtype they run.
+            take: Reads a tensor in the compute dtype on the device.
+            shared_weights: Weights of the target, with a decoder of Llama-like blocks.
+            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            precision: Dtypes and device.
         """
-        assert shared_weights.decoder is not None  # whoever read the names has seen to it
+        assert shared_weights.decoder is not None  # checked with the sizes
         taps = tuple(range(sizes.first_layer, sizes.num_layers))
         super().__init__(config.with_blocks(config.blocks[: len(taps)]), precision)
         self.num_heads, self.taps = sizes.num_streams, taps
@@ -142,7 +141,10 @@ class StreamHeads(CachedHeads):
         self._shared_weights = shared_weights
         self._vectors = take(EMBEDDINGS)
         adapters = {
-            name: (make(take(f"{name}.lora_A"), None), make(outer_of(name, take, config), None))
+            name: (
+                make(take(f"{name}.lora_A"), None),
+                make(read_up_projection(name, take, config), None),
+            )
             for name in sizes.adapters
         }
         self._linears = [linear for pair in adapters.values() for linear in pair]
@@ -168,17 +170,17 @@ class StreamHeads(CachedHeads):
         return self._vectors.nbytes + sum(linear.nbytes for linear in self.linears)
 
     def share_workers(self, workers: Workers) -> None:
-        """Let the target's threads compute the adapters, and the target's layers for streams."""
+        """Let the target's worker threads compute the streams, too."""
         lent = linears_of(self._target_blocks)
         share_threads((*self.linears, *lent, self._shared_weights.lm_head), workers)
 
-    def remember(self, deep: Tensor, place: int, kv: KvCache) -> None:
-        """Keep the target's keys and values of consecutive tokens.
+    def store_keys_values(self, deep: Tensor, place: int, kv: KvCache) -> None:
+        """Compute and store the target's keys and values of consecutive tokens.
 
         Args:
-            deep: What enters `taps`, side by side. [n, taps · hidden]
-            place: Of the first token.
-            kv: From `new_cache`; takes the rows.
+            deep: Inputs of `taps`, concatenated. [n, taps · hidden]
+            place: Position of the first token.
+            kv: Cache from `new_cache`; gets a row per token.
         """
         assert isinstance(kv, TensorCache)
         count = len(deep)
@@ -190,16 +192,16 @@ class StreamHeads(CachedHeads):
         kv.commit(range(count))
 
     def states(self, entering: Tensor, place: int, kv: KvCache, num_streams: int) -> Tensor:
-        """What the first streams of a token leave behind the final norm.
+        """Run the first streams of a token.
 
         Args:
-            entering: What enters the first of `taps` there. [hidden]
-            place: Of the token.
-            kv: Holds its row and those before.
-            num_streams: How many are wanted.
+            entering: Input of the first of `taps` at the token. [hidden]
+            place: Position of the token.
+            kv: Cache of its row and those before.
+            num_streams: Number of streams to run.
 
         Returns:
-            [num_streams, hidden]
+            States after the final norm. [num_streams, hidden]
         """
         assert isinstance(kv, TensorCache)
         start = self._placed(entering).unsqueeze(0)
@@ -222,16 +224,16 @@ class StreamHeads(CachedHeads):
         num_ranks: int,
         chance: Chance | None = None,
     ) -> Ranked:
-        """The best tokens of the first streams; arguments as in `states`.
+        """Return the best tokens of the first streams; see `states`.
 
         Args:
-            entering: See there.
-            place: See there.
-            kv: See there.
-            num_streams: See there.
-            num_ranks: How many tokens are wanted of each.
-            chance: What will be added to the target's scores behind the root: then the best tokens
-                are those that are best with it.
+            entering: See `states`.
+            place: See `states`.
+            kv: See `states`.
+            num_streams: See `states`.
+            num_ranks: Number of tokens per stream.
+            chance: Adds the sampling noise of the target's coming choice; tokens are ranked with
+                it.
         """
         scores = self.scores(self.states(entering, place, kv, num_streams))
         num_ranks = min(num_ranks, scores.shape[-1])
@@ -246,7 +248,7 @@ class StreamHeads(CachedHeads):
         return Ranked(columns, columns, scores, drawn=Drawn(shifted, places.tolist()))
 
     def scores(self, states: Tensor) -> Tensor:
-        """The projection's scores. [n, hidden] → [n, vocabulary], float32 or better"""
+        """Compute logits. [n, hidden] → [n, vocabulary], float32 or better"""
         wide = torch.promote_types(self._precision.compute, torch.float32)
         return self._shared_weights.lm_head(states).to(wide)
 
@@ -271,7 +273,7 @@ def adapted_block(
     """
     (branch,), mlp = block.branches, block.mlp
     attention = branch.mixer
-    assert isinstance(attention, Attention)  # as in all of Llama's relatives
+    assert isinstance(attention, Attention)  # Llama-like blocks have one
     assert isinstance(mlp, Mlp)
     adapted = replace(
         attention,
@@ -287,7 +289,7 @@ def adapted_block(
 
 
 def keys_values(block: Block, x: Tensor, context: PassContext) -> Tensor:
-    """Return the keys and values that a block's attention makes of its input.
+    """Compute keys and values of a block's attention.
 
     Args:
         block: Block with attention.
@@ -298,16 +300,16 @@ def keys_values(block: Block, x: Tensor, context: PassContext) -> Tensor:
         [n, 2 · kv heads, head_dim]
     """
     attention = block.attention
-    assert attention is not None  # as in all of Llama's relatives
+    assert attention is not None  # Llama-like blocks have one
     rotated, _ = project(attention, x if block.pre_norm is None else block.pre_norm(x), context)
     return rotated[:, attention.num_heads :]
 
 
-def outer_of(name: str, take: TakeStreamTensor, config: ModelConfig) -> Tensor:
-    """The outer half of an adapter, its rows in the order that the target's layer has here."""
+def read_up_projection(name: str, take: ReadStreamTensor, config: ModelConfig) -> Tensor:
+    """Read an adapter's B, with its rows in the order of the loaded target's layer."""
     outer = take(f"{name}.lora_B")
     if not name.endswith(".qkv"):
         return outer
-    num_turned = (config.num_heads + config.num_kv_heads) * config.head_dim
-    turned = interleave_rows(outer[:num_turned], *config.head_rows)
-    return torch.cat([turned, outer[num_turned:]])
+    num_rotated = (config.num_heads + config.num_kv_heads) * config.head_dim
+    rotated = interleave_rows(outer[:num_rotated], *config.head_rows)
+    return torch.cat([rotated, outer[num_rotated:]])

@@ -1,4 +1,4 @@
-"""Medusa heads as plain tensors: the one form that every published format is read into."""
+"""Medusa heads as plain tensors, into which every published format is read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def reads_root(first_layer: Sequence[int]) -> bool:
-    """Whether a first layer of this shape reads the root's vector beside the target's state."""
+    """Whether a first layer of this shape reads the root's embedding besides the target's state."""
     return len(first_layer) == 2 and first_layer[1] > first_layer[0]
 
 
@@ -18,9 +18,9 @@ class HeadWeights:
     """Weights of one head.
 
     Attributes:
-        layers: Per residual layer the weight [hidden, hidden] and the bias [hidden] or None. The
-            first weight is [hidden, 2 · hidden] in heads that read the root's vector, too.
-        projection: Its own [columns, hidden], or None to share one.
+        layers: Weight [hidden, hidden] and bias [hidden] or None of each residual layer. The first
+            weight is [hidden, 2 · hidden] if the head reads the root's embedding.
+        projection: Output projection [columns, hidden]; None to share one.
     """
 
     layers: tuple[tuple[Tensor, Tensor | None], ...]
@@ -29,14 +29,14 @@ class HeadWeights:
 
 @dataclass(frozen=True, slots=True)
 class HeadSet:
-    """All heads of a folder, all of one build.
+    """All heads of a folder, which have the same layers.
 
     Attributes:
-        heads: Head 1, 2, ...
-        token_map: The token id of every column of a reduced vocabulary, or None where columns are
-            token ids. [columns], int64
-        projection: One for all heads, [columns, hidden]; None where each has its own, or all share
-            the target's.
+        heads: Heads 1, 2, ...
+        token_map: Token id of each column of a reduced vocabulary; None if columns are token ids.
+            [columns], int64
+        projection: Projection shared by all heads, [columns, hidden]; None if each has its own, or
+            all share the target's.
     """
 
     heads: tuple[HeadWeights, ...]
@@ -45,18 +45,18 @@ class HeadSet:
 
     @property
     def num_layers(self) -> int:
-        """Residual layers of each head."""
+        """Residual layers per head."""
         return len(self.heads[0].layers)
 
     @property
     def num_columns(self) -> int | None:
-        """Rows of the projections; None where the heads share the target's."""
+        """Rows of the projections; None if heads share the target's."""
         projection = self._any_projection
         return None if projection is None else len(projection)
 
     @property
     def hidden_size(self) -> int | None:
-        """Width of the heads; None for heads of which nothing is their own."""
+        """Width of the heads; None if they have no weights."""
         layers, projection = self.heads[0].layers, self._any_projection
         if layers:
             return len(layers[0][0])
@@ -64,7 +64,7 @@ class HeadSet:
 
     @property
     def reads_root(self) -> bool:
-        """Whether the first layers read the root's vector beside the target's state."""
+        """Whether first layers read the root's embedding besides the target's state."""
         layers = self.heads[0].layers
         return bool(layers) and reads_root(layers[0][0].shape)
 

@@ -1,4 +1,4 @@
-"""Writing Medusa heads in the published formats, so that they serve elsewhere too."""
+"""Writer of Medusa heads in published formats."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from medusa_core.system.files.atomic_file import AtomicFile
 
 
 def with_projection(heads: HeadSet, lm_head: Tensor) -> HeadSet:
-    """Heads that share the target's projection, each with a copy of its own.
+    """Give each head a copy of the target's projection.
 
     Args:
-        heads: Without projections.
-        lm_head: The target's. [vocabulary, hidden]
+        heads: Heads without projections.
+        lm_head: The target's projection. [vocabulary, hidden]
     """
     return replace(
         heads, heads=tuple(replace(head, projection=lm_head.clone()) for head in heads.heads)
@@ -29,20 +29,20 @@ def with_projection(heads: HeadSet, lm_head: Tensor) -> HeadSet:
 
 
 def write_heads(heads: HeadSet, format_name: str, folder: Path, base_model: str) -> Path:
-    """Write heads with their `config.json`.
+    """Write heads and their `config.json`.
 
     Args:
-        heads: What to write.
-        format_name: A registered format that can be written.
-        folder: Where to; made if it is missing.
-        base_model: Name of the target, for the configuration.
+        heads: The heads.
+        format_name: Name of a registered format.
+        folder: Destination; created if missing.
+        base_model: Name of the target, for `config.json`.
 
     Returns:
-        The file of tensors. Every file is complete, or as it was before.
+        The tensor file. Files are replaced atomically.
 
     Raises:
         RequestError: There is no such format.
-        HeadsError: The format can't hold these heads, or the folder can't be written.
+        HeadsError: The format can't represent these heads, or the folder can't be written.
     """
     spec = format_registry().get(format_name)
     if spec.write is None:
@@ -68,7 +68,7 @@ def write_heads(heads: HeadSet, format_name: str, folder: Path, base_model: str)
 
 
 def copy_trees(source: Path, folder: Path) -> None:
-    """Take along the measured trees that lie beside the heads."""
+    """Copy the measured trees that are stored with heads."""
     name = "medusa_trees.json"
     if (source / name).exists() and source.resolve() != folder.resolve():
         shutil.copyfile(source / name, folder / name)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from medusa_core.errors import CheckpointError, HubError, NotFoundError
-from medusa_core.heads.mtp_parts import promised_shape
+from medusa_core.heads.mtp_parts import declared_shape
 from medusa_core.hub.convert.convert_source import HEADS_FILES
 from medusa_core.hub.listing import Listing, list_repo
 from medusa_core.hub.refusals import access_error, unreachable, unreadable
@@ -98,7 +98,7 @@ def look_at_model(
     if "generation_config.json" in names:
         generation = _read_json(settings, listing, "generation_config.json")
     config = parse_config(raw, generation)
-    heads = promised_shape(raw, config)
+    heads = declared_shape(raw, config)
     if raw.get("medusa_num_heads") and "model.safetensors" in names:
         heads = _heads_shape(read_remote_header(settings, listing, "model.safetensors"), {})
     return RemoteModel(listing, config, heads)
@@ -139,12 +139,12 @@ def _model_in(gguf: Gguf) -> tuple[ModelConfig, HeadsShape]:
         config = parse_config(raw, *others)
     if not any(".nextn." in name for name in gguf.tensors):
         return config, HeadsShape()
-    from medusa_core.heads.kind import shape_within  # takes torch along
+    from medusa_core.heads.kind import embedded_shape  # takes torch along
     from medusa_core.models.checkpoints.gguf_checkpoint import GgufCheckpoint
 
     checkpoint = GgufCheckpoint(gguf)
     shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
-    return config, shape_within(shapes, config, raw)
+    return config, embedded_shape(shapes, config, raw)
 
 
 def look_at_heads(settings: HubSettings, repo: str, file: str = "") -> RemoteHeads:
@@ -176,10 +176,10 @@ def look_at_heads(settings: HubSettings, repo: str, file: str = "") -> RemoteHea
 
 def _gguf_shape(gguf: Gguf) -> HeadsShape:
     from medusa_core.heads.gguf_heads import gguf_heads
-    from medusa_core.heads.kind import shape_among
+    from medusa_core.heads.kind import shape_of_tensors
 
     checkpoint, config = gguf_heads(gguf)
-    return shape_among({name: checkpoint.shape(name) for name in checkpoint.names}, config)
+    return shape_of_tensors({name: checkpoint.shape(name) for name in checkpoint.names}, config)
 
 
 def read_remote_header(
@@ -201,9 +201,9 @@ def read_remote_header(
 
 
 def _heads_shape(entries: dict[str, TensorEntry], config: Mapping[str, object]) -> HeadsShape:
-    from medusa_core.heads.kind import shape_among
+    from medusa_core.heads.kind import shape_of_tensors
 
-    return shape_among({name: entry.shape for name, entry in entries.items()}, config)
+    return shape_of_tensors({name: entry.shape for name, entry in entries.items()}, config)
 
 
 def _read_json(settings: HubSettings, listing: Listing, path: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import torch
 
 from medusa_core.errors import HeadsFileError, ModelError
 from medusa_core.heads.head_files import HeadFiles
-from medusa_core.heads.kind import Heads, are_heads_alone, chosen_heads, kind_of, shape_in
+from medusa_core.heads.kind import Heads, chosen_heads, is_heads_folder, kind_of, shape_of_files
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
 from medusa_core.loading.plan import formats_for_policy, plan_target
@@ -159,7 +159,7 @@ def _open_model(path: Path) -> ModelFiles:
         files = ModelFiles.open(path)
         _ = files.config, files.tokenizer
     except ModelError as error:
-        if path.is_dir() and are_heads_alone(path):
+        if path.is_dir() and is_heads_folder(path):
             raise HeadsFileError(
                 f"{path.name} holds heads, which draft for a model, and no model.",
                 "Load the model, and this folder as its heads: under Drafter, or with --heads.",
@@ -189,7 +189,7 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     if config.is_ours:  # else transformers compares them as it reads
         check_header(checkpoint, config)
     heads = chosen_heads(files, heads_dir, options.takes_own_heads)
-    shape = HeadsShape() if heads is None else shape_in(heads)
+    shape = HeadsShape() if heads is None else shape_of_files(heads)
     draft = None if options.assistant_dir is None else _open_model(options.assistant_dir)
     draft_model = None if draft is None else _planned_draft_model(draft, options, tokenizer)
     adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)

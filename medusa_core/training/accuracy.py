@@ -1,4 +1,4 @@
-"""How often heads are right: at which rank each held the true later token."""
+"""Accuracy of heads in training: the rank at which each held the true later token."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def true_ranks(
     token_ids: Tensor | None = None,
     temperature: float = 0.0,
 ) -> Tensor:
-    """At which rank each head held the true later token.
+    """Return the rank at which each head held the true later token.
 
     Args:
-        heads: trained heads.
-        held_out: positions of answers that weren't learned from.
-        num_ranks: ranks to tell apart.
-        token_ids: what the heads draft from; None for all tokens.
-        temperature: that the answers were drawn at; the heads then know the noise, as they do in
-            the engine.
+        heads: Trained heads.
+        held_out: Positions of held-out answers.
+        num_ranks: Ranks to distinguish.
+        token_ids: Draft vocabulary; None for all tokens.
+        temperature: Sampling temperature of the answers; the heads then know the noise, as in the
+            engine.
 
     Returns:
-        int64 [N, heads]: the rank, `num_ranks` where it was beyond, UNKNOWN past the answer's end.
+        int64 [N, heads]: the rank; `num_ranks` if it was beyond; UNKNOWN after the answer's end.
     """
     device = heads.lm_head.device
     parts = []
@@ -46,46 +46,46 @@ def true_ranks(
             if temperature:
                 scores = scores / temperature + _noise(some, head, scores.shape[-1])
             targets = some.targets[:, head]
-            rank = place_among(_best(scores, num_ranks, token_ids), targets)
+            rank = rank_in(_best(scores, num_ranks, token_ids), targets)
             columns.append(torch.where(targets == UNKNOWN, UNKNOWN, rank))
         parts.append(torch.stack(columns, dim=1))
     return torch.cat(parts)
 
 
 def ranks_of(wanted: Tensor, scores: Tensor, num_ranks: int) -> Tensor:
-    """At which rank scores have what was wanted; `num_ranks` where it is beyond.
+    """Return the rank of each wanted column; `num_ranks` if it is beyond.
 
     Args:
         wanted: Columns. int64 [...]
         scores: [..., columns]
-        num_ranks: Ranks to tell apart.
+        num_ranks: Ranks to distinguish.
     """
-    return place_among(scores.topk(num_ranks, dim=-1).indices, wanted)
+    return rank_in(scores.topk(num_ranks, dim=-1).indices, wanted)
 
 
-def place_among(best: Tensor, wanted: Tensor) -> Tensor:
-    """Where in lists something stands; behind the last where it doesn't. [..., n], [...] → [...]"""
+def rank_in(best: Tensor, wanted: Tensor) -> Tensor:
+    """Return the index of each value in its list, or the list's length. [..., n], [...] → [...]"""
     match = best == wanted[..., None]
     return torch.where(match.any(-1), match.int().argmax(-1), best.shape[-1])
 
 
 def _noise(some: Positions, head: int, width: int) -> Tensor:
-    """What chance adds to the scores of the token that the head guesses."""
+    """Return the sampling noise of the token that a head drafts."""
     places = some.places + 1 + head
     return gumbel_rows(some.seeds.tolist(), places.tolist(), width)
 
 
 def _best(scores: Tensor, num_ranks: int, token_ids: Tensor | None) -> Tensor:
-    """The best tokens, best first."""
+    """Return the best tokens, best first."""
     if token_ids is None:
         return scores.topk(num_ranks, dim=-1).indices
     return token_ids[scores[:, token_ids].topk(num_ranks, dim=-1).indices]
 
 
 def head_accuracies(ranks: Tensor, num_ranks: int) -> list[list[float]]:
-    """Share of positions at which a rank was right, [heads][ranks].
+    """Return the share of positions at which a rank was right, [heads][ranks].
 
-    Counted over all positions, whether or not the depths before were right (unconditional).
+    All positions count, whether or not the depths before were right (unconditional accuracy).
     """
     known = (ranks != UNKNOWN).sum(0).clamp(min=1)
     hits = torch.stack([(ranks == rank).sum(0) for rank in range(num_ranks)], dim=1)

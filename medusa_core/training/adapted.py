@@ -1,4 +1,4 @@
-"""A target with a LoRA in training: its own decoder, with gradients through frozen weights."""
+"""A target with a LoRA in training: its decoder, with gradients through frozen weights."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.row_tree import RowTree
 from medusa_core.runtime.runner.rows import additive_mask
 from medusa_core.training.frozen import FrozenWeights
-from medusa_core.training.lora import LoraForm, LoraModule
+from medusa_core.training.lora import LoraModule, LoraSpec
 from medusa_core.training.precision import trains_in_bf16
 
-_MOST_KEPT_BYTES = 1 << 30  # of a pass; beyond it each block is computed again for its gradients
-_NUMBERS_OF_A_ROW = 12  # of hidden and inner size each, about, that a block keeps for them
+_MAX_ACTIVATION_BYTES = 1 << 30  # per pass; beyond it blocks are recomputed
+_NUMBERS_OF_A_ROW = 12  # of hidden and inner width each, kept per row for the backward pass
 
 
 class _TextCache(PassCache):
-    """A sequence that is read as a whole, from empty states."""
+    """Cache of a text that is processed as a whole, from empty recurrent states."""
 
     def __init__(self, config: ModelConfig, precision: Precision) -> None:
         super().__init__(precision.device)
@@ -51,19 +51,19 @@ class _TextCache(PassCache):
 
 
 class AdaptedTarget:
-    """A target whose weights are frozen, and the LoRA that learns on it.
+    """A target with frozen weights, and the LoRA that is trained.
 
     Attributes:
         config: Sizes of the target.
-        lora: What learns.
+        lora: The LoRA.
         nbytes: Bytes of the frozen weights.
     """
 
     def __init__(self, config: ModelConfig, precision: Precision, lora: LoraModule) -> None:
-        """Take a LoRA; `read` brings the weights.
+        """Prepare without weights, which `read` loads.
 
         Raises:
-            TrainingError: Models of this family can't be trained so.
+            TrainingError: The architecture can't be trained.
         """
         check_family(config)
         self.config = config
@@ -74,16 +74,16 @@ class AdaptedTarget:
         self._decoder: Decoder | None = None
 
     def read(self, model_checkpoint: Checkpoint, weights: FrozenWeights) -> None:
-        """Read the frozen weights.
+        """Load the frozen weights.
 
         Raises:
-            CheckpointError: A tensor is missing or misshapen.
+            CheckpointError: A tensor is missing or has a wrong shape.
         """
         decoder = build_decoder(self.config, self._precision, model_checkpoint, weights)
         self._decoder, self.nbytes = decoder, weights.nbytes
 
     def states(self, texts: Sequence[Tensor]) -> Tensor:
-        """States behind every token of some texts, each alone. int64 [n] each → [all, hidden]"""
+        """Compute the final states of some texts. int64 [n] each → [all tokens, hidden]"""
         decoder = self._decoder
         assert decoder is not None  # from `read`
         device, scores = self._precision.device, self._precision.scores
@@ -92,8 +92,8 @@ class AdaptedTarget:
         context = decoder.begin(positions, max(lengths))
         sequences, start = [], 0
         for length in lengths:
-            sees = torch.ones(length, length, dtype=torch.bool, device=device).tril_()
-            mask = additive_mask(sees, 0, self._group, scores) if length > 1 else None
+            visible = torch.ones(length, length, dtype=torch.bool, device=device).tril_()
+            mask = additive_mask(visible, 0, self._group, scores) if length > 1 else None
             rows = slice(start, start + length)
             tree = RowTree.chain(length, device)
             sequences.append(
@@ -115,32 +115,32 @@ class AdaptedTarget:
         return decoder.final_norm(x).to(x.dtype)
 
     def logits(self, states: Tensor) -> Tensor:
-        """The scores behind states. [n, hidden] → [n, vocabulary]"""
+        """Compute logits. [n, hidden] → [n, vocabulary]"""
         assert self._decoder is not None  # from `read`
         return self._decoder.logits(states)
 
 
 def load_adapted(
     model_dir: Path,
-    form: LoraForm,
+    form: LoraSpec,
     quant: str = "",
     device: str = "",
     seed: int = 1,
     dtype: str = "",
 ) -> AdaptedTarget:
-    """A target with a LoRA that has yet to learn.
+    """Load a target with an untrained LoRA.
 
     Args:
-        model_dir: The target.
-        form: Of the LoRA.
-        quant: Weight format; empty for the usual one.
-        device: Where to run; empty for the best there is.
-        seed: Of what the LoRA begins with.
-        dtype: To compute in; empty for the usual one.
+        model_dir: Folder of the target.
+        form: Rank and scale of the LoRA.
+        quant: Weight format; empty for the default.
+        device: Device; empty for the best one.
+        seed: Seed of the LoRA's initial weights.
+        dtype: Compute dtype; empty for the default.
 
     Raises:
         MedusaError: It can't be loaded.
-        TrainingError: Models of this family can't be trained so.
+        TrainingError: The architecture can't be trained.
     """
     place = choose_device(device)
     files = ModelFiles.open(model_dir)
@@ -164,10 +164,10 @@ def load_adapted(
 
 
 def check_family(config: ModelConfig) -> None:
-    """See that models of this family can be trained with a LoRA.
+    """Check that the architecture can be trained with a LoRA.
 
     Raises:
-        TrainingError: They can't.
+        TrainingError: It can't.
     """
     if not config.is_ours:
         raise TrainingError(
@@ -182,12 +182,12 @@ def check_family(config: ModelConfig) -> None:
         )
 
 
-def kept_bytes(config: ModelConfig, num_rows: int) -> int:
-    """Bytes that one block keeps for its gradients, about."""
+def activation_bytes(config: ModelConfig, num_rows: int) -> int:
+    """Return about how many bytes one block keeps for the backward pass."""
     width = config.hidden_size + config.intermediate_size
     return 4 * num_rows * _NUMBERS_OF_A_ROW * width
 
 
 def recomputes(config: ModelConfig, num_rows: int) -> bool:
-    """Whether blocks are computed again for their gradients."""
-    return config.num_layers * kept_bytes(config, num_rows) > _MOST_KEPT_BYTES
+    """Whether blocks are recomputed in the backward pass (gradient checkpointing)."""
+    return config.num_layers * activation_bytes(config, num_rows) > _MAX_ACTIVATION_BYTES

@@ -1,4 +1,4 @@
-"""A model's own answers: what heads learn to guess, and what phrases are counted in."""
+"""A model's own answers, which heads are trained on and phrases are counted in."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _MANY = 8
 
 @dataclass(frozen=True, slots=True)
 class OwnAnswer:
-    """One own answer.
+    """One answer.
 
     Attributes:
-        prompt_ids: the prompt's tokens.
-        answer_ids: the answer's tokens; the end token is the last where it was reached.
-        finished: whether the model ended by itself.
-        seed: of the noise that it was drawn with; 0 where nothing was.
-        number: which of the questions it answers, from 0.
+        prompt_ids: Tokens of the prompt.
+        answer_ids: Tokens of the answer, including the end token if it was reached.
+        finished: The model ended the answer by itself.
+        seed: Seed of the sampling noise; 0 for greedy answers.
+        number: Index of its question.
     """
 
     prompt_ids: tuple[int, ...]
@@ -50,18 +50,18 @@ class OwnAnswer:
 
     @property
     def document(self) -> EncodedDocument:
-        """For training."""
+        """Return the answer for training."""
         return answered(self.prompt_ids, self.answer_ids, self.seed)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingQuestion:
-    """What a model is asked, and how it answers.
+    """A question to a model, and how it is answered.
 
     Attributes:
-        number: its place among all questions, from 0; the answer's seed is one more.
-        messages: the conversation.
-        temperature: 0 is greedy.
+        number: Index among all questions; the answer's seed is one more.
+        messages: The conversation.
+        temperature: Sampling temperature; 0 for greedy answers.
     """
 
     number: int
@@ -69,7 +69,7 @@ class TrainingQuestion:
     temperature: float = 0.0
 
     def request(self, drafter: str, max_new_tokens: int) -> Generate:
-        """For the engine."""
+        """Return the engine's request."""
         settings = GenerateSettings(
             drafter=drafter, max_new_tokens=max_new_tokens, seed=self.number + 1
         )
@@ -81,7 +81,7 @@ class TrainingQuestion:
 def questions_at(
     prompts: Iterable[Sequence[ChatMessage]], temperature: float = 0.0
 ) -> list[TrainingQuestion]:
-    """Conversations as questions that are all answered at one temperature."""
+    """Return conversations as questions at one temperature."""
     return [
         TrainingQuestion(number, tuple(messages), temperature)
         for number, messages in enumerate(prompts)
@@ -94,15 +94,15 @@ def own_answers(
     max_new_tokens: int,
     row_policy: RowPolicy,
 ) -> Generator[OwnAnswer, None, None]:
-    """A target's answers, as they end; what doesn't fit its context isn't asked.
+    """Yield a target's answers as they end, skipping prompts longer than its context.
 
     Args:
-        target: with room for several conversations it answers them at once.
-        questions: what to ask; an answer is the same whatever is answered beside it.
-        max_new_tokens: their length.
+        target: The target; several conversations run at once if it has room.
+        questions: The questions. Answers don't depend on those computed in the same batch.
+        max_new_tokens: Maximum length of an answer.
         row_policy: The target's row policy.
     """
-    # Rows of many conversations pay more than drafts of each.
+    # Batching many conversations is faster than drafting for each.
     drafter = "none" if target.num_sessions >= _MANY else drafters_for(target)[0].name
     with closing(_answers(target, questions, max_new_tokens, row_policy, drafter)) as answers:
         yield from answers
@@ -114,7 +114,7 @@ def recorded_answers(
     max_new_tokens: int,
     row_policy: RowPolicy,
 ) -> Generator[tuple[OwnAnswer, Tensor], None, None]:
-    """As `own_answers`, with the target's states while it wrote each; see `StatesRecorder`."""
+    """Yield `own_answers` with the target's states of each; see `StatesRecorder`."""
     recorders: dict[str, StatesRecorder] = {}
 
     def recorder_of(request: Generate) -> DrafterSpec:

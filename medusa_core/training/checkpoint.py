@@ -27,7 +27,7 @@ _PARTS = ("step", "module", "optimizers")
 
 
 def previous_of(path: Path) -> Path:
-    """Where the checkpoint before the newest one lies."""
+    """Return the path of the checkpoint before the newest one."""
     return path.with_suffix(".previous")
 
 
@@ -54,13 +54,13 @@ def save(path: Path, module: nn.Module, optimizers: Optimizers, step: int) -> No
 
 
 def restore(path: Path, module: nn.Module, optimizers: Optimizers) -> int:
-    """Load the newest whole checkpoint into both.
+    """Load the newest intact checkpoint.
 
     Returns:
-        Its step; 0 where there is none.
+        Its step; 0 if there is none.
 
     Raises:
-        TrainingError: No checkpoint is whole, or it is of another run.
+        TrainingError: No checkpoint is intact, or it is of another run.
     """
     state = _newest(path)
     if state is None:
@@ -79,7 +79,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint's tensors: `step`, `module`, `optimizers`.
 
     Raises:
-        TrainingError: It is missing, or not what was written.
+        TrainingError: It is missing or damaged.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -106,7 +106,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def _newest(path: Path) -> dict[str, Any] | None:
-    """The newest checkpoint that is whole."""
+    """Return the newest intact checkpoint."""
     first: TrainingError | None = None
     for candidate in (path, previous_of(path)):
         if not candidate.is_file():
@@ -126,7 +126,7 @@ def _newest(path: Path) -> dict[str, Any] | None:
 
 
 def _afresh(path: Path) -> str:
-    """What to do without a checkpoint."""
+    """Return the advice for a run without a checkpoint."""
     return (
         f"Delete {path.name} and {previous_of(path).name} and go on: training starts at its first "
         "step, everything else of the run stays."
@@ -134,7 +134,7 @@ def _afresh(path: Path) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """The reason without torch's page of advice."""
+    """Return the first line of an error, without torch's long advice."""
     reason = error.strerror if isinstance(error, OSError) else None
     lines = (reason or str(error)).strip().splitlines() or [""]
     return (lines[0] or type(error).__name__).rstrip(".")[:200]

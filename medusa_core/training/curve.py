@@ -1,4 +1,4 @@
-"""How often heads are right as they learn: points of a curve, in a bounded share of the time."""
+"""Learning curve of a run, measured in a bounded share of the time."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ from collections.abc import Callable
 
 from medusa_core.training.run_folder import RunFolder
 
-_POINTS = 40  # of a curve, about
-_LEAST_STEPS = 25  # from one to the next
-_TIMES_LONGER = 20  # training between two points takes longer than the last point did
+_POINTS = 40  # points of a curve, about
+_LEAST_STEPS = 25  # factor between the steps of points
+_TIMES_LONGER = 20  # training time between points, relative to the last point's time
 
 
 class Curve:
-    """Adds points to a run's curve."""
+    """Adds points to a run's learning curve."""
 
     def __init__(self, folder: RunFolder, num_steps: int, is_timed: bool) -> None:
-        """Begin behind the points that are there.
+        """Continue after existing points.
 
         Args:
-            folder: Of the run.
-            num_steps: Of the training.
-            is_timed: Points wait until they take little of the time; else they come after fixed
-                steps, as a reproducible run needs it.
+            folder: Folder of the run.
+            num_steps: Steps of the training.
+            is_timed: Space points by the time they take; else by steps, for reproducible runs.
         """
         self._folder, self._num_steps, self._is_timed = folder, num_steps, is_timed
         self._every = max(_LEAST_STEPS, num_steps // _POINTS)
         self._ended_s, self._took_s = time.monotonic(), 0.0
 
     def is_due(self, step: int) -> bool:
-        """Whether a point comes after this step."""
+        """Whether a point is due after this step."""
         if step == self._num_steps:
             return True
         since_s = time.monotonic() - self._ended_s
@@ -41,9 +40,9 @@ class Curve:
         """Add a point.
 
         Args:
-            step: So many are done.
-            loss: Of the last ones.
-            accuracy: Measures how often the best guess of each head is right.
+            step: Number of finished steps.
+            loss: Mean loss of the last steps.
+            accuracy: Measures the top-1 accuracy of each head.
         """
         started_s = time.monotonic()
         self._folder.add_to_curve({"step": step, "loss": loss, "top1": accuracy()})

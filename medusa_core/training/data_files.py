@@ -1,4 +1,4 @@
-"""Files named with --data: found in folders, read as text, taken apart into rows of JSON."""
+"""Files given by --data: search in folders, decoding, JSON rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from medusa_core.errors import TrainingError
 
 
 def files_of(path: Path, suffixes: Sequence[str]) -> list[Path]:
-    """A file itself, or the files below a folder that end so.
+    """Return a file, or the files below a folder with some suffixes.
 
     Raises:
-        TrainingError: There is none.
+        TrainingError: There are none.
     """
     if path.is_dir():
         found = sorted(file for file in path.rglob("*") if file.suffix in suffixes)
@@ -28,10 +28,10 @@ def files_of(path: Path, suffixes: Sequence[str]) -> list[Path]:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file.
+    """Return the text of a file.
 
     Raises:
-        TrainingError: It can't be read, or is no text in UTF-8.
+        TrainingError: It can't be read, or isn't UTF-8.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -43,10 +43,10 @@ def text_of(path: Path) -> str:
 
 
 def rows_of(text: str, name: str) -> Iterator[tuple[str, Any]]:
-    """Rows of JSON lines or of a JSON list, each with where it stands.
+    """Return the rows of JSON lines or a JSON list, each with its position for messages.
 
     Raises:
-        TrainingError: One is no JSON; the message names it.
+        TrainingError: A row isn't JSON; the message names it.
     """
     try:
         if text.lstrip().startswith("["):

@@ -1,4 +1,4 @@
-"""What heads that read whole texts learn from: what enters tapped layers at every token."""
+"""Training data of heads that read whole texts: inputs of tapped layers at every token."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from medusa_core.training.states import Shard
 def deep_texts(
     documents: Sequence[EncodedDocument], states: Iterable[Tensor], size: int, context: int
 ) -> Shard:
-    """What the target's tapped layers get over documents, one text after the other.
+    """Return the inputs of tapped layers over documents, concatenated.
 
     Args:
-        documents: What is longer than the context is cut.
-        states: Of each, of all tokens but the last two at least. [n, (1 + taps) · hidden]
-        size: The target's hidden size.
-        context: Most tokens of a text.
+        documents: Documents; longer ones than the context are cut.
+        states: States of each document, of all but the last two tokens at least.
+            [n, (1 + taps) · hidden]
+        size: Hidden size of the target.
+        context: Maximum tokens of a text.
 
     Returns:
-        On the CPU: `deep`, bfloat16 [tokens, taps · hidden], 0 where no state is known; `ids`,
+        On the CPU: `deep`, bfloat16 [tokens, taps · hidden], 0 where states are unknown; `ids`,
         int64, and `is_answer`, bool, [tokens]; `lengths` and `seeds`, int64 [texts].
     """
     deep, ids, answers, lengths, seeds = [], [], [], [], []
@@ -47,11 +48,11 @@ def deep_texts(
     }
 
 
-class SideBySide(NamedTuple):
-    """Texts side by side, filled up to the longest.
+class PaddedTexts(NamedTuple):
+    """A batch of texts, padded to the longest.
 
     Attributes:
-        features: What the tapped layers get, of all tokens but the last. float32
+        features: Inputs of tapped layers at all tokens but the last. float32
             [texts, length − 1, taps · hidden]
         ids: int64 [texts, length]
         is_answer: bool [texts, length]
@@ -62,13 +63,13 @@ class SideBySide(NamedTuple):
     is_answer: Tensor
 
 
-def side_by_side(shard: Shard, texts: Tensor, device: torch.device) -> SideBySide:
-    """Some texts of a shard.
+def pad_texts(shard: Shard, texts: Tensor, device: torch.device) -> PaddedTexts:
+    """Return a batch of texts of a shard.
 
     Args:
-        shard: As `deep_texts` makes it.
-        texts: Which. int64 [n]
-        device: Where they are wanted.
+        shard: Result of `deep_texts`.
+        texts: Indices of the texts. int64 [n]
+        device: Device of the result.
     """
     ends = shard["lengths"].cumsum(0)
     spans = [(int(ends[i] - shard["lengths"][i]), int(ends[i])) for i in texts]
@@ -81,4 +82,4 @@ def side_by_side(shard: Shard, texts: Tensor, device: torch.device) -> SideBySid
         features[row, : count - 1] = shard["deep"][start : stop - 1]
         ids[row, :count] = shard["ids"][start:stop]
         is_answer[row, :count] = shard["is_answer"][start:stop]
-    return SideBySide(features.to(device), ids.to(device), is_answer.to(device))
+    return PaddedTexts(features.to(device), ids.to(device), is_answer.to(device))

@@ -1,4 +1,4 @@
-"""What heads that learn from whole texts and tapped layers have in common; see `Trainee`."""
+"""Base class of heads that are trained on whole texts and tapped layers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
-_EACH_TOKENS = 128  # of a text, about: a step reads `batch` of them
+_EACH_TOKENS = 128  # mean tokens per text: a step reads `batch` tokens
 
 
 class DeepTrainee:
-    """See the module."""
+    """Heads that read tapped layers; see `Trainee`."""
 
     has_trees = False
     module: nn.Module
@@ -35,13 +35,13 @@ class DeepTrainee:
         token_ids: Tensor | None,
         taps: tuple[int, ...],
     ) -> None:
-        """Prepare, without a module.
+        """Prepare without a module.
 
         Args:
-            target: The target; its runner tells of some layers from now on.
-            config: Sizes of the training.
-            token_ids: That the heads draft from; None for all.
-            taps: Those layers.
+            target: The target, whose runner returns the inputs of `taps` from now on.
+            config: Configuration of the run.
+            token_ids: Draft vocabulary; None for all tokens.
+            taps: Tapped layers.
         """
         sizes, self._device = target.config, target.precision.device
         target.runner.tap(taps)
@@ -51,7 +51,7 @@ class DeepTrainee:
         self._columns[self._kept] = torch.arange(len(self._kept))
         self._sizes, self.context = sizes, config.context
         self._bf16 = trains_in_bf16(self._device.type)
-        self._narrow = torch.bfloat16 if self._bf16 else torch.float32  # of large products
+        self._narrow = torch.bfloat16 if self._bf16 else torch.float32  # dtype of large products
         self.batch = max(2, config.batch // _EACH_TOKENS)
         self.row_bytes = 2 * len(taps) * sizes.hidden_size + 9
         self.state_width = (1 + len(taps)) * sizes.hidden_size
@@ -59,7 +59,7 @@ class DeepTrainee:
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
         return deep_texts(documents, states, self._sizes.hidden_size, self.context)
 
-    def num_places(self, shard: Shard) -> int:
+    def num_samples(self, shard: Shard) -> int:
         return len(shard["lengths"])
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
@@ -72,13 +72,13 @@ class DeepTrainee:
         tensors: Mapping[str, Tensor],
         settings: Mapping[str, object],
     ) -> None:
-        """Write a folder as heads are published.
+        """Write heads in their published layout.
 
         Args:
-            folder: Where.
-            base_model: The target's name.
-            tensors: As they are published, by their names there.
-            settings: What `config.json` says besides what all such heads say.
+            folder: Destination.
+            base_model: Name of the target.
+            tensors: Tensors by published name.
+            settings: Additional settings of `config.json`.
         """
         named = dict(tensors)
         if self._token_ids is not None:

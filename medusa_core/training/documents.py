@@ -1,4 +1,4 @@
-"""Texts to learn from: tokens, each marked as prompt or answer."""
+"""Documents to train on: tokens marked as prompt or answer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class EncodedDocument:
     """One document.
 
     Attributes:
-        ids: its tokens.
-        kinds: PROMPT or ANSWER, of each.
-        seed: of the noise that its answer was drawn with; 0 where nothing was.
+        ids: Tokens.
+        kinds: PROMPT or ANSWER for each token.
+        seed: Seed of the answer's sampling noise; 0 for greedy answers.
     """
 
     ids: TokenIds
@@ -32,7 +32,7 @@ class EncodedDocument:
 def answered(
     prompt_ids: Sequence[int], answer_ids: Sequence[int], seed: int = 0
 ) -> EncodedDocument:
-    """A prompt and the answer to it as a document."""
+    """Return a prompt and its answer as a document."""
     kinds = [PROMPT] * len(prompt_ids) + [ANSWER] * len(answer_ids)
     ids = np.array([*prompt_ids, *answer_ids], dtype=np.uint32)
     return EncodedDocument(ids, np.array(kinds, dtype=np.uint8), seed)

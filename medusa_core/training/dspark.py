@@ -1,8 +1,8 @@
-"""A DSpark drafter in training: a block of guesses from one pass, each biased by the guess before.
+"""DSpark drafters in training: a block of drafts per pass, each biased by the token before.
 
-A block begins with an anchor, a token that is decided, and goes on with masks. Its rows see the
-target's states before the anchor, as keys and values that the drafter makes of them, and each
-other. Row k guesses the token k + 1 places behind the anchor.
+A block starts with an anchor, a token of the text, followed by MASK tokens. Its rows attend to the
+target's states before the anchor, as keys and values that the drafter makes of them, and to each
+other. Row k predicts the token k + 1 positions after the anchor.
 
 Source: DSpark (arXiv 2607.05147); the pass itself is DFlash's (arXiv 2602.06036).
 """
@@ -22,19 +22,19 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.rope import Rope
 from medusa_core.training.draft_layers import DraftLayer, Norm
 
-_MARKOV_SIZE = 0.01  # of the Markov head's vectors at first, as published
+_MARKOV_SIZE = 0.01  # initial scale of the Markov head, as published
 
 
 @dataclass(frozen=True, slots=True)
-class DSparkForm:
-    """What a drafter has besides its layers.
+class DSparkSizes:
+    """Sizes of a drafter besides those of its layers.
 
     Attributes:
         num_taps: Hidden states of the target that it reads.
-        columns: Tokens that it drafts from.
-        block: Tokens that a pass drafts.
-        rank: Rank of the Markov bias.
-        mask_id: Token of rows that are drafted.
+        columns: Size of the draft vocabulary.
+        block: Tokens drafted per pass.
+        rank: Rank of the Markov head.
+        mask_id: MASK token.
     """
 
     num_taps: int
@@ -45,10 +45,10 @@ class DSparkForm:
 
 
 class DSparkLayer(DraftLayer):
-    """A Qwen3 layer that attends to the target's states, too.
+    """A Qwen3 layer that also attends to the target's states.
 
-    At first a layer passes on the last of these states, which is close to what the target itself
-    projects: so a drafter needs fewer answers.
+    Initially a layer passes on the last of these states, which is close to what the target itself
+    projects to logits; training then needs fewer answers.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -62,27 +62,27 @@ class DSparkLayer(DraftLayer):
 
 
 class DSparkModule(nn.Module):
-    """Layers over blocks, a Markov bias and a confidence.
+    """Layers over blocks, a Markov head and a confidence head.
 
     Attributes:
-        config: Sizes of its layers.
-        form: Its other sizes.
-        vectors: The target's token vectors, frozen. [vocabulary, hidden]
-        lm_head: Rows of the target's projection, frozen. [columns, hidden]
-        markov_from: What the token before a guess is to the bias. [vocabulary, rank]
-        markov_to: What it biases. [columns, rank]
+        config: Sizes of the layers.
+        form: Other sizes.
+        vectors: The target's token embeddings, frozen. [vocabulary, hidden]
+        lm_head: Rows of the target's output projection, frozen. [columns, hidden]
+        markov_from: W1 of the Markov head. [vocabulary, rank]
+        markov_to: W2 of the Markov head. [columns, rank]
     """
 
     def __init__(
-        self, config: ModelConfig, form: DSparkForm, vectors: Tensor, lm_head: Tensor
+        self, config: ModelConfig, form: DSparkSizes, vectors: Tensor, lm_head: Tensor
     ) -> None:
-        """Make a drafter that has yet to learn anything.
+        """Initialize an untrained drafter.
 
         Args:
-            config: Sizes of its layers.
-            form: Its other sizes.
-            vectors: The target's token vectors.
-            lm_head: What it projects with.
+            config: Sizes of the layers.
+            form: Other sizes.
+            vectors: The target's token embeddings.
+            lm_head: Rows of the target's output projection.
         """
         super().__init__()
         self.config, self.form = config, form
@@ -103,12 +103,12 @@ class DSparkModule(nn.Module):
         self.confidence = nn.Linear(hidden + form.rank, 1)
 
     def states(self, features: Tensor, anchor_ids: Tensor, anchors: Tensor) -> Tensor:
-        """States of the guesses behind some anchors, as the projection reads them.
+        """Compute the final states of the blocks at some anchors.
 
         Args:
-            features: What the target says of each token. [texts, length, taps · hidden]
-            anchor_ids: int64 [texts, anchors]
-            anchors: Their places; states before them are seen. int64 [texts, anchors]
+            features: Inputs of tapped layers at each token. [texts, length, taps · hidden]
+            anchor_ids: Tokens of the anchors. int64 [texts, anchors]
+            anchors: Their positions; states before them are visible. int64 [texts, anchors]
 
         Returns:
             [texts, anchors, block, hidden]
@@ -141,12 +141,12 @@ class DSparkModule(nn.Module):
         return y.view(*anchors.shape, form.block, -1)
 
     def scores(self, states: Tensor, previous_ids: Tensor) -> Tensor:
-        """Scores of guesses, by the tokens before each. [..., hidden], [...] → [..., columns]"""
+        """Compute logits, given the token before each. [..., hidden], [...] → [..., columns]"""
         bias = F.linear(self.markov_from[previous_ids], self.markov_to)
         return F.linear(states, self.lm_head) + bias
 
     def confidences(self, states: Tensor, previous_ids: Tensor) -> Tensor:
-        """Log-odds that the best guess is right. [..., hidden], [...] → [...]"""
+        """Compute the log-odds that the top-1 draft is right. [..., hidden], [...] → [...]"""
         read = torch.cat([states, self.markov_from[previous_ids]], dim=-1)
         y: Tensor = self.confidence(read).squeeze(-1)
         return y

@@ -1,10 +1,11 @@
-"""A DSpark drafter as a run trains it; see `Trainee`.
+"""Training of DSpark drafters; see `Trainee`.
 
-Blocks begin at random places of the answers. What is learned: the tokens that the target wrote,
-those near the anchor counting most, and whether the best guess is right. Published drafters learn
-the target's own chances instead, which takes its scores at every place.
+Blocks start at random positions of the answers. Losses: cross-entropy with the tokens that the
+target wrote, weighted by the distance from the anchor, and the confidence that the top-1 draft is
+right. Published drafters are distilled from the target's probabilities instead, which takes its
+logits at every position.
 
-Source: DSpark (arXiv 2607.05147); the weights of the places are DFlash's (arXiv 2602.06036).
+Source: DSpark (arXiv 2607.05147); position weights as in DFlash (arXiv 2602.06036).
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from torch import Tensor
 
 from medusa_core.loading.target import Target
 from medusa_core.training.accuracy import UNKNOWN, ranks_of
-from medusa_core.training.deep_texts import SideBySide, side_by_side
+from medusa_core.training.deep_texts import PaddedTexts, pad_texts
 from medusa_core.training.deep_trainee import DeepTrainee
 from medusa_core.training.draft_layers import draft_config, layer_settings
-from medusa_core.training.dspark import DSparkForm, DSparkModule
+from medusa_core.training.dspark import DSparkModule, DSparkSizes
 from medusa_core.training.heads import projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import summed_cross_entropy
 from medusa_core.training.states import Shard
 
 _MOST_TAPS = 5
-_ANCHORS = 32  # of a text, in a step
-_AT_ONCE = 8  # texts
-_DECAY = 4.0  # places over which a guess's weight falls to 1/e
+_ANCHORS = 32  # anchors per text and step
+_AT_ONCE = 8  # texts per batch in evaluation
+_DECAY = 4.0  # positions over which the weight falls to 1/e
 _PARTS = {
     "q": "self_attn.q_proj",
     "k": "self_attn.k_proj",
@@ -47,11 +48,11 @@ _PARTS = {
 
 
 class _Blocks(NamedTuple):
-    """Blocks of some texts.
+    """Blocks of a batch of texts.
 
     Attributes:
-        anchors: Where they begin. int64 [texts, anchors]
-        is_kept: Which are blocks at all: texts have different numbers. bool [texts, anchors]
+        anchors: Positions of the anchors. int64 [texts, anchors]
+        is_kept: Which are used, since texts have different numbers of blocks. bool [texts, anchors]
     """
 
     anchors: Tensor
@@ -59,21 +60,21 @@ class _Blocks(NamedTuple):
 
 
 class DSparkTrainee(DeepTrainee):
-    """See the module."""
+    """A DSpark drafter in training."""
 
     def __init__(self, target: Target, config: HeadsConfig, token_ids: Tensor | None) -> None:
-        """Make a drafter that has yet to learn anything.
+        """Initialize an untrained drafter.
 
         Args:
-            target: The target; its runner tells of some layers from now on.
-            config: Sizes of the drafter and of the training.
-            token_ids: That it drafts from; None for all.
+            target: The target, whose runner returns the inputs of some layers from now on.
+            config: Configuration of the run.
+            token_ids: Draft vocabulary; None for all tokens.
         """
         sizes = target.config
         super().__init__(target, config, token_ids, taps_of(sizes.num_layers))
         matrix, vectors = projection_matrix(target), target.shared_weights.embedding
         kept = self._kept
-        form = DSparkForm(
+        form = DSparkSizes(
             num_taps=len(self._taps),
             columns=len(kept),
             block=config.block or config.num_heads,
@@ -89,8 +90,8 @@ class DSparkTrainee(DeepTrainee):
         self.module: DSparkModule = module.to(self._device)
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
-        texts = side_by_side(shard, places, self._device)
-        blocks = _drawn(texts.is_answer, _ANCHORS)
+        texts = pad_texts(shard, places, self._device)
+        blocks = _random_blocks(texts.is_answer, _ANCHORS)
         columns, previous, is_known = self._wanted(texts, blocks)
         if not bool(is_known.any()):
             return self.module.markov_to.sum() * 0.0
@@ -122,8 +123,8 @@ class DSparkTrainee(DeepTrainee):
         for places in torch.split(torch.arange(len(shard["lengths"])), _AT_ONCE):
             if most is not None and count >= most:
                 break
-            texts = side_by_side(shard, places, self._device)
-            blocks = _all_of(texts.is_answer)
+            texts = pad_texts(shard, places, self._device)
+            blocks = _all_blocks(texts.is_answer)
             columns, previous, is_known = self._wanted(texts, blocks)
             scores = self.module.scores(self._states(texts, blocks).float(), previous)
             rank = torch.where(is_known, ranks_of(columns, scores, num_ranks), UNKNOWN)
@@ -142,7 +143,7 @@ class DSparkTrainee(DeepTrainee):
             "block_size": form.block,
             "sample_from_anchor": True,
             "mask_token_id": form.mask_id,
-            # What leaves a layer enters the next one.
+            # Published files name layers by their outputs.
             "target_layer_ids": [tap - 1 for tap in self._taps],
             "num_target_layers": self._sizes.num_layers,
             "markov_rank": form.rank,
@@ -155,7 +156,7 @@ class DSparkTrainee(DeepTrainee):
         return "dspark"
 
     def _tensors(self) -> dict[str, Tensor]:
-        """What learned, under its published names."""
+        """Return the trained tensors by published name."""
         module = self.module
         found = {
             "fc.weight": module.fc.weight,
@@ -171,15 +172,15 @@ class DSparkTrainee(DeepTrainee):
                 found[f"layers.{number}.{name}.weight"] = getattr(layer, part).weight
         return found
 
-    def _states(self, texts: SideBySide, blocks: _Blocks) -> Tensor:
+    def _states(self, texts: PaddedTexts, blocks: _Blocks) -> Tensor:
         anchor_ids = texts.ids.gather(1, blocks.anchors)
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
             return self.module.states(texts.features, anchor_ids, blocks.anchors)
 
-    def _wanted(self, texts: SideBySide, blocks: _Blocks) -> tuple[Tensor, Tensor, Tensor]:
-        """Of each guess its column, the token before it, and whether the answer goes so far.
+    def _wanted(self, texts: PaddedTexts, blocks: _Blocks) -> tuple[Tensor, Tensor, Tensor]:
+        """Return each draft's target column, the token before it, and whether the answer has it.
 
-        A token that isn't drafted from has the column UNKNOWN.
+        Tokens outside the draft vocabulary have the column UNKNOWN.
         """
         length, block = texts.ids.shape[1], self.module.form.block
         before = blocks.anchors[..., None] + torch.arange(block, device=self._device)
@@ -195,10 +196,11 @@ class DSparkTrainee(DeepTrainee):
 
 
 def taps_of(num_layers: int) -> tuple[int, ...]:
-    """The layers of a target whose entering states are read, spread evenly.
+    """Return evenly spread target layers, whose inputs are read.
 
-    Published drafters end at the third last layer; here the last state is as near as may be to what
-    the target projects.
+    Published drafters end at the third last layer; here the last state is as close as possible to
+    the
+    target's output.
     """
     last = max(0, num_layers - 2)
     steps = torch.linspace(min(1, last), last, min(_MOST_TAPS, num_layers)).round().int().tolist()
@@ -206,36 +208,36 @@ def taps_of(num_layers: int) -> tuple[int, ...]:
 
 
 def mask_id_of(vectors: Tensor) -> int:
-    """The last token whose vector isn't tiny: of frozen vectors any rare one is as good a mask.
+    """Return the last token whose embedding isn't tiny: any rare token serves as MASK.
 
     Args:
-        vectors: The target's token vectors. [vocabulary, hidden]
+        vectors: The target's token embeddings. [vocabulary, hidden]
     """
     sizes = vectors.float().pow(2).mean(-1)
     return int((sizes >= sizes.median() / 4).nonzero()[-1])
 
 
-def _drawn(is_answer: Tensor, most: int) -> _Blocks:
-    """Blocks at random places of texts, at most so many of each."""
+def _random_blocks(is_answer: Tensor, most: int) -> _Blocks:
+    """Return at most so many blocks of each text, at random positions."""
     chances = torch.rand(is_answer.shape).to(is_answer.device)
-    return _highest(chances.masked_fill(~_may_begin(is_answer), -1.0), most)
+    return _top_blocks(chances.masked_fill(~_possible_anchors(is_answer), -1.0), most)
 
 
-def _all_of(is_answer: Tensor) -> _Blocks:
-    """Blocks at all places of texts, in their order."""
+def _all_blocks(is_answer: Tensor) -> _Blocks:
+    """Return blocks at all positions of texts, in order."""
     order = torch.linspace(1, 0, is_answer.shape[1], device=is_answer.device)
-    chances = order.expand(is_answer.shape).masked_fill(~_may_begin(is_answer), -1.0)
-    return _highest(chances, is_answer.shape[1])
+    chances = order.expand(is_answer.shape).masked_fill(~_possible_anchors(is_answer), -1.0)
+    return _top_blocks(chances, is_answer.shape[1])
 
 
-def _may_begin(is_answer: Tensor) -> Tensor:
-    """Places of answers behind which they go on; before the first token nothing is known."""
+def _possible_anchors(is_answer: Tensor) -> Tensor:
+    """Return the answer positions that have a token after and before them."""
     begins = F.pad(is_answer[:, 1:], (0, 1)) & is_answer
     begins[:, 0] = False
     return begins
 
 
-def _highest(chances: Tensor, most: int) -> _Blocks:
+def _top_blocks(chances: Tensor, most: int) -> _Blocks:
     count = max(1, min(most, int((chances >= 0).sum(1).max())))
     found = chances.topk(count, dim=1)
     return _Blocks(found.indices, found.values >= 0)

@@ -1,4 +1,4 @@
-"""An EAGLE-3 head as a run trains it; see `Trainee`."""
+"""Training of EAGLE-3 heads; see `Trainee`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from medusa_core.loading.target import Target
 from medusa_core.training.accuracy import UNKNOWN, ranks_of
-from medusa_core.training.deep_texts import side_by_side
+from medusa_core.training.deep_texts import pad_texts
 from medusa_core.training.deep_trainee import DeepTrainee
 from medusa_core.training.draft_layers import draft_config, layer_settings
 from medusa_core.training.eagle import EagleModule
@@ -37,15 +37,15 @@ _NAMES = {
 
 
 class EagleTrainee(DeepTrainee):
-    """See the module."""
+    """An EAGLE-3 head in training."""
 
     def __init__(self, target: Target, config: HeadsConfig, token_ids: Tensor | None) -> None:
-        """Make a head that has yet to learn anything.
+        """Initialize an untrained head.
 
         Args:
-            target: The target; its runner tells of three layers from now on.
-            config: Sizes of the training.
-            token_ids: That it drafts from; None for all.
+            target: The target, whose runner returns the inputs of three layers from now on.
+            config: Configuration of the run.
+            token_ids: Draft vocabulary; None for all tokens.
         """
         sizes = target.config
         super().__init__(target, config, token_ids, reference_taps(sizes.num_layers))
@@ -60,7 +60,7 @@ class EagleTrainee(DeepTrainee):
         self._num_steps = max(2, config.num_heads)
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
-        features, ids, is_answer = side_by_side(shard, places, self._device)
+        features, ids, is_answer = pad_texts(shard, places, self._device)
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
             states = self.module.steps(features, ids[:, 1:], self._num_steps)
         total = torch.zeros((), device=self._device)
@@ -85,14 +85,14 @@ class EagleTrainee(DeepTrainee):
         for places in torch.split(torch.arange(len(shard["lengths"])), _AT_ONCE):
             if most is not None and count >= most:
                 break
-            features, ids, is_answer = side_by_side(shard, places, self._device)
+            features, ids, is_answer = pad_texts(shard, places, self._device)
             states = self.module.steps(features, ids[:, 1:], self._num_steps)
             columns = []
             for step, state in enumerate(states):
                 scores = F.linear(self.module.last_norm(state[:, :-1]), self.module.lm_head)
                 wanted, known = self._wanted(ids, is_answer, step)
                 rank = torch.where(known, ranks_of(wanted, scores, num_ranks), UNKNOWN)
-                # By the place where the draft began.
+                # Indexed by the position of the draft's start.
                 moved = torch.full_like(rank, UNKNOWN)
                 moved[:, : rank.shape[1] - step] = rank[:, step:]
                 columns.append(moved)
@@ -118,9 +118,10 @@ class EagleTrainee(DeepTrainee):
         return "eagle3"
 
     def _wanted(self, ids: Tensor, is_answer: Tensor, step: int) -> tuple[Tensor, Tensor]:
-        """Of each place the column of what a step should guess there, and where that counts.
+        """Return the target column of a step at each position, and where it counts.
 
-        At place p that is token p + 2; it and all behind the draft's root must be of an answer.
+        The target at position p is token p + 2; all tokens after the draft's root must be of an
+        answer.
         """
         columns = self._columns.to(ids.device)[ids[:, 2:]]
         known = is_answer[:, 2:] & (columns != UNKNOWN)
@@ -133,6 +134,6 @@ class EagleTrainee(DeepTrainee):
 
 
 def reference_taps(num_layers: int) -> tuple[int, ...]:
-    """The layers of a target whose entering states are read: as the reference has it, if it can."""
+    """Return the layers whose inputs are read: the reference's, if the target has enough layers."""
     taps = tuple(sorted({min(2, num_layers), num_layers // 2, max(0, num_layers - 3)}))
     return taps if len(taps) == 3 else tuple(sorted({0, num_layers // 2, num_layers}))

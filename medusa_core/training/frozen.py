@@ -1,6 +1,6 @@
-"""Linear layers of a target that stay as they are, and let gradients through to their inputs.
+"""Frozen linear layers that pass gradients to their inputs.
 
-Weights stay in the format that they run in: each product makes numbers of one layer's.
+Weights stay in their quantized format; each product dequantizes one layer.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from medusa_core.models.quant.layout import (
 )
 from medusa_core.models.weights import CheckpointWeights
 
-# What is added to the outputs of a part: [n, in] → [n, out]
+# Adapter of a linear layer: [n, in] → [n, out]
 Added = Callable[[Tensor], Tensor]
 AddedTo = Callable[[LinearSpec], Added | None]
 
 
 class _Product(torch.autograd.Function):
-    """x Wᵀ of a matrix that is made of its stored form in each direction, and never kept."""
+    """x Wᵀ with a matrix that is dequantized in each direction and never kept."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: Callable[[], Tensor]) -> Tensor:
@@ -45,7 +45,7 @@ class _Product(torch.autograd.Function):
 
 
 class FrozenLinear:
-    """y = x Wᵀ + b + what is added; see `QuantLinear`."""
+    """y = x Wᵀ + b + added(x); see `QuantLinear`."""
 
     def __init__(
         self,
@@ -56,15 +56,15 @@ class FrozenLinear:
         dtype: torch.dtype,
         added: Added | None = None,
     ) -> None:
-        """Take a matrix as its format keeps it.
+        """Take the weights as stored.
 
         Args:
-            spec: The format.
-            tensors: By its names.
+            spec: Weight format.
+            tensors: Tensors of the format by name.
             size: Rows and columns.
             bias: [rows], or None.
-            dtype: What products are made in.
-            added: What is added to the outputs, or None.
+            dtype: Dtype of products.
+            added: Adapter, or None.
         """
         self._spec, self._tensors, self._size = spec, tensors, size
         self._bias, self._dtype, self._added = bias, dtype, added
@@ -72,7 +72,7 @@ class FrozenLinear:
         self.nbytes += 0 if bias is None else bias.nbytes
 
     def matrix(self) -> Tensor:
-        """The weights as numbers. [rows, columns]"""
+        """Dequantize the weights. [rows, columns]"""
         return self._spec.dequantize(self._tensors, *self._size).to(self._dtype)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ class FrozenLinear:
 
 
 class FrozenWeights(CheckpointWeights):
-    """Reads a checkpoint into layers that let gradients through; see `Weights`."""
+    """Reads a checkpoint into frozen layers that pass gradients; see `Weights`."""
 
     def __init__(
         self,
@@ -112,15 +112,15 @@ class FrozenWeights(CheckpointWeights):
         dtype: torch.dtype,
         added_to: AddedTo,
     ) -> None:
-        """Read from a checkpoint.
+        """Prepare to read.
 
         Args:
-            checkpoint: The tensors.
+            checkpoint: The checkpoint.
             config: Sizes of the target.
-            precision: What it computes in, and where.
+            precision: Dtypes and device.
             formats: Format of every part.
-            dtype: What products are made in.
-            added_to: What is added to each part.
+            dtype: Dtype of products.
+            added_to: Returns the adapter of a part, or None.
         """
         super().__init__(checkpoint, config, precision, formats)
         self._tied = config.tie_embeddings

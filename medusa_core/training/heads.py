@@ -1,4 +1,4 @@
-"""Medusa heads that learn what a target says; the target itself stays as it is.
+"""Medusa heads in training, with a frozen target.
 
 Source: Cai et al., "Medusa" (2024), section 2.2.1 (Medusa-1) and 2.1 (heads).
 """
@@ -14,21 +14,21 @@ from torch import Tensor, nn
 from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.loading.target import Target
 from medusa_core.training.losses import chunked_cross_entropy
-from medusa_core.training.matrices import matrix_of
+from medusa_core.training.matrices import dequantize_linear
 from medusa_core.training.positions import Positions
 
 LOSS_DECAY = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class HeadsForm:
-    """What heads are made of.
+class MedusaSizes:
+    """Sizes of Medusa heads.
 
     Attributes:
-        num_heads: heads.
-        num_layers: ResBlocks of each.
-        own_lm_head: whether each has a projection of its own; else they share the target's.
-        reads_root: whether they read the root's vector beside the state.
+        num_heads: Number of heads.
+        num_layers: Residual layers per head.
+        own_lm_head: Each head has its own output projection; else they share the target's.
+        reads_root: First layers read the root's embedding besides the state.
     """
 
     num_heads: int
@@ -37,7 +37,7 @@ class HeadsForm:
     reads_root: bool = False
 
     def format_name(self, has_all_tokens: bool) -> str:
-        """The published format that can say what such heads are."""
+        """Return the published format that represents such heads."""
         if self.reads_root:
             return "rooted"
         if not has_all_tokens:
@@ -46,17 +46,17 @@ class HeadsForm:
 
 
 class HeadsModule(nn.Module):
-    """Heads of ResBlocks; their projection is the target's own, or one of their own.
+    """Heads of residual layers with a shared or own output projection.
 
     Attributes:
-        lm_head: the target's projection, [V, H], frozen.
-        vectors: the target's token vectors, [V, H], frozen; read where roots are.
-        root_scale: what a root's vector is multiplied by, so that it is as large as a state.
-        form: what the heads are made of.
+        lm_head: The target's output projection, frozen. [vocabulary, hidden]
+        vectors: The target's token embeddings, frozen. [vocabulary, hidden]
+        root_scale: Factor of the root's embedding, so that its norm matches a state's.
+        form: Sizes of the heads.
     """
 
     def __init__(
-        self, form: HeadsForm, lm_head: Tensor, vectors: Tensor, root_scale: float = 1.0
+        self, form: MedusaSizes, lm_head: Tensor, vectors: Tensor, root_scale: float = 1.0
     ) -> None:
         super().__init__()
         width = lm_head.shape[1]
@@ -85,7 +85,7 @@ class HeadsModule(nn.Module):
         return len(self.blocks)
 
     def state_of(self, head: int, hidden: Tensor, roots: Tensor) -> Tensor:
-        """What head `head` projects behind states and their roots, [N, H], [N] to [N, H]."""
+        """Run the residual layers of a head on states and roots. [N, hidden], [N] → [N, hidden]"""
         blocks = self.blocks[head]
         assert isinstance(blocks, nn.ModuleList)
         read = hidden
@@ -98,11 +98,20 @@ class HeadsModule(nn.Module):
         return hidden
 
     def projection_of(self, head: int) -> Tensor:
-        """The output matrix of one head, [V, H]."""
+        """Return the output projection of a head. [vocabulary, hidden]"""
         return self.projections[head] if len(self.projections) else self.lm_head
 
     def logits(self, head: int, hidden: Tensor, roots: Tensor) -> Tensor:
-        """Scores of the token `head + 2` places on, [N, H], [N] to [N, V]."""
+        """Compute the logits of the token `head + 2` positions later.
+
+        Args:
+            head: Index of the head.
+            hidden: [N, hidden]
+            roots: [N]
+
+        Returns:
+            [N, vocabulary]
+        """
         state = self.state_of(head, hidden, roots)
         return F.linear(state, self.projection_of(head).to(state.dtype))
 
@@ -133,23 +142,25 @@ def _rows(matrix: Tensor, token_ids: Tensor | None) -> Tensor:
 
 
 def published(tensor: Tensor) -> Tensor:
-    """A tensor as it is published: bfloat16, on the CPU."""
+    """Return a tensor as it is published: bfloat16, on the CPU."""
     return tensor.detach().to("cpu", torch.bfloat16).contiguous()
 
 
 def projection_matrix(target: Target) -> Tensor:
-    """The target's projection in plain numbers, whatever its weight format. [V, H]"""
+    """Return the target's dequantized output projection. [vocabulary, hidden]"""
     shared_weights, width = target.shared_weights, target.config.hidden_size
-    return matrix_of(shared_weights.lm_head, shared_weights.vocab_size, width, target.precision)[0]
+    return dequantize_linear(
+        shared_weights.lm_head, shared_weights.vocab_size, width, target.precision
+    )[0]
 
 
 def heads_loss(heads: HeadsModule, some: Positions, bf16: bool = False) -> Tensor:
-    """Sum over heads of 0.8^k times the mean cross-entropy at some positions, in nats.
+    """Return the sum over heads of 0.8^k times their mean cross-entropy, in nats.
 
     Args:
-        heads: those in training.
-        some: places past an answer's end are left out.
-        bf16: matrix products in bfloat16.
+        heads: Heads in training.
+        some: Positions; those after an answer's end are left out.
+        bf16: Compute matrix products in bfloat16.
     """
     device = heads.lm_head.device
     hidden, roots, targets = (x.to(device) for x in (some.hidden, some.roots, some.targets))

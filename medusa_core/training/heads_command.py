@@ -1,4 +1,4 @@
-"""What `train heads` and `train streams` do."""
+"""The commands `train heads` and `train streams`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from medusa_core.training.heads_plan import HeadsPlan, memory_of_this_program, p
 from medusa_core.training.heads_run import HeadsRun, MakeJoint, RunParts, drafted_tokens
 from medusa_core.training.hydra_trainee import HydraTrainee
 from medusa_core.training.joint import JointTrainee
-from medusa_core.training.lora import LoraForm
+from medusa_core.training.lora import LoraSpec
 from medusa_core.training.medusa_trainee import MedusaTrainee
 from medusa_core.training.own_prompts import own_prompts
 from medusa_core.training.prompts import (
@@ -55,51 +55,53 @@ from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.streams_trainee import StreamsTrainee
 from medusa_core.training.trainee import Trainee
 
-_JUDGED_S, _JUDGED, _JUDGED_TOKENS = 180.0, 0.05, 64  # at most; of the run's time
+_JUDGED_S, _JUDGED, _JUDGED_TOKENS = 180.0, 0.05, 64  # maximum share of the run's time
 _TRAINEES: Mapping[str, Callable[[Target, HeadsConfig, Tensor | None], Trainee]] = {
     "dspark": DSparkTrainee,
     "eagle": EagleTrainee,
     "hydra": HydraTrainee,
 }
-_OWN_PROMPTS = 400  # that a model writes itself, if there is time
-SESSIONS = (16, 8, 4, 2, 1)  # that answers are written in, as memory allows
+_OWN_PROMPTS = 400  # prompts that a model writes itself, if there is time
+SESSIONS = (16, 8, 4, 2, 1)  # parallel conversations, if memory allows
 
 
 def train_heads(args: argparse.Namespace) -> bool:
-    """Begin a run, or go on with one; returns whether it came to its end.
+    """Start or resume a run; return whether it finished.
 
     Raises:
-        MedusaError: The run can't begin or go on.
+        MedusaError: The run can't start or resume.
     """
     folder = RunFolder(args.out)
     with stopped_by_signals() as stopped:
         if not args.resume:
             folder.begin(config_of(args))
-            if history := folder.config().own_chats:  # as it is now, for every slice of the run
+            if history := folder.config().own_chats:  # one snapshot for all slices of the run
                 write_training_prompts(prompts_of_chats(Path(history)), folder.chats)
         config = folder.config()
-        if config.joint:  # before hours pass
+        if config.joint:  # fail now rather than after hours
             check_family(ModelFiles.open(model_dir_of(config)).config)
         if args.watched:
             stop_with_input(stopped)
-        leaves: list[Callable[[], None]] = []  # a machine serves one client: this run, then judge
+        leaves: list[
+            Callable[[], None]
+        ] = []  # a machine serves one client: this run, then evaluate
 
         def load() -> Target:
             target = load_for_training(config)
-            if target.is_divided:  # else nothing of it may be held
+            if target.is_divided:  # all references must be released
                 leaves.append(target.runner.leave)
             return target
 
-        def judge_learned(heads_dir: Path) -> HeadsEval:
+        def evaluate_learned(heads_dir: Path) -> HeadsEval:
             while leaves:
                 leaves.pop()()
-            return judge(config, heads_dir)
+            return evaluate_run(config, heads_dir)
 
         parts = RunParts(
             load=load,
             trainee=lambda target, answers: trainee_of(config, target, answers),
             prompts=lambda target, is_over: prompts_of(folder, target, is_over),
-            judge=judge_learned,
+            evaluate=evaluate_learned,
             stop=stopped.is_set,
             joint=joint_of(config),
         )
@@ -107,10 +109,10 @@ def train_heads(args: argparse.Namespace) -> bool:
 
 
 def plan_heads(args: argparse.Namespace) -> HeadsPlan:
-    """What a run would need; nothing is kept.
+    """Print what a run would need, without starting it.
 
     Raises:
-        MedusaError: The model can't be loaded, or the configuration makes no sense.
+        MedusaError: The model can't be loaded, or the configuration is invalid.
     """
     config = config_of(args)
     if config.joint:
@@ -128,7 +130,7 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
 
 
 def trainee_of(config: HeadsConfig, target: Target, answers: Sequence[OwnAnswer]) -> Trainee:
-    """Heads of the kind that is asked for."""
+    """Return untrained heads of the configured kind."""
     if config.kind == "streams":
         return StreamsTrainee(target, config)
     columns = vocabulary_of(config)
@@ -138,10 +140,10 @@ def trainee_of(config: HeadsConfig, target: Target, answers: Sequence[OwnAnswer]
 
 
 def joint_of(config: HeadsConfig) -> MakeJoint | None:
-    """What lets heads learn together with their target, where that is asked for."""
+    """Return what trains heads together with the target, if configured."""
     if not config.joint:
         return None
-    form = LoraForm(config.rank, config.alpha)
+    form = LoraSpec(config.rank, config.alpha)
 
     def make(trainee: Trainee) -> JointTrainee:
         target = load_adapted(model_dir_of(config), form, config.quant, config.device, config.seed)
@@ -151,17 +153,17 @@ def joint_of(config: HeadsConfig) -> MakeJoint | None:
 
 
 def model_dir_of(config: HeadsConfig) -> Path:
-    """The folder or file of the model."""
+    """Return the folder or file of the model."""
     return installed(config.model) if config.model else demo_model_dir()
 
 
 def adapter_dir_of(config: HeadsConfig) -> Path | None:
-    """The folder of the LoRA that the model is loaded with."""
+    """Return the folder of the LoRA that the model is loaded with."""
     return installed(config.adapter) if config.adapter else None
 
 
 def load_for_training(config: HeadsConfig) -> Target:
-    """The target, with room for several conversations as far as memory goes.
+    """Load the target with as much memory for parallel conversations as there is.
 
     Raises:
         MedusaError: It can't be loaded.
@@ -169,7 +171,7 @@ def load_for_training(config: HeadsConfig) -> Target:
     options = options_of(config)
     whole = options.with_layers_in(None)
     tries = [replace(whole, sessions=sessions) for sessions in SESSIONS]
-    if options.has_disk:  # rather few conversations than layers that come from a disk
+    if options.has_disk:  # fewer conversations are better than layers on disk
         tries += [replace(options, sessions=sessions) for sessions in SESSIONS]
     lacking: PlanError | None = None
     for one in tries:
@@ -178,15 +180,15 @@ def load_for_training(config: HeadsConfig) -> Target:
         except PlanError as error:
             lacking = error
             continue
-        # Many answers at once and whole texts pay for every thread, also where others compute.
+        # Large batches use every thread well, even beside other programs.
         target.runner.use_threads(compute_threads.count(), compute_threads.count())
         return target
-    assert lacking is not None  # there are session counts
+    assert lacking is not None  # `session_counts` isn't empty
     raise lacking
 
 
 def options_of(config: HeadsConfig) -> LoadOptions:
-    """How the target is loaded."""
+    """Return the load options of the target."""
     sizes = ModelFiles.open(model_dir_of(config)).config
     return LoadOptions(
         device=config.device,
@@ -198,8 +200,8 @@ def options_of(config: HeadsConfig) -> LoadOptions:
     ).with_layers_in(config.layers_dir)
 
 
-def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
-    """What heads bring on the bundled benchmark prompts, in a part of the run's time."""
+def evaluate_run(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
+    """Measure heads on the bundled benchmark prompts, in a share of the run's time."""
     options, learned = options_of(config), heads_dir / ADAPTER
     if is_adapter(learned):
         options = replace(options, adapter_dir=learned)
@@ -213,12 +215,12 @@ def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
 def prompts_of(
     folder: RunFolder, target: Target, is_over: Callable[[], bool]
 ) -> list[TrainingPrompt]:
-    """What a target is asked, in order; what it writes itself for that is kept in the folder.
+    """Return the prompts in order; those that the target writes are stored in the folder.
 
     Args:
-        folder: Of the run.
+        folder: Folder of the run.
         target: The target.
-        is_over: Asked after each prompt that it writes whether to stop.
+        is_over: Called after each prompt that the target writes; True stops it.
     """
     config = folder.config()
     prompts = prompts_by(config, folder.chats)
@@ -232,11 +234,11 @@ def prompts_of(
 
 
 def prompts_by(config: HeadsConfig, chats: Path | None = None) -> list[TrainingPrompt]:
-    """What any model is asked, in order.
+    """Return the prompts that need no target, in order.
 
     Args:
-        config: Of the run.
-        chats: File of questions from the user's own chats, if there are any.
+        config: Configuration of the run.
+        chats: File of questions from the user's own chats, if any.
     """
     data = [Path(name) for name in config.data]
     prompts = (

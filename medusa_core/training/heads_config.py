@@ -1,4 +1,4 @@
-"""What a run that trains heads is asked for: one typed configuration, from flags or from a file."""
+"""Configuration of a run that trains heads, from flags or a file."""
 
 from __future__ import annotations
 
@@ -19,51 +19,50 @@ KINDS = tuple(TRAINED_KINDS)
 PROMPTS = ("both", "bundled", "own")
 _MOST_HEADS = 8
 _MOST_LAYERS, _MOST_BLOCK = 4, 16
-_USUAL_RATE, _EAGLE_RATE, _PUBLISHED_WIDTH = 1e-3, 4e-4, 4096
+_DEFAULT_RATE, _EAGLE_RATE, _PUBLISHED_WIDTH = 1e-3, 4e-4, 4096
 
 
 @dataclass(frozen=True, slots=True)
 class HeadsConfig:
-    """A run's configuration.
+    """Configuration of a run.
 
     Attributes:
-        model: folder, GGUF file or downloaded repository; empty for the demo model.
-        kind: which heads.
-        num_heads: how many tokens ahead are guessed; for eagle, steps of its training; for streams,
-            how many run.
-        num_layers: residual layers of each Medusa head; for dspark, layers of the drafter.
-        block: guesses of a pass of a dspark drafter; 0 for num_heads.
-        markov_rank: of its bias by the token before.
-        stream_layers: the model's last layers through which streams run.
-        lora_rank: of the adapters that change these layers for streams.
-        vocabulary: the most frequent tokens of the answers that heads draft from; 0 for what suits
-            the kind.
-        data: files or folders of prompts; none for those that `prompts` says.
-        prompts: without data: `bundled` ones, the model's `own`, or `both`.
-        own_chats: history whose chats' first questions are asked, too; empty for none.
-        answers: how many the model writes; 0 for as many as time and disk allow.
-        answers_of: folder of another run for this model, from whose answers is learned instead;
-            empty for none.
-        max_new_tokens: their length.
-        drawn_share: share of them that are drawn at random, not greedy.
-        temperature: of those.
-        quant: weight format of the model; empty for the usual one.
-        device: where to run; empty for the best there is.
-        memory_gib: of the device's memory what the model may take; 0 for what is free.
-        tier_disk: folder for layers that have no room; empty for none.
-        cluster: HOST:PORT of machines that have the layers; empty where they lie here.
-        context: longest prompt plus answer.
-        steps: of training; 0 for two rounds over the answers, or what `minutes` allow.
-        minutes: the whole run takes about so long; 0 for no bound.
-        batch: positions of a step.
-        learning_rate: of the heads; 0 for one that suits the model's width.
-        joint: in the second part of the training the model learns with them, through a LoRA.
-        rank: of the LoRA's matrices.
-        alpha: of the LoRA; what is added is multiplied with alpha / rank.
-        heads_weight: what the heads' loss weighs at the end beside the model's own.
-        adapter: folder of a LoRA that the model is loaded with; empty for none.
-        states_gib: disk for the model's states; what goes beyond is computed again.
-        seed: of all orders and draws.
+        model: Folder, GGUF file or downloaded repository; empty for the demo model.
+        kind: Kind of heads.
+        num_heads: Tokens to draft; for eagle, training-time-test steps; for streams, their number.
+        num_layers: Residual layers of each Medusa head; for dspark, layers of the drafter.
+        block: Drafts per pass of a dspark drafter; 0 for num_heads.
+        markov_rank: Rank of dspark's Markov head.
+        stream_layers: Last layers of the model that streams run through.
+        lora_rank: Rank of the streams' adapters.
+        vocabulary: Size of the draft vocabulary, the most frequent tokens of the answers; 0 for the
+            kind's default.
+        data: Files or folders of prompts; empty for those of `prompts`.
+        prompts: Without data: `bundled` ones, the model's `own`, or `both`.
+        own_chats: History whose chats' first questions are used, too; empty for none.
+        answers: Number of answers to write; 0 for as many as time and disk allow.
+        answers_of: Folder of another run for this model, whose answers are used instead; empty for
+            none.
+        max_new_tokens: Maximum length of an answer.
+        drawn_share: Share of answers that are sampled instead of greedy.
+        temperature: Sampling temperature.
+        quant: Weight format of the model; empty for the default.
+        device: Device; empty for the best one.
+        memory_gib: Device memory that the model may use; 0 for all free memory.
+        tier_disk: Folder for layers that don't fit into memory; empty for none.
+        cluster: HOST:PORT of machines that hold the layers; empty to run here.
+        context: Maximum length of prompt and answer.
+        steps: Training steps; 0 for two epochs, or what `minutes` allow.
+        minutes: Approximate time of the whole run; 0 for no limit.
+        batch: Positions per step.
+        learning_rate: Learning rate of the heads; 0 for one by the model's width.
+        joint: Train a LoRA of the model in the second part of the training.
+        rank: Rank of the LoRA.
+        alpha: LoRA alpha; the LoRA is scaled by alpha / rank.
+        heads_weight: Final weight of the heads' loss relative to the model's own.
+        adapter: Folder of a LoRA that the model is loaded with; empty for none.
+        states_gib: Disk space for the model's states; states beyond it are recomputed.
+        seed: Seed of all shuffling and sampling.
     """
 
     model: str = ""
@@ -102,10 +101,10 @@ class HeadsConfig:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        """See that the numbers make sense.
+        """Validate the numbers.
 
         Raises:
-            TrainingError: One doesn't.
+            TrainingError: A number is invalid.
         """
         if self.kind not in KINDS:
             raise TrainingError(f"There are no heads {self.kind!r}.", f"Choose {', '.join(KINDS)}.")
@@ -176,38 +175,38 @@ class HeadsConfig:
 
     @property
     def layers_dir(self) -> Path | None:
-        """Folder for layers that have no room; None where none may lie on a disk."""
+        """Folder for layers that don't fit into memory; None if the disk mustn't be used."""
         return Path(self.tier_disk) if self.tier_disk else None
 
 
 def vocabulary_of(config: HeadsConfig) -> int:
-    """From how many tokens heads draft; 0 for all, as other programs' Medusa heads do."""
+    """Return the size of the draft vocabulary; 0 for all tokens, as in other Medusa heads."""
     return config.vocabulary or TRAINED_KINDS[config.kind].vocabulary
 
 
 def learning_rate_of(config: HeadsConfig, width: int = _PUBLISHED_WIDTH) -> float:
-    """The rate that is asked for, or the one that suits a model.
+    """Return the configured learning rate, or a default for the model.
 
-    Published rates are for models that are 4,096 wide; heads of narrower ones may learn faster.
-    On one of 256, 400 steps at 3e-3 brought more than 4,500 at the published 1e-3.
+    Published rates are for models of width 4,096; heads of narrower ones may learn faster. At width
+    256, 400 steps at 3e-3 were better than 4,500 at the published 1e-3.
 
     Args:
-        config: Of the run.
-        width: Of the model's states.
+        config: Configuration of the run.
+        width: Hidden size of the model.
     """
-    usual = _EAGLE_RATE if config.kind == "eagle" else _USUAL_RATE
-    return config.learning_rate or usual * math.sqrt(_PUBLISHED_WIDTH / width)
+    default = _EAGLE_RATE if config.kind == "eagle" else _DEFAULT_RATE
+    return config.learning_rate or default * math.sqrt(_PUBLISHED_WIDTH / width)
 
 
 def config_from(raw: Mapping[str, Any], source: str) -> HeadsConfig:
-    """A configuration from JSON's values.
+    """Return a configuration from JSON values.
 
     Args:
-        raw: Values by name; what is left out is as usual.
-        source: Where they come from, for people.
+        raw: Values by name; missing ones get defaults.
+        source: Origin of the values, for messages.
 
     Raises:
-        TrainingError: A name is unknown, a value has another type, or it makes no sense.
+        TrainingError: A name is unknown, or a value has the wrong type or is invalid.
     """
     try:
         return record_json.from_json(HeadsConfig, raw, source)
@@ -216,10 +215,10 @@ def config_from(raw: Mapping[str, Any], source: str) -> HeadsConfig:
 
 
 def read_config(path: Path) -> HeadsConfig:
-    """The configuration in a JSON file.
+    """Read a configuration from a JSON file.
 
     Raises:
-        TrainingError: It can't be read, or isn't one.
+        TrainingError: It can't be read or is invalid.
     """
     try:
         raw = read_json(path)
@@ -229,22 +228,24 @@ def read_config(path: Path) -> HeadsConfig:
 
 
 def add_heads_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags for which heads are trained."""
-    usual = HeadsConfig()
-    parser.add_argument("--kind", choices=KINDS, help=f"which heads (default: {usual.kind})")
-    parser.add_argument("--num-heads", type=int, help=f"tokens ahead (default: {usual.num_heads})")
+    """Add flags that choose the heads."""
+    default = HeadsConfig()
+    parser.add_argument("--kind", choices=KINDS, help=f"which heads (default: {default.kind})")
+    parser.add_argument(
+        "--num-heads", type=int, help=f"tokens ahead (default: {default.num_heads})"
+    )
     parser.add_argument(
         "--block", type=int, help="guesses of a pass, of dspark (default: as many as --num-heads)"
     )
     parser.add_argument(
         "--markov-rank",
         type=int,
-        help=f"of the bias by the token before, of dspark (default: {usual.markov_rank})",
+        help=f"of the bias by the token before, of dspark (default: {default.markov_rank})",
     )
     parser.add_argument(
         "--num-layers",
         type=int,
-        help=f"layers of a dspark drafter or of each Medusa head (default: {usual.num_layers})",
+        help=f"layers of a dspark drafter or of each Medusa head (default: {default.num_layers})",
     )
     parser.add_argument(
         "--vocabulary",
@@ -254,27 +255,27 @@ def add_heads_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_streams_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags for which streams are trained."""
-    usual = HeadsConfig()
+    """Add flags that choose the streams."""
+    default = HeadsConfig()
     parser.add_argument(
         *("--streams", "--num-heads"),
         type=int,
         dest="num_heads",
-        help=f"tokens behind the next one that are guessed (default: {usual.num_heads})",
+        help=f"tokens behind the next one that are guessed (default: {default.num_heads})",
     )
     parser.add_argument(
         "--stream-layers",
         type=int,
-        help=f"the model's last layers that they run through (default: {usual.stream_layers})",
+        help=f"the model's last layers that they run through (default: {default.stream_layers})",
     )
     parser.add_argument(
-        "--lora-rank", type=int, help=f"of their adapters (default: {usual.lora_rank})"
+        "--lora-rank", type=int, help=f"of their adapters (default: {default.lora_rank})"
     )
 
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:
-    """A flag for everything else that people usually choose; the rest is in a file."""
-    usual = HeadsConfig()
+    """Add flags for the usual settings; all others are in a file."""
+    default = HeadsConfig()
     parser.add_argument("--model", help="folder, GGUF file or downloaded repository")
     parser.add_argument(
         "--data", action="append", help="file or folder of prompts (default: those of --prompts)"
@@ -282,7 +283,8 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prompts",
         choices=PROMPTS,
-        help=f"bundled ones, those that the model writes itself, or {usual.prompts} (the default)",
+        help="bundled ones, those that the model writes itself, or "
+        f"{default.prompts} (the default)",
     )
     parser.add_argument(
         "--own-chats",
@@ -316,18 +318,18 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     length.add_argument("--steps", type=int, help="steps of training")
     length.add_argument("--minutes", type=float, help="time for everything")
     parser.add_argument(
-        "--states-gib", type=float, help=f"disk for states (default: {usual.states_gib:g})"
+        "--states-gib", type=float, help=f"disk for states (default: {default.states_gib:g})"
     )
     parser.add_argument("--seed", type=int, help="another order, other draws")
 
 
 def config_of(args: argparse.Namespace) -> HeadsConfig:
-    """The configuration that flags ask for; they go before the file's values.
+    """Return the configuration of flags, which override the file's values.
 
     Raises:
-        TrainingError: It makes no sense.
+        TrainingError: It is invalid.
     """
-    usual = HeadsConfig() if args.config is None else read_config(args.config)
+    default = HeadsConfig() if args.config is None else read_config(args.config)
     chosen = {
         field.name: getattr(args, field.name)
         for field in fields(HeadsConfig)
@@ -340,4 +342,4 @@ def config_of(args: argparse.Namespace) -> HeadsConfig:
             chosen[name] = str(Path(chosen[name]).absolute())
     if Path(chosen.get("adapter") or ".missing").is_dir():  # else it is a repository's name
         chosen["adapter"] = str(Path(chosen["adapter"]).absolute())
-    return replace(usual, **chosen)
+    return replace(default, **chosen)

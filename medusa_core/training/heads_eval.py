@@ -1,4 +1,4 @@
-"""How good heads are: how often each guess is right, tokens per step, and speed."""
+"""Evaluation of heads: accuracy per rank, tokens per step, and speed."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ from medusa_core.system.prompts import BenchPrompt
 
 ROWS = (4, 8, 16, 64)
 NUM_RANKS = 10
-_DEPTHS = 5  # of heads that go on and on
-_PLAIN, _OWN = "none", "heads"  # the latter: rows as the engine chooses them
+_DEPTHS = 5  # depths of heads without a limit
+_PLAIN, _OWN = "none", "heads"  # 0: the engine's own choice
 
 OnEvalPrompt = Callable[[int, int], None]
 
 
 class EvalText(NamedTuple):
-    """A prompt's tokens and those of the target's own answer."""
+    """Tokens of a prompt and of the target's own answer."""
 
     prompt_ids: tuple[int, ...]
     answer_ids: tuple[int, ...]
 
 
 class AdapterEffect(NamedTuple):
-    """What an adapter changes in a model: bits per byte of the questions.
+    """Effect of an adapter on a model: bits per byte of the questions.
 
     Attributes:
-        without: Of the model alone.
-        with_it: Of the model with the adapter.
+        without: Bits per byte of the model alone.
+        with_it: Bits per byte with the adapter.
     """
 
     without: float
@@ -60,7 +60,7 @@ class AdapterEffect(NamedTuple):
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Return the effect as a sentence."""
         change = self.with_it / self.without - 1
         return (
             f"bits per byte of the questions: {self.without:.4f} without the adapter, "
@@ -70,14 +70,14 @@ class AdapterEffect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeadsEval:
-    """What was measured.
+    """Results of an evaluation.
 
     Attributes:
-        top: Of each depth how often rank 0, 1, ... held the target's own later token, where the
-            guesses before were right. [depths][10]
-        tau: Tokens per step with trees of so many rows.
-        tokens_per_s: Without heads ("none"), and with them ("heads").
-        by_category: Of each category tokens per step and speed over plain decoding.
+        top: For each depth, how often rank 0, 1, ... held the target's own token, given that the
+            drafts before were right. [depths][10]
+        tau: Tokens per step by number of tree rows.
+        tokens_per_s: Speed without heads ("none") and with them ("heads").
+        by_category: Tokens per step and speedup of each category.
     """
 
     top: tuple[tuple[float, ...], ...]
@@ -87,13 +87,13 @@ class HeadsEval:
 
     @property
     def gain(self) -> HeadsGain:
-        """What heads bring with the trees that the engine chooses; of categories the mean τ."""
+        """Speedup with the engine's own trees, and the mean tokens per step of all categories."""
         taus = [row["tau"] for row in self.by_category.values()]
         x_plain = self.tokens_per_s[_OWN] / max(1e-9, self.tokens_per_s[_PLAIN])
         return HeadsGain(round(sum(taus) / max(1, len(taus)), 3), round(x_plain, 3))
 
     def as_json(self) -> dict[str, Any]:
-        """Under the names that `eval heads` promises."""
+        """Return the results under the names that `eval heads` documents."""
         return {
             "heads": [{"top": list(shares)} for shares in self.top],
             "tau": self.tau,
@@ -123,7 +123,7 @@ class _Sums:
 
 
 def heads_source(target: Target) -> SourceSpec:
-    """The source that drafts by a target's heads.
+    """Return the source that drafts with a target's heads.
 
     Raises:
         RequestError: It has none.
@@ -141,14 +141,14 @@ def evaluate_heads(
     on_prompt: OnEvalPrompt,
     most_s: float = float("inf"),
 ) -> HeadsEval:
-    """Answer prompts greedily without heads and with trees of all sizes, in turns.
+    """Answer prompts greedily without heads and with all tree sizes, alternating.
 
     Args:
-        target: With heads.
-        prompts: Their first turns are asked.
+        target: A target with heads.
+        prompts: Prompts, of which the first turns are used.
         max_new_tokens: Length of the answers.
-        on_prompt: Called with how many are done, of how many.
-        most_s: After so long no further prompt is begun.
+        on_prompt: Called with the number of finished prompts, and the total.
+        most_s: No further prompt is started after so many seconds.
 
     Raises:
         RequestError: The target has no heads.
@@ -211,12 +211,12 @@ def _whole(parts: Iterable[_Sums]) -> _Sums:
 def rank_shares(
     target: Target, spec: SourceSpec, texts: Sequence[EvalText]
 ) -> tuple[tuple[float, ...], ...]:
-    """How often each rank of a source's guesses is right, where those before were. [depths][10]
+    """Return the accuracy of each rank, given that the drafts before were right. [depths][10]
 
     Args:
         target: The target.
-        spec: Of the source.
-        texts: What the target wrote.
+        spec: The source to measure.
+        texts: Texts that the target wrote.
     """
     is_deep = target.heads is not None and target.heads.num_heads > 1
     depths = target.heads.num_heads if is_deep and target.heads is not None else _DEPTHS
@@ -243,7 +243,7 @@ def rank_shares(
 
 
 def _reported(target: Target, source: Source, text: EvalText) -> Iterable[int]:
-    """Let a source hear a text as decoding tells it; yields each place of the answer as a root."""
+    """Feed a text to a source as decoding would; yield each position of the answer as a root."""
     whole = [*text.prompt_ids, *text.answer_ids]
     states = target.runner.extend(whole, target.runner.new_cache(len(whole)))
     size, start = target.config.hidden_size, len(text.prompt_ids)
@@ -260,14 +260,14 @@ def _reported(target: Target, source: Source, text: EvalText) -> Iterable[int]:
 
 
 def _rank(found: Candidates, token_id: int) -> int | None:
-    """Which of the candidates a token is, the likeliest being 0; None if none."""
+    """Return the rank of a token among candidates; None if it isn't one."""
     ranked = sorted(zip(found.chances, found.token_ids, strict=True), key=lambda pair: -pair[0])
     ids = [candidate for _, candidate in ranked]
     return ids.index(token_id) if token_id in ids else None
 
 
 def eval_text(found: HeadsEval) -> str:
-    """For people."""
+    """Return the results as text."""
     lines = [f"{'ahead':>6}{'top 1':>8}{'top 5':>8}{'top 10':>8}"]
     for depth, shares in enumerate(found.top, start=1):
         cells = [sum(shares[:count]) for count in (1, 5, 10)]

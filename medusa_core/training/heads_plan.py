@@ -1,6 +1,6 @@
-"""What a run that trains heads will need: memory at its worst moment, disk, and time.
+"""Forecast of a training run: peak memory, disk, and time.
 
-Memory is counted from the sizes; speeds are measured, for a minute at most.
+Memory is computed from sizes; speeds are measured, for a minute at most.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.training.answers import OwnAnswer, own_answers
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.expectation import expected_tau
-from medusa_core.training.feed import num_answers, question
 from medusa_core.training.heads_config import HeadsConfig, learning_rate_of
-from medusa_core.training.heads_run import MakeTrainee, seconds_of_a_step
-from medusa_core.training.joint import texts_of_a_step
+from medusa_core.training.heads_run import MakeTrainee, seconds_per_step
+from medusa_core.training.joint import texts_per_step
 from medusa_core.training.joint_plan import JointPlan, joint_step_s, plan_joint
 from medusa_core.training.losses import CHUNK_ROWS
 from medusa_core.training.matrices import UNITS
@@ -38,13 +37,14 @@ from medusa_core.training.stage import (
 )
 from medusa_core.training.states import SHARD_BYTES, Shard
 from medusa_core.training.trainee import Trainee, collected
+from medusa_core.training.training_data import num_answers, question
 
 log = logging.getLogger(__name__)
 
 _ANSWER_S = 60.0
-_TAKEN = 32  # answers of another run, on which speeds are measured
-_OPTIMIZED = 4  # weights, gradients and two averages, all of them float32
-_ANSWER_BYTES = 7  # of a token, as text
+_TAKEN = 32  # answers of another run that speeds are measured on
+_OPTIMIZED = 4  # weights, gradients and Adam's two moments in float32
+_ANSWER_BYTES = 7  # bytes of a token as text
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class HeadsPlan:
     """What a run needs.
 
     Attributes:
-        peak_bytes: Memory of the device at its worst moment, this program included.
-        disk_bytes: What the run's folder grows to.
-        tokens_per_s: At which the model writes answers here; 0 where it needn't.
-        hours: All of it.
-        num_steps: Steps in which heads learn.
+        peak_bytes: Peak memory of the device, including this program.
+        disk_bytes: Final size of the run's folder.
+        tokens_per_s: Speed at which the model writes answers; 0 if it doesn't.
+        hours: Total time.
+        num_steps: Training steps of the heads.
         tau: Tokens per step to expect with trees of 8 rows, about.
     """
 
@@ -68,7 +68,7 @@ class HeadsPlan:
     tau: float
 
     def as_dict(self) -> dict[str, float]:
-        """For JSON."""
+        """Return the plan for JSON."""
         return asdict(self)
 
 
@@ -79,14 +79,14 @@ def plan_run(
     prompts: Sequence[TrainingPrompt],
     base_bytes: int,
 ) -> HeadsPlan:
-    """Measure speeds and count bytes.
+    """Measure speeds and compute sizes.
 
     Args:
-        config: Of the run.
-        target: Loaded as for the run.
-        make: Makes the heads.
-        prompts: What the model is asked.
-        base_bytes: Memory that this program had before the target was loaded.
+        config: Configuration of the run.
+        target: The target, loaded as for the run.
+        make: Builds the heads.
+        prompts: The prompts.
+        base_bytes: Memory of this program before the target was loaded.
 
     Raises:
         TrainingError: No prompt fits the model's context.
@@ -100,32 +100,32 @@ def plan_run(
     started = time.perf_counter()
     shard = collected(trainee, target, documents)
     collect_s = (time.perf_counter() - started) / len(answers)
-    order = ShardOrder([trainee.num_places(shard)], trainee.batch, config.seed)
-    step_s = seconds_of_a_step(
+    order = ShardOrder([trainee.num_samples(shard)], trainee.batch, config.seed)
+    step_s = seconds_per_step(
         trainee.parameters(learning_rate_of(config, target.config.hidden_size)),
         lambda step, _: trainee.loss(shard, order.at(step)[1]),
     )
     num_tokens = sum(len(answer.answer_ids) for answer in answers) / len(answers)
     number = len(taken) or num_answers(config, len(prompts))
-    if config.minutes and not (config.answers or taken):  # it writes in a share of the time
+    if config.minutes and not (config.answers or taken):  # writing takes a share of the time
         share = answering_share(config)
         number = max(2, int(share * config.minutes * 60 * tokens_per_s / num_tokens))
     rows = sum(_num_rows(document, trainee) for document in documents) / len(answers) * number
     in_states = min(config.states_gib * (1 << 30), rows * trainee.row_bytes)
-    places = trainee.num_places(shard) / len(answers) * number
+    places = trainee.num_samples(shard) / len(answers) * number
     num_steps = heads_share(config, max(1, int(places / trainee.batch))).steps
     if config.minutes:
         learns_s = training_share(config) * config.minutes * 60
-        learns_s -= number * collect_s if taken else 0.0  # else states are kept as it writes
+        learns_s -= number * collect_s if taken else 0.0  # else states are recorded during writing
         num_steps = max(1, int(learns_s / step_s))
-    tokens_of_a_step = num_tokens * trainee.batch * len(answers) / trainee.num_places(shard)
+    tokens_of_a_step = num_tokens * trainee.batch * len(answers) / trainee.num_samples(shard)
     seconds = number * collect_s + num_steps * step_s
     seconds += number * num_tokens / tokens_per_s if tokens_per_s else 0.0
     learned = sum(parameter.nbytes for parameter in trainee.module.parameters())
     longest = max(len(document.ids) for document in documents)
     on_disk = in_states + number * num_tokens * _ANSWER_BYTES + (_OPTIMIZED + 1) * learned
     if config.joint:
-        texts = texts_of_a_step(config)
+        texts = texts_per_step(config)
         rounds = joint_share(config, max(1, number // texts)).steps
         seconds += rounds * joint_step_s(collect_s, texts, step_s)
         on_disk += joint_plan_of(config, target, longest).disk_bytes + _OPTIMIZED * learned
@@ -147,10 +147,11 @@ def peak_bytes(
     longest: int,
     base_bytes: int,
 ) -> int:
-    """Memory at the worst moment, where a text has `longest` tokens at most.
+    """Return the peak memory, given that texts have at most `longest` tokens.
 
-    Answers, states and heads that are made are held beside the target; once all states lie on the
-    disk the target goes, and what training needs comes instead.
+    Answers, states and heads are held beside the target; once all states are on the disk, the
+    target is
+    released before training needs its memory.
     """
     plan, module = target.plan, trainee.module
     held = [*module.parameters(), *module.buffers()]
@@ -159,7 +160,7 @@ def peak_bytes(
     is_cpu = target.precision.device.type == "cpu"
     base = base_bytes if is_cpu else RUNTIME_BYTES
     caches = plan.kv_bytes
-    if is_cpu:  # which takes the pages of rows that are written
+    if is_cpu:  # pages are allocated when rows are written
         row_bytes = plan.kv_bytes / target.caches.num_rows
         caches = int(min(caches, target.num_sessions * longest * row_bytes))
     beside = base + plan.weights_bytes + plan.scratch_bytes + caches + in_module
@@ -170,25 +171,25 @@ def peak_bytes(
     rows = trainee.batch * max(1, _rows_of_a_place(shard, trainee))
     passed = rows * target.config.hidden_size * 4 * 8 * config.num_heads
     training = base + in_module + (_OPTIMIZED - 1) * learned + scores + int(passed) + SHARD_BYTES
-    if config.joint:  # its weights are read again, and heads learn on
+    if config.joint:  # its weights are loaded again, and heads continue training
         joint = joint_plan_of(config, target, longest)
         training += plan.weights_bytes + joint.peak_bytes
     return max(beside, training)
 
 
 def joint_plan_of(config: HeadsConfig, target: Target, longest: int) -> JointPlan:
-    """What it takes that the target learns, too."""
-    texts = texts_of_a_step(config)
+    """Return what training the target's LoRA needs, too."""
+    texts = texts_per_step(config)
     return plan_joint(target.config, target.formats, config.rank, texts, longest)
 
 
 def _rows_of_a_place(shard: Shard, trainee: Trainee) -> float:
     rows = max(len(tensor) for tensor in shard.values())
-    return rows / max(1, trainee.num_places(shard))
+    return rows / max(1, trainee.num_samples(shard))
 
 
 def _num_rows(document: EncodedDocument, trainee: Trainee) -> int:
-    """Rows of a document that are kept."""
+    """Return the rows of a document that are kept."""
     return len(document.ids) if not trainee.has_trees else int((document.kinds == 2).sum())
 
 
@@ -210,13 +211,13 @@ def _some_answers(
 
 
 def memory_of_this_program() -> int:
-    """Bytes that it holds now."""
+    """Return the bytes that this process uses now."""
     held: int = psutil.Process().memory_info().rss
     return held
 
 
 def plan_text(plan: HeadsPlan) -> str:
-    """For people."""
+    """Return the plan as text."""
     answers = [f"{'answers':14}{plan.tokens_per_s:8.1f} tokens/s"] if plan.tokens_per_s else []
     return "\n".join(
         [

@@ -1,10 +1,10 @@
-"""A run that trains heads for any target: answers, states, training, what came of it.
+"""A run that trains heads for any target: answers, states, training, evaluation.
 
-A run with a time bound works in slices: the target writes some answers, heads learn from all there
-are, the target writes more. So heads learn from the beginning, and the last half of the time is
-training alone. A run of so many steps has one slice, and is reproducible.
+A run with a time limit works in slices: the target writes some answers, heads are trained on all so
+far, the target writes more. So heads are trained from the beginning, and the last half of the time
+is training alone. A run with a fixed number of steps has one slice, and is reproducible.
 
-Each stage goes on from what lies in the run's folder, so that a run may be cut anywhere.
+Each stage resumes from the files in the run's folder, so that a run may be killed at any time.
 
 Source: Cai et al., "Medusa" (2024), sections 2.2.1 (Medusa-1) and 2.2.2 (Medusa-2).
 """
@@ -34,7 +34,6 @@ from medusa_core.training.accuracy import head_accuracies
 from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.curve import Curve
 from medusa_core.training.expectation import expected_tau
-from medusa_core.training.feed import Feed, Writing, WrittenAnswer
 from medusa_core.training.heads_config import HeadsConfig, learning_rate_of
 from medusa_core.training.heads_eval import HeadsEval
 from medusa_core.training.joint import JointTrainee
@@ -42,7 +41,7 @@ from medusa_core.training.loop import LoopOptions, train
 from medusa_core.training.model_card import model_card
 from medusa_core.training.optimizer import Optimizers, adam_w_groups, cosine_rate
 from medusa_core.training.order import ShardOrder
-from medusa_core.training.precision import denormals_are_zero
+from medusa_core.training.precision import flush_denormals
 from medusa_core.training.prompts import TrainingPrompt
 from medusa_core.training.run_folder import LEAST_ANSWERS, RunFolder
 from medusa_core.training.stage import (
@@ -57,6 +56,7 @@ from medusa_core.training.stage import (
 )
 from medusa_core.training.states import Shard
 from medusa_core.training.trainee import Trainee
+from medusa_core.training.training_data import AnswerWriter, TrainingData, WrittenAnswer
 from medusa_core.training.trees import TreesRecipe, write_trees
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ _CURVE_PLACES = 1024
 _SEEDS = 1_000_003
 _TIMED_STEPS = 6
 _REPORT_EVERY = 10  # steps
-_RECOUNTS = 3  # of the steps that time allows, while heads alone learn
+_RECOUNTS = 3  # of the steps that time allows, without joint training
 
 ShouldStop = Callable[[], bool]
 MakeTrainee = Callable[[Target, Sequence[OwnAnswer]], Trainee]
@@ -74,51 +74,51 @@ MakeJoint = Callable[[Trainee], JointTrainee]
 
 @dataclass(frozen=True, slots=True)
 class RunParts:
-    """What a run works with.
+    """Dependencies of a run.
 
     Attributes:
         load: Loads the target; called once.
-        trainee: Makes heads for it, by its answers.
-        prompts: What a target is asked, in order; told when there has been time enough to find out.
-        joint: Lets heads go on together with their target; None leaves that as it is.
-        judge: Measures the heads of a folder, as far as there is time.
-        stop: Says that the run shall pause.
+        trainee: Builds untrained heads, given the target and its answers.
+        prompts: Returns the prompts in order, once enough time has passed to know them.
+        joint: Trains heads together with their target; None to leave the target unchanged.
+        evaluate: Measures the heads of a folder, if there is time.
+        stop: Whether the run should pause.
     """
 
     load: Callable[[], Target]
     trainee: MakeTrainee
     prompts: Callable[[Target, ShouldStop], Sequence[TrainingPrompt]]
-    judge: Callable[[Path], HeadsEval | None]
+    evaluate: Callable[[Path], HeadsEval | None]
     stop: ShouldStop
     joint: MakeJoint | None = None
 
 
 class HeadsRun:
-    """One stretch of a run.
+    """One process of a run, from start or resumption to end or pause.
 
     Attributes:
-        config: What is asked for.
-        folder: Where all of it lies.
+        config: Configuration of the run.
+        folder: Folder of the run.
     """
 
     def __init__(self, folder: RunFolder, parts: RunParts) -> None:
         self.config: HeadsConfig = folder.config()
         self.folder = folder
         self._parts = parts
-        self._settled = folder.settled()
+        self._resolved = folder.resolved()
         self._started_s = time.monotonic()
-        self._spent_s = float(self._settled.get("spent_s", 0.0))
+        self._spent_s = float(self._resolved.get("spent_s", 0.0))
 
     def run(self) -> bool:
-        """Work to the end; returns False where the run pauses before."""
+        """Run to the end; return False if the run pauses before."""
         try:
-            with denormals_are_zero():
+            with flush_denormals():
                 self._run()
         except Cancelled:
             self._report("paused", 0, 1)
             return False
         finally:
-            self._settle(spent_s=self._seconds())
+            self._store(spent_s=self._seconds())
         return True
 
     def _run(self) -> None:
@@ -137,15 +137,15 @@ class HeadsRun:
             held = self._train_jointly(trainee, feed, name)
         self._write(trainee, held, name)
 
-    def _feed(self, target: Target, width: int) -> tuple[Trainee, Feed]:
-        """Answers and states, and between the slices of them training."""
+    def _feed(self, target: Target, width: int) -> tuple[Trainee, TrainingData]:
+        """Write answers and compute states, with training between the slices."""
         slices = slices_of(self.config)
-        counts = [int(count) for count in self._settled.get("slices", ())]
+        counts = [int(count) for count in self._resolved.get("slices", ())]
         written = self.folder.answers()
         trainee: Trainee | None = None
         is_written = len(counts) == len(slices)
         prompts = () if is_written else self._parts.prompts(target, self._has_prompts_enough)
-        with closing(Writing(self.folder, self.config, prompts)) as writing:
+        with closing(AnswerWriter(self.folder, self.config, prompts)) as writing:
             for number, part in enumerate(slices):
                 first = counts[number - 1] if number else 0
                 if number < len(counts):
@@ -158,12 +158,12 @@ class HeadsRun:
                     written = written[: first + len(rest)]
                     written += [one.answer for one in some[len(rest) :]]
                     counts = [*counts, len(written)]
-                    self._settle(slices=counts)
+                    self._store(slices=counts)
                 if len(slices) == 1:
                     some.sort(key=lambda one: one.answer.number)
                 if trainee is None:
                     trainee = self._parts.trainee(target, [one.answer for one in some])
-                    feed = Feed(self.folder, self.config, trainee, target)
+                    feed = TrainingData(self.folder, self.config, trainee, target)
                 feed.add(some, self._states_reporter(), self._on_shard)
                 if number + 1 < len(slices):
                     self._train(self._heads_stage(trainee, feed, width), part.trained)
@@ -177,12 +177,12 @@ class HeadsRun:
         return self._seconds() > self._end_s(ASKED)
 
     def _answers(
-        self, target: Target, writing: Writing, part: Slice, num_before: int
+        self, target: Target, writing: AnswerWriter, part: Slice, num_before: int
     ) -> list[WrittenAnswer]:
-        """The new answers of a slice.
+        """Return the new answers of a slice.
 
         Raises:
-            TrainingError: There are too few to learn from.
+            TrainingError: There are too few to train on.
         """
         ends_s, started_s, last_s = self._end_s(part.answered), time.monotonic(), 0.0
         num_answers = num_tokens = 0
@@ -211,7 +211,7 @@ class HeadsRun:
         return found
 
     def _states_reporter(self) -> Callable[[int, int], None]:
-        """Report how far the states of a slice are, and how long the rest takes."""
+        """Return a callback that reports the progress of states, and the time left."""
         started_s, last_s = time.monotonic(), 0.0
 
         def on_states(done: int, of: int) -> None:
@@ -228,10 +228,10 @@ class HeadsRun:
         self.folder.check_space()
         self._check_stop()
 
-    def _heads_stage(self, trainee: Trainee, feed: Feed, width: int) -> TrainingStage:
+    def _heads_stage(self, trainee: Trainee, feed: TrainingData, width: int) -> TrainingStage:
         states = feed.states
         order = ShardOrder(states.lengths, trainee.batch, self.config.seed)
-        share = heads_share(self.config, order.steps_of_a_round)
+        share = heads_share(self.config, order.steps_per_epoch)
 
         def loss_at(step: int, _: float) -> Tensor:
             shard, places = order.at(step)
@@ -244,18 +244,20 @@ class HeadsRun:
             groups=trainee.parameters(learning_rate_of(self.config, width)),
             loss_at=loss_at,
             accuracy=lambda: _top_shares(trainee, feed.held_out.joined()),
-            tokens_per_step=max(1, feed.num_tokens // order.steps_of_a_round),
+            tokens_per_step=max(1, feed.num_tokens // order.steps_per_epoch),
             checkpoint=self.folder.checkpoint,
             num_steps=share.steps,
             first_step=0,
             ends=share.ends,
         )
 
-    def _joint_stage(self, joint: JointTrainee, trainee: Trainee, feed: Feed) -> TrainingStage:
+    def _joint_stage(
+        self, joint: JointTrainee, trainee: Trainee, feed: TrainingData
+    ) -> TrainingStage:
         states = feed.states
         lengths = [joint.num_texts(states.documents(shard)) for shard in range(len(states.lengths))]
         order = ShardOrder(lengths, joint.batch, self.config.seed)
-        share = joint_share(self.config, order.steps_of_a_round)
+        share = joint_share(self.config, order.steps_per_epoch)
 
         def loss_at(step: int, progress: float) -> Tensor:
             shard, texts = order.at(step)
@@ -271,18 +273,20 @@ class HeadsRun:
             name="joint",
             kept_as="num_joint_steps",
             module=joint.module,
-            groups=joint.parameters(learning_rate_of(self.config)),  # so that the target stays near
+            groups=joint.parameters(
+                learning_rate_of(self.config)
+            ),  # to keep the target close to itself
             loss_at=loss_at,
             accuracy=accuracy,
-            tokens_per_step=max(1, feed.num_tokens // order.steps_of_a_round),
+            tokens_per_step=max(1, feed.num_tokens // order.steps_per_epoch),
             checkpoint=self.folder.joint_checkpoint,
             num_steps=share.steps,
-            first_step=int(self._settled["num_steps"]),
+            first_step=int(self._resolved["num_steps"]),
             ends=share.ends,
         )
 
     def _ends_of_training(self, stage: TrainingStage) -> Sequence[float]:
-        """At which shares of the time steps are counted anew: machines are faster or slower."""
+        """Return the shares of the time at which remaining steps are re-estimated."""
         if stage.num_steps:
             return (stage.ends,)
         now = min(stage.ends, self._seconds() / self._end_s(1.0))
@@ -291,7 +295,7 @@ class HeadsRun:
         )
 
     def _train(self, stage: TrainingStage, ends: float) -> None:
-        """Learn until a share of the run's time is over, or all steps are done."""
+        """Train until a share of the run's time is over, or all steps are done."""
         num_steps = self._num_steps(stage)
         curve = Curve(self.folder, num_steps, is_timed=not stage.num_steps)
         ends_s, started_s = self._end_s(ends), time.monotonic()
@@ -315,23 +319,23 @@ class HeadsRun:
         optimizers = Optimizers([adam_w_groups(stage.groups)], cosine_rate(num_steps))
         options = LoopOptions(stage.checkpoint, num_steps, stage.tokens_per_step)
         result = train(stage.module, optimizers, loss_at, options, after_step)
-        self._settle(**{f"{stage.kept_as}_done": result.step}, spent_s=self._seconds())
+        self._store(**{f"{stage.kept_as}_done": result.step}, spent_s=self._seconds())
         if not result.finished and self._seconds() <= ends_s:
             raise Cancelled("The run pauses.")
         if not result.finished and ends == stage.ends:  # time is over
-            self._settle(**{stage.kept_as: result.step})
+            self._store(**{stage.kept_as: result.step})
             curve.add(stage.first_step + result.step, result.loss, stage.accuracy)
 
     def _num_steps(self, stage: TrainingStage) -> int:
-        """Steps of a stage in all; where time decides, as many as the time that is left allows."""
-        done = int(self._settled.get(f"{stage.kept_as}_done", 0))
+        """Return the total steps of a stage, with a time limit as many as fit into it."""
+        done = int(self._resolved.get(f"{stage.kept_as}_done", 0))
         num_steps = stage.num_steps
         if not num_steps:
-            step_s = seconds_of_a_step(stage.groups, stage.loss_at)
+            step_s = seconds_per_step(stage.groups, stage.loss_at)
             left_s = self._training_left(stage.ends) * self._end_s(1.0)
             num_steps = done + max(1 if done else 10, int(left_s / step_s))
-        if self._settled.get(stage.kept_as) != num_steps:
-            self._settle(**{stage.kept_as: num_steps})
+        if self._resolved.get(stage.kept_as) != num_steps:
+            self._store(**{stage.kept_as: num_steps})
             num_tokens = num_steps * stage.tokens_per_step
             log.info(
                 "%d steps planned, reading %.2f M tokens; about %.1f tokens per step to expect",
@@ -342,14 +346,14 @@ class HeadsRun:
         return num_steps
 
     def _training_left(self, ends: float) -> float:
-        """Share of the run's time in which a stage learns from now on."""
+        """Return the share of the run's time that a stage has left for training."""
         now = self._seconds() / self._end_s(1.0)
         if ends == heads_end(self.config):
             return training_share(self.config, now)
         return max(0.0, ends - now)
 
-    def _train_jointly(self, trainee: Trainee, feed: Feed, base_model: str) -> Shard:
-        """Let the target learn, too; returns what it makes of the held-out answers then."""
+    def _train_jointly(self, trainee: Trainee, feed: TrainingData, base_model: str) -> Shard:
+        """Train the target, too; return its data of the held-out answers after that."""
         make = self._parts.joint
         assert make is not None  # as `run` has seen
         joint = make(trainee)
@@ -367,8 +371,8 @@ class HeadsRun:
             ranks = trainee.ranks(held, recipe.num_ranks)
             write_trees(self.folder.out, {0.0: _greedy(ranks, held)}, recipe)
         self._report("judging", 0, 1)
-        found = self._parts.judge(self.folder.out)
-        num_answers = int(self._settled["slices"][-1])
+        found = self._parts.evaluate(self.folder.out)
+        num_answers = int(self._resolved["slices"][-1])
         card = model_card(self.config, base_model, num_answers, self.folder.curve(), found)
         (self.folder.out / "README.md").write_text(card, encoding="utf-8")
         if found is not None:
@@ -377,7 +381,7 @@ class HeadsRun:
         self.folder.finish()
 
     def _seconds(self) -> float:
-        """Seconds that the run has taken, earlier stretches too."""
+        """Return the seconds that the run has taken, including earlier processes."""
         return self._spent_s + time.monotonic() - self._started_s
 
     def _end_s(self, share: float) -> float:
@@ -387,9 +391,9 @@ class HeadsRun:
         if self._parts.stop():
             raise Cancelled("The run pauses.")
 
-    def _settle(self, **values: Any) -> None:
-        self._settled.update(values)
-        self.folder.write_settled(self._settled)
+    def _store(self, **values: Any) -> None:
+        self._resolved.update(values)
+        self.folder.write_resolved(self._resolved)
 
     def _report(self, stage: str, done: float, of: float, **more: float) -> None:
         self.folder.report(
@@ -403,10 +407,10 @@ class HeadsRun:
         )
 
 
-def seconds_of_a_step(
+def seconds_per_step(
     groups: Sequence[dict[str, Any]], loss_at: Callable[[int, float], Tensor]
 ) -> float:
-    """Seconds of a step of training: of a few that change nothing."""
+    """Measure the seconds of a training step with a few that change nothing."""
     still = [{**group, "lr": 0.0} for group in groups]
     optimizer, seconds = adam_w_groups(still), []
     for step in range(_TIMED_STEPS):
@@ -419,27 +423,27 @@ def seconds_of_a_step(
 
 
 def _top_shares(trainee: Trainee, shard: Shard) -> list[float]:
-    """How often the best guess of each head is right, at some places."""
+    """Return the top-1 accuracy of each head on some samples."""
     ranks = trainee.ranks(shard, 1, most=_CURVE_PLACES)
     return [round(row[0], 4) for row in head_accuracies(ranks, 1)]
 
 
 def _greedy(ranks: Tensor, shard: Shard) -> Tensor:
-    """Ranks in greedy answers; in all where there are no others."""
+    """Return the ranks in greedy answers, or in all if there are none."""
     is_greedy = shard["seeds"] == 0
     return ranks[is_greedy] if bool(is_greedy.any()) else ranks
 
 
 def frequent_tokens(answers: Sequence[OwnAnswer], number: int) -> Tensor:
-    """The tokens that come most often in some answers, by id. int64 [number or fewer]"""
+    """Return the most frequent tokens of some answers, sorted by id. int64 [number or fewer]"""
     counts = Counter(token_id for answer in answers for token_id in answer.answer_ids)
     return torch.tensor(sorted(token_id for token_id, _ in counts.most_common(number)))
 
 
 def drafted_tokens(answers: Sequence[OwnAnswer], number: int) -> Tensor:
-    """As `frequent_tokens`; where there are too few, those of the lowest ids, too. int64 [number]
+    """Return `frequent_tokens`, filled up with the lowest token ids. int64 [number]
 
-    Tokenizers number their tokens in the order in which they merged them: frequent ones first.
+    Tokenizers number tokens in the order of their merges, frequent ones first.
     """
     frequent = frequent_tokens(answers, number)
     others = torch.arange(number + len(frequent))

@@ -1,9 +1,9 @@
-"""Hydra heads in training: each reads the tokens that were drafted before its own; see `Trainee`.
+"""Training of Hydra heads, which read the drafts before their own; see `Trainee`.
 
-A head adds to the target's state what it makes of that state and the vectors of the root and the
-path; one projection serves all, rows of the target's. The loss is the cross-entropy of the token
-that the target wrote: the divergence from the target's own chances (Hydra++) takes 1.4 times as
-long at each place, and a short run learns more from more places.
+A head adds to the target's state an MLP of that state and the embeddings of root and path; all
+heads share one projection, rows of the target's. The loss is the cross-entropy of the tokens that
+the target wrote: distillation from the target's probabilities (Hydra++) takes 1.4 times as long per
+position, and a short run gains more from more positions.
 
 Source: Ankner et al., "Hydra" (2024), section 3.
 """
@@ -31,25 +31,25 @@ from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
 _AT_ONCE = 1024
-_DROPPED = 0.1  # of what a layer reads, while it learns: answers are few
+_DROPPED = 0.1  # dropout of the input: answers are few
 
 
 class HydraModule(nn.Module):
-    """Heads of one layer each, over the target's state and the path's vectors.
+    """Heads of one layer each.
 
     Attributes:
-        lm_head: Rows of the target's projection, frozen. [columns, hidden]
-        vectors: The target's token vectors, frozen. [vocabulary, hidden]
+        lm_head: Rows of the target's output projection, frozen. [columns, hidden]
+        vectors: The target's token embeddings, frozen. [vocabulary, hidden]
     """
 
     def __init__(self, num_heads: int, lm_head: Tensor, vectors: Tensor, scale: float) -> None:
-        """Make heads that have yet to learn anything.
+        """Initialize untrained heads.
 
         Args:
-            num_heads: How many.
-            lm_head: What they project with.
-            vectors: The target's token vectors.
-            scale: What vectors are multiplied by, so that they are as large as states.
+            num_heads: Number of heads.
+            lm_head: Output projection.
+            vectors: The target's token embeddings.
+            scale: Factor of embeddings, so that their norm matches a state's.
         """
         super().__init__()
         self.lm_head: Tensor
@@ -64,14 +64,23 @@ class HydraModule(nn.Module):
             nn.init.zeros_(parameter)
 
     def state_of(self, head: int, hidden: Tensor, paths: Tensor) -> Tensor:
-        """What a head projects: states [N, H] and paths, the root first, [N, head + 1] → [N, H]"""
+        """Run the layer of a head.
+
+        Args:
+            head: Index of the head.
+            hidden: The target's states. [N, hidden]
+            paths: Root and drafts. [N, head + 1]
+
+        Returns:
+            Input of the projection. [N, hidden]
+        """
         vectors = self.vectors[paths.to(self.vectors.device)].to(hidden) * self._scale
         read = torch.cat([hidden, vectors.flatten(1)], dim=1)
         read = F.dropout(read, _DROPPED, self.training)
         return hidden + F.silu(self.layers[head](read))
 
     def tensors(self) -> dict[str, Tensor]:
-        """The layers as they are published, in bfloat16: for vectors as the target has them."""
+        """Return the layers as published, in bfloat16 and for unscaled embeddings."""
         found = {}
         for head, layer in enumerate(self.layers):
             assert isinstance(layer, nn.Linear)
@@ -83,21 +92,21 @@ class HydraModule(nn.Module):
 
 
 class HydraTrainee:
-    """See the module."""
+    """Hydra heads in training."""
 
     has_trees = False
 
     def __init__(self, target: Target, config: HeadsConfig, token_ids: Tensor | None) -> None:
-        """Make heads that have yet to learn anything.
+        """Initialize untrained heads.
 
         Args:
-            target: The target; it isn't changed.
-            config: Which heads.
-            token_ids: That they draft from; None for all.
+            target: The target, which isn't changed.
+            config: Configuration of the run.
+            token_ids: Draft vocabulary; None for all tokens.
         """
         sizes, device = target.config, target.precision.device
         vectors = target.shared_weights.embedding
-        # A state behind the final norm is about as large as a vector of ones.
+        # States after the final norm have about the norm of a vector of ones.
         size = float(vectors[:4096].float().pow(2).mean().sqrt())
         matrix = projection_matrix(target)
         self._token_ids = torch.arange(sizes.vocab_size) if token_ids is None else token_ids
@@ -124,7 +133,7 @@ class HydraTrainee:
             "seeds": some.seeds,
         }
 
-    def num_places(self, shard: Shard) -> int:
+    def num_samples(self, shard: Shard) -> int:
         return len(shard["paths"])
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
@@ -165,7 +174,7 @@ class HydraTrainee:
 
     def write(self, folder: Path, base_model: str) -> str:
         tensors = {**self.module.tensors(), "token_map": self._token_ids}
-        if not self._is_tied:  # else they are rows of the target's token vectors
+        if not self._is_tied:  # tied ones are rows of the target's embeddings
             tensors["lm_head.weight"] = published(self.module.lm_head)
         config = {
             "base_model_name_or_path": base_model,
@@ -179,13 +188,13 @@ class HydraTrainee:
         return "hydra"
 
     def _rows(self, shard: Shard, places: Tensor) -> tuple[Tensor, Tensor]:
-        """States and paths at some places. float32 [n, hidden], int64 [n, heads + 1]"""
+        """Return states and paths of some samples. float32 [n, hidden], int64 [n, heads + 1]"""
         hidden = shard["hidden"]
         hidden = hidden[places.to(hidden.device)].to(self._device).float()
         return hidden, shard["paths"][places].to(self._device)
 
     def _wanted(self, paths: Tensor, head: int) -> Tensor:
-        """The column that a head should guess; negative where there is none. [n]"""
+        """Return a head's target column; negative if there is none. [n]"""
         wanted = paths[:, head + 1]
         columns = self._columns.to(wanted.device)[wanted.clamp(min=0)]
         return torch.where(wanted < 0, UNKNOWN, columns)

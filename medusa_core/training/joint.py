@@ -1,7 +1,7 @@
-"""Heads and a LoRA that learn together: the target may move towards what heads can guess.
+"""Joint training of heads and a LoRA of the target (Medusa-2).
 
-What holds it is that with the LoRA it shall say what it says without: the answers are its own, and
-its states over them without the LoRA are there already.
+The target is regularised by its own output without the LoRA: the answers are its own, and its
+states over them are already computed.
 
 Source: Cai et al., "Medusa" (2024), sections 2.2.2 (Medusa-2) and 2.3.2 (self-distillation).
 """
@@ -27,7 +27,7 @@ from medusa_core.training.losses import CHUNK_ROWS
 from medusa_core.training.states import Shard
 from medusa_core.training.trainee import Trainee
 
-_EACH_TOKENS = 256  # of a text, about: a step reads `batch` of them
+_EACH_TOKENS = 256  # mean tokens per text: a step reads `batch` tokens
 _ADAPTER_SHARE = 0.25  # of the heads' learning rate
 
 Scores = Callable[[Tensor], Tensor]
@@ -37,36 +37,36 @@ class JointTrainee:
     """Heads, and the LoRA of their target.
 
     Attributes:
-        batch: Texts of a step.
-        module: What learns.
+        batch: Texts per step.
+        module: All trained parameters.
     """
 
     def __init__(self, target: AdaptedTarget, trainee: Trainee, config: HeadsConfig) -> None:
-        """Let a trainee's heads go on together with a LoRA.
+        """Prepare to continue the training of heads together with a LoRA.
 
         Args:
-            target: With the LoRA.
-            trainee: Its heads have learned already.
-            config: Of the training.
+            target: The target with the LoRA.
+            trainee: Trained heads.
+            config: Configuration of the run.
         """
         self._target, self._trainee, self._config = target, trainee, config
-        self.batch = texts_of_a_step(config)
+        self.batch = texts_per_step(config)
         self.module = nn.ModuleDict({"heads": trainee.module, "lora": target.lora})
 
     def num_texts(self, documents: Sequence[EncodedDocument]) -> int:
-        """Texts to learn from among some documents: those with answers."""
+        """Return the number of documents with answers."""
         return len(_texts(documents))
 
     def loss(
         self, documents: Sequence[EncodedDocument], shard: Shard, texts: Tensor, progress: float
     ) -> Tensor:
-        """What it costs that the target says other things, and that heads guess wrong. In nats.
+        """Return the loss of the target's divergence plus that of the heads, in nats.
 
         Args:
-            documents: Those of the shard.
-            shard: What the target makes of them without the LoRA.
-            texts: Which of the documents with answers. [n]
-            progress: Share of the training that is done.
+            documents: Documents of the shard.
+            shard: States of the target without the LoRA.
+            texts: Indices among the documents with answers. [n]
+            progress: Finished share of the training.
         """
         rows, states = self._read(documents, shard, texts)
         teacher = rows["hidden"].to(states.device, states.dtype)
@@ -78,7 +78,7 @@ class JointTrainee:
     def adapted(
         self, documents: Sequence[EncodedDocument], shard: Shard, most: int | None = None
     ) -> Shard:
-        """What the target makes of documents with the LoRA: of all, or of about `most` places."""
+        """Return training data with the LoRA, of all documents or of about `most` samples."""
         parts, count = [], 0
         for texts in torch.split(torch.arange(self.num_texts(documents)), self.batch):
             if most is not None and count >= most:
@@ -89,7 +89,7 @@ class JointTrainee:
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
-        """Groups of parameters; heads learn four times as fast as the LoRA."""
+        """Return parameter groups; the heads' learning rate is four times the LoRA's."""
         own = list(self._target.lora.parameters())
         groups = self._trainee.parameters(learning_rate)
         return [*groups, {"params": own, "lr": learning_rate * _ADAPTER_SHARE}]
@@ -102,16 +102,16 @@ class JointTrainee:
     def _read(
         self, documents: Sequence[EncodedDocument], shard: Shard, texts: Tensor
     ) -> tuple[Shard, Tensor]:
-        """Rows of a shard that belong to some texts, and their states with the LoRA."""
+        """Return the rows of a shard that belong to some texts, and their states with the LoRA."""
         found = _texts(documents)
         starts = np.cumsum([0, *((text.kinds[1:] == ANSWER).sum() for text in found)]).tolist()
-        assert starts[-1] == len(shard["places"])  # they are of these documents
+        assert starts[-1] == len(shard["places"])  # the shard's samples are of these documents
         wanted, ids, places, first = [], [], [], 0
         for text in texts.tolist():
             span = torch.arange(starts[text], starts[text + 1])
             own = shard["places"][span]
             whole = torch.from_numpy(found[text].ids.astype(np.int64))
-            ids.append(whole[: int(own[-1])])  # what comes before the last place
+            ids.append(whole[: int(own[-1])])  # inputs up to the last sample
             wanted.append(span)
             places.append(own - 1 + first)
             first += len(ids[-1])
@@ -121,28 +121,28 @@ class JointTrainee:
         return rows, states[torch.cat(places).to(states.device)]
 
 
-def texts_of_a_step(config: HeadsConfig) -> int:
-    """Texts that a step reads."""
+def texts_per_step(config: HeadsConfig) -> int:
+    """Return the number of texts per step."""
     return max(1, config.batch // _EACH_TOKENS)
 
 
 def _texts(documents: Sequence[EncodedDocument]) -> list[EncodedDocument]:
-    """Documents that places were taken of; see `positions.collect`."""
+    """Return the documents that have samples; see `positions.collect`."""
     return [document for document in documents if (document.kinds[1:] == ANSWER).any()]
 
 
 def heads_weight(most: float, progress: float) -> float:
-    """What the heads' loss weighs: half a sine's rise to the most, over the whole training."""
+    """Return the weight of the heads' loss, which rises as half a sine over the training."""
     return most * math.sin(math.pi / 2 * min(1.0, progress))
 
 
 def divergence(states: Tensor, teacher: Tensor, logits: Scores) -> Tensor:
-    """Mean Kullback-Leibler divergence of what states say from what others say, in nats.
+    """Return the mean Kullback-Leibler divergence of two states' distributions, in nats.
 
     Args:
-        states: Of the target as it learns. [n, hidden]
-        teacher: Of the target as it was. [n, hidden]
-        logits: The scores behind states.
+        states: States of the trained target. [n, hidden]
+        teacher: States of the original target. [n, hidden]
+        logits: Projects states to logits.
 
     Returns:
         A scalar with a gradient for `states`.
@@ -157,6 +157,6 @@ def divergence(states: Tensor, teacher: Tensor, logits: Scores) -> Tensor:
     total = states.new_zeros(())
     for start in range(0, len(states), CHUNK_ROWS):
         part = slice(start, start + CHUNK_ROWS)
-        # Scores aren't kept: those of all rows would take more than all else.
+        # Logits are recomputed: those of all rows would take more memory than all else.
         total = total + checkpoint(some, states[part], teacher[part], use_reentrant=False)
     return total / len(states)

@@ -24,13 +24,13 @@ AfterStep = Callable[[int, float], bool]
 
 @dataclass(frozen=True, slots=True)
 class LoopOptions:
-    """How long a loop runs.
+    """Length and checkpoint of a training loop.
 
     Attributes:
-        checkpoint: file that holds its state.
-        num_steps: all its steps.
-        tokens_per_step: what a step reads, for the progress lines.
-        slice_s: stop (with a checkpoint) after this many seconds; None runs to the end.
+        checkpoint: Checkpoint file.
+        num_steps: Total steps.
+        tokens_per_step: Tokens per step, for progress lines.
+        slice_s: Stop with a checkpoint after so many seconds; None to run to the end.
     """
 
     checkpoint: Path
@@ -41,7 +41,7 @@ class LoopOptions:
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """Where a loop stands: `step` of `num_steps` done, and its last mean loss."""
+    """State of a loop: finished and total steps, and the last mean loss."""
 
     step: int
     num_steps: int
@@ -60,21 +60,22 @@ def train(
     options: LoopOptions,
     after_step: AfterStep | None = None,
 ) -> LoopResult:
-    """Train a module, from its checkpoint where there is one.
+    """Train a module, starting from its checkpoint if there is one.
 
     Args:
-        module: trained in place.
-        optimizers: of the module.
-        loss_at: the loss of a step; it depends on the step alone, so that a run can resume.
-        options: checkpoint and length.
-        after_step: Called with how many steps are done, and the last one's loss; True stops the
+        module: Module, trained in place.
+        optimizers: Its optimizers.
+        loss_at: Returns the loss of a step, which depends on the step alone so that runs can
+            resume.
+        options: Length and checkpoint.
+        after_step: Called with the number of finished steps and the last loss; True stops the
             loop.
 
     Returns:
-        Where the loop stands.
+        State of the loop.
 
     Raises:
-        TrainingError: The checkpoint is damaged or of another run, or can't be written.
+        TrainingError: The checkpoint is damaged, of another run, or can't be written.
     """
     step = restore(options.checkpoint, module, optimizers)
     meter = Meter(options, step)
@@ -100,7 +101,7 @@ class Meter:
     """Progress lines: step, tokens, loss, tokens per second, time left.
 
     Attributes:
-        loss: running mean, in nats per weighted token.
+        loss: Running mean, in nats per weighted token.
     """
 
     def __init__(self, options: LoopOptions, step: int) -> None:
@@ -110,7 +111,7 @@ class Meter:
         self._reported_s = time.monotonic()
 
     def add(self, step: int, loss: float) -> None:
-        """Count one step; writes a line every few seconds."""
+        """Count a step; print a line every few seconds."""
         self.loss = loss if self.loss != self.loss else 0.98 * self.loss + 0.02 * loss
         now_s = time.monotonic()
         num_steps, num_tokens = self._options.num_steps, self._options.tokens_per_step

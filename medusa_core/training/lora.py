@@ -1,4 +1,4 @@
-"""A LoRA in training: two thin matrices for every linear layer of a target's blocks.
+"""A LoRA in training, for every linear layer of a target's blocks.
 
 Source: Hu et al. 2021, "LoRA", section 4.1.
 """
@@ -20,12 +20,12 @@ from medusa_core.training.frozen import Added
 
 
 @dataclass(frozen=True, slots=True)
-class LoraForm:
-    """What a LoRA is made of.
+class LoraSpec:
+    """Rank and scale of a LoRA.
 
     Attributes:
-        rank: Of its matrices.
-        alpha: What they are added with is alpha / rank.
+        rank: Rank of the matrices.
+        alpha: The product is scaled by alpha / rank.
     """
 
     rank: int = 32
@@ -33,25 +33,25 @@ class LoraForm:
 
     @property
     def scale(self) -> float:
-        """What their product is multiplied with."""
+        """Factor of the product."""
         return self.alpha / self.rank
 
 
 class LoraModule(nn.Module):
-    """The matrices of all layers; what is added begins as nothing.
+    """Matrices A and B of all layers; B is initially zero.
 
     Attributes:
-        form: What they are made of.
+        form: Rank and scale.
     """
 
-    def __init__(self, form: LoraForm, config: ModelConfig, dtype: torch.dtype, seed: int) -> None:
-        """Make a LoRA that has yet to learn anything.
+    def __init__(self, form: LoraSpec, config: ModelConfig, dtype: torch.dtype, seed: int) -> None:
+        """Initialize an untrained LoRA.
 
         Args:
-            form: What it is made of.
+            form: Rank and scale.
             config: Sizes of the target.
-            dtype: Of its numbers.
-            seed: Of what A begins with.
+            dtype: Dtype of the matrices.
+            seed: Seed of A.
         """
         super().__init__()
         self.form = form
@@ -70,11 +70,11 @@ class LoraModule(nn.Module):
                     )
 
     def added_to(self, part: LinearSpec, dtype: torch.dtype) -> Added | None:
-        """What is added to a part; None to one that isn't in the blocks.
+        """Return the adapter of a part; None for parts outside the blocks.
 
         Args:
-            part: Which.
-            dtype: What products are made in.
+            part: The part.
+            dtype: Dtype of products.
         """
         if _key(part.pieces[0]) not in self._down:
             return None
@@ -90,12 +90,12 @@ class LoraModule(nn.Module):
         return added
 
     def _rows(self, piece: TensorRows) -> Tensor:
-        """B of a piece, in the order of the running target's rows."""
+        """Return B of a piece, with its rows in the order of the loaded target."""
         rows = piece.take(self._up[_key(piece)])
         return piece.interleaved(rows, self._heads)
 
     def matrices(self) -> Sequence[tuple[str, Tensor, Tensor]]:
-        """Of every layer its name, A and B, as they are published."""
+        """Return name, A and B of each layer in the published layout."""
         return [
             (key.replace("/", "."), a.detach(), self._up[key].detach())
             for key, a in self._down.items()
@@ -103,5 +103,5 @@ class LoraModule(nn.Module):
 
 
 def _key(piece: TensorRows) -> str:
-    """A name that torch's modules take."""
+    """Return a name that is valid in torch's modules."""
     return piece.name.replace(".", "/")

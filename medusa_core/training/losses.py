@@ -1,4 +1,4 @@
-"""Cross-entropy over a large vocabulary without keeping the scores of all positions."""
+"""Cross-entropy over a large vocabulary without storing the logits of all positions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 CHUNK_ROWS = 384
-_LEAST_CHANCE = 1e-37  # not rounded to zero, of which no logarithm is; the gradient needs none
+_LEAST_CHANCE = 1e-37  # clamp before the logarithm; the gradient doesn't use it
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
-    """Weighted cross-entropy whose gradient is made in the forward pass, chunk by chunk."""
+    """Weighted cross-entropy whose gradient is computed in the forward pass, chunk by chunk."""
 
     @staticmethod
     def forward(
@@ -64,17 +64,17 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 def summed_cross_entropy(
     factors: Sequence[tuple[Tensor, Tensor]], targets: Tensor, weights: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Weighted mean cross-entropy of a sum of products against the targets, in nats.
+    """Return the weighted mean cross-entropy of summed products, in nats.
 
     Args:
-        factors: Rows and matrices whose products `rows @ matrix.T` are added. [N, K], [V, K]
-        targets: int64 [N].
-        weights: float32 [N], not all zero.
-        dtype: Of the matrix products.
+        factors: Rows and matrices; the logits are the sum of `rows @ matrix.T`. [N, K], [V, K]
+        targets: int64 [N]
+        weights: float32 [N], not all zero
+        dtype: Dtype of the matrix products.
 
     Returns:
-        Scalar float32 with gradients for rows and matrices; and of each row whether its target has
-        the highest score, bool [N].
+        Scalar float32 with gradients for rows and matrices; and for each row whether its target has
+        the highest logit, bool [N].
     """
     apply: Callable[..., tuple[Tensor, Tensor]] = _ChunkedCrossEntropy.apply
     return apply(targets, weights, dtype, *(tensor for pair in factors for tensor in pair))
@@ -83,14 +83,14 @@ def summed_cross_entropy(
 def chunked_cross_entropy(
     hidden: Tensor, matrix: Tensor, targets: Tensor, weights: Tensor, dtype: torch.dtype
 ) -> Tensor:
-    """Weighted mean cross-entropy of `hidden @ matrix.T` against the targets, in nats.
+    """Return the weighted mean cross-entropy of `hidden @ matrix.T`, in nats.
 
     Args:
-        hidden: [N, H].
-        matrix: [V, H].
-        targets: int64 [N].
-        weights: float32 [N], not all zero.
-        dtype: of the matrix products.
+        hidden: [N, H]
+        matrix: [V, H]
+        targets: int64 [N]
+        weights: float32 [N], not all zero
+        dtype: Dtype of the matrix products.
 
     Returns:
         Scalar float32 with gradients for `hidden` and `matrix`.

@@ -1,4 +1,4 @@
-"""What linear layers hold, in plain numbers, whatever their weight format."""
+"""Dequantization of linear layers in any weight format."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from torch import Tensor
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 
-UNITS = 256  # unit vectors multiplied at once
+UNITS = 256  # unit vectors per product
 
 
 @torch.no_grad()
-def matrix_of(
+def dequantize_linear(
     linear: QuantLinear, outputs: int, inputs: int, precision: Precision
 ) -> tuple[Tensor, Tensor]:
-    """A layer's matrix and bias: what it makes of unit vectors, and of nothing.
+    """Return a layer's matrix and bias, computed from its outputs for unit vectors and for zero.
 
     Args:
         linear: The layer.
-        outputs: Numbers that come out.
-        inputs: Numbers that go in.
-        precision: In which dtype it computes, and where.
+        outputs: Number of outputs.
+        inputs: Number of inputs.
+        precision: Compute dtype and device.
 
     Returns:
         [outputs, inputs], [outputs], in the compute dtype.

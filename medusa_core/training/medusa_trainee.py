@@ -1,4 +1,4 @@
-"""Medusa heads in training: plain, with one projection for all, or reading the root."""
+"""Training of Medusa heads: plain, with a shared projection, or with the root's embedding."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from medusa_core.loading.target import Target
 from medusa_core.training.accuracy import BEYOND, true_ranks
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads import (
-    HeadsForm,
     HeadsModule,
+    MedusaSizes,
     heads_loss,
     projection_matrix,
     published,
@@ -26,32 +26,32 @@ from medusa_core.training.positions import Positions, has_answer, positions_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
-_PROJECTION_SHARE = 0.3  # of the learning rate: they begin as the target's own
+_PROJECTION_SHARE = 0.3  # factor of the learning rate for projections, which start as the target's
 
 
 class MedusaTrainee:
-    """See `Trainee`."""
+    """Medusa heads in training; see `Trainee`."""
 
     has_trees = True
 
     def __init__(
         self, target: Target, config: HeadsConfig, token_ids: Tensor | None = None
     ) -> None:
-        """Make heads that have yet to learn anything.
+        """Initialize untrained heads.
 
         Args:
-            target: The target; it isn't changed.
-            config: Which heads.
-            token_ids: That they draft from; None for all.
+            target: The target, which isn't changed.
+            config: Configuration of the run.
+            token_ids: Draft vocabulary; None for all tokens.
         """
-        form = HeadsForm(
+        form = MedusaSizes(
             config.num_heads,
             config.num_layers,
             own_lm_head=config.kind == "medusa",
             reads_root=config.kind == "rooted",
         )
         vectors = target.shared_weights.embedding
-        # A state behind the final norm is about as large as a vector of ones.
+        # States after the final norm have about the norm of a vector of ones.
         size = float(vectors[:4096].float().pow(2).mean().sqrt())
         scale = 1.0 / max(size, 1e-6) if form.reads_root else 1.0
         if not form.reads_root:
@@ -85,7 +85,7 @@ class MedusaTrainee:
             "seeds": some.seeds,
         }
 
-    def num_places(self, shard: Shard) -> int:
+    def num_samples(self, shard: Shard) -> int:
         return len(shard["roots"])
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:

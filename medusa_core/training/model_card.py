@@ -1,4 +1,4 @@
-"""The page beside trained heads: what they are, of what they were made, and what they bring."""
+"""Model card of trained heads: origin, training data and measured gain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODEL_LEARNED = "In the second part of the training the model learned with them
 
 
 def adapter_lines(config: HeadsConfig, base_model: str) -> list[str]:
-    """What is said of an adapter that heads learned with, as Markdown."""
+    """Return the section about an adapter that was trained with the heads, as Markdown."""
     return [
         f"The folder `{ADAPTER}` holds what the model learned: a LoRA of rank {config.rank} (alpha",
         f"{config.alpha:g}) on every linear layer of its blocks, in PEFT's layout. It was held to",
@@ -36,14 +36,14 @@ def model_card(
     curve: Sequence[Mapping[str, Any]],
     found: HeadsEval | None,
 ) -> str:
-    """The page, as Markdown.
+    """Return the model card as Markdown.
 
     Args:
-        config: Of the run.
-        base_model: The model's name.
-        num_answers: How many answers were learned from.
-        curve: How often heads were right as they learned.
-        found: What was measured at the end; None where there was no time.
+        config: Configuration of the run.
+        base_model: Name of the model.
+        num_answers: Number of answers trained on.
+        curve: Learning curve.
+        found: Final evaluation; None if there was no time.
     """
     data = "the bundled questions" if not config.data else "given prompts"
     if config.own_chats:

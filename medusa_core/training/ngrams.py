@@ -1,4 +1,4 @@
-"""A phrase table of any texts, for any model: its tokenizer is read, its weights aren't."""
+"""Phrase tables of any texts, for any model: only its tokenizer is read, not its weights."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from medusa_core.training.phrase_counts import (
 
 log = logging.getLogger(__name__)
 
-MOST_MIXED = 32  # followers; a table keeps four
-_HELD_OUT_EACH = 20  # every so many-th text isn't counted
+MOST_MIXED = 32  # ranks of followers; a table keeps four
+_HELD_OUT_EACH = 20  # every so many-th text is held out
 
 
 @dataclass(frozen=True, slots=True)
 class CountedTexts:
-    """What came of some texts.
+    """Phrase table of some texts.
 
     Attributes:
         phrases: The table.
-        num_texts: Texts that were read.
-        num_tokens: Their tokens.
-        is_whole: No text was left out for want of room.
+        num_texts: Number of texts.
+        num_tokens: Number of tokens.
+        is_whole: No text was skipped for lack of memory.
     """
 
     phrases: PhraseTable
@@ -50,17 +50,17 @@ class CountedTexts:
 def count_texts(
     model_dir: Path, texts: Iterable[str], recipe: PhraseRecipe, most_tokens: int
 ) -> CountedTexts:
-    """Count what some texts say often, in a model's tokens.
+    """Count frequent phrases of texts in a model's tokens.
 
     Args:
-        model_dir: The model's folder, or a GGUF file.
+        model_dir: Folder or GGUF file of the model.
         texts: The texts.
-        recipe: How they are counted.
-        most_tokens: No text is read after so many tokens.
+        recipe: Settings of the table.
+        most_tokens: Stop reading after so many tokens.
 
     Raises:
         ModelError: The model can't be read.
-        TrainingError: The texts hold too little.
+        TrainingError: The texts are too short.
     """
     files = ModelFiles.open(model_dir)
     tokenizer, vocab_size = files.tokenizer, files.config.vocab_size
@@ -85,7 +85,7 @@ def count_texts(
 
 
 def save_table(phrases: PhraseTable, out_dir: Path) -> int:
-    """Put a table into a folder; returns its bytes.
+    """Write a table into a folder; return its size in bytes.
 
     Raises:
         TrainingError: It can't be written.
@@ -101,7 +101,7 @@ def save_table(phrases: PhraseTable, out_dir: Path) -> int:
 
 
 def _known(token_ids: list[int], vocab_size: int) -> Iterator[OwnText]:
-    """The text in parts between tokens that the model has no row for, as some tokenizers have."""
+    """Split a text at tokens beyond the model's vocabulary, which some tokenizers have."""
     begin = 0
     for end, token_id in enumerate((*token_ids, vocab_size)):
         if token_id >= vocab_size:

@@ -1,4 +1,4 @@
-"""Prompts that a model writes itself: it goes on from where a user's turn begins.
+"""Prompts that a model writes itself, by completing the beginning of a user's turn.
 
 Source: Xu et al., "Magpie: Alignment Data Synthesis from Scratch by Prompting Aligned LLMs with
 Nothing" (2024), section 2.1.
@@ -28,19 +28,19 @@ from medusa_core.training.prompts import TrainingPrompt
 log = logging.getLogger(__name__)
 
 CATEGORY = "own"
-_MARK = "⁂"  # stands in no template
+_MARK = "⁂"  # occurs in no template
 _MOST_TOKENS = 96
 _LEAST_CHARS, _MOST_CHARS, _LEAST_WORDS = 12, 400, 3
-_MOST_ODD = 0.1  # of a prompt's characters
-_SAME_WORDS = 6  # prompts that begin alike are one
+_MOST_ODD = 0.1  # share of a prompt's characters
+_SAME_WORDS = 6  # characters by which duplicates are recognised
 _ROLES = ("user:", "assistant:", "system:", "human:", "<|", "[inst")
 
 
 def opening_of_user_turn(target: Target) -> str:
-    """The text up to where a user's first message begins, by the target's template.
+    """Return the chat template's text before a user's first message.
 
     Raises:
-        TemplateError: Nothing tells where that is.
+        TemplateError: It can't be determined.
     """
     text = target.template.render((ChatMessage(Role.USER, _MARK),))
     opening, mark, _ = text.partition(_MARK)
@@ -54,16 +54,16 @@ def opening_of_user_turn(target: Target) -> str:
 def own_prompts(
     target: Target, number: int, seed: int, is_over: Callable[[], bool]
 ) -> list[TrainingPrompt]:
-    """Prompts that a target writes, each once; what is no whole, plain request is dropped.
+    """Yield distinct prompts that a target writes, without incomplete or unusual requests.
 
     Args:
         target: A chat model with room for several conversations.
-        number: How many are wanted; about twice as many are written at most.
-        seed: Of the draws.
-        is_over: Asked after each whether to stop.
+        number: Number of prompts; about twice as many are generated at most.
+        seed: Seed of the sampling.
+        is_over: Called after each; True stops.
 
     Raises:
-        TemplateError: The target's template has no opening of a user's turn.
+        TemplateError: The template has no beginning of a user's turn.
     """
     opening = opening_of_user_turn(target)
     found: dict[str, str] = {}
@@ -80,7 +80,7 @@ def own_prompts(
 
 
 def _written(target: Target, opening: str, number: int, seed: int) -> Generator[str, None, None]:
-    """What the target writes in a user's turn; empty where that doesn't end."""
+    """Return what the target writes in a user's turn; empty if the turn doesn't end."""
     raw = replace(target, template=RawText())
     settings = GenerateSettings(
         drafter="none", rule="sample", temperature=1.0, max_new_tokens=_MOST_TOKENS
@@ -99,7 +99,7 @@ def _written(target: Target, opening: str, number: int, seed: int) -> Generator[
 
 
 def is_good(text: str) -> bool:
-    """Whether a text is a whole, plain request of usual length."""
+    """Whether a text is a complete, plain request of usual length."""
     if not _LEAST_CHARS <= len(text) <= _MOST_CHARS or len(text.split()) < _LEAST_WORDS:
         return False
     if any(role in text.casefold() for role in _ROLES):

@@ -1,9 +1,9 @@
-"""Phrase tables: a model answers many prompts, and what it says often is counted.
+"""Phrase tables: n-gram statistics of a model's answers to many prompts.
 
-The chance of a token behind a context is the share in which it followed, mixed with its chance
-behind the context without its oldest token: the rarer a context and the more various what
-followed, the more of the shorter one (Witten and Bell, "The zero-frequency problem", 1991, method
-C). Contexts that tell no more than the shorter one are left out.
+The probability of a token after a context is its relative frequency, interpolated with its
+probability after the context without the oldest token: the rarer a context and the more diverse its
+followers, the more weight for the shorter context (Witten and Bell, "The zero-frequency problem",
+1991, method C). Contexts that add nothing to the shorter one are left out.
 """
 
 from __future__ import annotations
@@ -44,21 +44,20 @@ _DEPTHS = 6
 
 @dataclass(frozen=True, slots=True)
 class PhraseRecipe:
-    """How the table of what the model often says is counted in its own answers.
+    """Settings of a phrase table.
 
     Attributes:
-        num_answers: own answers that it is counted in.
-        temperatures: at which it is seen how often the table is right, beside greedy answers.
-        max_new_tokens: their length.
-        longest: tokens of the longest context.
-        least_count: how often something must have been said.
-        most_followers: of a context.
-        least_chance: of a follower.
-        least_news: how much the chances of a context differ from the shorter one's, summed, for it
-            to be worth its room.
-        most_contexts: the ones that occurred least often are left out; 0 for all.
-        most_mixed: of the followers of a shorter context the likeliest that are mixed into those of
-            a longer one; 0 for all, which takes memory without bound in texts of any kind.
+        num_answers: Answers to count.
+        temperatures: Sampling temperatures at which accuracy is measured, besides greedy answers.
+        max_new_tokens: Maximum length of an answer.
+        longest: Tokens of the longest context.
+        least_count: Minimum occurrences of a follower.
+        most_followers: Maximum followers per context.
+        least_chance: Minimum probability of a follower.
+        least_news: Minimum summed difference to the shorter context's probabilities.
+        most_contexts: Maximum number of contexts, the most frequent ones; 0 for all.
+        most_mixed: Followers of a shorter context that are interpolated into longer ones; 0 for
+            all, which takes unbounded memory in texts of any kind.
     """
 
     num_answers: int = 48_000
@@ -74,11 +73,11 @@ class PhraseRecipe:
 
 
 class OwnText(NamedTuple):
-    """An answer and what came right before it.
+    """An answer and the tokens before it.
 
     Attributes:
-        token_ids: The prompt's last tokens, then the answer's.
-        start: Where the answer begins.
+        token_ids: Last tokens of the prompt, then the answer's.
+        start: Index of the answer's first token.
     """
 
     token_ids: tuple[int, ...]
@@ -86,7 +85,7 @@ class OwnText(NamedTuple):
 
 
 def opened_by(prompts: Iterable[BenchPrompt]) -> list[tuple[ChatMessage, ...]]:
-    """The first question of each prompt."""
+    """Return the first question of each prompt."""
     return [(ChatMessage(Role.USER, prompt.turns[0]),) for prompt in prompts]
 
 
@@ -97,7 +96,7 @@ def own_texts(
     row_policy: RowPolicy,
     temperature: float = 0.0,
 ) -> Iterator[OwnText]:
-    """The model's answers and what came right before them."""
+    """Generate the model's answers; return them with the tokens before them."""
     questions = questions_at(prompts, temperature)
     for answer in own_answers(target, questions, numbers.max_new_tokens, row_policy):
         prompt_ids = answer.prompt_ids[-numbers.longest :]
@@ -107,7 +106,7 @@ def own_texts(
 def make_phrases(
     target: Target, prompts: Sequence[Sequence[ChatMessage]], numbers: PhraseRecipe
 ) -> PhraseTable:
-    """A table of what a model says, its accuracies from answers that weren't counted.
+    """Return a table of a model's answers, with its accuracy on held-out answers.
 
     Raises:
         TrainingError: There are too few answers.
@@ -133,15 +132,15 @@ def make_phrases(
     return phrases
 
 
-# Chances of all tokens that are known behind a context, by its key.
+# Probabilities of all known followers, by the key of the context.
 _Chances = dict[int, dict[int, float]]
 
 
 def count_phrases(texts: Sequence[OwnText], numbers: PhraseRecipe) -> PhraseTable:
-    """A table of what is often said in some texts.
+    """Return a table of frequent phrases in texts.
 
     Raises:
-        TrainingError: Nothing is said often enough.
+        TrainingError: Nothing is frequent enough.
     """
     kept: dict[int, Sequence[Follower]] = {}
     totals: dict[int, int] = {}
@@ -182,14 +181,14 @@ def _likeliest(chances: dict[int, float], numbers: PhraseRecipe) -> list[Followe
 
 
 class _Context(NamedTuple):
-    """What followed some tokens.
+    """Followers of a context.
 
     Attributes:
-        key: Their key.
-        shorter: The key without the oldest of them; 0 where they are one.
-        total: How often they occurred.
-        kinds: How many different tokens followed.
-        counts: How often those followed that did so often enough.
+        key: Key of the context.
+        shorter: Key without its oldest token; 0 for a single token.
+        total: Occurrences.
+        kinds: Number of distinct followers.
+        counts: Occurrences of the frequent followers.
     """
 
     key: int
@@ -200,7 +199,7 @@ class _Context(NamedTuple):
 
 
 def _mixed(context: _Context, shorter: dict[int, float]) -> dict[int, float]:
-    """Chances behind a context, those behind the shorter one mixed in."""
+    """Return the probabilities after a context, interpolated with the shorter context's."""
     share = context.total / (context.total + context.kinds)
     mixed = {token_id: (1 - share) * chance for token_id, chance in shorter.items()}
     for token_id, count in context.counts.items():
@@ -209,12 +208,12 @@ def _mixed(context: _Context, shorter: dict[int, float]) -> dict[int, float]:
 
 
 def _contexts(texts: Sequence[OwnText], size: int, least_count: int) -> Iterator[_Context]:
-    """All contexts of so many tokens behind which an answer goes on, if something often follows."""
+    """Return all contexts of so many tokens within answers that have a frequent follower."""
     keys, shorter, tokens = _windows(texts, size)
     pairs = keys.astype(np.uint64) << np.uint64(32) | tokens.astype(np.uint64)
     pairs, places, counts = np.unique(pairs, return_index=True, return_counts=True)
     owners = (pairs >> np.uint64(32)).astype(np.uint32)
-    if not len(owners):  # no text is that long
+    if not len(owners):  # larger than any text
         return
     bounds = np.append(np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]]), len(owners))
     totals = np.add.reduceat(counts, bounds[:-1])
@@ -237,7 +236,7 @@ def _contexts(texts: Sequence[OwnText], size: int, least_count: int) -> Iterator
 
 
 class _Windows(NamedTuple):
-    """Every place behind so many tokens: their key, the shorter one's, and what followed."""
+    """All occurrences of contexts of one length: keys, shorter keys, and followers."""
 
     keys: NDArray[np.uint32]
     shorter: NDArray[np.uint32]
@@ -248,7 +247,7 @@ def _windows(texts: Sequence[OwnText], size: int) -> _Windows:
     columns: list[_Windows] = []
     for text in texts:
         ids = np.array(text.token_ids, dtype=np.uint32)
-        first = max(text.start, size)  # of the tokens that follow
+        first = max(text.start, size)  # followers
         ends = np.arange(first, len(ids))
         key = np.zeros(len(ends), dtype=np.uint32)
         before = key
@@ -259,7 +258,7 @@ def _windows(texts: Sequence[OwnText], size: int) -> _Windows:
 
 
 def _next_keys(keys: NDArray[np.uint32], tokens: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """`next_key` of many."""
+    """Vectorised `next_key`."""
     mixed = keys * np.uint32(0x9E3779B1) + tokens + np.uint32(1)
     mixed = (mixed ^ mixed >> np.uint32(16)) * np.uint32(0x7FEB352D)
     mixed = (mixed ^ mixed >> np.uint32(15)) * np.uint32(0x846CA68B)
@@ -267,7 +266,7 @@ def _next_keys(keys: NDArray[np.uint32], tokens: NDArray[np.uint32]) -> NDArray[
 
 
 def rank_shares(phrases: PhraseTable, texts: Iterable[OwnText], num_ranks: int = 4) -> Accuracies:
-    """How often each rank of follower is right at each depth, where those before were."""
+    """Return the accuracy of each rank at each depth, given that the ones before were right."""
     right = [[0] * num_ranks for _ in range(_DEPTHS)]
     tried = [0] * _DEPTHS
     for token_ids, start in texts:
@@ -287,7 +286,7 @@ def rank_shares(phrases: PhraseTable, texts: Iterable[OwnText], num_ranks: int =
 
 
 def _rank(phrases: PhraseTable, before: Sequence[int], token_id: int) -> int:
-    """Which of the followers a token is; −1 if none."""
+    """Return the rank of a token among the followers; −1 if it isn't one."""
     found = [
         follower.token_id for follower in phrases.followers(reversed(before[-phrases.longest :]))
     ]

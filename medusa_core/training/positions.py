@@ -1,4 +1,4 @@
-"""What heads learn from: the frozen target's states over answers, and the tokens that follow."""
+"""Training samples of heads that read final states: states in answers, and later tokens."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from medusa_core.errors import TrainingError
 from medusa_core.loading.target import Target
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.training.documents import ANSWER, EncodedDocument
-from medusa_core.training.order import places_at
+from medusa_core.training.order import sample_order
 
 _CHUNK_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Positions inside answers, those before their first tokens too: there heads draft first.
+    """Positions within answers, including the one before an answer's first token.
 
     Attributes:
-        hidden: state after the last norm, bfloat16 [N, H].
-        roots: the token behind it, int64 [N].
-        targets: int64 [N, heads]; column k is the token k + 2 places on, -1 past the answer.
-        places: of the roots in their document, int64 [N].
-        seeds: of the noise that drew the answer, int64 [N].
+        hidden: States after the final norm, bfloat16 [N, H].
+        roots: Token after each state, int64 [N].
+        targets: int64 [N, heads]; column k is the token k + 2 positions later, −1 after the answer.
+        places: Position of the root in its document, int64 [N].
+        seeds: Seed of the answer's sampling noise, int64 [N].
     """
 
     hidden: Tensor
@@ -40,7 +40,7 @@ class Positions:
         return len(self.roots)
 
     def at(self, chosen: Tensor) -> Positions:
-        """Some of them, [n]."""
+        """Return some of the positions. [n]"""
         return Positions(
             self.hidden[chosen.to(self.hidden.device)],
             self.roots[chosen],
@@ -50,23 +50,23 @@ class Positions:
         )
 
     def batch(self, step: int, size: int, seed: int) -> Positions:
-        """Those of one training step, in a seeded order."""
-        return self.at(torch.from_numpy(places_at(step, len(self), size, seed)))
+        """Return the positions of a training step in a seeded order."""
+        return self.at(torch.from_numpy(sample_order(step, len(self), size, seed)))
 
 
 def collect(target: Target, documents: Sequence[EncodedDocument], num_heads: int) -> Positions:
-    """Run the target over documents and keep its states where heads would draft.
+    """Run the target on documents and keep its states at the positions where heads would draft.
 
     Args:
-        target: it isn't changed.
-        documents: what is longer than the context is cut.
-        num_heads: how many tokens ahead are wanted.
+        target: The target.
+        documents: Documents; longer ones than the context are cut.
+        num_heads: Tokens ahead.
 
     Returns:
-        Positions on the CPU, in the documents' order.
+        Positions on the CPU, in the order of the documents.
 
     Raises:
-        TrainingError: no document holds an answer.
+        TrainingError: No document has an answer.
     """
     answers = [document for document in documents if has_answer(document)]
     if not answers:
@@ -78,16 +78,16 @@ def collect(target: Target, documents: Sequence[EncodedDocument], num_heads: int
 def positions_of(
     documents: Sequence[EncodedDocument], states: Iterable[Tensor], num_heads: int, longest: int
 ) -> Positions:
-    """Positions of documents with answers, whose states are known.
+    """Return the positions of documents with known states.
 
     Args:
-        documents: Those with answers.
-        states: Of each, of all tokens but the last two at least. [n, at least hidden]
-        num_heads: How many tokens ahead are wanted.
-        longest: What is longer is cut.
+        documents: Documents with answers.
+        states: States of each, of all but the last two tokens at least. [n, at least hidden]
+        num_heads: Tokens ahead.
+        longest: Longer documents are cut.
 
     Returns:
-        As `collect` does.
+        Positions as `collect` returns them.
     """
     pairs = zip(documents, states, strict=True)
     parts = [_positions(document, own, num_heads, longest) for document, own in pairs]
@@ -96,19 +96,19 @@ def positions_of(
 
 
 def has_answer(document: EncodedDocument) -> bool:
-    """Whether heads draft anywhere in it."""
+    """Whether heads would draft anywhere in a document."""
     return bool((document.kinds[1:] == ANSWER).any())
 
 
 def computed(
     target: Target, documents: Sequence[EncodedDocument], longest: int
 ) -> Iterator[Tensor]:
-    """The target's states over documents, of all tokens. bfloat16, on the CPU
+    """Yield the target's states of all tokens of documents. bfloat16, on the CPU
 
     Args:
-        target: It isn't changed.
-        documents: One after the other.
-        longest: What is longer is cut.
+        target: The target.
+        documents: Documents.
+        longest: Longer documents are cut.
     """
     longest = min(max(len(document.ids) for document in documents), longest)
     kv = target.runner.new_cache(longest)
@@ -123,9 +123,9 @@ def _positions(
 ) -> Positions:
     ids = torch.from_numpy(document.ids[:longest].astype(np.int64))
     is_answer = torch.from_numpy(document.kinds[:longest] == ANSWER)
-    is_answer[:1] = False  # nothing comes before it
+    is_answer[:1] = False  # there is no state before it
     places = is_answer.nonzero().squeeze(1)
-    places = places[places <= len(states)]  # behind the last of which nothing is learned
+    places = places[places <= len(states)]  # nothing is learned after the last state
     return Positions(
         states[places - 1],
         ids[places],
@@ -136,14 +136,14 @@ def _positions(
 
 
 def states_of(target: Target, token_ids: Sequence[int], kv: KvCache) -> Tensor:
-    """States behind each of some tokens, [n, H], on the target's device."""
+    """Return the states of tokens on the target's device. [n, H]"""
     kv.truncate(0)
     chunks = (token_ids[i : i + _CHUNK_ROWS] for i in range(0, len(token_ids), _CHUNK_ROWS))
     return torch.cat([target.runner.extend(chunk, kv).clone() for chunk in chunks])
 
 
 def later_tokens(ids: Tensor, is_answer: Tensor, num_heads: int) -> Tensor:
-    """Row i: tokens i + 1 .. i + num_heads, -1 from where the answer isn't going on. [n, heads]"""
+    """Return tokens i + 1 … i + num_heads in row i, −1 after the answer. [n, heads]"""
     length = len(ids)
     padded = torch.cat([ids, ids.new_zeros(num_heads)])
     goes_on = torch.cat([is_answer, is_answer.new_zeros(num_heads)])

@@ -1,4 +1,4 @@
-"""In which numbers a machine trains faster: bfloat16 or float32, and without the smallest ones."""
+"""Precision of training: bfloat16 or float32, whichever is faster, without denormals."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import torch
 
 log = logging.getLogger(__name__)
 
-# Shapes of a training step's products: rows of a batch, and a layer of the small model.
+# Shapes of a training step: rows of a batch, and a layer of the small model.
 _ROWS, _INPUTS, _OUTPUTS = 3072, 256, 704
 _DTYPES = (torch.float32, torch.bfloat16)
 _TURNS = 10
-_CLEARLY = 0.8  # float32 must take less than this part of bfloat16's time
+_CLEARLY = 0.8  # float32 is chosen if it takes less than this share of bfloat16's time
 
 
 @contextmanager
-def denormals_are_zero() -> Iterator[None]:
-    """Round numbers below float32's exponents to zero, in this thread and those that it starts.
+def flush_denormals() -> Iterator[None]:
+    """Flush float32 denormals to zero, in this thread and threads that it starts.
 
-    Attention that is sure of itself leaves ever more of them to the gradients, and processors that
-    handle each by itself then take twice to three times as long for a step.
+    Confident attention produces ever more denormal gradients, and some processors then take two to
+    three times as long per step.
     """
     torch.set_flush_denormal(True)
     try:
@@ -35,12 +35,12 @@ def denormals_are_zero() -> Iterator[None]:
 
 @cache
 def trains_in_bf16(device: str) -> bool:
-    """Whether to train in bfloat16, measured once in a process (0.1 s).
+    """Whether to train in bfloat16, measured once per process (0.1 s).
 
     Some processors multiply bfloat16 twice as fast as float32, others half as fast.
 
     Args:
-        device: cpu, or cuda, which always does.
+        device: `cpu`, or `cuda`, which always does.
     """
     if torch.device(device).type != "cpu":
         return True

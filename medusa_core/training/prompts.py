@@ -1,8 +1,8 @@
-"""What a model is asked so that heads learn from its answers: files in the usual forms.
+"""Prompts for training data, read from files in common formats.
 
 JSON lines, or a JSON list. A row is a prompt of the benchmarks (`turns`), OpenAI's `messages`,
-ShareGPT's `conversations`, or a bare `prompt`, `instruction` or `text` of a question. Of a
-conversation the part up to its first answer is asked: the model writes its own.
+ShareGPT's `conversations`, or a bare `prompt`, `instruction` or `text` of a question. Conversations
+are cut before their first answer: the model writes its own.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _BARE = ("prompt", "instruction", "question", "text")
 
 
 class TrainingPrompt(NamedTuple):
-    """One conversation up to where the model answers.
+    """A conversation up to the model's answer.
 
     Attributes:
-        messages: Its turns.
-        category: What it is about.
+        messages: Messages of the conversation.
+        category: Topic.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -48,10 +48,10 @@ class TrainingPrompt(NamedTuple):
 
 
 def read_training_prompts(paths: Sequence[Path]) -> list[TrainingPrompt]:
-    """All prompts of some files and folders; each once.
+    """Return the distinct prompts of files and folders.
 
     Raises:
-        TrainingError: One can't be read, or holds no prompt; the message names the line.
+        TrainingError: A file can't be read, or a row has no prompt; the message names the line.
     """
     found = [
         prompts for path in paths for file in files_of(path, _SUFFIXES) for prompts in _read(file)
@@ -63,7 +63,7 @@ def read_training_prompts(paths: Sequence[Path]) -> list[TrainingPrompt]:
 
 
 def bundled_training_prompts() -> list[TrainingPrompt]:
-    """The bundled prompts: this project's questions, and others of permissive licences."""
+    """Return the bundled prompts: the project's own, and others with permissive licences."""
     raw = read_json(bundled_questions())
     found = read_training_prompts([bundled_prompts()])
     for category, parts in raw["categories"].items():
@@ -73,7 +73,7 @@ def bundled_training_prompts() -> list[TrainingPrompt]:
 
 
 def prompts_of_chats(path: Path) -> list[TrainingPrompt]:
-    """The first question of every conversation of a history; each once.
+    """Return the distinct first questions of a history's conversations.
 
     Raises:
         StorageError: The history can't be opened.
@@ -100,7 +100,7 @@ def _first_question(history: History, conversation_id: str) -> TrainingPrompt | 
 
 
 def write_training_prompts(prompts: Sequence[TrainingPrompt], path: Path) -> None:
-    """Write prompts as `read_training_prompts` reads them."""
+    """Write prompts in the format of `read_training_prompts`."""
     rows = (
         {
             "category": one.category,
@@ -112,7 +112,7 @@ def write_training_prompts(prompts: Sequence[TrainingPrompt], path: Path) -> Non
 
 
 def in_order(prompts: Sequence[TrainingPrompt], seed: int) -> list[TrainingPrompt]:
-    """The same in a seeded order, so that the first ones are a fair sample."""
+    """Shuffle by a seed, so that the first prompts are a fair sample."""
     order = list(prompts)
     random.Random(seed).shuffle(order)
     return order
@@ -135,7 +135,7 @@ def _read(path: Path) -> Iterator[TrainingPrompt]:
 
 
 def _prompt_in(row: Any, category: str) -> TrainingPrompt | None:
-    """The prompt of a row; None where it holds none."""
+    """Return the prompt of a row; None if it has none."""
     if not isinstance(row, dict):
         return None
     category = str(row.get("category", category))
@@ -159,7 +159,7 @@ def _prompt_in(row: Any, category: str) -> TrainingPrompt | None:
 
 
 def _until_answered(raw_turns: Sequence[Any]) -> Iterator[ChatMessage]:
-    """System prompt and first question."""
+    """Return system prompt and first question."""
     for turn in raw_turns:
         if not isinstance(turn, dict):
             return

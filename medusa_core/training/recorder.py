@@ -1,4 +1,4 @@
-"""Keeps the states that a target has while it writes an answer: nobody computes them again."""
+"""Records a target's states while it writes an answer, so that they needn't be recomputed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from medusa_core.speculation.drafters.source import SourceMemory
 
 
 class StatesRecorder(NoDrafter):
-    """A drafter that guesses nothing and keeps the target's state of every token."""
+    """A drafter that drafts nothing and records the target's state of every token."""
 
     def __init__(self) -> None:
-        """Make one for one answer."""
+        """Prepare for one answer."""
         self._parts: list[Tensor] = []
         self._has_started = False
 
@@ -30,20 +30,20 @@ class StatesRecorder(NoDrafter):
         self._parts.append(_side_by_side(states, deep))
 
     def observe(self, observation: Observation) -> None:
-        if self._has_started:  # the prompt's last state, told with the first token, was read
+        if self._has_started:  # the prompt's last state is observed again with the first token
             self._parts.append(_side_by_side(observation.states, observation.deep))
         self._has_started = True
 
     def states(self) -> Tensor:
-        """All states so far, in the order of the tokens. bfloat16 [n, (1 + taps) · hidden]
+        """Return all states in token order. bfloat16 [n, (1 + taps) · hidden]
 
-        Of layers that the runner began to tell of in the meantime nothing is kept.
+        Layers that were tapped during the answer are left out.
         """
         width = min(part.shape[1] for part in self._parts)
         return torch.cat([part[:, :width] for part in self._parts])
 
     def spec(self) -> DrafterSpec:
-        """This one as what an answer is written with."""
+        """Return the drafter to write the answer with."""
         return DrafterSpec(
             DrafterChoice("recorder", "Recorder", "Keeps states.", drafts=False),
             serves=_serves,

@@ -1,7 +1,7 @@
-"""The folder of a training run: what it was asked for, what it has, and how far it is.
+"""Folder of a training run: configuration, results and progress.
 
-A kill at any moment leaves files that a run can go on from: small ones are replaced as a whole, and
-a line that was cut off at the end of a list is left out.
+A kill at any moment leaves files that a run can resume from: small ones are replaced atomically,
+and a partial last line of a list is ignored.
 """
 
 from __future__ import annotations
@@ -20,45 +20,45 @@ from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.heads_config import HeadsConfig, config_from
 
-WORK = "work"  # what only the run needs, beside what it makes
+WORK = "work"  # subfolder of the run's own files
 _RUN, _ANSWERS, _CURVE, _PROGRESS = "run.json", "answers.jsonl", "curve.jsonl", "progress.json"
-LEAST_ANSWERS = 2  # one to learn from, one to measure on
-SPARE_BYTES = 256 << 20  # that a disk keeps free
+LEAST_ANSWERS = 2  # one to train on, one to measure on
+SPARE_BYTES = 256 << 20  # bytes that stay free on a disk
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """Where a run keeps everything.
+    """Files of a run.
 
     Attributes:
-        out: The folder of the heads that are made.
+        out: Folder of the resulting heads.
     """
 
     out: Path
 
     @property
     def work(self) -> Path:
-        """Its own files."""
+        """Folder of the run's own files."""
         return self.out / WORK
 
     @property
     def checkpoint(self) -> Path:
-        """What is trained, and how far."""
+        """Checkpoint of the heads."""
         return self.work / "checkpoint.pt"
 
     @property
     def joint_checkpoint(self) -> Path:
-        """What is trained together with the model, and how far."""
+        """Checkpoint of joint training."""
         return self.work / "joint.pt"
 
     @property
     def states(self) -> Path:
-        """The model's states."""
+        """Folder of the model's states."""
         return self.work / "states"
 
     @property
     def chats(self) -> Path:
-        """Questions from the user's own chats; gone when the run has ended."""
+        """Questions from the user's own chats; deleted at the end of the run."""
         return self.work / "chats.jsonl"
 
     @property
@@ -68,15 +68,15 @@ class RunFolder:
 
     @property
     def exists(self) -> bool:
-        """Was a run begun here?"""
+        """Whether a run was started here."""
         return (self.work / _RUN).is_file()
 
     def begin(self, config: HeadsConfig) -> None:
-        """Begin a run.
+        """Start a run.
 
         Raises:
-            TrainingError: The folder isn't empty, or can't be written; or the answers of another
-                run, if such were asked for, can't serve.
+            TrainingError: The folder isn't empty or can't be written, or the configured answers of
+                another run can't be used.
         """
         if self.out.exists() and any(self.out.iterdir()):
             raise TrainingError(
@@ -86,11 +86,11 @@ class RunFolder:
         taken = answers_taken(config) if config.answers_of else []
         make_own_folder(self.work)
         self._write(_ANSWERS, "".join(map(answer_line, taken)))
-        self.write_settled({"slices": [len(taken)]} if taken else {})
+        self.write_resolved({"slices": [len(taken)]} if taken else {})
         self._replace(_RUN, {"config": record_json.as_json(config)})
 
     def config(self) -> HeadsConfig:
-        """What the run was asked for.
+        """Return the configuration.
 
         Raises:
             TrainingError: There is no run, or its file is damaged.
@@ -99,49 +99,49 @@ class RunFolder:
             raise TrainingError(f"No run was begun in {self.out}.", "Begin it without --resume.")
         return config_from(self._read(_RUN)["config"], _RUN)
 
-    def settled(self) -> dict[str, Any]:
-        """What the run has found out and must not find out anew: counts, by name."""
+    def resolved(self) -> dict[str, Any]:
+        """Return values that the run has determined and must reuse, by name."""
         return self._read("settled.json")
 
-    def write_settled(self, values: dict[str, Any]) -> None:
-        """Keep what was found out."""
+    def write_resolved(self, values: dict[str, Any]) -> None:
+        """Store determined values."""
         self._replace("settled.json", values)
 
     def report(self, **progress: Any) -> None:
-        """Say how far the run is; see `progress.Progress`."""
+        """Write the progress of the run; see `progress.Progress`."""
         self._replace(_PROGRESS, progress)
 
     def answers(self) -> list[OwnAnswer]:
-        """The answers so far, in the order in which they were written."""
+        """Return the answers so far, in the order in which they were written."""
         rows = self._lines(_ANSWERS)
         return [OwnAnswer(tuple(p), tuple(a), bool(f), int(s), int(n)) for n, p, a, f, s in rows]
 
     def open_answers(self) -> TextIO:
-        """Where answers are written behind those that are there."""
+        """Open the file of answers for appending."""
         return self._open_list(_ANSWERS)
 
     def curve(self) -> list[dict[str, Any]]:
-        """How often heads were right, as they learned."""
+        """Return the learning curve."""
         return list(self._lines(_CURVE))
 
     def add_to_curve(self, point: dict[str, Any]) -> None:
-        """Add a point; what a run that was killed had added behind its checkpoint goes."""
+        """Add a point, replacing those that a killed run had added after its checkpoint."""
         kept = [row for row in self._lines(_CURVE) if row["step"] < point["step"]]
         text = "".join(json.dumps(row) + "\n" for row in (*kept, point))
         self._write(_CURVE, text)
 
     def finish(self) -> None:
-        """Remove what nobody needs once the heads are made, and what may be nobody's business."""
+        """Delete files that aren't needed once the heads are made, and private ones."""
         shutil.rmtree(self.states, ignore_errors=True)
         if self.chats.exists():
             self.chats.unlink()
             (self.work / _ANSWERS).unlink(missing_ok=True)
 
     def check_space(self, more_bytes: int = 0) -> None:
-        """See that the disk has room.
+        """Check the free disk space.
 
         Raises:
-            TrainingError: It hasn't; what the run has is kept.
+            TrainingError: There is too little; existing files are kept.
         """
         free = shutil.disk_usage(self.out).free
         if free < more_bytes + SPARE_BYTES:
@@ -153,7 +153,7 @@ class RunFolder:
     def _open_list(self, name: str) -> TextIO:
         path = self.work / name
         whole = "".join(json.dumps(row) + "\n" for row in self._lines(name))
-        self._write(name, whole)  # without a line that was cut off
+        self._write(name, whole)  # without a partial last line
         return path.open("a", encoding="utf-8")
 
     def _lines(self, name: str) -> Iterator[Any]:
@@ -187,10 +187,10 @@ class RunFolder:
 
 
 def answers_taken(config: HeadsConfig) -> list[OwnAnswer]:
-    """The answers of another run that are learned from.
+    """Return the answers of another run to train on.
 
     Raises:
-        TrainingError: There are none, they are another model's, or they must not be kept.
+        TrainingError: There are none, they are another model's, or they are private.
     """
     other = RunFolder(Path(config.answers_of))
     found = other.config()
@@ -214,7 +214,7 @@ def answers_taken(config: HeadsConfig) -> list[OwnAnswer]:
 
 
 def answer_line(answer: OwnAnswer) -> str:
-    """An answer as `RunFolder.answers` reads it."""
+    """Return an answer as a line that `RunFolder.answers` reads."""
     row = (
         *(answer.number, answer.prompt_ids, answer.answer_ids),
         *(answer.finished, answer.seed),

@@ -1,4 +1,4 @@
-"""A part of a run in which something learns: heads alone, or heads and their target."""
+"""Stages of training: heads alone, or heads and their target."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from torch import Tensor, nn
 
 from medusa_core.training.heads_config import HeadsConfig
 
-_ROUNDS = 2  # over the answers, of heads alone
+_ROUNDS = 2  # epochs of heads alone
 _JOINT_ROUNDS = 1
-_JOINT_SHARE = 0.6  # of all steps, and of the time for training
-ASKED = 0.05  # of a run's time, at which the model has written prompts, if it does
-ANSWERED = 0.35  # of a run's time, at which the model has written its answers
-_SLICES, _SLICE = 4, 0.15  # how many, and the share of the time that each takes
-_ANSWERS = 0.67  # the part of a slice in which the model writes
-_TRAINED = 0.92  # at which training ends
+_JOINT_SHARE = 0.6  # share of joint training in all steps and training time
+ASKED = 0.05  # share of a run's time at the end of writing prompts, if there are any
+ANSWERED = 0.35  # share of a run's time at the end of writing answers
+_SLICES, _SLICE = 4, 0.15  # number of slices, and the share of the time of each
+_ANSWERS = 0.67  # share of a slice in which the model writes
+_TRAINED = 0.92  # share of a run's time at the end of training
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingStage:
-    """What learns, and how.
+    """A stage of training.
 
     Attributes:
-        name: As progress tells it.
-        kept_as: Under which name its number of steps is kept.
-        module: What learns.
-        groups: Its parameters with their learning rates.
-        loss_at: The loss of a step, given the share of the training that is done.
-        accuracy: How often the best guess of each head is right now.
-        tokens_per_step: Tokens of answers that a step learns from, about.
-        checkpoint: Where it is kept.
-        num_steps: By what was asked for; 0 for what time allows.
-        first_step: Steps of what learned before.
+        name: Name in progress reports.
+        kept_as: Name under which its number of steps is stored.
+        module: Trained module.
+        groups: Parameter groups with learning rates.
+        loss_at: Returns the loss of a step, given the finished share of the training.
+        accuracy: Measures the top-1 accuracy of each head.
+        tokens_per_step: Answer tokens per step, about.
+        checkpoint: Checkpoint file.
+        num_steps: Configured steps; 0 for what time allows.
+        first_step: Steps of earlier stages.
         ends: Share of the run's time at which it ends.
     """
 
@@ -53,11 +53,11 @@ class TrainingStage:
 
 
 class Slice(NamedTuple):
-    """A slice of a run, by shares of its time.
+    """A slice of a run, in shares of its time.
 
     Attributes:
-        answered: At which the model has written the answers of the slice.
-        trained: At which heads have learned from all so far.
+        answered: End of writing answers.
+        trained: End of training on all answers so far.
     """
 
     answered: float
@@ -66,10 +66,10 @@ class Slice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StageShare:
-    """How much of a run a stage gets.
+    """Length of a stage.
 
     Attributes:
-        steps: Its steps; 0 for what time allows.
+        steps: Number of steps; 0 for what time allows.
         ends: Share of the run's time at which it ends.
     """
 
@@ -78,8 +78,8 @@ class StageShare:
 
 
 def slices_of(config: HeadsConfig) -> tuple[Slice, ...]:
-    """In which slices the model writes, and heads learn in between."""
-    if config.answers_of:  # all are there
+    """Return the slices in which the model writes and heads are trained."""
+    if config.answers_of:  # all answers exist
         return (Slice(0.0, 0.0),)
     if not config.minutes or config.joint:
         return (Slice(ANSWERED, ANSWERED),)
@@ -88,18 +88,18 @@ def slices_of(config: HeadsConfig) -> tuple[Slice, ...]:
 
 
 def answering_share(config: HeadsConfig) -> float:
-    """Share of a run's time in which the model writes."""
+    """Return the share of a run's time in which the model writes."""
     slices = slices_of(config)
     starts = [0.0, *(part.trained for part in slices)]
     return sum(part.answered - start for part, start in zip(slices, starts, strict=False))
 
 
 def training_share(config: HeadsConfig, now: float = 0.0) -> float:
-    """Share of a run's time in which heads alone learn.
+    """Return the share of a run's time for the training of heads alone.
 
     Args:
-        config: Of the run.
-        now: Share of the time that is over.
+        config: Configuration of the run.
+        now: Elapsed share of the time.
     """
     slices = slices_of(config)
     spans = [(part.answered, part.trained) for part in slices[:-1]]
@@ -108,23 +108,23 @@ def training_share(config: HeadsConfig, now: float = 0.0) -> float:
 
 
 def heads_end(config: HeadsConfig) -> float:
-    """Share of a run's time at which heads alone have learned."""
+    """Return the share of a run's time at which the training of heads alone ends."""
     return _TRAINED - _JOINT_SHARE * (_TRAINED - ANSWERED) * config.joint
 
 
-def heads_share(config: HeadsConfig, steps_of_a_round: int) -> StageShare:
-    """Of heads alone."""
+def heads_share(config: HeadsConfig, steps_per_epoch: int) -> StageShare:
+    """Return the length of the stage of heads alone."""
     ends = heads_end(config)
     steps = max(1, config.steps - joint_steps(config)) if config.steps else 0
-    return StageShare(0 if config.minutes else steps or _ROUNDS * steps_of_a_round, ends)
+    return StageShare(0 if config.minutes else steps or _ROUNDS * steps_per_epoch, ends)
 
 
-def joint_share(config: HeadsConfig, steps_of_a_round: int) -> StageShare:
-    """Of heads and their target."""
-    steps = joint_steps(config) or _JOINT_ROUNDS * steps_of_a_round
+def joint_share(config: HeadsConfig, steps_per_epoch: int) -> StageShare:
+    """Return the length of joint training."""
+    steps = joint_steps(config) or _JOINT_ROUNDS * steps_per_epoch
     return StageShare(0 if config.minutes else steps, _TRAINED)
 
 
 def joint_steps(config: HeadsConfig) -> int:
-    """Of the steps that were asked for, those of heads and their target; 0 if none were."""
+    """Return the configured steps of joint training; 0 if none are configured."""
     return max(1, round(_JOINT_SHARE * config.steps)) if config.joint and config.steps else 0

@@ -1,4 +1,4 @@
-"""What heads learn from, in shards: kept on disk up to a bound, computed again beyond it."""
+"""Training data in shards: stored on disk up to a limit, recomputed beyond it."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ Compute = Callable[[Sequence[EncodedDocument]], Shard]
 SHARD_BYTES = 64 << 20
 
 
-class CountsPlaces(Protocol):
-    """What learns from shards; see `Trainee`."""
+class CountsSamples(Protocol):
+    """Counts the samples of a shard; see `Trainee`."""
 
-    def num_places(self, shard: Shard) -> int: ...
+    def num_samples(self, shard: Shard) -> int: ...
 
 
 class States:
-    """Shards of some documents, in their order.
+    """Shards of documents, in order.
 
     Attributes:
-        lengths: How many places each shard has to learn from.
+        lengths: Number of samples of each shard.
     """
 
     def __init__(
-        self, folder: Path, trainee: CountsPlaces, compute: Compute, most_bytes: int
+        self, folder: Path, trainee: CountsSamples, compute: Compute, most_bytes: int
     ) -> None:
-        """Begin without any.
+        """Start without shards.
 
         Args:
-            folder: Where shards are kept.
-            trainee: Says how long a shard is.
+            folder: Folder of the shards.
+            trainee: Counts the samples of a shard.
             compute: Computes a shard.
-            most_bytes: Of all files together.
+            most_bytes: Maximum size of all files together.
         """
         self._folder, self._trainee, self._compute = folder, trainee, compute
         self._most_bytes = most_bytes
@@ -54,39 +54,38 @@ class States:
         """Add a shard.
 
         Args:
-            documents: What it is computed of.
-            shard: The shard, where it is there already; None where it lies on the disk, or has to
-                be computed.
+            documents: Documents that it is computed from.
+            shard: The shard; None if it is on the disk, or has to be computed.
         """
         make_own_folder(self._folder)
         self._groups.append(documents)
         index = len(self._groups) - 1
         shard = self._shard(index) if shard is None else self._keep(index, shard)
-        self.lengths.append(self._trainee.num_places(shard))
+        self.lengths.append(self._trainee.num_samples(shard))
 
     @property
     def is_whole(self) -> bool:
-        """Every shard lies on the disk: the model isn't needed any more."""
+        """Whether every shard is on the disk, so that the model isn't needed any more."""
         return all(self._path(index).is_file() for index in range(len(self._groups)))
 
     def documents(self, index: int) -> Sequence[EncodedDocument]:
-        """What a shard is computed of."""
+        """Return the documents of a shard."""
         return self._groups[index]
 
     @property
     def all_documents(self) -> list[EncodedDocument]:
-        """Of all shards, in their order."""
+        """Return the documents of all shards, in order."""
         return [document for group in self._groups for document in group]
 
     def joined(self) -> Shard:
-        """All shards as one."""
+        """Return all shards as one."""
         shards = [self._shard(index) for index in range(len(self._groups))]
         return {name: torch.cat([shard[name] for shard in shards]) for name in shards[0]}
 
     def shard(self, index: int) -> Shard:
-        """One shard; the last one that was asked for stays at hand."""
+        """Return a shard; the last one is cached."""
         if self._held is None or self._held[0] != index:
-            self._held = None  # before the next takes its room
+            self._held = None  # free its memory before the next is loaded
             self._held = (index, self._shard(index))
         return self._held[1]
 
@@ -99,11 +98,11 @@ class States:
         return self._keep(index, self._compute(self._groups[index]))
 
     def _keep(self, index: int, shard: Shard) -> Shard:
-        """Write a shard to the disk, if there is room for it."""
+        """Write a shard to the disk, if there is room."""
         path = self._path(index)
         size = sum(tensor.nbytes for tensor in shard.values())
         if self._used + size <= self._most_bytes:
-            with AtomicFile(path, durable=False) as part:  # a lost shard is computed again
+            with AtomicFile(path, durable=False) as part:  # a lost shard is recomputed
                 save_file({name: tensor.contiguous() for name, tensor in shard.items()}, part)
             self._used += size
         return shard
@@ -120,7 +119,7 @@ T = TypeVar("T")
 
 
 def grouped(some: Sequence[T], most: int, size_of: Callable[[T], int]) -> list[list[T]]:
-    """Things in groups of about so much in all, in their order."""
+    """Group items in order, each group of at most about this total size."""
     groups: list[list[T]] = [[]]
     count = 0
     for one in some:

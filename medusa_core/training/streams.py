@@ -1,7 +1,7 @@
-"""Speculative streams in training: vectors and adapters learn, the target's layers stay.
+"""Speculative streams in training: stream embeddings and adapters learn, the target is frozen.
 
-Everything is as `heads.streams` has it, over many places of whole texts at once. Rows of queries
-and keys are in the order that the target's layers have here.
+Computes what `heads.streams` does, at many positions of whole texts at once. Rows of queries and
+keys have the order of the loaded target's layers.
 
 Source: Speculative Streaming (Bhendawade et al. 2024), section 3.1.
 """
@@ -34,16 +34,16 @@ from medusa_core.models.quant.combined_linear import AdaptedLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope
 from medusa_core.training.draft_layers import TrainedLinear
-from medusa_core.training.matrices import matrix_of
+from medusa_core.training.matrices import dequantize_linear
 
-_VECTOR_SIZE = 0.1  # of a stream's vector at first, of that of a state
+_VECTOR_SIZE = 0.1  # initial scale of stream embeddings, relative to states
 
 
 class TappedText(NamedTuple):
-    """A text, and at which of its places streams are wanted.
+    """A text, and the positions at which streams draft.
 
     Attributes:
-        deep: What enters the last layers at every token, side by side. [length, layers · hidden]
+        deep: Inputs of the last layers at every token, concatenated. [length, layers · hidden]
         places: int64 [n]
     """
 
@@ -79,8 +79,8 @@ class StreamsModule(nn.Module):
     """Streams beside the last layers of a target.
 
     Attributes:
-        sizes: Of the streams.
-        lm_head: The target's projection, frozen. [vocabulary, hidden]
+        sizes: Sizes of the streams.
+        lm_head: The target's output projection, frozen. [vocabulary, hidden]
     """
 
     def __init__(
@@ -92,15 +92,15 @@ class StreamsModule(nn.Module):
         precision: Precision,
         size: float = 1.0,
     ) -> None:
-        """Make streams that have yet to learn anything.
+        """Initialize untrained streams.
 
         Args:
-            sizes: Of the streams; they fit the target.
+            sizes: Sizes of the streams, which fit the target.
             config: Sizes of the target.
-            decoder: The target; its numbers are copied.
-            lm_head: Its projection.
-            precision: In which the target runs, and where.
-            size: Of a number of what enters the first of the last layers; vectors are as large.
+            decoder: The target; weights are copied.
+            lm_head: Its output projection.
+            precision: Dtypes and device of the target.
+            size: Scale of the first stream layer's inputs, and of stream embeddings.
         """
         super().__init__()
         self.sizes, self._size = sizes, size
@@ -112,8 +112,8 @@ class StreamsModule(nn.Module):
             layer = sizes.first_layer + index
 
             def copied(name: str, linear: QuantLinear) -> QuantLinear:
-                weight, bias = matrix_of(linear, *sizes.widths[name], precision)
-                gains[f"layers.{layer}.{name}"] = gain_of(weight)
+                weight, bias = dequantize_linear(linear, *sizes.widths[name], precision)
+                gains[f"layers.{layer}.{name}"] = output_gain(weight)
                 return TrainedLinear(weight.float(), bias.float())
 
             return _norms_in_float32(adapted_block(decoder.blocks[layer], index, copied))
@@ -131,13 +131,13 @@ class StreamsModule(nn.Module):
         self.register_buffer("lm_head", lm_head, persistent=False)
 
     def states(self, texts: Sequence[TappedText]) -> Tensor:
-        """What streams leave behind the final norm.
+        """Run all streams at some positions.
 
         Args:
-            texts: Of which; places of all follow each other.
+            texts: Texts with positions; results are concatenated.
 
         Returns:
-            [places, streams, hidden]
+            States after the final norm. [positions, streams, hidden]
         """
         sizes = self.sizes
         width, num_streams = sizes.hidden, sizes.num_streams
@@ -158,7 +158,7 @@ class StreamsModule(nn.Module):
         return self._final_norm(x).view(*positions.shape, width)
 
     def tensors(self) -> dict[str, Tensor]:
-        """What was learned, by the names of `StreamSizes.tensors`; rows in the order of here."""
+        """Return the trained tensors by the names of `StreamSizes.tensors`."""
         tensors: dict[str, Tensor] = {EMBEDDINGS: self._size * self.vectors.detach()}
         for name in self.sizes.adapters:
             adapter = self._adapter(name)
@@ -221,16 +221,16 @@ def _norms_in_float32(block: Block) -> Block:
     return replace(block, branches=(branch,), pre_norm=pre, pre_mlp_norm=pre_mlp)
 
 
-def gain_of(matrix: Tensor) -> float:
-    """By which what a matrix makes is larger than what it is given, about."""
+def output_gain(matrix: Tensor) -> float:
+    """Return about how much larger a matrix's outputs are than its inputs."""
     return power_of_two(float(matrix.pow(2).mean().sqrt()) * math.sqrt(matrix.shape[1]))
 
 
 def power_of_two(size: float) -> float:
-    """The next one: what is multiplied by it is rounded as before."""
+    """Return the nearest power of two, so that scaling by it is exact."""
     return 2.0 ** round(math.log2(max(size, 1e-6)))
 
 
 def _key(name: str) -> str:
-    """A name as modules have it."""
+    """Return a name that is valid in torch's modules."""
     return name.replace(".", "-")

@@ -1,8 +1,7 @@
-"""Speculative streams as a run trains them; see `Trainee`.
+"""Training of speculative streams; see `Trainee`.
 
-The loss is the paper's: that of the next token, and of those that streams guess, each 0.8 times as
-heavy as the one before it. As adapters change streams alone, the target says what it always said;
-the loss of the next token teaches the early exit, which says it sooner.
+The loss is the cross-entropy of the tokens that streams draft, each weighted 0.8 times as much as
+the one before. As adapters change the streams alone, the target's output stays the same.
 
 Source: Speculative Streaming (Bhendawade et al. 2024), sections 3.1.2 and 3.2.3.
 """
@@ -35,18 +34,18 @@ from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 from medusa_core.training.streams import StreamsModule, TappedText, power_of_two
 
-_EACH_TOKENS = 128  # of a document, about: a step reads `batch` of them
+_EACH_TOKENS = 128  # mean tokens per document: a step reads `batch` tokens
 _AT_ONCE = 8
 _TRIED_TOKENS = 64
 
 
-class _Some(NamedTuple):
-    """Texts with their places, and what follows there.
+class _Batch(NamedTuple):
+    """Texts with positions, and the tokens after them.
 
     Attributes:
         texts: The texts.
-        roots: The token behind each place. [places]
-        later: Those behind the root, −1 past the answer. [places, streams]
+        roots: Token after each position. [positions]
+        later: Tokens after the root, −1 after the answer. [positions, streams]
     """
 
     texts: list[TappedText]
@@ -55,25 +54,25 @@ class _Some(NamedTuple):
 
 
 class StreamsTrainee:
-    """See the module."""
+    """Streams in training."""
 
     has_trees = False
 
     def __init__(self, target: Target, config: HeadsConfig) -> None:
-        """Make streams that have yet to learn anything.
+        """Initialize untrained streams.
 
         Args:
-            target: The target; its runner tells of its last layers from now on.
-            config: Sizes of the training.
+            target: The target, whose runner returns the inputs of its last layers from now on.
+            config: Configuration of the run.
 
         Raises:
-            TrainingError: Streams can't run beside such a target.
+            TrainingError: The target isn't supported.
         """
         sizes = stream_sizes(target, config)
         self._taps = tuple(range(sizes.first_layer, sizes.num_layers))
         target.runner.tap(self._taps)
         decoder = target.shared_weights.decoder
-        assert decoder is not None  # else it has no sizes
+        assert decoder is not None  # checked by `stream_sizes`
         self._device, self._config = target.precision.device, target.config
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
@@ -83,7 +82,7 @@ class StreamsTrainee:
                 decoder,
                 projection_matrix(target),
                 target.precision,
-                _size_of_states(target),
+                _state_scale(target),
             )
         self.module = module.to(self._device)
         self.context = config.context
@@ -95,11 +94,11 @@ class StreamsTrainee:
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
         return deep_texts(documents, states, self._config.hidden_size, self.context)
 
-    def num_places(self, shard: Shard) -> int:
+    def num_samples(self, shard: Shard) -> int:
         return len(shard["lengths"])
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
-        some = self._some(shard, places)
+        some = self._batch(shard, places)
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
             states = self.module.states(some.texts)
         total = torch.zeros((), device=self._device)
@@ -109,7 +108,7 @@ class StreamsTrainee:
         return total
 
     def _cross_entropy(self, states: Tensor, targets: Tensor) -> Tensor:
-        """Mean over the places whose token is known; 0 where none is."""
+        """Return the mean over positions with known targets; 0 without any."""
         known = (targets >= 0).nonzero().squeeze(1)
         if not len(known):
             return torch.zeros((), device=self._device)
@@ -127,7 +126,7 @@ class StreamsTrainee:
         for places in torch.split(torch.arange(len(shard["lengths"])), _AT_ONCE):
             if most is not None and sum(map(len, parts)) >= most:
                 break
-            some = self._some(shard, places)
+            some = self._batch(shard, places)
             states = self.module.states(some.texts)
             scores = F.linear(states, self.module.lm_head.to(states.dtype))
             rank = ranks_of(some.later, scores, num_ranks)
@@ -140,7 +139,7 @@ class StreamsTrainee:
     def write(self, folder: Path, base_model: str) -> str:
         sizes = self.module.sizes
         named = {
-            name: published(_by_halves(name, tensor, self._config))
+            name: published(_published_rows(name, tensor, self._config))
             for name, tensor in self.module.tensors().items()
         }
         settings = {
@@ -159,27 +158,27 @@ class StreamsTrainee:
         (folder / "config.json").write_text(text, encoding="utf-8")
         return "streams"
 
-    def _some(self, shard: Shard, places: Tensor) -> _Some:
-        """Some documents, with the places where streams would draft in their answers."""
+    def _batch(self, shard: Shard, places: Tensor) -> _Batch:
+        """Return some documents with all positions in their answers."""
         ends = shard["lengths"].cumsum(0).tolist()
         texts, roots, later = [], [], []
         for stop, length in ((ends[p], int(shard["lengths"][p])) for p in places.tolist()):
             piece = slice(stop - length, stop)
             ids, is_answer = shard["ids"][piece], shard["is_answer"][piece].clone()
-            is_answer[:1] = False  # nothing comes before it
+            is_answer[:1] = False  # there is no state before it
             root = is_answer.nonzero().squeeze(1)
             deep = shard["deep"][piece].to(self._device).float()
             texts.append(TappedText(deep, (root - 1).to(self._device)))
             roots.append(ids[root])
             later.append(later_tokens(ids, is_answer, self.module.sizes.num_streams)[root])
-        return _Some(texts, *(torch.cat(part).to(self._device) for part in (roots, later)))
+        return _Batch(texts, *(torch.cat(part).to(self._device) for part in (roots, later)))
 
 
 def stream_sizes(target: Target, config: HeadsConfig) -> StreamSizes:
-    """Sizes of streams for a target.
+    """Return the sizes of streams for a target.
 
     Raises:
-        TrainingError: They can't run beside it.
+        TrainingError: The target isn't supported.
     """
     sizes, decoder = target.config, target.shared_weights.decoder
     if decoder is None or not sizes.is_llama_like:
@@ -207,18 +206,18 @@ def stream_sizes(target: Target, config: HeadsConfig) -> StreamSizes:
 
 
 @torch.inference_mode()
-def _size_of_states(target: Target) -> float:
-    """Of a number of what enters the first tapped layer, at a usual token."""
+def _state_scale(target: Target) -> float:
+    """Return the typical magnitude of the first tapped layer's input."""
     size = target.config.hidden_size
     token_ids = range(min(_TRIED_TOKENS, target.config.vocab_size, target.config.context_tokens))
     kv = target.runner.new_cache(len(token_ids))
     entering = states_of(target, list(token_ids), kv)[:, size : 2 * size]
-    # The first token's is often far larger than all others.
+    # The first token's state is often far larger than all others.
     return power_of_two(float(entering.float().pow(2).mean(dim=-1).sqrt().median()))
 
 
-def _by_halves(name: str, tensor: Tensor, config: ModelConfig) -> Tensor:
-    """Rows of queries and keys in the order in which checkpoints are published."""
+def _published_rows(name: str, tensor: Tensor, config: ModelConfig) -> Tensor:
+    """Reorder rows of queries and keys to the published order."""
     if not name.endswith(".qkv.lora_B"):
         return tensor
     count = (config.num_heads + config.num_kv_heads) * config.head_dim

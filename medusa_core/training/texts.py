@@ -1,7 +1,7 @@
-"""Texts to count phrases in: files of plain text, or rows of JSON in the usual forms.
+"""Texts to count phrases in: plain text files, or JSON rows in common formats.
 
-A row is a conversation (`messages`, `conversations`), of which the answers are taken, or has a
-text of its own: `text`, `content`, `response`, `output`, `completion` or `answer`.
+A row is a conversation (`messages`, `conversations`), of which the answers are used, or has a
+text: `text`, `content`, `response`, `output`, `completion` or `answer`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _OF_ROWS = (".jsonl", ".json")
 _SUFFIXES = (".txt", ".md", *_OF_ROWS)
 _NAMES = ("text", "content", "response", "output", "completion", "answer")
 _ANSWERERS = ("assistant", "gpt", "model", "bot")
-_PART_CHARS = 4000  # of a file of plain text: some parts are held out
+_PART_CHARS = 4000  # characters per part of a plain text file: some parts are held out
 
 
 def read_texts(paths: Sequence[Path]) -> Iterator[str]:
-    """Yield the texts of files and folders, one after the other.
+    """Yield the texts of files and folders.
 
     Raises:
         TrainingError: A file can't be read; the message names the line.
@@ -37,7 +37,7 @@ def read_texts(paths: Sequence[Path]) -> Iterator[str]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """A long text in parts that end where a line ends, if there is such a place."""
+    """Split a long text, at line ends if possible."""
     begin = 0
     while begin < len(text):
         end = begin + _PART_CHARS
@@ -51,9 +51,9 @@ def _texts_in(row: Any, where: str) -> Iterator[str]:
     if isinstance(row, str):
         yield row
         return
-    turns = row.get("messages", row.get("conversations")) if isinstance(row, dict) else None
-    if isinstance(turns, list):
-        yield from _answers_in(turns)
+    messages = row.get("messages", row.get("conversations")) if isinstance(row, dict) else None
+    if isinstance(messages, list):
+        yield from _answers_in(messages)
         return
     named = (row.get(name) for name in _NAMES) if isinstance(row, dict) else ()
     text = next((one for one in named if isinstance(one, str)), None)
@@ -64,9 +64,11 @@ def _texts_in(row: Any, where: str) -> Iterator[str]:
     yield text
 
 
-def _answers_in(turns: Sequence[Any]) -> Iterator[str]:
-    for turn in turns:
-        if isinstance(turn, dict) and str(turn.get("role", turn.get("from"))) in _ANSWERERS:
-            content = turn.get("content", turn.get("value"))
+def _answers_in(messages: Sequence[Any]) -> Iterator[str]:
+    for message in messages:
+        if not isinstance(message, dict):
+            continue
+        if str(message.get("role", message.get("from"))) in _ANSWERERS:
+            content = message.get("content", message.get("value"))
             if isinstance(content, str):
                 yield content

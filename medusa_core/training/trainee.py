@@ -1,4 +1,4 @@
-"""What a kind of heads is to the run that trains it."""
+"""Interface of heads in training."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Trainee(Protocol):
     """Heads in training.
 
     Attributes:
-        row_bytes: Bytes that a token takes in a shard, about.
-        context: The longest text, in tokens.
-        state_width: Numbers of a target's state that a shard is made of.
-        batch: Places of a step.
-        has_trees: Its trees are chosen once; else they grow in every step.
+        row_bytes: Bytes per token in a shard, about.
+        context: Maximum tokens of a text.
+        state_width: Width of the target's states in a shard.
+        batch: Samples per step.
+        has_trees: Trees are chosen after training; else they grow in every step.
     """
 
     context: int
@@ -33,35 +33,36 @@ class Trainee(Protocol):
 
     @property
     def module(self) -> nn.Module:
-        """What learns."""
+        """Module that is trained."""
 
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
-        """What heads learn from in some documents, by the target's states over them.
+        """Return training data of documents, given the target's states.
 
         Args:
-            documents: With answers.
-            states: Of each, of all tokens but the last two at least. [n, `state_width` or more]
+            documents: Documents with answers.
+            states: States of each, of all but the last two tokens at least. [n, `state_width` or
+                more]
         """
 
-    def num_places(self, shard: Shard) -> int:
-        """How many places a shard has to learn from."""
+    def num_samples(self, shard: Shard) -> int:
+        """Return the number of samples of a shard."""
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
-        """The loss at some places of a shard, in nats."""
+        """Return the loss at some samples of a shard, in nats."""
 
     def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
-        """At which rank each depth held the true later token, at about `most` places.
+        """Return the rank at which each depth held the true later token, at about `most` samples.
 
         See `accuracy.true_ranks`.
         """
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
-        """Groups of parameters with their learning rates, as optimizers take them."""
+        """Return parameter groups with their learning rates for an optimizer."""
 
     def write(self, folder: Path, base_model: str) -> str:
-        """Write what was learned in a published format; returns the format's name."""
+        """Write the trained heads in a published format; return its name."""
 
 
 def collected(trainee: Trainee, target: Target, documents: Sequence[EncodedDocument]) -> Shard:
-    """As `Trainee.shard_of`, of states that the target computes now."""
+    """Return `Trainee.shard_of` with states that the target computes now."""
     return trainee.shard_of(documents, computed(target, documents, trainee.context))

@@ -1,4 +1,4 @@
-"""Tree tables: the rank paths that were most often true, written beside the heads."""
+"""Tree tables: the most frequently accepted rank paths, stored with the heads."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class TreesRecipe:
-    """Which trees are made.
+    """Settings of the tables.
 
     Attributes:
-        num_ranks: ranks that are told apart in the tables.
-        tree_rows: sizes of the trees.
-        default_rows: the tree where nothing is calibrated.
-        text: what the accuracies were measured on, for people.
+        num_ranks: Ranks to distinguish.
+        tree_rows: Sizes of the trees.
+        default_rows: Size of the tree without calibration.
+        text: Description of the measured texts.
     """
 
     num_ranks: int = 10
@@ -39,10 +39,11 @@ class TreesRecipe:
 
 
 def path_counts(ranks: Tensor, num_ranks: int) -> Counter[SearchPath]:
-    """How often each rank path was the true one, over all positions.
+    """Count how often each rank path was the true one, over all positions.
 
-    Heads are not independent: where the first is right the next is right more often. Counting
-    whole paths sees that; the product of head accuracies doesn't.
+    Heads aren't independent: if the first is right, the next is right more often. Counting whole
+    paths
+    captures that; products of head accuracies don't.
     """
     counts: Counter[SearchPath] = Counter()
     for row in ranks.tolist():
@@ -58,7 +59,7 @@ def path_counts(ranks: Tensor, num_ranks: int) -> Counter[SearchPath]:
 def best_trees(
     counts: Counter[SearchPath], tree_rows: Sequence[int]
 ) -> dict[int, list[SearchPath]]:
-    """The most frequent paths for each number of rows (the root is a row).
+    """Return the most frequent paths for each number of rows (the root is a row).
 
     A path is never more frequent than its parent, so the first n by count form a tree.
     """
@@ -71,7 +72,7 @@ def best_trees(
 def path_length(
     counts: Counter[SearchPath], paths: Sequence[SearchPath], num_positions: int
 ) -> float:
-    """Expected tokens per step of a tree at a position like those counted, bonus included."""
+    """Return the expected tokens per step of a tree, including the bonus token."""
     return 1.0 + sum(counts[path] for path in paths) / max(1, num_positions)
 
 
@@ -79,9 +80,9 @@ def write_trees(folder: FilePath, ranks: Mapping[float, Tensor], recipe: TreesRe
     """Write `medusa_trees.json`: accuracies for each temperature, and trees for greedy answers.
 
     Args:
-        folder: the heads' folder.
-        ranks: by temperature, from `true_ranks` with as many ranks; 0 is greedy and must be there.
-        recipe: which trees.
+        folder: Folder of the heads.
+        ranks: Ranks by temperature, from `true_ranks`; 0 (greedy) is required.
+        recipe: Settings.
     """
     greedy, num_positions = ranks[0.0], len(ranks[0.0])
     counts = path_counts(greedy, recipe.num_ranks)
@@ -97,7 +98,7 @@ def write_trees(folder: FilePath, ranks: Mapping[float, Tensor], recipe: TreesRe
         "trees": {str(rows): [list(path) for path in paths] for rows, paths in trees.items()},
         "default_rows": recipe.default_rows,
     }
-    # one tree per line: readable, and a diff shows what changed
+    # one tree per line, for readable diffs
     text = json.dumps(document).replace('], "', '],\n "').replace('}, "', '},\n "')
     (folder / FILE).write_text(text + "\n", encoding="utf-8")
     for temperature, table in tables.items():

@@ -166,11 +166,11 @@ FAULTS = (
     # Heads and models ------------------------------------------------------------------------
     Fault(
         "usual-columns",
-        "medusa_core/heads/usual_tokens.py",
+        "medusa_core/heads/frequent_tokens.py",
         "while columns <= highest:",
         "while columns < highest:",
         "the last frequent token is never drafted",
-        ("test_usual_tokens.py",),
+        ("test_frequent_tokens.py",),
     ),
     Fault(
         "residual-scale",

@@ -1,4 +1,4 @@
-"""v1.0: the heads lie among the tensors of their target, as `medusa_head.` and v0.1's names."""
+"""v1.0: heads among the tensors of their target, as `medusa_head.` plus v0.1's names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Our own: heads whose first layer reads the root's vector, too, and one projection for all.
+"""Own format: first layers read the root's embedding, too, and all heads share one projection.
 
 `heads.{head}.layers.{layer}.{weight,bias}`; `lm_head.weight` and, with a reduced vocabulary,
-`token_map`, both as vLLM has them. Without `lm_head.weight` the target's projection serves.
+`token_map`, both as in vLLM. Without `lm_head.weight` the target's projection is used.
 """
 
 from __future__ import annotations

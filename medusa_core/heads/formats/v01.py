@@ -1,7 +1,7 @@
-"""v0.1: every head with a projection of its own. Also TGI's and TensorRT-LLM's.
+"""v0.1: each head has its own projection. Also TGI's and TensorRT-LLM's format.
 
 `{head}.{layer}.linear.{weight,bias}`, then `{head}.{layers}.weight`; TensorRT-LLM's checkpoints may
-put `medusa_heads.` before them.
+prefix names with `medusa_heads.`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from medusa_core.heads.format import (
     HeadsFormat,
     HeadsTensor,
     TensorRole,
-    check_rootless,
+    check_reads_no_root,
     layer_tensors,
 )
 from medusa_core.heads.weights import HeadSet
@@ -29,7 +29,7 @@ _KINDS = {
 
 
 def part_of(name: str) -> HeadsTensor | None:
-    """What a tensor is; the shared-projection format has the same names."""
+    """Return the identity of a tensor; v2 has the same names."""
     match = _KEY.fullmatch(name)
     return None if match is None else HeadsTensor(_KINDS[match[3]], int(match[1]), int(match[2]))
 
@@ -40,7 +40,7 @@ def _claims(names: frozenset[str]) -> bool:
 
 
 def _write(heads: HeadSet, base_model: str) -> HeadsFile:
-    check_rootless(heads)
+    check_reads_no_root(heads)
     if heads.token_map is not None:
         raise HeadsError(
             "These heads draft from a reduced vocabulary, which v0.1 can't say.",

@@ -1,4 +1,4 @@
-"""v2: residual layers alone; every head shares the target's projection. Also TGI's."""
+"""v2: residual layers alone; all heads share the target's projection. Also TGI's format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from medusa_core.heads.format import (
     HeadsFile,
     HeadsFormat,
     TensorRole,
-    check_rootless,
+    check_reads_no_root,
     layer_tensors,
 )
 from medusa_core.heads.formats.v01 import LAYER_NAME, part_of
@@ -20,7 +20,7 @@ def _claims(names: frozenset[str]) -> bool:
 
 
 def _write(heads: HeadSet, base_model: str) -> HeadsFile:
-    check_rootless(heads)
+    check_reads_no_root(heads)
     if heads.num_columns is not None:
         raise HeadsError(
             "These heads don't share the model's projection; v2 has no place for them.",

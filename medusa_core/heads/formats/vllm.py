@@ -1,7 +1,7 @@
-"""vLLM: `blocks.{head}.layers.{layer}`, `lm_heads.{head}`, and a vocabulary that may be reduced.
+"""vLLM: `blocks.{head}.layers.{layer}`, `lm_heads.{head}`, optionally a reduced vocabulary.
 
-`token_map` holds the token id of every row of the projections. Instead of one projection a head,
-there may be one for all (`lm_head.weight`).
+`token_map` has the token id of each row of the projections. One `lm_head.weight` may replace the
+projections of all heads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from medusa_core.heads.format import (
     HeadsFormat,
     HeadsTensor,
     TensorRole,
-    check_rootless,
+    check_reads_no_root,
     layer_part,
     layer_tensors,
 )
@@ -41,7 +41,7 @@ def _claims(names: frozenset[str]) -> bool:
 
 
 def _write(heads: HeadSet, base_model: str) -> HeadsFile:
-    check_rootless(heads)
+    check_reads_no_root(heads)
     vocab_size = heads.num_columns
     if vocab_size is None:
         raise HeadsError(

@@ -1,8 +1,8 @@
-"""Block drafters as llama.cpp stores them: DFlash, DSpark with its Markov head, and DFlash2.
+"""Block drafters in llama.cpp's GGUF files: DFlash, DSpark with its Markov head, and DFlash2.
 
-`target_layers` are named by what enters them, published files name them by what leaves them. `d2t`
-holds the target's tokens themselves. The token that stands for MASK is the tokenizer's. Windows of
-all layers are those of `use_swa`; a block that looks back alone is JetSpec's.
+`target_layers` are named by their inputs, published files name them by their outputs. `d2t` has
+token ids. MASK is the tokenizer's mask token. Windows of all layers are those of `use_swa`; a
+causal block is JetSpec's.
 
 Source: llama.cpp, `conversion/qwen.py` and `src/models/dflash.cpp`.
 """
@@ -37,7 +37,7 @@ OUTSIDE = {
     "selector_successor.weight": f"model.{_SELECTOR}.successor_codebook",
     "selector_hidden.weight": f"model.{_SELECTOR}.hidden_projection.weight",
 }
-# By the published key what a file calls a number, where it has it.
+# GGUF key of each published setting that a file may have.
 _NUMBERS = {
     "block_size": "block_size",
     "sample_from_anchor": "sample_from_anchor",
@@ -57,13 +57,13 @@ _ROWS_OF_VOCABULARY = (_MARKOV, "token_embd.weight")
 _D2T = "d2t"
 
 
-def is_gemmas(names: Collection[str]) -> bool:
-    """Are the blocks Gemma 4's, with a norm behind attention?"""
+def has_gemma4_blocks(names: Collection[str]) -> bool:
+    """Whether the blocks are Gemma 4's, with a norm after attention."""
     return "blk.0.post_attention_norm.weight" in names
 
 
 def drafter_settings(gguf: Gguf) -> dict[str, Any]:
-    """What a block drafter's `config.json` would say, but for its blocks."""
+    """Return a block drafter's `config.json`, without the settings of its layers."""
     own = {name: gguf.of_model(key) for name, key in _NUMBERS.items()}
     tables = (gguf.tensors[name] for name in _ROWS_OF_VOCABULARY if name in gguf.tensors)
     listed = len(gguf.texts("tokenizer.ggml.tokens"))
@@ -83,7 +83,7 @@ def _settings(gguf: Gguf) -> dict[str, Any]:
 
 
 def _sight(gguf: Gguf) -> dict[str, Any]:
-    """What a place sees: near places alone in layers with a window, none behind it in JetSpec."""
+    """Return the settings of attention: windows, and causal blocks in JetSpec."""
     marks = list(gguf.numbers(f"{gguf.architecture}.attention.sliding_window_pattern"))
     window = gguf.of_model("attention.sliding_window") if marks else None
     found: dict[str, Any] = {}
@@ -104,5 +104,5 @@ SPEC = GgufHeadsFormat(
     _BLOCKS,
     _settings,
     OUTSIDE,
-    serves=lambda names: not is_gemmas(names),
+    serves=lambda names: not has_gemma4_blocks(names),
 )

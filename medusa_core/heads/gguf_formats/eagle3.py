@@ -1,8 +1,7 @@
-"""EAGLE-3 heads as llama.cpp stores them.
+"""EAGLE-3 heads in llama.cpp's GGUF files.
 
-Rows of queries and keys are stored as neighbouring pairs, as a Llama's are. `d2t` holds the
-target's tokens themselves instead of how far they lie behind their columns. `target_layers` are
-named by what enters them.
+Rows of queries and keys are interleaved, as a Llama's are. `d2t` has token ids instead of offsets
+to columns. `target_layers` are named by their inputs.
 
 Source: llama.cpp, `conversion/llama.py` and `src/models/eagle3.cpp`.
 """

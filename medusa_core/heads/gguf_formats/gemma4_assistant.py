@@ -1,7 +1,6 @@
-"""Gemma 4 assistants as llama.cpp stores them: blocks as Gemma 4's own.
+"""Gemma 4 assistants in llama.cpp's GGUF files: blocks as Gemma 4's own.
 
-Tokens by clusters aren't stored, so that all tokens are scored. A file counts its blocks among
-those that only guess.
+Clusters aren't stored, so that all tokens are scored. A file counts its blocks as MTP layers.
 
 Source: llama.cpp, `conversion/gemma.py` and `src/models/gemma4-assistant.cpp`.
 """
@@ -23,7 +22,7 @@ def _settings(gguf: Gguf) -> dict[str, Any]:
     known = {"model_type": GEMMA4.name} | block_sizes_of(gguf, _BLOCKS)
     own = _BLOCKS.config(gguf, known)
     table = gguf.tensors.get(_VECTORS)
-    # Layers of both kinds say how many heads of keys the target has there.
+    # Layers of both attention types give the target's number of KV heads.
     text = {**known, **own} | {"attention_k_eq_v": True, "rope_theta": None}
     return {
         "model_type": "gemma4_assistant",

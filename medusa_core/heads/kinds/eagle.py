@@ -1,4 +1,4 @@
-"""EAGLE heads: one layer of their own, in any published spelling."""
+"""EAGLE heads in every published layout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medusa_core.heads.eagle_parts import EagleParts, eagle_parts, is_eagle
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.part_tensors import linears_of, part_tensors, tokens_of_columns
+from medusa_core.heads.tensor_reader import linears_of, tensor_reader, tokens_of_columns
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
@@ -25,13 +25,13 @@ from medusa_core.system.files.safetensors_header import TensorShapes
 
 
 def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
-    """Sizes of a head, by its tensors' shapes and its configuration."""
+    """Return the sizes of a head from tensor shapes and configuration."""
     parts = eagle_parts(settings, shapes)
     return _shape_of(parts, {part: shapes[name] for part, name in parts.names.items()})
 
 
 def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsShape:
-    """Sizes of a head, by the shapes of its parts."""
+    """Return the sizes of a head from the shapes of its parts."""
     layer, hidden, count = parts.layer, parts.layer.hidden_size, parts.layer.num_layers
     queries, keys = layer.num_heads * layer.head_dim, layer.num_kv_heads * layer.head_dim
     matrices = [shapes["fc"]]
@@ -81,7 +81,7 @@ def _read(
     _check_fit(parts, checkpoint, config)
 
     integers = {"drafted_tokens": partial(tokens_of_columns, config=config)}
-    take = part_tensors(checkpoint, parts.names, precision, integers)
+    take = tensor_reader(checkpoint, parts.names, precision, integers)
     make = linears_of(formats, precision)
     try:
         return EagleHead(parts, taps, take, shared_weights, make, precision)
@@ -90,10 +90,10 @@ def _read(
 
 
 def _check_fit(parts: EagleParts, checkpoint: Checkpoint, config: ModelConfig) -> None:
-    """Say in words which size differs.
+    """Check that a head was made for this target.
 
     Raises:
-        HeadsError: The head is for another target.
+        HeadsError: It wasn't; the message names the difference.
     """
     shape = _shape_of(parts, {part: checkpoint.shape(name) for part, name in parts.names.items()})
     check_sizes(shape.reads_width, shape.made_for_vocab or config.vocab_size, config)

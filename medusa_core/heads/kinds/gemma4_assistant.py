@@ -25,7 +25,7 @@ from medusa_core.heads.gemma4_assistant_parts import (
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.part_tensors import linears_of, part_tensors
+from medusa_core.heads.tensor_reader import linears_of, tensor_reader
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -35,7 +35,7 @@ from medusa_core.system.files.safetensors_header import TensorShapes
 
 
 def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
-    """Sizes of an assistant; where `config.json` is unknown, by its tensors alone."""
+    """Return the sizes of an assistant; without `config.json`, from its tensors alone."""
     if settings:
         parts = assistant_parts(settings, shapes)
         return _shape_of(parts.names, shapes, parts.projection)
@@ -44,16 +44,16 @@ def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
 
 
 def _shape_of(names: Mapping[str, str], shapes: TensorShapes, projection: str) -> HeadsShape:
-    """Sizes of an assistant whose parts are known.
+    """Return the sizes of an assistant from its parts.
 
     Raises:
-        HeadsError: A matrix is none.
+        HeadsError: A tensor isn't a matrix.
     """
     of = {part: tuple(shapes[name]) for part, name in names.items()}
-    if any(len(of[part]) != 2 for part in ("before", "behind", projection)):
+    if any(len(of[part]) != 2 for part in ("pre_projection", "post_projection", projection)):
         raise HeadsError("The assistant's projections are no matrices.", "Download it again.")
     vocab, hidden = of[projection]
-    matrices, norms, biases = [of["before"], of["behind"]], hidden + 1, 0
+    matrices, norms, biases = [of["pre_projection"], of["post_projection"]], hidden + 1, 0
     for index in range(layers_in(names)):
         q, o, gate, down = (of[f"{index}.{part}"] for part in ("q", "o", "gate", "down"))
         matrices += [q, o, (2 * prod(gate[:1]), hidden), down]
@@ -72,11 +72,11 @@ def _shape_of(names: Mapping[str, str], shapes: TensorShapes, projection: str) -
         ),
         num_norm_numbers=norms,
         num_biases=biases,
-        # The scale of every layer; tokens by clusters stay as they are.
+        # One scale per layer; clustered tokens aren't quantized.
         num_vector_numbers=layers_in(names) + (vocab + clusters) * hidden * bool(clusters),
         num_ids=vocab if clusters else 0,
         kind=KIND,
-        reads_width=of["behind"][0],
+        reads_width=of["post_projection"][0],
         made_for_vocab=vocab,
         families=FAMILIES,
     )
@@ -89,19 +89,19 @@ def _read(
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> AssistantHead:
-    """The assistant for a target.
+    """Load an assistant for a target.
 
     Raises:
         CheckpointError: A file is damaged.
-        HeadsError: It isn't whole, or made for another target.
-        OutOfMemoryError: There is no room for it.
+        HeadsError: It is incomplete, or made for another target.
+        OutOfMemoryError: It doesn't fit into memory.
     """
     checkpoint, parts = files.checkpoint, assistant_parts(files.settings, files.shapes)
     read = target_rows(parts, config)
     check_sizes(parts.width, parts.layers.vocab_size, config)
 
     integers = {"ordering": partial(_checked_ordering, config=config)}
-    take = part_tensors(checkpoint, parts.names, precision, integers)
+    take = tensor_reader(checkpoint, parts.names, precision, integers)
     make, scale = linears_of(formats, precision), config.embedding_multiplier
     try:
         return AssistantHead(parts, read, take, shared_weights, scale, make, precision)
@@ -110,10 +110,10 @@ def _read(
 
 
 def _checked_ordering(ordering: Tensor, config: ModelConfig) -> Tensor:
-    """Tokens in the order of their clusters. [vocabulary]
+    """Check the order of tokens by clusters. [vocabulary]
 
     Raises:
-        HeadsError: A token is named twice, or isn't the target's.
+        HeadsError: A token occurs twice, or isn't in the target's vocabulary.
     """
     every = torch.arange(len(ordering))
     if len(ordering) != config.vocab_size or not ordering.sort().values.equal(every):

@@ -1,12 +1,13 @@
-"""Hydra heads: each reads the guesses before its own. The published architecture `mlp`.
+"""Hydra heads: each reads the drafts before its own (the published architecture `mlp`).
 
 `hydra_mlp.{head}.{layer}.linear.{weight,bias}`, in a head's first layer
-`hydra_mlp.{head}.0.res_connection.{weight,bias}` too, and `hydra_lm_head.{head}.weight`, with a
-bias or without. The tensors decide how many there are; `config.json` must agree.
+`hydra_mlp.{head}.0.res_connection.{weight,bias}` too, and `hydra_lm_head.{head}.weight`, with or
+without a bias. The tensors determine their number; `config.json` must agree.
 
-Our own are smaller: without `res_connection` the target's state itself goes around the first layer;
-`lm_head.weight` serves all heads, and `token_map`, as vLLM has it, holds the token of each of its
-rows. Without `lm_head.weight` these are rows of the token vectors, in targets that project by them.
+Heads trained by this program are smaller: without `res_connection` the target's state is the
+residual of the first layer; `lm_head.weight` is shared by all heads, and `token_map`, as in vLLM,
+has the token id of each row. Without `lm_head.weight` the rows are token embeddings of a target
+with tied embeddings.
 
 Source: zankner/Hydra, `hydra/model/hydra_heads/mlp_head.py`.
 """
@@ -25,8 +26,8 @@ from medusa_core.heads.checks import check_sizes, listed
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.hydra import HydraHead, HydraHeads
 from medusa_core.heads.kind import HeadKind
-from medusa_core.heads.medusa import MakeLinear, SharedWeights
-from medusa_core.heads.part_tensors import check_finite, linears_of
+from medusa_core.heads.medusa import BuildLinear, SharedWeights
+from medusa_core.heads.tensor_reader import check_finite, linears_of
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -40,7 +41,7 @@ _NAME = re.compile(
     rf"hydra_mlp\.{_NUMBER}\.{_NUMBER}\.(?:linear|res_connection)\.(?:weight|bias)"
     rf"|hydra_lm_head\.{_NUMBER}\.(?:weight|bias)|lm_head\.weight|token_map"
 )
-# What the other published architectures hold, as their names begin.
+# Prefixes of tensors of the other published architectures.
 _OTHERS = ("prefix_embeding_layer.", "cross_attn.", "attn.", "fc.")
 _MOST_HEADS = 32  # a tree is no deeper
 _AGAIN = "Download the heads again."
@@ -49,17 +50,18 @@ _ONLY_MLP = "Choose Hydra heads of the architecture mlp, or Medusa heads for thi
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """What a file of Hydra heads holds.
+    """Sizes of the heads in a file.
 
     Attributes:
-        num_heads: How many heads.
-        num_layers: Layers of each.
-        hidden: Their width.
+        num_heads: Number of heads.
+        num_layers: Layers per head.
+        hidden: Width.
         columns: Outputs of each projection.
         has_bias: The projections have biases.
-        widens: The first layers have what goes around them; else the target's state does.
-        projects: Each head by its `own` projection, all by `one`, or by the target's `vectors`.
-        is_mapped: Columns are tokens by a map.
+        has_residual_projection: First layers have R; else the residual is the target's state.
+        projection: `own` for one per head, `one` for a shared one, or `vectors` for the target's
+            embeddings.
+        is_mapped: A map gives the token of each column.
     """
 
     num_heads: int
@@ -67,29 +69,29 @@ class _Sizes:
     hidden: int
     columns: int
     has_bias: bool
-    widens: bool
-    projects: str
+    has_residual_projection: bool
+    projection: str
     is_mapped: bool
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of all tensors, by name."""
+        """Shapes of all tensors by name."""
         shapes: dict[str, tuple[int, ...]] = {}
         square = (self.hidden, self.hidden)
         for head in range(self.num_heads):
             reads = (self.hidden, (head + 2) * self.hidden)  # the state, the root and the path
             for layer in range(self.num_layers):
                 name = f"hydra_mlp.{head}.{layer}"
-                widens = layer == 0 and self.widens
-                parts = ("linear", "res_connection") if widens else ("linear",)
+                has_residual_projection = layer == 0 and self.has_residual_projection
+                parts = ("linear", "res_connection") if has_residual_projection else ("linear",)
                 for part in parts:
                     shapes[f"{name}.{part}.weight"] = square if layer else reads
                     shapes[f"{name}.{part}.bias"] = (self.hidden,)
-            if self.projects == "own":
+            if self.projection == "own":
                 shapes[f"hydra_lm_head.{head}.weight"] = (self.columns, self.hidden)
             if self.has_bias:
                 shapes[f"hydra_lm_head.{head}.bias"] = (self.columns,)
-        if self.projects == "one":
+        if self.projection == "one":
             shapes["lm_head.weight"] = (self.columns, self.hidden)
         if self.is_mapped:
             shapes["token_map"] = (self.columns,)
@@ -97,15 +99,15 @@ class _Sizes:
 
     @property
     def shape(self) -> HeadsShape:
-        """What a plan and a list of heads need to know."""
+        """Sizes for plans and lists of heads."""
         hidden, deeper = self.hidden, self.num_layers - 1
         matrices: list[tuple[int, int]] = []
         for head in range(self.num_heads):
-            matrices.append(((1 + self.widens) * hidden, (head + 2) * hidden))
+            matrices.append(((1 + self.has_residual_projection) * hidden, (head + 2) * hidden))
             matrices += [(hidden, hidden)] * deeper
-        number = self.num_heads if self.projects == "own" else 1
+        number = self.num_heads if self.projection == "own" else 1
         matrices += [(self.columns, hidden)] * number
-        of_one = (1 + self.widens + deeper) * hidden + self.has_bias * self.columns
+        of_one = (1 + self.has_residual_projection + deeper) * hidden + self.has_bias * self.columns
         return HeadsShape(
             num_heads=self.num_heads,
             num_layers=self.num_layers,
@@ -113,7 +115,7 @@ class _Sizes:
             hidden_size=hidden,
             is_reduced=self.is_mapped,
             reads_root=True,
-            has_one_projection=self.projects != "own",
+            has_one_projection=self.projection != "own",
             kind="hydra",
             matrices=tuple(matrices),
             num_biases=self.num_heads * of_one,
@@ -129,10 +131,10 @@ def _shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsS
 
 
 def _checked_sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> _Sizes:
-    """What the tensors are.
+    """Return the sizes of the tensors.
 
     Raises:
-        HeadsError: They aren't whole, of another architecture, or others than `config.json` says.
+        HeadsError: They are incomplete, of another architecture, or contradict `config.json`.
     """
     _check_architecture(settings)
     sizes = _sizes_of(shapes)
@@ -147,14 +149,14 @@ def _read(
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> HydraHeads:
-    """The heads for a target.
+    """Load the heads for a target.
 
     Raises:
-        CheckpointError: A file is damaged, or holds no floating-point numbers.
-        HeadsError: They are no such heads, or heads for another target.
-        OutOfMemoryError: There is no room for them.
+        CheckpointError: A file is damaged, or holds no floating-point tensors.
+        HeadsError: They are malformed, or made for another target.
+        OutOfMemoryError: They don't fit into memory.
     """
-    # By the shapes alone first: a set of heads may be larger than the memory that is left.
+    # Check shapes first: the heads may be larger than the free memory.
     checkpoint, sizes = files.checkpoint, _checked_sizes(files.shapes, files.settings)
     token_map = checkpoint.integers("token_map") if sizes.is_mapped else None
     _check_fit(sizes, token_map, config)
@@ -174,7 +176,7 @@ def _read(
 
 
 def _check_fit(sizes: _Sizes, token_map: Tensor | None, config: ModelConfig) -> None:
-    """Refuse heads for another target."""
+    """Check that heads were made for this target."""
     if token_map is None:
         return check_sizes(sizes.hidden, sizes.columns, config)
     check_sizes(sizes.hidden, config.vocab_size, config)
@@ -184,7 +186,7 @@ def _check_fit(sizes: _Sizes, token_map: Tensor | None, config: ModelConfig) -> 
             "token_map names tokens that the model hasn't, or one twice.",
             "Choose the heads that were trained for this model.",
         )
-    if sizes.projects == "vectors" and not config.tie_embeddings:
+    if sizes.projection == "vectors" and not config.tie_embeddings:
         raise HeadsError(
             "These heads project by the model's token vectors, and this model doesn't.",
             "Choose the heads that were trained for this model.",
@@ -199,10 +201,10 @@ def _shared_projection(
     shared_weights: SharedWeights,
     precision: Precision,
 ) -> Tensor | None:
-    """The projection of all heads; None where each has its own."""
-    if sizes.projects == "own":
+    """Return the projection that all heads share; None if each has its own."""
+    if sizes.projection == "own":
         return None
-    if sizes.projects == "one":
+    if sizes.projection == "one":
         return read("lm_head.weight")
     assert token_map is not None  # by `_sizes_of`
     rows = shared_weights.embedding[token_map.to(shared_weights.embedding.device)]
@@ -213,14 +215,14 @@ def _read_head(
     head: int,
     sizes: _Sizes,
     read: Callable[[str], Tensor],
-    make: MakeLinear,
+    make: BuildLinear,
     one: QuantLinear | None,
 ) -> HydraHead:
     def layer(name: str) -> tuple[Tensor, Tensor]:
         return read(f"{name}.weight"), read(f"{name}.bias")
 
     name, end = f"hydra_mlp.{head}", f"hydra_lm_head.{head}"
-    parts = ("linear", "res_connection") if sizes.widens else ("linear",)
+    parts = ("linear", "res_connection") if sizes.has_residual_projection else ("linear",)
     both = zip(*(layer(f"{name}.0.{part}") for part in parts), strict=True)
     first = make(*(torch.cat(pair) for pair in both))
     rest = (make(*layer(f"{name}.{number}.linear")) for number in range(1, sizes.num_layers))
@@ -263,10 +265,10 @@ def _check_counts(sizes: _Sizes, settings: Mapping[str, object]) -> None:
 
 
 def _sizes_of(shapes: TensorShapes) -> _Sizes:
-    """What tensors of these names and shapes are.
+    """Return the sizes of tensors of these names and shapes.
 
     Raises:
-        HeadsError: They are no whole Hydra heads of the architecture mlp.
+        HeadsError: They are no complete Hydra heads of the architecture mlp.
     """
     if any(name.startswith(_OTHERS) for name in shapes):
         raise HeadsError("Hydra heads with a layer of attention aren't supported.", _ONLY_MLP)
@@ -276,26 +278,26 @@ def _sizes_of(shapes: TensorShapes) -> _Sizes:
             "Choose other heads, or download them again.",
         )
     first, last = "hydra_mlp.0.0.linear.weight", "hydra_lm_head.0.weight"
-    projects = "own"
+    projection = "own"
     if "lm_head.weight" in shapes:
-        projects, last = "one", "lm_head.weight"
+        projection, last = "one", "lm_head.weight"
     elif "token_map" in shapes and last not in shapes:
-        projects, last = "vectors", first
+        projection, last = "vectors", first
     for name in (first, last):
         if len(shapes.get(name, ())) != 2 or not all(shapes[name]):
             raise HeadsError(f"The heads have no matrix {name}.", _AGAIN)
     hidden = shapes[first][0]
     if shapes[first][1] == hidden:
         raise _ungrounded()
-    columns = shapes["token_map"] if projects == "vectors" else shapes[last]
+    columns = shapes["token_map"] if projection == "vectors" else shapes[last]
     sizes = _Sizes(
         num_heads=_count(shapes, r"hydra_(?:mlp|lm_head)\.(\d+)\..*"),
         num_layers=_count(shapes, r"hydra_mlp\.\d+\.(\d+)\..*"),
         hidden=hidden,
         columns=columns[0] if columns else 0,
         has_bias="hydra_lm_head.0.bias" in shapes,
-        widens="hydra_mlp.0.0.res_connection.weight" in shapes,
-        projects=projects,
+        has_residual_projection="hydra_mlp.0.0.res_connection.weight" in shapes,
+        projection=projection,
         is_mapped="token_map" in shapes,
     )
     if sizes.num_heads > _MOST_HEADS:
@@ -307,7 +309,7 @@ def _sizes_of(shapes: TensorShapes) -> _Sizes:
 
 
 def _count(shapes: TensorShapes, pattern: str) -> int:
-    """The largest number that names have at a place, and one."""
+    """Return the largest index in a place of the names, plus one."""
     found = (re.fullmatch(pattern, name) for name in shapes)
     return 1 + max(int(match[1]) for match in found if match)
 

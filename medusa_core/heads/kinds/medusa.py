@@ -1,4 +1,4 @@
-"""Medusa heads: residual layers on the target's last state, in any published format."""
+"""Medusa heads in every published format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _owns(names: frozenset[str]) -> bool:
 
 
 def _sizes(shapes: TensorShapes, _: Mapping[str, object]) -> HeadsShape:
-    return heads_shape(shapes)  # the counts in published `config.json` files are often wrong
+    return heads_shape(shapes)  # counts in published `config.json` files are often wrong
 
 
 SPEC = HeadKind(
@@ -25,5 +25,5 @@ SPEC = HeadKind(
     _owns,
     _sizes,
     read_heads,
-    lies_within=lambda names, _: merged.SPEC.claims(names),
+    is_embedded=lambda names, _: merged.SPEC.claims(names),
 )

@@ -1,4 +1,4 @@
-"""A layer for multi-token prediction among the target's own tensors, in a folder or a GGUF file."""
+"""A multi-token-prediction layer among the target's own tensors, in a folder or a GGUF file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _lies_within(names: frozenset[str], config: ModelConfig) -> bool:
 
 
 def _parts(shapes: TensorShapes, settings: Mapping[str, object]) -> MtpParts:
-    """What the layer is made of, by what `config.json` says of its model."""
+    """Return names and sizes, given the model's `config.json`."""
     try:
         config = parse_config(settings, {})
     except ModelError as error:
@@ -50,12 +50,12 @@ def _read(
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> MtpHead:
-    """The layer of a model for a target: mostly the target's own.
+    """Load the layer of a model for a target, which is usually the same model.
 
     Raises:
-        CheckpointError: A file is damaged, or holds no floating-point numbers.
-        HeadsError: It isn't whole, or made for another target.
-        OutOfMemoryError: There is no room for it.
+        CheckpointError: A file is damaged, or holds no floating-point tensors.
+        HeadsError: It is incomplete, or made for another target.
+        OutOfMemoryError: It doesn't fit into memory.
     """
     parts = _parts(files.shapes, files.settings)
     check_sizes(parts.layer.hidden_size, parts.layer.vocab_size, config)
@@ -67,4 +67,4 @@ def _read(
         raise no_memory("the layer for multi-token prediction") from error
 
 
-SPEC = HeadKind("mtp", _owns, _sizes, _read, is_ranked=False, lies_within=_lies_within)
+SPEC = HeadKind("mtp", _owns, _sizes, _read, is_ranked=False, is_embedded=_lies_within)

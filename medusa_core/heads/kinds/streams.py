@@ -1,8 +1,8 @@
 """Speculative streams: a folder with `streams.safetensors` and `config.json`.
 
-The tensors tell how many streams there are, where they begin and of which rank their adapters are;
-`config.json` tells how many layers and tokens the target has. Nobody has published such a format;
-this one is the program's own.
+The tensors determine the number of streams, their first layer and the rank of the adapters;
+`config.json` the target's layers and vocabulary. No such format has been published; this is the
+program's own.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from medusa_core.heads.checks import check_sizes, listed
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.part_tensors import check_finite, linears_of
 from medusa_core.heads.streams import EMBEDDINGS, StreamHeads, StreamSizes
+from medusa_core.heads.tensor_reader import check_finite, linears_of
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -32,7 +32,7 @@ _MOST_STREAMS = 32  # a tree is no deeper
 _MOST_LAYERS = 10_000
 _MOST_TOKENS = 1 << 24
 _AGAIN = "Train the streams again, or get them again from where they came."
-# Of the early exit that the paper prunes trees by: pruned trees were slower than whole ones.
+# The paper's early exit, which prunes trees: pruned trees were slower than whole ones.
 _UNUSED = ("early_exit.lora_A", "early_exit.lora_B")
 
 
@@ -45,7 +45,7 @@ def _shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsS
 
 
 def _shape_of(sizes: StreamSizes) -> HeadsShape:
-    """What a plan and a list of heads need to know."""
+    """Return sizes for plans and lists of heads."""
     halves = (
         half
         for outputs, inputs in sizes.adapters.values()
@@ -71,12 +71,12 @@ def _read(
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> StreamHeads:
-    """The streams of a folder for a target.
+    """Load the streams for a target.
 
     Raises:
-        CheckpointError: A file is damaged, or holds no floating-point numbers.
-        HeadsError: They aren't whole, or made for another target.
-        OutOfMemoryError: There is no room for them.
+        CheckpointError: A file is damaged, or holds no floating-point tensors.
+        HeadsError: They are incomplete, or made for another target.
+        OutOfMemoryError: They don't fit into memory.
     """
     checkpoint, sizes = files.checkpoint, _sizes_of(files.shapes, files.settings)
     _check_fit(sizes, config, shared_weights)
@@ -94,10 +94,10 @@ def _read(
 
 
 def _check_fit(sizes: StreamSizes, config: ModelConfig, shared_weights: SharedWeights) -> None:
-    """Refuse streams for another target.
+    """Check that streams were made for this target.
 
     Raises:
-        HeadsError: They are.
+        HeadsError: They weren't; the message names the difference.
     """
     check_sizes(sizes.hidden, sizes.vocab_size, config)
     if shared_weights.decoder is None or not config.is_llama_like:
@@ -122,10 +122,10 @@ def _check_fit(sizes: StreamSizes, config: ModelConfig, shared_weights: SharedWe
 
 
 def _sizes_of(shapes: TensorShapes, settings: Mapping[str, object]) -> StreamSizes:
-    """What tensors of these names and shapes are.
+    """Return the sizes of tensors of these names and shapes.
 
     Raises:
-        HeadsError: They are no whole streams.
+        HeadsError: They are no complete streams.
     """
     layers = sorted({int(match[1]) for name in shapes if (match := _LAYER.fullmatch(name))})
     if not layers:
@@ -162,7 +162,7 @@ def _sizes_of(shapes: TensorShapes, settings: Mapping[str, object]) -> StreamSiz
 
 
 def _setting(settings: Mapping[str, object], name: str, otherwise: int, most: int) -> int:
-    """A number of `config.json`; `otherwise` where nothing of it is known."""
+    """Read a number of `config.json`, with a default for an empty one."""
     value = settings.get(name) if settings else otherwise
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
         raise HeadsError(f"config.json gives {value!r:.40} as {name}.", _AGAIN)

@@ -220,9 +220,9 @@ def heads_facts(
     Raises:
         HeadsError: They are no heads.
     """
-    from medusa_core.heads.kind import shape_among  # takes torch along
+    from medusa_core.heads.kind import shape_of_tensors  # takes torch along
 
-    return HeadsFacts(name, shape_among(shapes, config), _base_model(config))
+    return HeadsFacts(name, shape_of_tensors(shapes, config), _base_model(config))
 
 
 def _base_model(config: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.block import BlockHead, DraftedBlock
-from medusa_core.heads.usual_tokens import UsualColumns
+from medusa_core.heads.frequent_tokens import FrequentColumns
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.speculation.drafters.head_memory import MOST_AT_ONCE, HeadMemory
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
@@ -51,7 +51,7 @@ class BlockSource(LevelSource):
         self._prompt: Sequence[int] = ()
         self._last: int | None = None  # the last decided token, if all before it are known
         self._num_wanted = 0
-        self._usual = UsualColumns(head.num_columns)
+        self._frequent = FrequentColumns(head.num_columns)
         self._block: DraftedBlock | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
@@ -59,7 +59,7 @@ class BlockSource(LevelSource):
         self._memory.begin()
         self._last = token_ids[-1] if token_ids else None
         self._chance = None
-        self._usual = UsualColumns(self._head.num_columns)
+        self._frequent = FrequentColumns(self._head.num_columns)
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
         # What is said at the prompt's last token is observed.
@@ -101,7 +101,7 @@ class BlockSource(LevelSource):
         if block is None:
             return None
         assert self._last is not None  # of `start`
-        found = block.behind(level, [path[-1] if path else self._last for path in paths])
+        found = block.scores_after(level, [path[-1] if path else self._last for path in paths])
         tokens = partial(self._tokens, found.columns)
         return LevelScores(found.scores, tokens, not block.depends_on_path, found.confidences)
 
@@ -116,7 +116,7 @@ class BlockSource(LevelSource):
         assert self._last is not None  # of `start`
         if memory.is_behind or memory.kv.length + self._head.num_places > memory.kv.capacity:
             return None
-        columns = self._usual.of(memory.token_ids)
+        columns = self._frequent.of(memory.token_ids)
         self._block = self._head.draft(
             self._last, memory.num_places, memory.kv, self._num_wanted, columns
         )

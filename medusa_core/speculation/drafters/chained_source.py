@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.chained import ChainedHead
-from medusa_core.heads.usual_tokens import UsualColumns
+from medusa_core.heads.frequent_tokens import FrequentColumns
 from medusa_core.models.blocks.caches import causal_mask
 from medusa_core.speculation.drafters.head_memory import MOST_AT_ONCE, HeadMemory
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource
@@ -39,7 +39,7 @@ class ChainedMemory(HeadMemory):
             mask = causal_mask(length, count, torch.float32, features.device)
         self.kv.reserve(count)
         slots = range(length, length + count)
-        read = self._head.entered(features)
+        read = self._head.fused(features)
         width = length + count
         states = self._head.step(
             read, token_ids, positions, slots, mask, width, self.kv, only_last=True
@@ -68,12 +68,12 @@ class ChainedSource(LevelSource):
         self._nodes: dict[tuple[int, ...], _Node] = {}
         self._num_rows = 0
         self._columns = 0  # of the step under way
-        self._usual = UsualColumns(head.num_columns)
+        self._frequent = FrequentColumns(head.num_columns)
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._prompt, self._root = token_ids, None
         self._memory.begin()
-        self._usual = UsualColumns(self._head.num_columns)
+        self._frequent = FrequentColumns(self._head.num_columns)
         self._chance = None
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
@@ -101,7 +101,7 @@ class ChainedSource(LevelSource):
     def start(self, root_id: int, most_rows: int) -> None:
         memory = self._memory.get()
         behind = memory.catch_up(_ROOM * most_rows)
-        self._columns = self._usual.of(memory.token_ids)
+        self._columns = self._frequent.of(memory.token_ids)
         if behind is not None or memory.is_behind:
             self._root = behind
         self._num_rows = 0

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from torch import Tensor
 
-from medusa_core.heads.ranked import Ranked, ranked_by_layers
+from medusa_core.heads.ranked import Ranked, rank_tokens_of_layers
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import Chance, RowBudget
@@ -88,7 +88,7 @@ class LevelSource(ABC):
         return Candidates(token_ids, chances, of_paths)
 
     def _ranked(self, scored: LevelScores, depth: int) -> Ranked:
-        return ranked_by_layers(scored.scores, self._chance, depth, scored.tokens)
+        return rank_tokens_of_layers(scored.scores, self._chance, depth, scored.tokens)
 
     def observe(self, observation: Observation) -> None:
         self._chance = observation.chance

@@ -18,7 +18,7 @@ from medusa_core.training.frozen import _Product
 from medusa_core.training.heads_command import trainee_of
 from medusa_core.training.heads_config import KINDS, HeadsConfig
 from medusa_core.training.joint import JointTrainee
-from medusa_core.training.lora import LoraForm
+from medusa_core.training.lora import LoraSpec
 from medusa_core.training.trainee import collected
 from tests.support.card.card import imagined_card
 from tests.support.models.tiny import TinySpec, write_tiny
@@ -64,7 +64,7 @@ def test_heads_are_trained_and_written_on_a_card(kind: str, model: Path, tmp_pat
             shard = collected(trainee, target, documents)
             assert all(tensor.device.type == "cpu" for tensor in shard.values())
             with torch.no_grad():
-                loss = trainee.loss(shard, torch.arange(trainee.num_places(shard)))
+                loss = trainee.loss(shard, torch.arange(trainee.num_samples(shard)))
             losses.append(float(loss))
             assert trainee.ranks(shard, 4).shape[1] == 2
             on_card = {parameter.is_cuda for parameter in trainee.module.parameters()}
@@ -86,7 +86,7 @@ def test_heads_and_a_lora_are_trained_on_a_card(quant: str, model: Path, tmp_pat
         target = load_target(model, options=options)
         trainee = trainee_of(config, target, some_answers())
         shard = collected(trainee, target, documents)
-        adapted = load_adapted(model, LoraForm(4), quant, "cuda")
+        adapted = load_adapted(model, LoraSpec(4), quant, "cuda")
         joint = JointTrainee(adapted, trainee, config)
         assert all(parameter.is_cuda for parameter in joint.module.parameters())
         with torch.no_grad():

@@ -46,7 +46,7 @@ def test_heads_of_a_few_steps_load_and_draft(kind: str, real_model: Find, tmp_pa
         load=lambda: load_for_training(config),
         trainee=lambda target, answers: trainee_of(config, target, answers),
         prompts=lambda target, is_over: bundled_training_prompts(),
-        judge=lambda _: None,
+        evaluate=lambda _: None,
         stop=lambda: False,
     )
     assert HeadsRun(folder, parts).run()

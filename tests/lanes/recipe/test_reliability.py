@@ -11,7 +11,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings
 from medusa_core.speculation.rules.sampling import Sampler
 from medusa_core.training.accuracy import true_ranks
-from medusa_core.training.heads import HeadsForm, HeadsModule
+from medusa_core.training.heads import HeadsModule, MedusaSizes
 from medusa_core.training.positions import Positions, collect
 from recipe.attention import document_mask
 from recipe.network import PebbleNetwork
@@ -31,7 +31,7 @@ class TargetAsHead(HeadsModule):
     """A head that scores the next place as the target will: what chance adds is all it lacks."""
 
     def __init__(self, scores: torch.Tensor) -> None:
-        super().__init__(HeadsForm(1), *[torch.zeros(NARROW.vocab_size, NARROW.hidden_size)] * 2)
+        super().__init__(MedusaSizes(1), *[torch.zeros(NARROW.vocab_size, NARROW.hidden_size)] * 2)
         self.scores = scores
 
     def logits(self, head: int, hidden: torch.Tensor, roots: torch.Tensor) -> torch.Tensor:
@@ -93,7 +93,7 @@ def test_reliabilities_read_the_heads_own_guesses(network: PebbleNetwork) -> Non
 def test_published_heads_are_those_that_were_trained(
     reads_root: bool, network: PebbleNetwork
 ) -> None:
-    form = HeadsForm(4, 2, reads_root=reads_root)
+    form = MedusaSizes(4, 2, reads_root=reads_root)
     matrix = network.model.embed_tokens.weight.detach()
     trained = HeadsModule(form, matrix, matrix, root_scale=3.0)
     generator = torch.Generator().manual_seed(4)

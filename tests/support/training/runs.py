@@ -51,7 +51,7 @@ def run(
         load=lambda: load(config),
         trainee=lambda target, answers: trainee_of(config, target, answers),
         prompts=lambda *_: read_training_prompts([Path(name) for name in config.data]),
-        judge=lambda _: None,
+        evaluate=lambda _: None,
         stop=stop or (lambda: False),
     )
     return HeadsRun(folder, parts).run()

@@ -13,10 +13,10 @@ from transformers.models.muse_glimmer_assistant import MuseGlimmerAssistantModel
 
 from medusa_core.cli.plan import shape_config
 from medusa_core.errors import HeadsError
-from medusa_core.heads import usual_tokens
+from medusa_core.heads import frequent_tokens
 from medusa_core.heads.block import BlockHead, DraftedBlock
 from medusa_core.heads.block_parts import drafter_parts
-from medusa_core.heads.kind import shape_among
+from medusa_core.heads.kind import shape_of_tensors
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.memory.budget import GIB, imagined_card
@@ -177,8 +177,8 @@ def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
         asked.append(block.behind(0, [root_id]).scores.shape[1])
         return block
 
-    monkeypatch.setattr(usual_tokens, "_JUDGED", 1)
-    monkeypatch.setattr(usual_tokens, "usual_columns", lambda ids, count: 64)
+    monkeypatch.setattr(frequent_tokens, "_JUDGED", 1)
+    monkeypatch.setattr(frequent_tokens, "frequent_columns", lambda ids, count: 64)
     monkeypatch.setattr(target.heads, "draft", noted)
     assert decode(target, settings, user_says("one two")).token_ids == plain.token_ids
     assert set(asked) == {64}
@@ -235,7 +235,7 @@ def test_published_drafters_have_their_place_beside_a_model_in_8_gib(
         rank=rank,
         confidence=bool(rank),
     )
-    heads = shape_among(shapes_of(spec), config_of(spec))
+    heads = shape_of_tensors(shapes_of(spec), config_of(spec))
     best = recommend(config, heads, imagined_card(8))
     assert best is not None
     assert best.plan.fit is not Fit.NO

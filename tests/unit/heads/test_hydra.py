@@ -26,7 +26,7 @@ from medusa_core.errors import (
 from medusa_core.heads.head_files import open_head_files
 from medusa_core.heads.hydra import HydraHeads
 from medusa_core.heads.kind import Heads, kind_of, read_shape
-from medusa_core.heads.ranked import Ranked, ranked_behind
+from medusa_core.heads.ranked import Ranked, rank_tokens
 from medusa_core.hub.convert.convert import (
     ConversionLimits,
     convert,
@@ -123,9 +123,7 @@ def ranked_by(
     target: Target, hidden: Tensor, paths: Tensor, num_ranks: int, chance: Chance | None = None
 ) -> Ranked:
     heads = heads_of(target)
-    return ranked_behind(
-        heads.logits(hidden, paths), num_ranks, chance, paths.shape[1], heads.tokens
-    )
+    return rank_tokens(heads.logits(hidden, paths), num_ranks, chance, paths.shape[1], heads.tokens)
 
 
 def a_state(target: Target, seed: int = 1) -> Tensor:

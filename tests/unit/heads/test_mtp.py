@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from medusa_core.errors import CheckpointError, HeadsError
-from medusa_core.heads.kind import read_shape, shape_among
+from medusa_core.heads.kind import read_shape, shape_of_tensors
 from medusa_core.heads.mtp import MtpHead
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -145,9 +145,9 @@ def test_headers_alone_tell_its_sizes(model: Path) -> None:
     shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
     settings = json.loads((model / "config.json").read_text(encoding="utf-8"))
     whole = read_shape(model)
-    assert shape_among(shapes, settings) == whole
+    assert shape_of_tensors(shapes, settings) == whole
     with pytest.raises(HeadsError) as caught:  # a block's sizes are its model's
-        shape_among(shapes, {})
+        shape_of_tensors(shapes, {})
     assert caught.value.hint
 
 

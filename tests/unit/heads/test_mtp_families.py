@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from medusa_core.errors import HeadsError, MedusaError
 from medusa_core.heads.kind import chosen_shape
 from medusa_core.heads.mtp import MtpHead
-from medusa_core.heads.mtp_parts import promised_shape
+from medusa_core.heads.mtp_parts import declared_shape
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -154,8 +154,8 @@ def test_the_library_and_forecasts_count_the_layer(name: str, tmp_path: Path) ->
         assert contents.heads.shape == chosen_shape(files, None, takes_own=True)
         assert contents.heads.shape.kind == "mtp"
         promised = {"text_config": {"mtp_num_hidden_layers": 1}}
-        assert promised_shape(promised, files.config) == contents.heads.shape
-        assert promised_shape({}, files.config) == HeadsShape()
+        assert declared_shape(promised, files.config) == contents.heads.shape
+        assert declared_shape({}, files.config) == HeadsShape()
         assert not contents.problems
         assert chosen_shape(files, None, takes_own=False).num_heads == 0
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from medusa_core.errors import HeadsError
 from medusa_core.heads.hydra import HydraHeads
 from medusa_core.heads.kind import read_shape
-from medusa_core.heads.ranked import ranked_behind
+from medusa_core.heads.ranked import rank_tokens
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
@@ -65,7 +65,7 @@ def test_scores_are_those_of_the_equations(is_tied: bool, tmp_path: Path) -> Non
     expected = projection @ state
     torch.testing.assert_close(heads.logits(hidden, path)[0], expected)
     best = tensors["token_map"][expected.topk(4).indices].tolist()
-    found = ranked_behind(heads.logits(hidden, path), 4, None, 2, heads.tokens)
+    found = rank_tokens(heads.logits(hidden, path), 4, None, 2, heads.tokens)
     assert found.token_ids[0] == best
 
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError
-from medusa_core.heads.kind import read_shape, shape_among
+from medusa_core.heads.kind import read_shape, shape_of_tensors
 from medusa_core.heads.streams import StreamHeads
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -153,8 +153,8 @@ def test_headers_alone_tell_their_sizes(tmp_path: Path) -> None:
     shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
     whole = read_shape(folder)
     assert (whole.kind, whole.num_heads, whole.deepest_layer) == ("streams", 3, 3)
-    assert shape_among(shapes, settings_of(StreamsSpec())) == whole
-    assert shape_among(shapes, {}) == replace(whole, made_for_vocab=0)
+    assert shape_of_tensors(shapes, settings_of(StreamsSpec())) == whole
+    assert shape_of_tensors(shapes, {}) == replace(whole, made_for_vocab=0)
 
 
 def test_they_are_offered_alone_and_among_all_methods(tmp_path: Path) -> None:

@@ -20,14 +20,14 @@ from medusa_core.training.accuracy import head_accuracies, true_ranks
 from medusa_core.training.answers import own_answers, questions_at
 from medusa_core.training.documents import ANSWER, PROMPT, EncodedDocument, answered
 from medusa_core.training.heads import (
-    HeadsForm,
     HeadsModule,
+    MedusaSizes,
     heads_loss,
     projection_matrix,
 )
 from medusa_core.training.loop import LoopOptions, LoopResult, train
 from medusa_core.training.optimizer import Optimizers, adam_w, cosine_rate
-from medusa_core.training.order import places_at
+from medusa_core.training.order import sample_order
 from medusa_core.training.positions import Positions, collect
 from medusa_core.training.trees import (
     TreesRecipe,
@@ -136,12 +136,12 @@ def test_own_answers_give_their_cache_back_even_to_one_who_leaves(
     assert "not asked" in caplog.text
 
 
-FORMS = (HeadsForm(2), HeadsForm(2, own_lm_head=True), HeadsForm(2, 2, reads_root=True))
+FORMS = (MedusaSizes(2), MedusaSizes(2, own_lm_head=True), MedusaSizes(2, 2, reads_root=True))
 
 
 @pytest.mark.parametrize("form", FORMS, ids=["shared", "own", "rooted"])
 def test_heads_of_any_target_learn_what_it_says(
-    form: HeadsForm, target: Target, tmp_path: Path
+    form: MedusaSizes, target: Target, tmp_path: Path
 ) -> None:
     data = own_positions(target, form.num_heads)
     heads = new_heads(target, form)
@@ -160,7 +160,7 @@ def test_heads_of_any_target_learn_what_it_says(
     assert table.at(0.5).head_accuracies == table.head_accuracies
 
 
-def new_heads(target: Target, form: HeadsForm) -> HeadsModule:
+def new_heads(target: Target, form: MedusaSizes) -> HeadsModule:
     return HeadsModule(
         form, projection_matrix(target), target.shared_weights.embedding, root_scale=8.0
     )
@@ -188,11 +188,11 @@ def learn(
 def test_states_may_be_computed_step_by_step(target: Target, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     documents = [answered(rng.integers(5, 40, 6).tolist(), [7, 8, 9] * 6) for _ in range(12)]
-    heads = new_heads(target, HeadsForm(2))
+    heads = new_heads(target, MedusaSizes(2))
     losses: list[float] = []
 
     def loss_at(step: int) -> torch.Tensor:
-        chosen = [documents[place] for place in places_at(step, len(documents), 4, seed=1)]
+        chosen = [documents[place] for place in sample_order(step, len(documents), 4, seed=1)]
         loss = heads_loss(heads, collect(target, chosen, 2))
         losses.append(float(loss.detach()))
         return loss
@@ -205,15 +205,15 @@ def test_states_may_be_computed_step_by_step(target: Target, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("form", "has_all_tokens", "name"),
     [
-        (HeadsForm(2, 2, reads_root=True), False, "rooted"),
-        (HeadsForm(2, 2), False, "vllm"),
-        (HeadsForm(2, 2), True, "v2"),
-        (HeadsForm(2, 2, own_lm_head=True), False, "vllm"),
-        (HeadsForm(2, 2, own_lm_head=True), True, "v0.1"),
+        (MedusaSizes(2, 2, reads_root=True), False, "rooted"),
+        (MedusaSizes(2, 2), False, "vllm"),
+        (MedusaSizes(2, 2), True, "v2"),
+        (MedusaSizes(2, 2, own_lm_head=True), False, "vllm"),
+        (MedusaSizes(2, 2, own_lm_head=True), True, "v0.1"),
     ],
 )
 def test_heads_are_written_in_the_format_that_can_say_what_they_are(
-    form: HeadsForm, has_all_tokens: bool, name: str, tmp_path: Path
+    form: MedusaSizes, has_all_tokens: bool, name: str, tmp_path: Path
 ) -> None:
     assert form.format_name(has_all_tokens) == name
     matrix = torch.randn(50, 8)
@@ -224,7 +224,7 @@ def test_heads_are_written_in_the_format_that_can_say_what_they_are(
 
 def test_heads_trained_in_slices_are_those_trained_at_once(target: Target, tmp_path: Path) -> None:
     data = own_positions(target, 2)
-    form = HeadsForm(2, own_lm_head=True)
+    form = MedusaSizes(2, own_lm_head=True)
     whole = new_heads(target, form)
     learn(whole, data, 4, tmp_path / "whole.pt")
     for step in (1, 2, 3, 4):
@@ -237,7 +237,7 @@ def test_heads_trained_in_slices_are_those_trained_at_once(target: Target, tmp_p
 
 def test_later_heads_weigh_less_and_what_is_past_the_end_nothing(target: Target) -> None:
     data = own_positions(target, 2)
-    heads = new_heads(target, HeadsForm(2))
+    heads = new_heads(target, MedusaSizes(2))
     alone = [
         loss_of(heads, replace(data, targets=targets))
         for targets in (
@@ -263,7 +263,7 @@ class ListedHeads(HeadsModule):
     """Heads whose ranking is given: head k ranks `ranking[k]` first at every position."""
 
     def __init__(self, rankings: list[list[int]], vocab_size: int) -> None:
-        super().__init__(HeadsForm(len(rankings)), *[torch.zeros(vocab_size, 4)] * 2)
+        super().__init__(MedusaSizes(len(rankings)), *[torch.zeros(vocab_size, 4)] * 2)
         self.rankings = rankings
 
     def logits(self, head: int, hidden: torch.Tensor, roots: torch.Tensor) -> torch.Tensor:

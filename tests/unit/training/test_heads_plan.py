@@ -11,7 +11,7 @@ from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.quant.choice import resolve_formats
-from medusa_core.training.heads import HeadsForm, HeadsModule
+from medusa_core.training.heads import HeadsModule, MedusaSizes
 from medusa_core.training.heads_command import SESSIONS
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_plan import peak_bytes
@@ -32,7 +32,7 @@ def peak(quant: str, sessions: int) -> int:
     config, plan = shape_config("vicuna-7b"), loaded(quant, sessions)
     with torch.device("meta"):
         matrix = torch.empty(config.vocab_size, config.hidden_size, dtype=torch.float16)
-        module = HeadsModule(HeadsForm(3), matrix, matrix[:0])
+        module = HeadsModule(MedusaSizes(3), matrix, matrix[:0])
         shard = {"hidden": torch.empty(8192, config.hidden_size, dtype=torch.float16)}
     target = SimpleNamespace(
         plan=plan,
@@ -40,7 +40,7 @@ def peak(quant: str, sessions: int) -> int:
         shared_weights=SimpleNamespace(embedding=torch.empty(0)),
         precision=SimpleNamespace(device=torch.device("cuda")),
     )
-    trainee = SimpleNamespace(module=module, batch=1024, num_places=lambda _: 8192)
+    trainee = SimpleNamespace(module=module, batch=1024, num_samples=lambda _: 8192)
     run = HeadsConfig(kind="medusa-shared", num_heads=3)
     return peak_bytes(run, cast(Target, target), cast(Trainee, trainee), shard, 1024, 0)
 

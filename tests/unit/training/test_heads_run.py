@@ -251,7 +251,7 @@ def test_heads_are_judged_by_command(model: Path, tmp_path: Path) -> None:
 
 def test_every_place_is_read_once_a_round() -> None:
     order = ShardOrder([64, 32, 96], 32, seed=3)
-    assert order.steps_of_a_round == 6
+    assert order.steps_per_epoch == 6
     for turn in range(2):
         seen: set[tuple[int, int]] = set()
         for step in range(turn * 6, turn * 6 + 6):

@@ -40,7 +40,7 @@ def test_each_head_is_held_to_the_token_behind_its_path_where_it_drafts_that(
     target = load(tmp_path)
     trainee = trainee_of(target, token_ids)
     shard = collected(trainee, target, TEXTS)
-    places = torch.arange(trainee.num_places(shard))
+    places = torch.arange(trainee.num_samples(shard))
     drafted = list(range(64)) if token_ids is None else token_ids.tolist()
     expected = torch.zeros(())
     for head in range(3):

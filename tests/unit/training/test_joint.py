@@ -32,7 +32,7 @@ from medusa_core.training.heads_config import HeadsConfig, config_from
 from medusa_core.training.heads_run import HeadsRun, RunParts
 from medusa_core.training.joint import JointTrainee, heads_weight
 from medusa_core.training.joint_plan import plan_joint
-from medusa_core.training.lora import LoraForm
+from medusa_core.training.lora import LoraSpec
 from medusa_core.training.medusa_trainee import MedusaTrainee
 from medusa_core.training.prompts import read_training_prompts
 from medusa_core.training.run_folder import RunFolder
@@ -81,7 +81,7 @@ def run(out: Path, config: HeadsConfig, stop: Callable[[], bool] | None = None) 
         load=lambda: load_for_training(config),
         trainee=lambda target, answers: trainee_of(config, target, answers),
         prompts=lambda *_: read_training_prompts([Path(name) for name in config.data]),
-        judge=lambda _: None,
+        evaluate=lambda _: None,
         stop=stop or (lambda: False),
         joint=joint_of(config),
     )
@@ -157,7 +157,7 @@ FIRST_OF_FAMILY = {CONFIGS[name]().model_type: name for name in reversed(CONFIGS
 def test_states_are_the_engines_with_the_adapter_off_and_on(family: str, tmp_path: Path) -> None:
     peer_of(FIRST_OF_FAMILY[family]).save_pretrained(tmp_path / "model")
     write_text_files(tmp_path / "model")
-    form = LoraForm(3, 6.0)
+    form = LoraSpec(3, 6.0)
     if ModelFiles.open(tmp_path / "model").config.moe is not None:
         with pytest.raises(TrainingError, match="experts") as caught:
             load_adapted(tmp_path / "model", form, device="cpu", dtype="float64")
@@ -189,7 +189,7 @@ def check_states(adapted: AdaptedTarget, target: Any, texts: list[Tensor]) -> No
 def test_every_weight_format_trains_as_it_runs(quant: str, tmp_path: Path) -> None:
     spec = TinySpec(hidden_size=64, intermediate_size=128, seed=3)
     write_tiny(tmp_path, spec)
-    adapted = load_adapted(tmp_path, LoraForm(4), quant, "cpu")
+    adapted = load_adapted(tmp_path, LoraSpec(4), quant, "cpu")
     options = LoadOptions(device="cpu", formats=WeightFormats(quant))
     wanted, _ = plain_states(load_target(tmp_path, options=options), text(30, 4).tolist())
     found = adapted.states([text(30, 4)])
@@ -204,7 +204,7 @@ def test_every_weight_format_trains_as_it_runs(quant: str, tmp_path: Path) -> No
 
 def test_gradients_are_those_of_finite_differences(tmp_path: Path) -> None:
     write_tiny(tmp_path, GROUPED)
-    adapted = with_numbers(load_adapted(tmp_path, LoraForm(2), device="cpu", dtype="float64"))
+    adapted = with_numbers(load_adapted(tmp_path, LoraSpec(2), device="cpu", dtype="float64"))
     weigh = torch.randn(16, GROUPED.hidden_size, dtype=torch.float64)
     texts = [text(11, 1), text(5, 2)]
 
@@ -235,8 +235,8 @@ def test_blocks_that_are_computed_again_give_the_same_gradients(
     write_tiny(tmp_path, GROUPED)
     found = []
     for most in (1 << 30, 0):
-        monkeypatch.setattr("medusa_core.training.adapted._MOST_KEPT_BYTES", most)
-        adapted = with_numbers(load_adapted(tmp_path, LoraForm(2), device="cpu", dtype="float64"))
+        monkeypatch.setattr("medusa_core.training.adapted._MAX_ACTIVATION_BYTES", most)
+        adapted = with_numbers(load_adapted(tmp_path, LoraSpec(2), device="cpu", dtype="float64"))
         adapted.states([text(20, 1)]).square().mean().backward()
         found.append([parameter.grad for parameter in adapted.lora.parameters()])
     for one, other in zip(*found, strict=True):
@@ -316,7 +316,7 @@ def test_the_loss_and_its_gradients_are_those_of_the_papers_equations(
     with torch.no_grad():
         for parameter in trainee.module.parameters():
             parameter += torch.randn(parameter.shape, generator=generator) * 0.1
-    adapted = with_numbers(load_adapted(model, LoraForm(2, 3.0), device="cpu", dtype="float64"))
+    adapted = with_numbers(load_adapted(model, LoraSpec(2, 3.0), device="cpu", dtype="float64"))
     documents = answers_of(9)
     shard = collected(trainee, target, documents)
     joint = JointTrainee(adapted, trainee, config)
@@ -338,7 +338,7 @@ def test_some_texts_of_a_shard_are_read_as_if_they_were_alone(tmp_path: Path) ->
     config = HeadsConfig(num_heads=2, joint=True)
     target = load_target(model, options=LoadOptions("float64", "cpu"))
     trainee = MedusaTrainee(target, config)
-    adapted = load_adapted(model, LoraForm(2), device="cpu", dtype="float64")
+    adapted = load_adapted(model, LoraSpec(2), device="cpu", dtype="float64")
     joint, documents = JointTrainee(adapted, trainee, config), answers_of(9)
     shard = collected(trainee, target, documents)
     again = joint.adapted(documents, shard)
@@ -379,7 +379,7 @@ def test_heads_learn_with_an_adapter_on_that_is_there_already(model: Path, tmp_p
 def test_a_dry_run_counts_what_the_model_needs_to_learn(model: Path, tmp_path: Path) -> None:
     target = load_target(model, options=LoadOptions("float32", "cpu"))
     small, large = (plan_joint(target.config, target.formats, rank, 4, 100) for rank in (4, 32))
-    lora = load_adapted(model, LoraForm(32), device="cpu").lora
+    lora = load_adapted(model, LoraSpec(32), device="cpu").lora
     held = sum(parameter.nbytes for parameter in lora.parameters())
     assert large.lora_bytes == 4 * held
     assert small.peak_bytes < large.peak_bytes

@@ -25,7 +25,7 @@ def test_the_smallest_numbers_are_zero_in_threads_too() -> None:
     def multiply() -> None:
         found.append(float(torch.tensor(1e-30) * torch.tensor(1e-10)))
 
-    with precision.denormals_are_zero():
+    with precision.flush_denormals():
         multiply()
         helper = threading.Thread(target=multiply)
         helper.start()
@@ -60,7 +60,7 @@ def test_the_loss_of_a_token_that_can_not_come_is_a_number_with_its_gradient() -
     hidden = torch.tensor([[200.0], [1.0]], requires_grad=True)
     matrix = torch.tensor([[1.0], [-1.0]], requires_grad=True)
     targets = torch.tensor([1, 0])
-    with precision.denormals_are_zero():
+    with precision.flush_denormals():
         loss = chunked_cross_entropy(hidden, matrix, targets, torch.ones(2), torch.float32)
         loss.backward()  # type: ignore[no-untyped-call]
     assert 30 < float(loss.detach()) < 60  # −log(1e-37) / 2, where e^−400 is none

@@ -67,7 +67,7 @@ def test_what_is_trained_is_what_the_engine_runs(name: str, tmp_path: Path) -> N
     for row, place in enumerate((3, 8, 6)):
         kv = heads.new_cache(64)
         with torch.inference_mode():
-            heads.remember(deep[: place + 1], 0, kv)
+            heads.store_keys_values(deep[: place + 1], 0, kv)
             ours = heads.states(deep[place, :size], place, kv, 3)
         torch.testing.assert_close(ours, states[row], rtol=1e-3, atol=1e-3)
 
@@ -78,7 +78,7 @@ def test_places_and_what_follows_them_lie_in_the_answer_alone(tmp_path: Path) ->
     kinds = np.array([1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 1], dtype=np.uint8)
     document = EncodedDocument(np.array(TEXT, dtype=np.uint32), kinds)
     shard = collected(trainee, target, [document, document])
-    some = trainee._some(shard, torch.tensor([1]))
+    some = trainee._batch(shard, torch.tensor([1]))
     assert some.texts[0].places.tolist() == [2, 3, 4, 5, 8]
     assert some.roots.tolist() == [61, 200, 7, 7, 12]
     assert some.later.tolist() == [[200, 7], [7, 7], [7, -1], [-1, -1], [-1, -1]]

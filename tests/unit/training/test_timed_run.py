@@ -16,7 +16,6 @@ from medusa_core.system.resources import demo_model_dir
 from medusa_core.training.answers import OwnAnswer, questions_at, recorded_answers
 from medusa_core.training.curve import Curve
 from medusa_core.training.expectation import expected_tau
-from medusa_core.training.feed import Feed, WrittenAnswer
 from medusa_core.training.heads_command import load_for_training, prompts_of, trainee_of
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_run import HeadsRun, RunParts, drafted_tokens, frequent_tokens
@@ -25,6 +24,7 @@ from medusa_core.training.positions import computed
 from medusa_core.training.prompts import bundled_training_prompts, read_training_prompts
 from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.stage import answering_share, slices_of, training_share
+from medusa_core.training.training_data import TrainingData, WrittenAnswer
 from tests.support.models.tiny import TinySpec, write_tiny
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=4, seed=21)
@@ -52,7 +52,7 @@ def test_no_answer_to_a_held_out_question_is_learned_from(model: Path, tmp_path:
     folder.begin(config)
     target = load_target(model, None, LoadOptions("float32", "cpu"))
     trainee = trainee_of(config, target, [])
-    feed = Feed(folder, config, trainee, target)
+    feed = TrainingData(folder, config, trainee, target)
     twice = [OwnAnswer((1, 2, question), (3, 4, 5), True) for question in range(40)] * 2
     reports: list[tuple[int, int]] = []
     feed.add(
@@ -69,7 +69,7 @@ def test_no_answer_to_a_held_out_question_is_learned_from(model: Path, tmp_path:
     assert reports[-1] == (num_tokens, num_tokens)
     assert reports == sorted(reports)
     assert len({done for done, _ in reports}) == 1 + len(twice), "after each document"
-    again = Feed(folder, config, trainee, target)
+    again = TrainingData(folder, config, trainee, target)
     reports.clear()
     again.add(
         [WrittenAnswer(answer, None) for answer in twice],
@@ -99,16 +99,16 @@ def test_a_timed_run_learns_from_slices_of_answers(kind: str, model: Path, tmp_p
         load=lambda: load_for_training(config),
         trainee=lambda target, answers: trainee_of(config, target, answers),
         prompts=lambda target, is_over: bundled_training_prompts()[:200],
-        judge=lambda _: None,
+        evaluate=lambda _: None,
         stop=lambda: False,
     )
     assert HeadsRun(folder, parts).run()
-    settled = folder.settled()
-    slices = settled["slices"]
+    resolved = folder.resolved()
+    slices = resolved["slices"]
     assert len(slices) == len(slices_of(config)) == 4
     assert slices == sorted(slices)
     assert slices[0] >= 2
-    assert settled["num_steps_done"] >= 4
+    assert resolved["num_steps_done"] >= 4
     assert list(folder.out.glob("*.safetensors"))
 
 

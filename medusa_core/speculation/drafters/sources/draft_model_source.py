@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import OutOfMemoryError
-from medusa_core.heads.ranked import ranked_behind
+from medusa_core.heads.ranked import rank_tokens
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.kv.cache import KvCache
@@ -181,9 +181,7 @@ class DraftModelSource:
     def _best(self, scores: Tensor, depth: int) -> Candidates:
         own = scores[:, : self._vocab_size].float()
         num_ranks = min(_RANKS, own.shape[-1])
-        return candidates_of(
-            ranked_behind(own, num_ranks, self._chance, depth, sharpness=_SHARPNESS)
-        )
+        return candidates_of(rank_tokens(own, num_ranks, self._chance, depth, sharpness=_SHARPNESS))
 
     def truncate(self, length: int) -> None:
         self._behind_root = self._chance = None

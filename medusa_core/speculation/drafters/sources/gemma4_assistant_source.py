@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from medusa_core.heads.gemma4_assistant import AssistantHead, SeenRows
+from medusa_core.heads.gemma4_assistant import AssistantHead, TargetKv
 from medusa_core.heads.gemma4_assistant_parts import KIND
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.kv.cache import KvCache, ReadableCache
@@ -33,7 +33,7 @@ class AssistantSource(LevelSource):
         self._head = head
         self._last: Observation | None = None
         self._kv: ReadableCache | None = None
-        self._seen: SeenRows | None = None
+        self._seen: TargetKv | None = None
         self._root_id = 0
         self._states: dict[tuple[int, ...], Tensor] = {}  # behind each path: [1, backbone]
 
@@ -46,7 +46,7 @@ class AssistantSource(LevelSource):
     def start(self, root_id: int, most_rows: int) -> None:
         self._root_id, self._states, self._seen = root_id, {}, None
         if self._kv is not None and self._kv.length and most_rows > 1:
-            self._seen = self._head.rows_of(self._kv)
+            self._seen = self._head.target_kv(self._kv)
 
     def is_known(self, path: tuple[int, ...]) -> bool:
         return not path or path[:-1] in self._states
@@ -61,7 +61,7 @@ class AssistantSource(LevelSource):
             seen,
         )
         self._states |= {path: behind[row : row + 1] for row, path in enumerate(paths)}
-        scored = self._head.scored(left)
+        scored = self._head.scores(left)
         return LevelScores(scored.scores, scored.tokens)
 
     def observe(self, observation: Observation) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from medusa_core.heads.hydra import HydraHeads
-from medusa_core.heads.ranked import Ranked, ranked_behind
+from medusa_core.heads.ranked import Ranked, rank_tokens
 from medusa_core.messages import SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
@@ -44,7 +44,7 @@ class HydraSource(LevelSource):
         return LevelScores(self._heads.logits(self._seen.hidden, read), self._heads.tokens)
 
     def _ranked(self, scored: LevelScores, depth: int) -> Ranked:
-        return ranked_behind(scored.scores, self._num_ranks, self._chance, depth, scored.tokens)
+        return rank_tokens(scored.scores, self._num_ranks, self._chance, depth, scored.tokens)
 
     def observe(self, observation: Observation) -> None:
         super().observe(observation)

@@ -44,7 +44,7 @@ class StreamsMemory(HeadMemory):
         self._streams = heads
 
     def compute(self, features: Tensor, place: int) -> Tensor:
-        self._streams.remember(features, place, self.kv)
+        self._streams.store_keys_values(features, place, self.kv)
         return features[:, : features.shape[1] // len(self._streams.taps)]
 
 

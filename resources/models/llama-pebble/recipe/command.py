@@ -16,7 +16,7 @@ from medusa_core.system.resources import (
     prompts_dir,
 )
 from medusa_core.training.phrase_counts import PhraseRecipe, make_phrases
-from medusa_core.training.precision import denormals_are_zero
+from medusa_core.training.precision import flush_denormals
 from recipe.asked import phrase_questions
 from recipe.bits import bits_by_format
 from recipe.evaluate import evaluate
@@ -38,7 +38,7 @@ def train(args: argparse.Namespace) -> bool:
     options = RunOptions(
         args.data, args.out, args.device, args.resume, slice_s, args.compile, within_s
     )
-    with denormals_are_zero():
+    with flush_denormals():
         return train_pebble(recipe, options)
 
 

@@ -15,7 +15,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
 from medusa_core.training.accuracy import true_ranks
 from medusa_core.training.answers import OwnAnswer
-from medusa_core.training.heads import HeadsForm, HeadsModule, heads_loss, projection_matrix
+from medusa_core.training.heads import HeadsModule, MedusaSizes, heads_loss, projection_matrix
 from medusa_core.training.heads_run import frequent_tokens
 from medusa_core.training.loop import LoopOptions, train
 from medusa_core.training.optimizer import cosine_rate
@@ -70,7 +70,7 @@ def make_heads(recipe: Recipe, run_dir: Path, model_dir: Path, folder: Path) -> 
     write_trees(folder, ranks, numbers.trees)
 
 
-def new_heads(target: Target, form: HeadsForm, positions: Positions) -> HeadsModule:
+def new_heads(target: Target, form: MedusaSizes, positions: Positions) -> HeadsModule:
     """Heads that have yet to learn anything, where the target is.
 
     Args:

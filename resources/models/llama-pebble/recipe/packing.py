@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.training.documents import EncodedDocument, TokenIds
-from medusa_core.training.order import places_at
+from medusa_core.training.order import sample_order
 
 PADDING = 0  # beside the kinds of documents: PROMPT and ANSWER
 OPEN_ROWS = 16  # that a document may still be put into
@@ -155,5 +155,5 @@ def make_batch(rows: PackedRows, indices: npt.NDArray[np.int64], prompt_weight: 
 
 
 def batch_at(rows: PackedRows, step: int, num_rows: int, prompt_weight: float, seed: int) -> Batch:
-    """The batch of one step; see `places_at`."""
-    return make_batch(rows, places_at(step, len(rows), num_rows, seed), prompt_weight)
+    """The batch of one step; see `sample_order`."""
+    return make_batch(rows, sample_order(step, len(rows), num_rows, seed), prompt_weight)

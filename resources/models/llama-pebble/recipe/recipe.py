@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from medusa_core.training.heads import HeadsForm
+from medusa_core.training.heads import MedusaSizes
 from medusa_core.training.phrase_counts import PhraseRecipe
 from medusa_core.training.trees import TreesRecipe
 
@@ -113,7 +113,7 @@ class HeadRecipe:
         trees: which are shipped.
     """
 
-    form: HeadsForm
+    form: MedusaSizes
     num_columns: int
     num_answers: Mapping[float, int]
     max_new_tokens: int
@@ -240,7 +240,7 @@ POLISHES = (
     ),
 )
 HEADS = HeadRecipe(
-    HeadsForm(num_heads=4, num_layers=2, reads_root=True),
+    MedusaSizes(num_heads=4, num_layers=2, reads_root=True),
     num_columns=2048,
     num_answers={0.0: 5500, 0.7: 1000, 1.0: 500},
     max_new_tokens=160,

@@ -39,7 +39,7 @@ from medusa_core.runtime.runner.offload import OffloadRunner
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import shapes_dir
 from medusa_core.training.adapted import load_adapted
-from medusa_core.training.lora import LoraForm
+from medusa_core.training.lora import LoraSpec
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
 from tests.support.engine.tight import with_layers_below
@@ -298,8 +298,8 @@ def test_what_layers_share_learns_from_all_of_them(
     """Keys that others read get their gradients, though blocks are computed again for them."""
     found = []
     for most in (1 << 30, 0):
-        monkeypatch.setattr("medusa_core.training.adapted._MOST_KEPT_BYTES", most)
-        adapted = load_adapted(folder, LoraForm(2), device="cpu", dtype="float64")
+        monkeypatch.setattr("medusa_core.training.adapted._MAX_ACTIVATION_BYTES", most)
+        adapted = load_adapted(folder, LoraSpec(2), device="cpu", dtype="float64")
         generator = torch.Generator().manual_seed(9)
         with torch.no_grad():
             for parameter in adapted.lora.parameters():

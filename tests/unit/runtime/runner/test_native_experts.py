@@ -28,7 +28,7 @@ from tests.support.models.targets import folder_of
 
 HIDDEN, NUM_ROWS = 48, 16
 TOLERANCE = 3e-6  # of the largest number
-MakeLinear = Callable[[Tensor], QuantLinear]
+BuildLinear = Callable[[Tensor], QuantLinear]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ KINDS = {
 }
 
 
-def experts_of(case: Case, make: MakeLinear) -> ExpertMlps:
+def experts_of(case: Case, make: BuildLinear) -> ExpertMlps:
     """Random experts, the same ones for every `make`."""
     generator = torch.Generator().manual_seed(17)
     has_gate = case.activation is not Activation.RELU2

@@ -1,4 +1,4 @@
-"""How kinds of heads read and check the tensors of their parts, whatever files call them."""
+"""Reading and checking of tensors that several kinds of heads share."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.medusa import MakeLinear
+from medusa_core.heads.medusa import BuildLinear
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
 
-TakeTensor = Callable[[str], Tensor | None]
+ReadTensor = Callable[[str], Tensor | None]
 
 
-def part_tensors(
+def tensor_reader(
     checkpoint: Checkpoint,
     names: Mapping[str, str],
     precision: Precision,
     integers: Mapping[str, Callable[[Tensor], Tensor]],
-) -> TakeTensor:
-    """Reads parts of heads.
+) -> ReadTensor:
+    """Return a reader of parts.
 
     Args:
-        checkpoint: Holds them.
-        names: Of each part the tensor's name.
-        precision: Where the heads run, and their compute dtype.
-        integers: The parts that hold whole numbers, and what checks them.
+        checkpoint: The checkpoint.
+        names: Tensor name of each part.
+        precision: Device and compute dtype.
+        integers: Checks of parts that hold integers, by part.
 
     Returns:
-        Gives a part on the device: in the compute dtype, or int64; None where there is none. It
-        raises CheckpointError or HeadsError.
+        Reads a part to the device, in the compute dtype or int64; None if it is missing. Raises
+        CheckpointError or HeadsError.
     """
 
     def take(part: str) -> Tensor | None:
@@ -49,15 +49,15 @@ def part_tensors(
     return take
 
 
-def need(take: TakeTensor, part: str) -> Tensor:
-    """A part that is there."""
+def need(take: ReadTensor, part: str) -> Tensor:
+    """Read a part that must exist."""
     tensor = take(part)
-    assert tensor is not None  # whoever read the names has seen to it
+    assert tensor is not None  # names were checked
     return tensor
 
 
-def linears_of(formats: PartFormats, precision: Precision) -> MakeLinear:
-    """Makes layers in the format that heads have."""
+def linears_of(formats: PartFormats, precision: Precision) -> BuildLinear:
+    """Return a builder of linear layers in the heads' weight format."""
 
     def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
         spec = formats.fitting(formats.heads, *weight.shape)
@@ -67,10 +67,10 @@ def linears_of(formats: PartFormats, precision: Precision) -> MakeLinear:
 
 
 def check_finite(name: str, tensor: Tensor) -> Tensor:
-    """The tensor, if it holds numbers alone.
+    """Check that a tensor has no NaN or infinity.
 
     Raises:
-        HeadsError: It doesn't: drafts would be nothing.
+        HeadsError: It has: drafts would be meaningless.
     """
     if not bool(torch.isfinite(tensor).all()):
         raise HeadsError(f"{name} holds what is no number.", "Download the heads again.")
@@ -78,14 +78,14 @@ def check_finite(name: str, tensor: Tensor) -> Tensor:
 
 
 def tokens_of_columns(offsets: Tensor, config: ModelConfig) -> Tensor:
-    """The tokens that heads draft from. int64 [columns]
+    """Return the token id of each column. int64 [columns]
 
     Args:
-        offsets: How far each token's id lies behind its column. int64 [columns]
+        offsets: Difference of token id and column (`d2t`). int64 [columns]
         config: Sizes of the target.
 
     Raises:
-        HeadsError: One leads out of the vocabulary, or two to the same token.
+        HeadsError: A token isn't in the vocabulary, or occurs twice.
     """
     token_ids = offsets + torch.arange(len(offsets))
     ids = token_ids.tolist()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.heads import usual_tokens
-from medusa_core.heads.usual_tokens import usual_columns
+from medusa_core.heads import frequent_tokens
+from medusa_core.heads.frequent_tokens import frequent_columns
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.quant.block_format import weight_formats
@@ -21,15 +21,15 @@ from tests.support.models.mtp_files import write_mimo
 
 def test_a_text_is_judged_by_nearly_all_of_its_last_tokens() -> None:
     low = [5, 60, 16383] * 40
-    assert usual_columns(low[:63], 150_000) == 0  # too short to tell
-    assert usual_columns(low, 150_000) == 16384
-    assert usual_columns([*low, 140_000], 150_000) == 16384  # one of 121
-    assert usual_columns([*low, *[40_000] * 9], 150_000) == 65536
-    assert usual_columns([16384] * 100, 150_000) == 32768  # the first one beyond 16,384
-    assert usual_columns([*low, *[100_000] * 9], 150_000) == 0  # more than half of it
-    assert usual_columns([*[140_000] * 500, *low * 9], 150_000) == 16384  # it has changed
-    assert usual_columns(low, 32_000) == 0
-    assert usual_columns([], 150_000) == 0
+    assert frequent_columns(low[:63], 150_000) == 0  # too short to tell
+    assert frequent_columns(low, 150_000) == 16384
+    assert frequent_columns([*low, 140_000], 150_000) == 16384  # one of 121
+    assert frequent_columns([*low, *[40_000] * 9], 150_000) == 65536
+    assert frequent_columns([16384] * 100, 150_000) == 32768  # the first one beyond 16,384
+    assert frequent_columns([*low, *[100_000] * 9], 150_000) == 0  # more than half of it
+    assert frequent_columns([*[140_000] * 500, *low * 9], 150_000) == 16384  # it has changed
+    assert frequent_columns(low, 32_000) == 0
+    assert frequent_columns([], 150_000) == 0
 
 
 @pytest.mark.parametrize("name", ["bf16", "fp32", "fp64", "int8", "q4", "q6_k", "q8_0", "nf4"])
@@ -61,8 +61,8 @@ def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
         asked.append(found.shape[1])
         return found
 
-    monkeypatch.setattr(usual_tokens, "_JUDGED", 1)
-    monkeypatch.setattr(usual_tokens, "usual_columns", lambda ids, count: 64)
+    monkeypatch.setattr(frequent_tokens, "_JUDGED", 1)
+    monkeypatch.setattr(frequent_tokens, "frequent_columns", lambda ids, count: 64)
     monkeypatch.setattr(target.heads, "scores", noted)
     assert decode(target, settings, user_says("one two")).token_ids == plain.token_ids
     assert set(asked) == {64}

@@ -1,4 +1,4 @@
-"""What heads learn from: the target's answers, and its states while it writes them."""
+"""Training data of a run: the target's answers, and its states while it writes them."""
 
 from __future__ import annotations
 
@@ -26,52 +26,52 @@ from medusa_core.training.run_folder import RunFolder, answer_line
 from medusa_core.training.states import SHARD_BYTES, Shard, States, grouped
 from medusa_core.training.trainee import Trainee
 
-_HELD_OUT_BYTES = 1 << 32  # all of it
-_MOST_HELD_OUT = 6000  # tokens
-_HELD_OUT_EACH = 20  # every so many-th question's answers aren't learned from
-_RECORDED_BYTES = 512 << 20  # of states that wait in memory for the end of a slice
-_USUAL_ANSWERS = 4000
+_HELD_OUT_BYTES = 1 << 32  # 4 GiB: all held-out states
+_MOST_HELD_OUT = 6000  # tokens of held-out answers
+_HELD_OUT_EACH = 20  # every so many-th question is held out
+_RECORDED_BYTES = 512 << 20  # recorded states in memory until the end of a slice
+_DEFAULT_ANSWERS = 4000
 _SYNC_S = 5.0
 
 OnAnswer = Callable[[OwnAnswer], bool]
 
 
 class WrittenAnswer(NamedTuple):
-    """An answer, and the target's states while it was written.
+    """An answer with the target's states.
 
     Attributes:
         answer: The answer.
-        states: Of all its tokens but the last two, whose states nothing is learned from; None where
-            they have to be computed. [tokens − 2, (1 + taps) · hidden]
+        states: States of all tokens but the last two, which aren't trained on; None if they have to
+            be computed. [tokens − 2, (1 + taps) · hidden]
     """
 
     answer: OwnAnswer
     states: Tensor | None
 
 
-class Writing:
-    """The target writes answers, in slices; those under way go on in the next one."""
+class AnswerWriter:
+    """Lets the target write answers in slices; unfinished ones continue in the next slice."""
 
     def __init__(
         self, folder: RunFolder, config: HeadsConfig, prompts: Sequence[TrainingPrompt]
     ) -> None:
-        """Take what is asked.
+        """Prepare.
 
         Args:
-            folder: Of the run; answers that it has aren't written again.
-            config: What is asked for.
-            prompts: What the target is asked, in order.
+            folder: Folder of the run; its answers aren't written again.
+            config: Configuration of the run.
+            prompts: Prompts in order.
         """
         self._folder, self._config, self._prompts = folder, config, prompts
         self._answers: Generator[WrittenAnswer, None, None] | None = None
         self.num_wanted = num_answers(config, len(prompts))
 
     def slice(self, target: Target, on_answer: OnAnswer) -> list[WrittenAnswer]:
-        """Let the target write; returns what is new.
+        """Let the target write; return the new answers.
 
         Args:
             target: The target.
-            on_answer: Called with each; True ends the slice.
+            on_answer: Called with each answer; True ends the slice.
         """
         if self._answers is None:
             known = {answer.number for answer in self._folder.answers()}
@@ -97,15 +97,15 @@ class Writing:
         return found
 
     def close(self) -> None:
-        """Write no more; answers under way are lost."""
+        """Stop writing; unfinished answers are lost."""
         if self._answers is not None:
             self._answers.close()
 
     def _new(self, target: Target, numbers: Iterable[int]) -> Generator[WrittenAnswer, None, None]:
         prompts = [question(self._config, self._prompts, number) for number in numbers]
         most, row_policy = self._config.max_new_tokens, RowPolicy(target)
-        # A run of so many steps is reproducible: it computes states in an order of its own. A model
-        # that learns, too, is held at all places, also those that heads don't learn from.
+        # Runs with a fixed number of steps are reproducible: states are computed in order. A model
+        # that is trained, too, is regularised at all positions, also those without a loss.
         if not self._config.minutes or self._config.joint:
             with closing(own_answers(target, prompts, most, row_policy)) as answers:
                 yield from (WrittenAnswer(answer, None) for answer in answers)
@@ -114,25 +114,25 @@ class Writing:
             yield from (WrittenAnswer(answer, states) for answer, states in recorded)
 
 
-class Feed:
-    """Answers that were written, and the target's states over them, for one trainee.
+class TrainingData:
+    """Written answers and the target's states over them, for one trainee.
 
     Attributes:
-        states: Over what is learned from.
-        held_out: Over what accuracies are measured on.
-        num_tokens: Of the answers that are learned from.
+        states: States to train on.
+        held_out: States to measure accuracy on.
+        num_tokens: Tokens of the answers to train on.
     """
 
     def __init__(
         self, folder: RunFolder, config: HeadsConfig, trainee: Trainee, target: Target
     ) -> None:
-        """Take nothing yet.
+        """Start without answers.
 
         Args:
-            folder: Of the run.
-            config: What is asked for.
-            trainee: What learns.
-            target: Computes states that weren't recorded, or that the disk has no room for.
+            folder: Folder of the run.
+            config: Configuration of the run.
+            trainee: Heads in training.
+            target: Recomputes states that weren't recorded, or don't fit on the disk.
         """
         self._trainee = trainee
         self._target: Target | None = target
@@ -141,7 +141,7 @@ class Feed:
         self.held_out = States(held, trainee, self._computed, _HELD_OUT_BYTES)
         self.states = States(folder.states, trainee, self._computed, most_bytes)
         self.num_tokens = self._num_held = 0
-        self._is_held: dict[tuple[int, ...], bool] = {}  # by the prompt's tokens
+        self._is_held: dict[tuple[int, ...], bool] = {}  # key: the prompt's tokens
         self._on_document: Callable[[EncodedDocument], None] | None = None
 
     def add(
@@ -150,13 +150,13 @@ class Feed:
         on_states: Callable[[int, int], None],
         on_shard: Callable[[], None],
     ) -> None:
-        """Learn from these answers, too.
+        """Add answers.
 
         Args:
-            some: One slice.
-            on_states: Called with how many of its tokens have states, of how many: at the
-                beginning, and after each document.
-            on_shard: Called after each shard, when nothing is lost by an exception.
+            some: Answers of one slice.
+            on_states: Called with the number of tokens that have states, and the total: at the
+                start and after each document.
+            on_shard: Called after each shard; an exception raised there loses nothing.
         """
         num_tokens, num_done = sum(map(_num_tokens, some)), 0
 
@@ -182,19 +182,19 @@ class Feed:
             try:
                 self._add(states, group)
             finally:
-                self._on_document = None  # shards that are computed again later are no progress
-            num_done = num_ready  # of recorded or kept states no document is reported
+                self._on_document = None  # recomputing shards later isn't progress
+            num_done = num_ready  # recorded or stored states aren't reported
             on_states(num_done, num_tokens)
             on_shard()
 
     def release_target(self) -> bool:
-        """Let the target go, if all states lie on the disk; returns whether they do."""
+        """Release the target if all states are on the disk; return whether they are."""
         if self.states.is_whole:
             self._target = None
         return self._target is None
 
     def _holds_out(self, prompt_ids: tuple[int, ...]) -> bool:
-        """Whether a prompt's answers aren't learned from: all of them, or heads know the words."""
+        """Whether a prompt is held out, with all its answers, which share their words."""
         known = self._is_held.get(prompt_ids)
         if known is None:
             known = len(self._is_held) % _HELD_OUT_EACH == 0 and self._num_held < _MOST_HELD_OUT
@@ -202,7 +202,7 @@ class Feed:
         return known
 
     def _computed(self, documents: Sequence[EncodedDocument]) -> Shard:
-        assert self._target is not None  # until all shards lie on the disk
+        assert self._target is not None  # released only when all shards are on the disk
         states = computed(self._target, documents, self._trainee.context)
         return self._trainee.shard_of(documents, self._reported(documents, states))
 
@@ -227,16 +227,16 @@ def _num_tokens(written: WrittenAnswer) -> int:
 
 
 def num_answers(config: HeadsConfig, num_asked: int) -> int:
-    """How many answers are written at most, by what was asked for."""
+    """Return the maximum number of answers."""
     if config.answers:
         return config.answers
-    return 10**6 if config.minutes else min(_USUAL_ANSWERS, 2 * num_asked)
+    return 10**6 if config.minutes else min(_DEFAULT_ANSWERS, 2 * num_asked)
 
 
 def question(
     config: HeadsConfig, prompts: Sequence[TrainingPrompt], number: int
 ) -> TrainingQuestion:
-    """A question by its number: each is asked greedily or drawn; asked again, it is drawn anew."""
+    """Return a question by its index: greedy or sampled, and resampled when it is repeated."""
     again, place = divmod(number, len(prompts))
     is_drawn = again > 0 or (place * 61 % 100) / 100 < config.drawn_share
     temperature = config.temperature if is_drawn and config.drawn_share else 0.0
