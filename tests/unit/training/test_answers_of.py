@@ -51,7 +51,7 @@ def test_all_the_time_is_for_learning(written: Path, tmp_path: Path) -> None:
     assert answering_share(config) == 0
     assert training_share(config) > 0.9
     assert run(tmp_path / "out", config)
-    settled = RunFolder(tmp_path / "out").settled()
+    settled = RunFolder(tmp_path / "out").resolved()
     assert settled["slices"] == [8]
     assert settled["num_steps_done"] >= 1
 
