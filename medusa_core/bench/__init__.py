@@ -1,1 +1,1 @@
-"""Races, step costs and peers, as `bench` measures them; chats measure in `speculation.tuning`."""
+"""Races of drafters and peers, and step costs, for `medusa bench`."""

@@ -1,4 +1,4 @@
-"""Who takes part in a benchmark: our own modes, and peers."""
+"""Contestants of a benchmark: this engine's drafters, and peers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class TurnResult:
     Attributes:
         text: The answer.
         token_ids: Its tokens, EOS included.
-        accept_lengths: Tokens of each decoding step; a peer reports ones.
-        wall_s: Seconds with prefill.
-        decode_s: Seconds of decoding alone.
+        accept_lengths: Tokens of each decoding step; 1 each for a peer.
+        wall_s: Seconds, prefill included.
+        decode_s: Seconds of decoding.
     """
 
     text: str
@@ -40,17 +40,17 @@ class Contestant(Protocol):
     """Answers conversations turn by turn."""
 
     def conversation(self) -> AbstractContextManager[None]:
-        """A new conversation; what it holds is given back at its end."""
+        """Begin a conversation, whose memory is released at its end."""
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
-        """Answer a conversation's last message, greedily."""
+        """Answer the last message of a conversation greedily."""
 
 
 class OwnMode:
     """This engine with one drafter.
 
     Attributes:
-        sums: What its answers brought so far, and what their steps looked like.
+        sums: Sums over its answers and their steps.
     """
 
     def __init__(
@@ -60,14 +60,7 @@ class OwnMode:
         row_policy: RowPolicy,
         drafter: DrafterSpec | None = None,
     ) -> None:
-        """Take part.
-
-        Args:
-            target: A loaded target.
-            settings: How to answer.
-            row_policy: As `generate` has it.
-            drafter: As `generate` has it.
-        """
+        """Args are those of `generate`."""
         self.sums = RaceSums()
         self._target = target
         self._drafter = drafter

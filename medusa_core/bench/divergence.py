@@ -1,6 +1,6 @@
-"""Where two answers differ first, and whether the target's scores tie there.
+"""Find the first difference of two answers, and whether the target's scores tie there.
 
-Under `sample` the scores are those that decide: filtered, with the noise of their place.
+Under `sample` the scores are filtered logits plus the Gumbel noise of the position.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Divergence:
     """The first token in which an answer differs from plain decoding.
 
     Attributes:
-        prompt_id: In which prompt.
-        turn: In which turn, from 0.
-        place: At which token of the answer, from 0.
-        gap: How much worse the target scores the worse of the two tokens, in float32 or better.
-        is_tie: The gap is within rounding in the dtype that was used.
+        prompt_id: The prompt.
+        turn: Index of the turn.
+        place: Index of the token in the answer.
+        gap: Difference of the target's scores of the two tokens, in float32 or better.
+        is_tie: The gap is within the rounding of the compute dtype.
     """
 
     prompt_id: str
@@ -54,18 +54,18 @@ class Divergence:
 def find_divergence(
     target: Target, found: RaceConversation, plain: RaceConversation, settings: GenerateSettings
 ) -> Divergence | None:
-    """Compare an answer with plain decoding's.
+    """Compare a conversation with plain decoding's.
 
     Args:
-        target: What both ran on.
-        found: The conversation to judge.
+        target: Target of both.
+        found: The conversation.
         plain: The same prompt by plain decoding.
-        settings: What both were decoded with, but for the drafter.
+        settings: Settings of both, except for the drafter.
 
     Returns:
-        The first difference, or None if there is none.
+        The first difference, or None.
     """
-    for turn, (a, b) in enumerate(zip(found.turns, plain.turns, strict=True)):
+    for turn, (a, b) in enumerate(zip(found.answers, plain.answers, strict=True)):
         if a.token_ids != b.token_ids:
             place = next(
                 (
@@ -85,12 +85,12 @@ def find_divergence(
 
 
 def prompt_ids_of(target: Target, conversation: RaceConversation, turn: int) -> list[int]:
-    """Tokens that a contestant read before it answered a turn."""
+    """Return the prompt tokens of a turn."""
     messages: list[ChatMessage] = []
     for index in range(turn + 1):
         messages.append(ChatMessage(Role.USER, conversation.prompt.turns[index]))
         if index < turn:
-            answered = conversation.turns[index]
+            answered = conversation.answers[index]
             messages.append(ChatMessage(Role.ASSISTANT, answered.text, answered.token_ids))
     return fit(messages, None, target, GenerateSettings()).transcript.prompt_ids
 
@@ -99,10 +99,10 @@ def prompt_ids_of(target: Target, conversation: RaceConversation, turn: int) -> 
 def _gap(
     target: Target, context: WalkContext, tokens: list[int], settings: GenerateSettings
 ) -> tuple[float, float]:
-    """Difference of two tokens' deciding scores, and the rounding unit of the best score."""
+    """Return the difference of two tokens' scores, and the rounding unit of the best score."""
     kv = target.runner.new_cache(len(context.history))
     row = target.runner.logits(target.runner.extend(context.history, kv)[-1:])[0]
-    # Peers round to the dtype that was asked for, where our own step is finer.
+    # Peers round to the requested dtype; this engine's step may be more precise.
     ulp = float(row.double().abs().max()) * torch.finfo(target.precision.compute).eps
     settings = with_greedy_at_zero(settings)
     scores = Shaping(settings)(row, context, ()).double().cpu()

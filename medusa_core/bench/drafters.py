@@ -1,4 +1,4 @@
-"""Racing all drafters of a model: `bench --drafters all`."""
+"""Race all drafters of a model: `bench --drafters all`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def race_drafters(
     max_new_tokens: int,
     on_prompt: Callable[[int, int], None],
 ) -> tuple[DrafterSpeed, ...]:
-    """Let all drafters answer, greedily, and keep what came of it for this computer.
+    """Let all drafters answer greedily, and save their speeds for this computer.
 
     Args:
         target: The loaded target.
-        known: What is known of it here: its step costs, by which all choose their trees.
-        prompts: Their first turns are asked.
+        known: Saved measurements, with the step costs that drafters choose their trees by.
+        prompts: Prompts, of which the first turns are used.
         max_new_tokens: Length of the answers.
-        on_prompt: Called with how many prompts of how many are done.
+        on_prompt: Called with the number of prompts that are done, and of all.
 
     Returns:
-        How fast each is, the default first.
+        Speed of each drafter, the new default first.
 
     Raises:
         RequestError: No prompt fits the context.
@@ -53,12 +53,12 @@ def race_drafters(
 
 
 def drafter_of_window(target: Target, known: ModelMeasurements, shows_drafts: bool) -> str:
-    """The drafter that the window would choose: the fastest of its race, which is run if need be.
+    """Return the window's default drafter: the fastest of its race, which is run if none is saved.
 
     Args:
         target: The loaded target.
-        known: What is known of it here; what the race finds is kept.
-        shows_drafts: As `drafters_for` has it.
+        known: Saved measurements; those of the race are added.
+        shows_drafts: As in `drafters_for`.
     """
     speeds = known.speeds()
     if not speeds:
@@ -71,13 +71,13 @@ def drafter_of_window(target: Target, known: ModelMeasurements, shows_drafts: bo
 
 
 def drafters_json(speeds: Sequence[DrafterSpeed]) -> dict[str, Any]:
-    """Under the names that `bench --drafters all --json` promises."""
+    """Return the fields of `bench --drafters all --json`."""
     reported = (speed._asdict() for speed in speeds)
     return {"drafters": {each.pop("name"): each for each in reported}}
 
 
 def drafters_table(speeds: Sequence[DrafterSpeed]) -> str:
-    """For people."""
+    """Format the speeds for a terminal."""
     lines = [f"{'':22}{'tau':>7}{'tokens/s':>10}{'x plain':>9}{'draft ms':>10}"]
     lines += [
         f"{speed.name:22}{speed.tau:7.2f}{speed.tokens_per_s:10.1f}{speed.x_plain:9.2f}"

@@ -1,7 +1,7 @@
-"""Writes GGUF files for llama.cpp to run, without a tokenizer: a target's weights, or random ones.
+"""Write GGUF files without a tokenizer for llama.cpp: a target's weights, or random ones.
 
-llama.cpp turns neighbouring numbers of a Llama's queries and keys, Hugging Face's layout halves:
-their rows are reordered, as they are for us.
+llama.cpp's RoPE of Llama is interleaved, Hugging Face's rotates halves: rows of queries and keys
+are reordered.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def write_gguf(model_dir: Path, config: ModelConfig, to: Path) -> None:
 
     Args:
         model_dir: Folder of the checkpoint.
-        config: Its sizes.
-        to: The file to write.
+        config: Configuration of the model.
+        to: File to write.
 
     Raises:
         RequestError: It isn't a plain Llama, or the package gguf isn't installed.
@@ -71,15 +71,15 @@ def write_gguf(model_dir: Path, config: ModelConfig, to: Path) -> None:
 
 
 def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
-    """Write a model of these sizes whose weights are noise.
+    """Write a model with random weights.
 
     Args:
-        config: Its sizes.
-        of: The type of all matrices, a key of `BLOCK_SIZES`.
-        to: The file to write.
+        config: Configuration of the model.
+        of: Type of all matrices, a key of `BLOCK_SIZES`.
+        to: File to write.
 
     Raises:
-        RequestError: llama.cpp has no such model here, or the package gguf isn't installed.
+        RequestError: The architecture isn't written here, or the package gguf isn't installed.
     """
     writer, gguf = open_writer(config, to), _gguf()
     writer.add_tokenizer_model("none")
@@ -121,7 +121,7 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
 def _add_per_layer(
     writer: Any, config: ModelConfig, matrix: Callable[..., None], vector: Callable[..., None]
 ) -> None:
-    """What tokens bring to each layer: its projection in 16 bits, as published files have it."""
+    """Add per-layer embeddings, their projection in 16 bits as in published files."""
     of = config.per_layer_embeddings
     rows, columns = per_layer_tensors(config)[PER_LAYER_PROJECTION]
     assert of is not None
@@ -132,7 +132,7 @@ def _add_per_layer(
 
 
 def _their_names(config: ModelConfig) -> Callable[[str], str]:
-    """Hugging Face's name of a tensor → GGUF's."""
+    """Return the function from Hugging Face's tensor names to GGUF's."""
     gguf, name = _gguf(), _ARCHITECTURES[config.model_type]
     known = {name: kind for kind, name in gguf.MODEL_ARCH_NAMES.items()}
     names = gguf.get_tensor_name_map(known[name], config.num_layers)
@@ -164,10 +164,10 @@ def _unknown(config: ModelConfig) -> RequestError:
 
 
 def open_writer(config: ModelConfig, to: Path) -> Any:
-    """A writer that knows the sizes.
+    """Open a writer, and write the configuration.
 
     Raises:
-        RequestError: Such models aren't written, or the package gguf isn't installed.
+        RequestError: The architecture isn't written here, or the package gguf isn't installed.
     """
     architecture = _ARCHITECTURES.get(config.model_type)
     if architecture is None or config.rope.kind not in _ROPES:
@@ -195,7 +195,7 @@ def open_writer(config: ModelConfig, to: Path) -> Any:
 
 
 def _kv_heads(config: ModelConfig) -> list[int]:
-    """Heads of keys that each layer reads; those of others where it holds a state."""
+    """Return each layer's KV heads; recurrent layers have those of the others."""
     found = (rows_read(config.layers, layer) for layer in range(config.num_layers))
     return [config.num_kv_heads if read is None else read[1].num_kv_heads for read in found]
 
@@ -236,7 +236,7 @@ def _add_states(writer: Any, config: ModelConfig) -> None:
 
 
 def finish(writer: Any) -> None:
-    """Write everything."""
+    """Write header, metadata and tensors, and close the file."""
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -244,7 +244,7 @@ def finish(writer: Any) -> None:
 
 
 def tensors_of(model_dir: Path, config: ModelConfig) -> Iterator[tuple[str, Tensor]]:
-    """A folder's tensors under GGUF's names and in its order, float32."""
+    """Yield a folder's tensors under GGUF's names and in its order, in float32."""
     checkpoint = open_folder(model_dir)
     of = gguf_archs()[_ARCHITECTURES[config.model_type]].gguf
     blocks = [f"blk.{layer}.{part}" for layer in range(config.num_layers) for part in _PARTS]
@@ -253,5 +253,5 @@ def tensors_of(model_dir: Path, config: ModelConfig) -> Iterator[tuple[str, Tens
         ours = of.hugging_face_name(theirs)
         if ours in checkpoint.names:
             tensor = checkpoint.floats(ours, torch.float32)
-            is_turned = of.interleaved_rope and theirs.split(".")[-2] in ("attn_q", "attn_k")
-            yield theirs, interleave_rows(tensor, *config.head_rows) if is_turned else tensor
+            is_interleaved = of.interleaved_rope and theirs.split(".")[-2] in ("attn_q", "attn_k")
+            yield theirs, interleave_rows(tensor, *config.head_rows) if is_interleaved else tensor

@@ -1,6 +1,6 @@
-"""Races chains, trees and what the engine chooses, for every drafter at equal rows.
+"""Race chains, trees and the engine's choice, for every drafter at equal rows.
 
-`bench --drafters all --growth chain,tree,auto`: all answer the same questions in turns.
+`bench --drafters all --growth chain,tree,auto`: all answer the same prompts in turns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from medusa_core.bench.contestant import OwnMode
 from medusa_core.bench.race import RaceResult, Totals, run_race
 from medusa_core.bench.synthetic import NAME as SYNTHETIC
-from medusa_core.bench.synthetic import promised_tau, synthetic_spec
+from medusa_core.bench.synthetic import expected_tau, synthetic_spec
 from medusa_core.engine.direct import generate
 from medusa_core.engine.session import Session
 from medusa_core.errors import RequestError
@@ -31,13 +31,13 @@ ROWS = (2, 4, 8, 16)
 _PLAIN = "none"
 
 
-class Way(NamedTuple):
-    """A drafter that takes part in a certain way.
+class GrowthEntry(NamedTuple):
+    """A drafter with a growth and a number of rows.
 
     Attributes:
-        drafter: Its name.
+        drafter: Name of the drafter.
         growth: One of `GROWTHS`.
-        rows: Rows of every step; 0 where the engine chooses.
+        rows: Rows of every step; 0 if the engine chooses.
     """
 
     drafter: str
@@ -46,20 +46,20 @@ class Way(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What a race calls it."""
+        """Name in a race."""
         return f"{self.drafter} {self.growth} {self.rows}"
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthPoint:
-    """What a drafter brought in one way.
+    """Measured speed of an entry.
 
     Attributes:
         growth: One of `GROWTHS`.
-        rows: Rows of every step; 0 where the engine chose.
+        rows: Rows of every step; 0 if the engine chose.
         tau: Tokens per step.
-        x_plain: Times plain decoding.
-        promised_tau: What the rates of a synthetic drafter promise; 0 where nothing does.
+        x_plain: Speed relative to plain decoding.
+        promised_tau: Expected tokens per step of a synthetic drafter; else 0.
     """
 
     growth: str
@@ -71,15 +71,15 @@ class GrowthPoint:
 
 @dataclass(frozen=True, slots=True)
 class GrowthLine:
-    """One drafter.
+    """Measured speeds of one drafter.
 
     Attributes:
-        drafter: Its name.
-        points: In all ways.
-        over_best: What the engine chose over the best of the others, plain decoding among them; 0
-            where it wasn't asked.
-        form: What it chose mostly: chain, tree or none.
-        why: Why, in a sentence.
+        drafter: Name of the drafter.
+        points: Speeds of all its entries.
+        over_best: Speed of the engine's choice relative to the best of the others, plain decoding
+            included; 0 if the choice didn't take part.
+        form: The engine's most frequent choice: chain, tree or none.
+        why: Its reason, for people.
     """
 
     drafter: str
@@ -91,14 +91,14 @@ class GrowthLine:
 
 @dataclass(frozen=True, slots=True)
 class GrowthRace:
-    """All drafters.
+    """Measured speeds of all drafters.
 
     Attributes:
         model: Name of the target.
-        lines: A line for each.
-        plain_tokens_per_s: Tokens per second of plain decoding.
-        step_x: By rows, how many times as long as a step of one row one of so many takes.
-        num_prompts: Questions that counted.
+        lines: One for each drafter.
+        plain_tokens_per_s: Speed of plain decoding.
+        step_x: Time of a step by its rows, relative to one of one row.
+        num_prompts: Prompts that fit the context.
     """
 
     model: str
@@ -109,18 +109,18 @@ class GrowthRace:
 
 
 class GrowthRacer:
-    """Lets drafters answer in all ways."""
+    """Lets drafters answer with all growths and row counts."""
 
     def __init__(
         self, target: Target, costs: StepCosts, growths: Sequence[str], rows: Sequence[int]
     ) -> None:
-        """Prepare.
+        """Prepare a race.
 
         Args:
             target: The loaded target.
-            costs: What steps cost here.
+            costs: Measured step costs of this computer.
             growths: Some of `GROWTHS`.
-            rows: At which chains and trees are compared.
+            rows: Row counts of chains and trees.
         """
         self._target, self._costs = target, costs
         self._growths, self._rows = growths, rows
@@ -134,16 +134,16 @@ class GrowthRacer:
         repeats: int,
         on_prompt: Callable[[int, int], None],
     ) -> GrowthRace:
-        """Let some drafters answer all prompts, greedily; each way learns for itself.
+        """Let drafters answer all prompts greedily; each entry is calibrated on its own.
 
         Args:
-            drafters: Who.
-            prompts: Their first turns are asked.
+            drafters: The drafters.
+            prompts: Prompts, of which the first turns are used.
             max_new_tokens: Length of the answers.
-            repeats: How often everything is asked; the fastest time of an answer counts.
-            on_prompt: Called with how many prompts of how many are done.
+            repeats: Number of runs; the shortest time of each answer counts.
+            on_prompt: Called with the number of prompts that are done, and of all.
         """
-        asked = [BenchPrompt(p.prompt_id, p.category, p.turns[:1]) for p in prompts]
+        questions = [BenchPrompt(p.prompt_id, p.category, p.turns[:1]) for p in prompts]
         entries = {spec.name: self._entries(spec.name) for spec in drafters}
         specs = {spec.name: spec for spec in drafters}
         plain = GenerateSettings(drafter=_PLAIN, max_new_tokens=max_new_tokens)
@@ -157,7 +157,7 @@ class GrowthRacer:
             )
             spec = specs[entry.drafter]
             modes[entry.name] = OwnMode(self._target, settings, self._row_policy(), spec)
-        found = run_race(modes, asked, repeats, on_prompt)
+        found = run_race(modes, questions, repeats, on_prompt)
         speeds = {name: _speed(found, name) for name in modes}
         length = self._costs.lengths[0]
         return GrowthRace(
@@ -168,7 +168,7 @@ class GrowthRacer:
                 rows: self._costs.step_s(rows, length) / self._costs.plain_s(length)
                 for rows in self._rows
             },
-            len(asked) - found.num_skipped,
+            len(questions) - found.num_skipped,
         )
 
     def race_synthetic(
@@ -179,7 +179,7 @@ class GrowthRacer:
         repeats: int,
         on_prompt: Callable[[int, int], None],
     ) -> GrowthRace:
-        """The same with a drafter that is right so often at depth 1, 2, ..."""
+        """Race a synthetic drafter that is accepted at these rates at depth 1, 2, …; see `race`."""
         settings = GenerateSettings(drafter=_PLAIN, max_new_tokens=max_new_tokens)
         texts = {}
         for prompt in prompts:
@@ -190,8 +190,9 @@ class GrowthRacer:
                 except RequestError as error:  # too long: the race skips it, too
                     log.info("skipped %s: %s", prompt.prompt_id, error.message)
                     continue
-                told = tuple(session.token_ids)
-            texts[told[: done.num_prompt_tokens]] = told[done.num_prompt_tokens :]
+                token_ids = tuple(session.token_ids)
+            count = done.num_prompt_tokens
+            texts[token_ids[:count]] = token_ids[count:]
         self._rates = rates
         drafters = [synthetic_spec(rates, texts)]
         return self.race(drafters, prompts, max_new_tokens, repeats, on_prompt)
@@ -199,21 +200,24 @@ class GrowthRacer:
     def _row_policy(self) -> RowPolicy:
         return RowPolicy(self._target, self._costs)
 
-    def _entries(self, drafter: str) -> list[Way]:
-        """All ways of a drafter. A tree of two rows is a chain."""
+    def _entries(self, drafter: str) -> list[GrowthEntry]:
+        """Return all entries of a drafter; a tree of two rows is left out if chains race, too."""
         fixed = [growth for growth in self._growths if growth != AUTO_GROWTH]
         entries = [
-            Way(drafter, growth, rows)
+            GrowthEntry(drafter, growth, rows)
             for growth in fixed
             for rows in self._rows
             if growth == CHAIN or CHAIN not in fixed or rows > 2
         ]
-        return [*entries, *(Way(drafter, AUTO_GROWTH, 0) for _ in {*self._growths} - {*fixed})]
+        return [
+            *entries,
+            *(GrowthEntry(drafter, AUTO_GROWTH, 0) for _ in {*self._growths} - {*fixed}),
+        ]
 
     def _line(
         self,
         drafter: str,
-        entries: Sequence[Way],
+        entries: Sequence[GrowthEntry],
         speeds: Mapping[str, _Speed],
         modes: Mapping[str, OwnMode],
     ) -> GrowthLine:
@@ -234,14 +238,14 @@ class GrowthRacer:
         chosen = modes[entries[-1].name].sums.speed(drafter, plain, self._costs)
         return GrowthLine(drafter, points, points[-1].x_plain / best, chosen.growth, chosen.why)
 
-    def _expected(self, entry: Way) -> float:
+    def _expected(self, entry: GrowthEntry) -> float:
         if entry.drafter != SYNTHETIC or not entry.rows:
             return 0.0
-        return promised_tau(self._rates, entry.growth, entry.rows)
+        return expected_tau(self._rates, entry.growth, entry.rows)
 
 
 class _Speed(NamedTuple):
-    """What an entry brought in all questions, each in its fastest time."""
+    """Sums over all prompts, with the shortest time of each."""
 
     tokens: int
     steps: int
@@ -259,21 +263,21 @@ class _Speed(NamedTuple):
 def _speed(found: RaceResult, name: str) -> _Speed:
     tokens = steps = 0
     seconds = 0.0
-    for repeated in zip(*found.results[name], strict=True):  # of a question
+    for repeated in zip(*found.results[name], strict=True):  # of one prompt
         totals = [Totals.of([conversation]) for conversation in repeated]
-        tokens += totals[-1].num_tokens  # what was learned meanwhile counts
+        tokens += totals[-1].num_tokens  # after calibration
         steps += totals[-1].num_steps
         seconds += min(each.decode_s for each in totals)
     return _Speed(tokens, steps, seconds)
 
 
 def growth_json(race: GrowthRace) -> dict[str, Any]:
-    """All figures."""
+    """Return the fields of `--json`."""
     return {"growth": asdict(race)}
 
 
 def growth_markdown(race: GrowthRace) -> str:
-    """The figures as one table for people: tokens per step, and times plain decoding."""
+    """Format one Markdown table: tokens per step, and speed relative to plain decoding."""
     ways = list(dict.fromkeys((p.growth, p.rows) for line in race.lines for p in line.points))
     has_auto = any(line.form for line in race.lines)
     heads = ["drafter", *(f"{growth} {rows}" if rows else growth for growth, rows in ways)]

@@ -1,4 +1,4 @@
-"""A model in llama.cpp, by llama-cpp-python's bindings of its C functions."""
+"""Run a model in llama.cpp, by llama-cpp-python's bindings of its C functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medusa_core.system.extras import LLAMA_CPP
 
 
 def llama_cpp_module() -> Any:
-    """llama-cpp-python.
+    """Import llama-cpp-python.
 
     Raises:
         MissingExtraError: It isn't installed.
@@ -29,16 +29,16 @@ class LlamaCpp:
     """A GGUF file that llama.cpp has loaded, with one context.
 
     Attributes:
-        load_s: Seconds that loading took.
+        load_s: Seconds of loading.
     """
 
     def __init__(self, path: Path, num_tokens: int) -> None:
         """Load a file.
 
         Args:
-            path: The file.
-            num_tokens: Size of the context, and of the largest batch, which is computed in parts as
-                llama.cpp does it by itself.
+            path: GGUF file.
+            num_tokens: Size of the context, and of a batch; llama.cpp itself divides it into
+                `n_ubatch`.
 
         Raises:
             RequestError: llama-cpp-python isn't installed, or can't load the file.
@@ -51,18 +51,18 @@ class LlamaCpp:
         self._memory = self._api.llama_get_memory(self._context)
 
     def clear(self) -> None:
-        """Forget all tokens."""
+        """Clear the KV cache."""
         self._api.llama_memory_clear(self._memory, True)
 
     def forget(self, length: int) -> None:
-        """Forget the tokens behind the first `length`."""
+        """Remove all but the first `length` tokens from the KV cache."""
         self._api.llama_memory_seq_rm(self._memory, 0, length, -1)
 
     def compute(self, token_ids: Sequence[int], all_scores: bool = False) -> None:
-        """Compute tokens behind those before, with the scores of all or of the last.
+        """Append tokens, and compute the logits of all of them or of the last.
 
         Raises:
-            RequestError: llama.cpp can't.
+            RequestError: llama.cpp refuses them.
         """
         count = len(token_ids)
         array = (self._api.llama_token * count)(*token_ids)
@@ -74,11 +74,11 @@ class LlamaCpp:
             raise RequestError("llama.cpp can't compute this prompt.", "Leave out llamacpp.")
 
     def best(self) -> int:
-        """The token of the best score behind the last one computed."""
+        """Return the most likely next token."""
         return int(self._api.llama_sampler_sample(self._sampler, self._context, -1))
 
     def close(self) -> None:
-        """Give its memory back."""
+        """Free model and context."""
         self._api.llama_free(self._context)
         self._api.llama_model_free(self._model)
 
@@ -98,4 +98,4 @@ class LlamaCpp:
 
 
 def _ignore(level: int, text: bytes, data: ctypes.c_void_p) -> None:
-    """What llama.cpp tells of its loading."""
+    """Discard llama.cpp's log."""

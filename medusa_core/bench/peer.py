@@ -1,4 +1,4 @@
-"""What a peer is."""
+"""Peers: other programs that a benchmark compares with."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from medusa_core.system.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class PeerOptions:
-    """What a peer is given.
+    """Arguments of a peer.
 
     Attributes:
         model_dir: Folder of the weights.
-        target: Our loaded target, for its dtype, device, tokenizer and EOS ids.
-        max_new_tokens: Token budget of an answer.
+        target: The loaded target, for its dtype, device, tokenizer and EOS ids.
+        max_new_tokens: Upper limit of an answer's tokens.
         assistant_dir: Folder of a smaller model with the same tokenizer, or None.
     """
 
@@ -35,8 +35,8 @@ class PeerSpec:
     """A registered peer.
 
     Attributes:
-        name: Its name on the command line.
-        build: Makes it.
+        name: Name on the command line.
+        build: Constructor.
     """
 
     name: str
@@ -45,5 +45,5 @@ class PeerSpec:
 
 @cache
 def peer_registry() -> Registry[PeerSpec]:
-    """All peers."""
+    """Return all peers."""
     return Registry(peers, "peer", PeerSpec)

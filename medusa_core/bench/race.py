@@ -1,4 +1,4 @@
-"""Letting contestants answer the same prompts in turns."""
+"""Let contestants answer the same prompts in turns."""
 
 from __future__ import annotations
 
@@ -21,20 +21,15 @@ OnRacePrompt = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class RaceConversation:
-    """One prompt led by one contestant.
-
-    Attributes:
-        prompt: What was asked.
-        turns: One result per turn.
-    """
+    """A prompt and a contestant's result of each turn."""
 
     prompt: BenchPrompt
-    turns: tuple[TurnResult, ...]
+    answers: tuple[TurnResult, ...]
 
     @property
     def token_ids(self) -> tuple[tuple[int, ...], ...]:
         """Tokens of every answer."""
-        return tuple(turn.token_ids for turn in self.turns)
+        return tuple(answer.token_ids for answer in self.answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +38,8 @@ class Totals:
 
     Attributes:
         num_steps: Decoding steps.
-        num_tokens: Tokens that they gave.
-        decode_s: Seconds that they took.
+        num_tokens: Their tokens.
+        decode_s: Their seconds.
     """
 
     num_steps: int
@@ -53,12 +48,11 @@ class Totals:
 
     @classmethod
     def of(cls, conversations: Iterable[RaceConversation]) -> Totals:
-        """Add up."""
-        turns = [turn for conversation in conversations for turn in conversation.turns]
+        answers = [answer for conversation in conversations for answer in conversation.answers]
         return cls(
-            sum(len(turn.accept_lengths) for turn in turns),
-            sum(sum(turn.accept_lengths) for turn in turns),
-            sum(turn.decode_s for turn in turns),
+            sum(len(answer.accept_lengths) for answer in answers),
+            sum(sum(answer.accept_lengths) for answer in answers),
+            sum(answer.decode_s for answer in answers),
         )
 
     @property
@@ -68,7 +62,7 @@ class Totals:
 
     @property
     def tokens_per_s(self) -> float:
-        """Tokens of decoding steps per second of them."""
+        """Tokens per second of decoding."""
         return self.num_tokens / self.decode_s if self.decode_s else 0.0
 
 
@@ -77,8 +71,8 @@ class RaceResult:
     """The answers of all contestants.
 
     Attributes:
-        results: Per contestant one list per repeat, in the order of the prompts that fit.
-        num_skipped: Prompts too long for the context.
+        results: For each contestant one list per repeat, in the order of the prompts that fit.
+        num_skipped: Prompts that are too long for the context.
     """
 
     results: Mapping[str, Sequence[Sequence[RaceConversation]]]
@@ -94,19 +88,19 @@ def run_race(
     """Let all contestants answer all prompts, prompt by prompt, after one warm-up each.
 
     Args:
-        contestants: By name; the first one's answers decide which prompts fit.
-        prompts: What to ask.
-        repeats: How often to ask everything.
-        on_prompt: Called with how many prompts of how many are done.
+        contestants: By name; a prompt that is too long for one is skipped for all.
+        prompts: The prompts.
+        repeats: Number of runs over all prompts.
+        on_prompt: Called with the number of prompts that are done, and of all.
     """
     fitting = _warm_up(contestants, prompts)
-    with _memory_settled():
+    with _garbage_frozen():
         return _race(contestants, fitting, repeats, on_prompt)
 
 
 @contextmanager
-def _memory_settled() -> Iterator[None]:
-    """What is loaded stays: whose turn it is shouldn't pay for looking for garbage in it."""
+def _garbage_frozen() -> Iterator[None]:
+    """Keep loaded models out of garbage collections, whose time a contestant would pay."""
     gc.collect()
     gc.freeze()
     try:
@@ -140,7 +134,7 @@ def _race(
 def _warm_up(
     contestants: Mapping[str, Contestant], prompts: Sequence[BenchPrompt]
 ) -> Sequence[BenchPrompt]:
-    """Kernels are chosen and memory is taken at the first call: let that not be timed."""
+    """Ask the shortest prompt untimed: the first call chooses kernels and allocates memory."""
     shortest = min(prompts, key=lambda prompt: len(prompt.turns[0]))
     _ask_all(contestants, BenchPrompt(shortest.prompt_id, shortest.category, shortest.turns[:1]), 0)
     return prompts
@@ -149,31 +143,31 @@ def _warm_up(
 def _ask_all(
     contestants: Mapping[str, Contestant], prompt: BenchPrompt, repeat: int
 ) -> dict[str, RaceConversation] | None:
-    """Every contestant's conversation, or None if one of its turns is too long for the context."""
+    """Return each contestant's conversation, or None if a turn is too long for the context."""
     names = list(contestants)
-    # Whoever comes behind another program finds its weights gone from the processor's cache; so who
-    # comes behind whom is left to chance, which is the same in every race.
+    # A peer evicts the weights of the next contestant from the processor's cache, so the order is
+    # random; the seed makes it the same in every race.
     random.Random(f"{prompt.prompt_id} {repeat}").shuffle(names)
     conversations = {}
     for name in names:
-        turns = _lead(contestants[name], prompt)
-        if turns is None:
+        answers = _converse(contestants[name], prompt)
+        if answers is None:
             return None
-        conversations[name] = RaceConversation(prompt, turns)
+        conversations[name] = RaceConversation(prompt, answers)
     return conversations
 
 
-def _lead(contestant: Contestant, prompt: BenchPrompt) -> tuple[TurnResult, ...] | None:
+def _converse(contestant: Contestant, prompt: BenchPrompt) -> tuple[TurnResult, ...] | None:
     messages: list[ChatMessage] = []
-    turns: list[TurnResult] = []
+    answers: list[TurnResult] = []
     with contestant.conversation():
         for text in prompt.turns:
             messages.append(ChatMessage(Role.USER, text))
             try:
-                turn = contestant.answer(messages)
+                answer = contestant.answer(messages)
             except RequestError as error:
                 log.info("skipped %s: %s", prompt.prompt_id, error.message)
                 return None
-            turns.append(turn)
-            messages.append(ChatMessage(Role.ASSISTANT, turn.text, turn.token_ids))
-    return tuple(turns)
+            answers.append(answer)
+            messages.append(ChatMessage(Role.ASSISTANT, answer.text, answer.token_ids))
+    return tuple(answers)

@@ -1,6 +1,6 @@
-"""A target of a well-known shape with random weights: meaningless text, real times.
+"""Make targets of well-known shapes with random weights: meaningless text, real times.
 
-It uses the built-in model's tokenizer, whose token ids every larger vocabulary contains.
+They use the built-in model's tokenizer, whose token ids every larger vocabulary contains.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _DRAWN = 1 << 22  # numbers; larger matrices repeat them
 
 
 class RandomWeights:
-    """Random parts of a target, quantized as they are made."""
+    """Random weights of a target, quantized one by one; see `Weights`."""
 
     def __init__(self, config: ModelConfig, precision: Precision, formats: PartFormats) -> None:
         self.num_parameters = 0
@@ -106,7 +106,7 @@ class RandomWeights:
         return layer
 
     def _quantized(self, spec: QuantSpec, rows: int, columns: int) -> dict[str, Tensor]:
-        """A part in its format; blocks are drawn as they are, the same ones for each shape."""
+        """Return random weights in a format; blocks are drawn once for each shape."""
         if spec.name not in BLOCK_SIZES:
             return spec.quantize(self.matrix(rows, columns))
         shape = (spec.name, rows, columns)
@@ -115,7 +115,7 @@ class RandomWeights:
         return {"blocks": self._blocks[shape]}
 
     def matrix(self, rows: int, columns: int) -> Tensor:
-        """[rows, columns], where the target computes."""
+        """Return a random matrix on the target's device. [rows, columns]"""
         repeats = -(-rows * columns // _DRAWN)
         return self._drawn.repeat(repeats)[: rows * columns].view(rows, columns)
 
@@ -126,7 +126,7 @@ class RandomWeights:
 
 
 class _FewRows(HeldTable):
-    """A table that stands for a larger one: tokens share its rows."""
+    """A table of few rows that the tokens of a large vocabulary share."""
 
     def __init__(self, stored: Tensor) -> None:
         super().__init__(stored)
@@ -137,23 +137,23 @@ class _FewRows(HeldTable):
 
 
 def random_target(name: str, options: LoadOptions, num_heads: int) -> Target:
-    """Make a target.
+    """Make a target with random weights.
 
     Args:
-        name: Of a shape in `resources/shapes`.
-        options: As for a load.
-        num_heads: Medusa heads with one layer each, which share the target's projection.
+        name: Name of a shape in `resources/shapes`.
+        options: Options of a load.
+        num_heads: Medusa heads with one layer each, which share the output projection.
 
     Raises:
-        OutOfMemoryError: The device has no room.
-        PlanError: The device has no room, as is known before.
+        OutOfMemoryError: The device ran out of memory.
+        PlanError: The plan doesn't fit the device.
         RequestError: There is no such shape.
     """
     return make_random(name, shape_config(name), options, num_heads)
 
 
 def shape_config(name: str) -> ModelConfig:
-    """The sizes of a well-known model.
+    """Read the configuration of a well-known model.
 
     Raises:
         RequestError: There is no such shape.
@@ -166,7 +166,7 @@ def shape_config(name: str) -> ModelConfig:
 
 
 def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads: int) -> Target:
-    """Make a target of these sizes; see `random_target`."""
+    """Make a target of a configuration; see `random_target`."""
     device = choose_device(options.device)
     formats = resolve_formats(options.formats, options.dtype, hardware_of(device))
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)

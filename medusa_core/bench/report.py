@@ -19,7 +19,7 @@ BenchReport = dict[str, object]
 
 
 def machine(target: Target) -> dict[str, str | int]:
-    """What the figures were measured on."""
+    """Describe machine, model and dtype."""
     device = target.precision.device
     name = cuda.name(device) if device.type == "cuda" else platform.processor()
     return {
@@ -38,13 +38,13 @@ def machine(target: Target) -> dict[str, str | int]:
 def make_report(
     race: RaceResult, modes: Sequence[str], peers: Sequence[str], target: Target
 ) -> BenchReport:
-    """All figures.
+    """Return all figures of a race.
 
     Args:
-        race: What the contestants answered.
-        modes: Names of our own modes.
+        race: The answers.
+        modes: Names of this engine's modes.
         peers: Names of the peers.
-        target: What they ran on.
+        target: The target of all.
     """
     reference = _flat(race, modes[0]) if "none" not in modes else _flat(race, "none")
     figures = {name: _figures(_flat(race, name), reference) for name in (*modes, *peers)}
@@ -70,7 +70,7 @@ _PEER_KEYS = ("tokens_per_s", "decode_tokens_per_s", "identical_outputs", "speed
 def divergences(
     race: RaceResult, name: str, target: Target, settings: GenerateSettings
 ) -> list[Divergence]:
-    """Where a contestant's answers part from plain decoding's; one entry a prompt."""
+    """Find where answers diverge from plain decoding's; one entry per prompt."""
     found: dict[str, Divergence] = {}
     for answered, plain in zip(_flat(race, name), _flat(race, "none"), strict=True):
         divergence = find_divergence(target, answered, plain, settings)
@@ -80,7 +80,7 @@ def divergences(
 
 
 def table(report: BenchReport) -> str:
-    """The figures for people."""
+    """Format the figures for a terminal."""
     titles = (("tokens/s", 10), ("decode", 10), ("tau", 7), ("step ms", 9), ("x none", 8))
     machine_ = report["machine"]
     assert isinstance(machine_, dict)
@@ -97,7 +97,7 @@ def table(report: BenchReport) -> str:
 
 
 def category_table(report: BenchReport) -> str:
-    """Tokens per step and speed against plain decoding in every category, for people."""
+    """Format tokens per step, and speed relative to plain decoding, by category."""
     categories, modes, peers = report["categories"], report["modes"], report["peers"]
     assert isinstance(categories, dict)
     assert isinstance(modes, dict)
@@ -111,7 +111,7 @@ def category_table(report: BenchReport) -> str:
 
 
 def markdown(report: BenchReport) -> str:
-    """The whole report as Markdown."""
+    """Format the report as Markdown."""
     machine_ = report["machine"]
     assert isinstance(machine_, dict)
     facts = ", ".join(f"{name} {value}" for name, value in machine_.items())
@@ -146,10 +146,10 @@ def _flat(race: RaceResult, name: str) -> list[RaceConversation]:
 def _figures(
     conversations: Sequence[RaceConversation], reference: Sequence[RaceConversation]
 ) -> Figures:
-    turns = [turn for conversation in conversations for turn in conversation.turns]
+    answers = [answer for conversation in conversations for answer in conversation.answers]
     totals = Totals.of(conversations)
-    num_tokens = sum(len(turn.token_ids) for turn in turns)
-    wall_s = sum(turn.wall_s for turn in turns)
+    num_tokens = sum(len(answer.token_ids) for answer in answers)
+    wall_s = sum(answer.wall_s for answer in answers)
     return {
         "tokens_per_s": num_tokens / wall_s if wall_s else 0.0,
         "decode_tokens_per_s": totals.tokens_per_s,
@@ -160,7 +160,7 @@ def _figures(
 
 
 def _num_identical(found: Iterable[RaceConversation], wanted: Iterable[RaceConversation]) -> int:
-    """Prompts all of whose turns, in every repeat, equal the reference token for token."""
+    """Count prompts whose turns equal the reference's tokens in every repeat."""
     equal: dict[str, bool] = defaultdict(lambda: True)
     for a, b in zip(found, wanted, strict=True):
         equal[a.prompt.prompt_id] &= a.token_ids == b.token_ids
@@ -168,7 +168,7 @@ def _num_identical(found: Iterable[RaceConversation], wanted: Iterable[RaceConve
 
 
 def _ratio(figures: Figures, plain: Figures | None) -> float | None:
-    """Speed-up in decode time only; None where plain decoding didn't take part."""
+    """Return the speed-up of decoding; None without plain decoding among the modes."""
     if plain is None or not plain["decode_tokens_per_s"]:
         return None
     return (figures["decode_tokens_per_s"] or 0.0) / plain["decode_tokens_per_s"]

@@ -1,7 +1,7 @@
-"""The time of each part of a step, and its memory bandwidth against a plain copy.
+"""Time the parts of a step, and compare its memory bandwidth with a plain copy's.
 
-T(n) is measured as calibration does; the parts of a step are means over some answers. Bytes are
-those that a step must read at least once: all weights, the heads that it runs, and the cache.
+T(n) is measured as in calibration; the parts of a step are means over some answers. Bytes are those
+that a step must read at least once: all weights, the heads that it runs, and the cache.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class Parts:
     """Mean microseconds of a step's parts.
 
     Attributes:
-        rows: Rows of its trees, mean.
+        rows: Mean rows of a tree.
         tokens_per_step: Mean acceptance length.
-        draft_us: To propose: the heads, and what is around them.
-        verify_us: The target's forward pass, scores included.
+        draft_us: Drafting: the heads, and building the tree.
+        verify_us: The target's forward pass, logits included.
         accept_us: The acceptance rule.
-        commit_us: To keep the accepted rows.
+        commit_us: Commit of the accepted KV rows.
         step_us: The whole step.
-        around_us: What is neither the target's forward pass nor the heads': the rule, the cache,
-            text and events, and Python around the drafter.
-        around_share: Its share of the step.
+        around_us: Everything but the forward passes of target and heads: rule, cache, text, events,
+            and Python around the drafter.
+        around_share: `around_us` ÷ `step_us`.
     """
 
     rows: float
@@ -63,13 +63,13 @@ class StepReport:
     """Costs of a step.
 
     Attributes:
-        costs: T(n) and drafts.
-        parts: Of steps, by mode.
+        costs: T(n) and draft costs.
+        parts: Mean parts of a step by mode.
         weights_bytes: Bytes of the weights that a step reads.
-        cache_bytes: Bytes of the cache that it reads, behind the shortest measured length.
-        copy_gb_per_s: Bytes that a plain copy of a large buffer reads and writes, a second.
-        reached_gb_per_s: Bytes of a step with one row ÷ its seconds.
-        roofline: The one ÷ the other. Above 1 the weights lie in the processor's own cache.
+        cache_bytes: Bytes of the KV cache that it reads at the shortest measured length.
+        copy_gb_per_s: Bandwidth of a plain copy, reads and writes together.
+        reached_gb_per_s: Bytes of a step of one row ÷ its seconds.
+        roofline: `reached_gb_per_s` ÷ `copy_gb_per_s`; above 1 the weights fit the CPU's cache.
     """
 
     costs: StepCosts
@@ -82,11 +82,11 @@ class StepReport:
 
 
 def measure_step_report(target: Target, modes: Sequence[str], num_tokens: int) -> StepReport:
-    """Measure all of it.
+    """Measure T(n), the parts of steps, and bandwidths.
 
     Args:
         target: A loaded target.
-        modes: Drafters whose steps are taken apart.
+        modes: Drafters whose steps are timed part by part.
         num_tokens: Length of the answers.
     """
     costs = measure_costs(target)
@@ -108,7 +108,7 @@ def measure_step_report(target: Target, modes: Sequence[str], num_tokens: int) -
 
 
 def step_table(report: StepReport) -> str:
-    """For people."""
+    """Format the report for a terminal."""
     costs = report.costs
     lines = [f"{'rows':>6}" + "".join(f"{f'T(n) at {length}':>16}" for length in costs.lengths)]
     for index, rows in enumerate(costs.rows):
@@ -116,7 +116,7 @@ def step_table(report: StepReport) -> str:
         lines.append(f"{rows:6}" + "".join(cells))
     for name, source_costs in costs.source_costs.items():
         drafts = ", ".join(f"{seconds * 1e6:.0f}" for seconds in source_costs.greedy)
-        lines.append(f"asking {name}, one level to all: {drafts} us")
+        lines.append(f"drafting by {name}, one level to all: {drafts} us")
     lines.append("")
     titles = ("rows", "tau", "draft", "verify", "accept", "commit", "step", "around", "share")
     lines.append(f"{'us of a step':14}" + "".join(f"{title:>9}" for title in titles))
@@ -140,7 +140,7 @@ def _bandwidth(report: StepReport) -> str:
 
 
 def as_json(report: StepReport) -> dict[str, object]:
-    """For programs."""
+    """Return the fields of `--json`."""
     return asdict(report)
 
 
@@ -151,11 +151,11 @@ def _parts(target: Target, row_policy: RowPolicy, mode: str, num_tokens: int) ->
     target = replace(
         target,
         heads=heads or target.heads,
-        eos_token_ids=frozenset(),  # to forbid the end would cost time itself
+        eos_token_ids=frozenset(),  # a ban of EOS would cost time itself
     )
     messages = (ChatMessage(Role.USER, "Tell me a story about a village by the sea."),)
     learning = RowPolicy(target, row_policy.costs)
-    for _ in range(_ANSWERS):  # in which it is learned which trees pay
+    for _ in range(_ANSWERS):  # calibrates which trees pay
         generate(target, messages, settings, row_policy=learning)
     if heads is not None:
         heads.seconds = 0.0
@@ -179,10 +179,10 @@ def _parts(target: Target, row_policy: RowPolicy, mode: str, num_tokens: int) ->
 
 
 class TimedHeads(MedusaHeads):
-    """A target's heads, and how long they have taken.
+    """A target's heads with a clock.
 
     Attributes:
-        seconds: So long.
+        seconds: Time of all calls so far.
     """
 
     def __init__(self, heads: MedusaHeads) -> None:
@@ -197,20 +197,20 @@ class TimedHeads(MedusaHeads):
 
 
 def read_bytes(target: Target) -> int:
-    """Bytes of the weights that a step reads at least once."""
-    # Of the token vectors a step reads a few rows; where they are the projection too, all.
+    """Return the bytes of weights that a step reads at least once."""
+    # Of token embeddings a step reads few rows, unless they are tied to the output projection.
     is_read = target.formats.shares_embedding(target.config.tie_embeddings)
     return target.weights_bytes - (0 if is_read else embedding_bytes(target))
 
 
 def embedding_bytes(target: Target) -> int:
-    """Bytes of the token vectors."""
+    """Return the bytes of the token embeddings."""
     config, spec = target.config, target.formats.embedding
     return spec.nbytes(config.vocab_size, config.hidden_size, target.formats.device)
 
 
 def copy_gb_per_s(device: torch.device) -> float:
-    """Bytes that a copy of a large buffer reads and writes, in GB a second."""
+    """Return the bandwidth of a copy of a large buffer, reads and writes together."""
     source = torch.zeros(_COPIED_BYTES, dtype=torch.uint8, device=device)
     to = torch.empty_like(source)
     seconds = []

@@ -1,4 +1,4 @@
-"""Steps of a model, ours and llama.cpp's in turns: of one file, or of random weights."""
+"""Time steps of a model in turns with llama.cpp's, of one file or of random weights."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from medusa_core.runtime.tree.shape import (
     TreeShape,
 )
 
-LENGTH = 512  # tokens that a step stands behind
+LENGTH = 512  # tokens of the context
 ROWS = (1, 2, 4, 8, 16, 32, 64)
-_TURNS = 3
-_OFTEN = 16  # rows up to which a step is measured twice a turn
+_ROUNDS = 3
+_CHEAP_ROWS = 16  # up to which a step is measured twice a round
 _ROOM = LENGTH + max(ROWS)
 
 OnTimed = Callable[[str], None]
@@ -30,15 +30,15 @@ OnTimed = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class StepRace:
-    """What steps of both take.
+    """Times of both engines.
 
     Attributes:
-        ours: Seconds of a step, by its rows; medians.
-        llamacpp: llama.cpp's; empty without it.
-        prefill_s: Seconds to read 512 tokens, by contestant; medians.
-        copy_gb_per_s: Bytes that a plain copy of a large buffer reads and writes, a second.
+        ours: Median seconds of a step by its rows.
+        llamacpp: The same of llama.cpp; empty without it.
+        prefill_s: Median seconds of reading 512 tokens, by contestant.
+        copy_gb_per_s: Bandwidth of a plain copy, reads and writes together.
         reached_gb_per_s: Bytes of our step of one row ÷ its seconds.
-        load_s: Seconds that our load took.
+        load_s: Seconds of our load.
     """
 
     ours: dict[str, float]
@@ -50,46 +50,46 @@ class StepRace:
 
 
 def race_steps(target: Target, load_s: float, peer: Path | None, on_timed: OnTimed) -> StepRace:
-    """Measure steps of all row counts behind 512 tokens.
+    """Time steps of all row counts with a context of 512 tokens.
 
     Args:
         target: A loaded target with room for 576 tokens.
-        load_s: Seconds that loading it took.
-        peer: The same weights as GGUF for llama.cpp, or None.
-        on_timed: Called with what is being measured.
+        load_s: Seconds of its load.
+        peer: GGUF file of the same weights for llama.cpp, or None.
+        on_timed: Called with what is being measured, for people.
     """
-    contestants: dict[str, OwnSteps | _Theirs] = {"ours": OwnSteps(target)}
+    contestants: dict[str, OwnSteps | _LlamaCppSteps] = {"ours": OwnSteps(target)}
     if peer is not None:
         on_timed("llama.cpp loads the weights")
-        contestants["llamacpp"] = _Theirs(peer)
+        contestants["llamacpp"] = _LlamaCppSteps(peer)
     read_s = {name: list[float]() for name in contestants}
     seconds = {name: {rows: list[float]() for rows in ROWS} for name in contestants}
-    for turn in range(_TURNS):
+    for index in range(_ROUNDS):
         for name, contestant in contestants.items():
-            on_timed(f"turn {turn + 1} of {_TURNS}: {name} reads {LENGTH} tokens")
+            on_timed(f"round {index + 1} of {_ROUNDS}: {name} reads {LENGTH} tokens")
             read_s[name].append(contestant.prefill_s())
         for rows in ROWS:
-            on_timed(f"turn {turn + 1} of {_TURNS}: {rows} rows")
-            for _ in range(2 if rows <= _OFTEN else 1):
+            on_timed(f"round {index + 1} of {_ROUNDS}: {rows} rows")
+            for _ in range(2 if rows <= _CHEAP_ROWS else 1):
                 for name, contestant in contestants.items():
                     seconds[name][rows].append(contestant.step_s(rows))
-    usual = {
+    medians = {
         name: {str(rows): statistics.median(measured) for rows, measured in by_rows.items()}
         for name, by_rows in seconds.items()
     }
     cache_bytes = LENGTH * target.caches.row_bytes
     return StepRace(
-        ours=usual["ours"],
-        llamacpp=usual.get("llamacpp", {}),
+        ours=medians["ours"],
+        llamacpp=medians.get("llamacpp", {}),
         prefill_s={name: statistics.median(measured) for name, measured in read_s.items()},
         copy_gb_per_s=copy_gb_per_s(target.precision.device),
-        reached_gb_per_s=(read_bytes(target) + cache_bytes) / usual["ours"]["1"] / 1e9,
+        reached_gb_per_s=(read_bytes(target) + cache_bytes) / medians["ours"]["1"] / 1e9,
         load_s=load_s,
     )
 
 
 def race_table(race: StepRace) -> str:
-    """For people."""
+    """Format the times for a terminal."""
     one = race.llamacpp.get("1", race.ours["1"])
     lines = [f"{'rows':>6}{'ours':>12}{'llama.cpp':>12}   over one row of {'llama.cpp':<12}"]
     for rows, ours in race.ours.items():
@@ -113,7 +113,7 @@ def race_table(race: StepRace) -> str:
 
 
 class OwnSteps:
-    """Steps of a loaded target behind 512 tokens."""
+    """Steps of a loaded target with a context of 512 tokens."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -123,7 +123,7 @@ class OwnSteps:
 
     @torch.inference_mode()
     def prefill_s(self) -> float:
-        """Read them anew. Seconds."""
+        """Return the seconds of reading the context."""
         self._kv.truncate(0)
         started = time.perf_counter()
         rows = self._target.chunk_rows
@@ -134,14 +134,14 @@ class OwnSteps:
 
     @torch.inference_mode()
     def step_s(self, rows: int) -> float:
-        """Compute so many rows behind them. Seconds."""
+        """Return the seconds of a step of so many rows."""
         runner = self._target.runner
         started = time.perf_counter()
         runner.logits(runner.verify(PlacedTree(self._trees[rows], self._kv)))
         return time.perf_counter() - started
 
 
-class _Theirs:
+class _LlamaCppSteps:
     def __init__(self, path: Path) -> None:
         self._model = LlamaCpp(path, _ROOM)
 

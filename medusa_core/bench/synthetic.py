@@ -1,7 +1,6 @@
-"""A drafter that is right so often at depth 1, 2, ...: what the engine makes of given rates.
+"""A drafter with given acceptance rates at depth 1, 2, …, to measure the engine alone.
 
-It knows what the target will say, and gives chances that are true; drafting costs next to nothing.
-So a speed-up says how good the machinery is, whatever drafters there are.
+It knows the target's text and states true probabilities; drafting takes almost no time.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Candidates, Paths, SourceSpec
 
 NAME = "synthetic"
-_RANKS = 4  # guesses behind each path; each is right as often among what those before it leave
-_MOST_RATES = 32
+_RANKS = 4  # candidates of each path; each is right equally often if those before it are wrong
+_MAX_RATES = 32
 
 Texts = Mapping[tuple[int, ...], Sequence[int]]
 
 
 class SyntheticSource:
-    """Knows every text that will be written; see `Source`."""
+    """Candidates from texts that are known in advance; see `Source`."""
 
     def __init__(self, rates: Sequence[float], texts: Texts, vocab_size: int) -> None:
-        """Take what is to come.
+        """Set rates and texts.
 
         Args:
-            rates: How often the first guess at depth 1, 2, ... is right.
-            texts: By prompt, the tokens behind it.
-            vocab_size: Of the target.
+            rates: Acceptance rate of the first candidate at depth 1, 2, ….
+            texts: Tokens of the answer by those of the prompt.
+            vocab_size: Size of the target's vocabulary.
         """
         self.guesses: Sequence[Sequence[int]] = ()
         self._rates, self._texts, self._vocab_size = rates, texts, vocab_size
@@ -57,12 +56,12 @@ class SyntheticSource:
             return None
         place, rate = self._length + paths.level, self._rates[paths.level]
         right = self._text[place] if place < len(self._text) else 0
-        dice = random.Random(place * _MOST_RATES + paths.level)
+        dice = random.Random(place * _MAX_RATES + paths.level)
         rank = next((rank for rank in range(_RANKS) if dice.random() < rate), _RANKS)
         wrong = [(right + 1 + other) % self._vocab_size for other in range(_RANKS)]
         guesses = [*wrong[:rank], right, *wrong[rank:]][:_RANKS]
-        behind = tuple(self._text[self._length : place])
-        every = [guesses if paths.path(index) == behind else wrong for index in range(paths.num)]
+        accepted = tuple(self._text[self._length : place])
+        every = [guesses if paths.path(index) == accepted else wrong for index in range(paths.num)]
         return Candidates(
             array("i", [token_id for guessed in every for token_id in guessed]),
             array("f", list(_shares(rate)) * paths.num),
@@ -77,13 +76,13 @@ class SyntheticSource:
 
 
 def synthetic_spec(rates: Sequence[float], texts: Texts) -> DrafterSpec:
-    """The drafter of such a source.
+    """Return the drafter of a synthetic source.
 
     Args:
-        rates: How often the first guess at depth 1, 2, ... is right.
-        texts: By prompt, the tokens behind it; they may come later.
+        rates: Acceptance rate of the first candidate at depth 1, 2, ….
+        texts: Tokens of the answer by those of the prompt; may be filled later.
     """
-    info = SourceInfo(NAME, NAME, "=", "right as often as was said", ("blue",), "solid")
+    info = SourceInfo(NAME, NAME, "=", "accepted at given rates", ("blue",), "solid")
 
     def build(target: Target, budget: RowBudget) -> GrownDrafter:
         source = SourceSpec(
@@ -100,30 +99,30 @@ def synthetic_spec(rates: Sequence[float], texts: Texts) -> DrafterSpec:
 
 
 def read_rates(text: str) -> tuple[float, ...]:
-    """Rates as they are typed, such as 0.8,0.7,0.6.
+    """Parse rates such as 0.8,0.7,0.6.
 
     Raises:
-        RequestError: They are none.
+        RequestError: They aren't numbers from 0 to 1.
     """
     try:
         rates = tuple(float(part) for part in text.split(","))
     except ValueError:
         rates = ()
-    if not 1 <= len(rates) <= _MOST_RATES or not all(0 <= rate <= 1 for rate in rates):
+    if not 1 <= len(rates) <= _MAX_RATES or not all(0 <= rate <= 1 for rate in rates):
         raise RequestError(
             f"{text!r} are no rates of acceptance.",
-            f"Write 1 to {_MOST_RATES} numbers from 0 to 1 as 0.8,0.7,0.6.",
+            f"Write 1 to {_MAX_RATES} numbers from 0 to 1 as 0.8,0.7,0.6.",
         )
     return rates
 
 
-def promised_tau(rates: Sequence[float], growth: str, num_rows: int) -> float:
-    """Tokens per step that the rates promise: 1 + the chances of all paths of the best tree.
+def expected_tau(rates: Sequence[float], growth: str, num_rows: int) -> float:
+    """Return the expected tokens per step: 1 + the probabilities of all paths of the best tree.
 
     Args:
-        rates: How often the first guess at depth 1, 2, ... is right.
-        growth: One of `GROWTHS`; of a chain 1 + Σ ∏ rates.
-        num_rows: Of a step, root included.
+        rates: Acceptance rate of the first candidate at depth 1, 2, ….
+        growth: One of `GROWTHS`; 1 + Σ ∏ rates for a chain.
+        num_rows: Rows of a step, root included.
     """
     if growth == CHAIN:
         shares: list[float] = list(accumulate(rates, mul))
@@ -133,5 +132,5 @@ def promised_tau(rates: Sequence[float], growth: str, num_rows: int) -> float:
 
 
 def _shares(rate: float) -> tuple[float, ...]:
-    """How often the first guess is right, the second, ..."""
+    """Return the probability of each candidate."""
     return tuple(rate * (1 - rate) ** rank for rank in range(_RANKS))

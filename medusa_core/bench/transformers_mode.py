@@ -1,4 +1,4 @@
-"""What the peers that are modes of transformers' `generate` share: greedy, on the same weights."""
+"""Greedy `generate` of transformers on the same weights, for all peers that are modes of it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from medusa_core.messages import ChatMessage, GenerateSettings
 
 
 def load_model(model_dir: Path, target: Target) -> Any:
-    """A model in a target's dtype, where that is."""
+    """Load a model in the target's dtype on its device."""
     from transformers import AutoModelForCausalLM
 
-    # Its own annotations of to() don't fit a device.
+    # Annotations of transformers' to() don't accept a device.
     model: Any = AutoModelForCausalLM.from_pretrained(model_dir, dtype=target.precision.compute)
     return model.to(target.precision.device).eval()
 
@@ -33,8 +33,8 @@ class TransformersPeer:
         """Load the weights.
 
         Args:
-            options: Which, and how.
-            arguments: Further ones of `generate`.
+            options: Model and target.
+            arguments: Further arguments of `generate`.
         """
         target = options.target
         self._model = load_model(options.model_dir, target)
@@ -43,7 +43,7 @@ class TransformersPeer:
         self._max_new_tokens = options.max_new_tokens
 
     def conversation(self) -> AbstractContextManager[None]:
-        """Every call of `generate` starts anew."""
+        """Do nothing: every call of `generate` starts with an empty cache."""
         return nullcontext()
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:

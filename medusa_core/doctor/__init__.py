@@ -1,1 +1,1 @@
-"""Checks what works on this computer, and says what to do where something doesn't. No Qt."""
+"""Check what works on this computer, and say how to repair the rest. No Qt."""

@@ -1,4 +1,4 @@
-"""The outcome of one check."""
+"""A check, and its result."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What one check found.
+    """Result of a check.
 
     Attributes:
-        name: What was looked at.
+        name: Subject of the check.
         ok: Whether it works.
-        message: What there is, or what is wrong.
+        message: Facts, or what is wrong.
         hint: What to do about it; may be empty.
     """
 
@@ -29,26 +29,26 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
-    """Something to look at.
+class CheckSpec:
+    """A check that can be run.
 
     Attributes:
-        name: What.
-        look: Looks, and says what there is.
+        name: Subject of the check.
+        run: Runs it.
     """
 
     name: str
-    look: Callable[[], Check]
+    run: Callable[[], Check]
 
 
-def examine(examinations: Iterable[Examination]) -> tuple[Check, ...]:
-    """Make all checks; one that raises becomes a failed check."""
-    return tuple(_guarded(one) for one in examinations)
+def run_specs(specs: Iterable[CheckSpec]) -> tuple[Check, ...]:
+    """Run all checks; one that raises becomes a failed check."""
+    return tuple(_guarded(one) for one in specs)
 
 
-def _guarded(one: Examination) -> Check:
+def _guarded(one: CheckSpec) -> Check:
     try:
-        return one.look()
+        return one.run()
     except Exception as error:
         log.info("the check %s failed", one.name, exc_info=True)
         reason = f"{type(error).__name__}: {error}"
@@ -56,5 +56,5 @@ def _guarded(one: Examination) -> Check:
 
 
 def install_again() -> str:
-    """The cure where a part of the program is missing or broken."""
+    """Return the hint for a missing or broken part of the program."""
     return f"Install Medusa Chat again: {command_to_mend()}"

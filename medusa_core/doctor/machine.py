@@ -1,4 +1,4 @@
-"""Checks of what computes: Python, torch, the device, the compiled step."""
+"""Check Python, torch, the device and the compiled library."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import os
 import platform
 import sys
 
-from medusa_core.doctor.check import Check, Examination, install_again
+from medusa_core.doctor.check import Check, CheckSpec, install_again
 from medusa_core.errors import RequestError
 from medusa_core.system.installation import command_to_mend
 
 _GIB = 1 << 30
-_LEAST_RAM_BYTES = 4 * _GIB
+_MIN_RAM_BYTES = 4 * _GIB
 
 
-def machine_checks() -> tuple[Examination, ...]:
-    """What computes here."""
+def machine_checks() -> tuple[CheckSpec, ...]:
+    """Return the checks of this machine."""
     return (
-        Examination("Python", _python),
-        Examination("PyTorch", _torch),
-        Examination("Device", _device),
-        Examination("Compiled library", _native),
-        Examination("Memory", _memory),
-        Examination("Built-in model", _demo),
+        CheckSpec("Python", _python),
+        CheckSpec("PyTorch", _torch),
+        CheckSpec("Device", _device),
+        CheckSpec("Compiled library", _native),
+        CheckSpec("Memory", _memory),
+        CheckSpec("Built-in model", _demo),
     )
 
 
@@ -50,14 +50,14 @@ def _device() -> Check:
     from medusa_core.models.precision import resolve_device
 
     try:
-        settled = resolve_device("")
+        resolved = resolve_device("")
     except RequestError as error:
         return Check("Device", False, error.message, error.hint)
-    if settled.note:
+    if resolved.note:
         hint = f"Install a PyTorch for this card: {command_to_mend()}"
-        return Check("Device", False, settled.note, hint)
+        return Check("Device", False, resolved.note, hint)
     labels = {offer.device: offer.label for offer in offered_devices()}
-    name = labels.get(str(settled.device), str(settled.device))
+    name = labels.get(str(resolved.device), str(resolved.device))
     return Check("Device", True, f"Models run on: {name}.")
 
 
@@ -83,9 +83,9 @@ def _memory() -> Check:
 
     memory = psutil.virtual_memory()
     facts = f"{memory.available / _GIB:.1f} of {memory.total / _GIB:.1f} GiB are free."
-    if memory.available < _LEAST_RAM_BYTES:
+    if memory.available < _MIN_RAM_BYTES:
         hint = "Close other programs before you load a large model."
-        # Little is enough for the built-in model: worth saying, but nothing is broken.
+        # Still enough for the built-in model, so the check doesn't fail.
         return Check("Memory", True, facts, hint)
     return Check("Memory", True, facts)
 
@@ -104,7 +104,7 @@ def _demo() -> Check:
                 "Built-in model", False, f"Its weights are missing in {folder}.", install_again()
             )
     try:
-        _ = ModelFiles.open(demo_model_dir()).config  # which would say what is wrong
+        _ = ModelFiles.open(demo_model_dir()).config  # raises if it is damaged
     except MedusaError as error:
         return Check("Built-in model", False, error.message, install_again())
     return Check("Built-in model", True, "Llama-Pebble is here.")

@@ -1,14 +1,14 @@
-"""Checks of the libraries: what is installed, and which of the optional ones."""
+"""Check required and optional libraries."""
 
 from __future__ import annotations
 
 import sys
 from functools import partial
 
-from medusa_core.doctor.check import Check, Examination, install_again
+from medusa_core.doctor.check import Check, CheckSpec, install_again
 from medusa_core.system.components import version_of
 
-# Beside torch, which the checks of the machine name.
+# Without torch, which `machine.py` checks.
 _NEEDED = (
     *("safetensors", "tokenizers", "jinja2", "numpy", "psutil", "platformdirs", "filelock"),
     *(
@@ -25,7 +25,7 @@ _WINDOW = (
     *("PySide6-Essentials", "qasync", "markdown-it-py", "pygments", "pyqtgraph"),
     "pypdf",
 )
-# Without which all else works, and what each brings.
+# Optional libraries, and what each is for.
 _OPTIONAL = {
     "bitsandbytes": "4-bit and 8-bit models on a graphics card",
     "transformers": "comparing with transformers in bench",
@@ -39,12 +39,12 @@ if sys.platform == "linux":
     _OPTIONAL["jeepney"] = "notifications of the desktop"
 
 
-def package_checks() -> tuple[Examination, ...]:
-    """What is installed."""
+def package_checks() -> tuple[CheckSpec, ...]:
+    """Return the checks of libraries."""
     return (
-        Examination("Libraries", partial(_all_of, "Libraries", _NEEDED)),
-        Examination("Window", partial(_all_of, "Window", _WINDOW)),
-        Examination("Optional pieces", _optional),
+        CheckSpec("Libraries", partial(_all_of, "Libraries", _NEEDED)),
+        CheckSpec("Window", partial(_all_of, "Window", _WINDOW)),
+        CheckSpec("Optional pieces", _optional),
     )
 
 
@@ -59,7 +59,7 @@ def _all_of(name: str, packages: tuple[str, ...]) -> Check:
 
 def _optional() -> Check:
     missing = {one: use for one, use in _OPTIONAL.items() if not version_of(one)}
-    here = [f"{one} {version_of(one)}" for one in _OPTIONAL if one not in missing]
-    listed = f"Installed: {', '.join(here) or 'none'}."
+    installed = [f"{one} {version_of(one)}" for one in _OPTIONAL if one not in missing]
+    listed = f"Installed: {', '.join(installed) or 'none'}."
     lacks = "; ".join(f"{one} ({use})" for one, use in missing.items())
     return Check("Optional pieces", True, listed, f"Not installed: {lacks}." if lacks else "")

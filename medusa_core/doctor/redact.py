@@ -1,4 +1,4 @@
-"""Removes personal data from a text: home folders, user names, tokens."""
+"""Remove personal data from a text: home folders, user names, tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOMES = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s\"':]+")
 
 
 def redact(text: str) -> str:
-    """The text without tokens and without the names of home folders and of the user."""
+    """Return the text without tokens, home folders and the user's name."""
     for folder in _own_homes():
         text = text.replace(folder, "~")
     text = _HOMES.sub("~", text)
@@ -33,7 +33,7 @@ def _own_homes() -> list[str]:
 
 
 def _user() -> str:
-    """The user's name; empty where it says nothing or can't be told."""
+    """Return the user's name; empty if it is generic or unknown."""
     try:
         name = getpass.getuser()
     except (OSError, KeyError, ImportError):

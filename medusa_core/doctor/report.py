@@ -1,4 +1,4 @@
-"""The report for support: versions, checks and the last errors."""
+"""Compose the report for support: versions, checks and recent errors."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from medusa_core.loading.state import ModelStatus
 from medusa_core.messages import Calibrated, MemoryPlan
 from medusa_core.system.components import component_versions
 
-_MOST_LINES = 120
-_MOST_BYTES = 400_000  # of the end of a log
-# A record's first line; lines without it belong to the record before.
+_MAX_LINES = 120
+_MAX_BYTES = 400_000  # of the end of a log
+# First line of a log record; other lines continue the record before.
 _BEGIN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?P<level>[A-Z]+) ")
 _REPORTED = {"WARNING", "ERROR", "CRITICAL"}
-# Its message is a text of the model's template, which may quote the conversation.
+# Messages of chat templates may quote the conversation.
 _QUOTING = "TemplateError"
 
 
 def compose_report(
     checks: Iterable[Check], model: str, status: ModelStatus, logs: Mapping[str, Path]
 ) -> str:
-    """The report as text, without homes, names and tokens; it holds no conversation.
+    """Return the report, redacted and without conversations.
 
     Args:
-        checks: What the doctor found.
+        checks: Results of all checks.
         model: Name of the model.
-        status: What is known about it.
-        logs: Files of which the last errors are told, by their titles.
+        status: Status of the model.
+        logs: Log files by title, of which recent errors are included.
     """
     parts = [
         _section(
@@ -45,15 +45,15 @@ def compose_report(
 
 
 def last_errors(path: Path) -> list[str]:
-    """The end of a log, as far as it tells of warnings and errors."""
+    """Return the last lines of a log that are warnings or errors."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _MOST_BYTES))
+            file.seek(max(0, path.stat().st_size - _MAX_BYTES))
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return []
     report_lines: list[str] = []
-    is_reported = not any(_BEGIN.match(line) for line in lines)  # a dump of a crash has no records
+    is_reported = not any(_BEGIN.match(line) for line in lines)  # a crash dump has no records
     for line in lines:
         if (begin := _BEGIN.match(line)) is not None:
             is_reported = begin["level"] in _REPORTED
@@ -62,7 +62,7 @@ def last_errors(path: Path) -> list[str]:
             report_lines.append(before + quoting)
         if quoting:  # the lines that follow may be more of its message
             is_reported = False
-    return report_lines[-_MOST_LINES:]
+    return report_lines[-_MAX_LINES:]
 
 
 def _section(title: str, lines: Iterable[str]) -> str:

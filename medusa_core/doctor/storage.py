@@ -1,4 +1,4 @@
-"""Checks of disks and folders: room, permissions, what can be read."""
+"""Check disks and folders: room, permissions, and whether the history can be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from medusa_core.doctor.check import Check, Examination
+from medusa_core.doctor.check import Check, CheckSpec
 from medusa_core.hub.settings import settings_from
 from medusa_core.system.resources import (
     calibrations_dir,
@@ -19,11 +19,11 @@ from medusa_core.system.resources import (
 from medusa_core.system.user_folders import Places
 
 _GB = 10**9
-_LEAST_BYTES = 2 * _GB  # what downloads leave free, too
+_MIN_BYTES = 2 * _GB  # downloads leave as much free
 
 
-def storage_checks(places: Places) -> tuple[Examination, ...]:
-    """Where files lie."""
+def storage_checks(places: Places) -> tuple[CheckSpec, ...]:
+    """Return the checks of folders and disks."""
     models = settings_from(os.environ).cache_dir
     folders = {
         "Settings": places.config,
@@ -35,16 +35,14 @@ def storage_checks(places: Places) -> tuple[Examination, ...]:
         "Step costs": calibrations_dir(),
     }
     written = [
-        Examination(f"{name} folder", partial(_writable, f"{name} folder", folder))
+        CheckSpec(f"{name} folder", partial(_writable, f"{name} folder", folder))
         for name, folder in folders.items()
     ]
     return (
         *written,
-        Examination(
-            "Disk for conversations", partial(_room, "Disk for conversations", places.data)
-        ),
-        Examination("Disk for models", partial(_room, "Disk for models", models)),
-        Examination("History", partial(_history, places.history)),
+        CheckSpec("Disk for conversations", partial(_room, "Disk for conversations", places.data)),
+        CheckSpec("Disk for models", partial(_room, "Disk for models", models)),
+        CheckSpec("History", partial(_history, places.history)),
     )
 
 
@@ -68,7 +66,7 @@ def _writable(name: str, folder: Path) -> Check:
 def _room(name: str, folder: Path) -> Check:
     free = shutil.disk_usage(_existing(folder)).free
     facts = f"{free / _GB:.1f} GB are free."
-    if free < _LEAST_BYTES:
+    if free < _MIN_BYTES:
         hint = "Make room: below 2 GB downloads pause, and a full disk keeps nothing."
         return Check(name, False, facts, hint)
     return Check(name, True, facts)

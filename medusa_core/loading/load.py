@@ -22,7 +22,7 @@ from medusa_core.memory.plan import (
     NO_ADAPTER,
     DraftModel,
 )
-from medusa_core.memory.recommend import draft_formats, settle_draft_model
+from medusa_core.memory.recommend import draft_formats, resolve_draft_model
 from medusa_core.messages import HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
@@ -229,7 +229,7 @@ def _planned_draft_model(
     """What is to be planned for a draft model, which is refused before anything is loaded."""
     hardware = hardware_of(torch.device(options.device))
     check_same_vocabulary(tokenizer, files.tokenizer, files.path.name)
-    return settle_draft_model(files.config, options.formats, options.dtype, hardware)
+    return resolve_draft_model(files.config, options.formats, options.dtype, hardware)
 
 
 def _name(files: ModelFiles, adapter_dir: Path | None) -> str:

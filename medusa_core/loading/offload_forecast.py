@@ -19,7 +19,7 @@ from medusa_core.memory.estimate import ReadRate, forecast, rate_limiting_format
 from medusa_core.memory.placement import OffloadRoom, Planner, piece_bytes
 from medusa_core.memory.policy.cost import pass_s
 from medusa_core.memory.policy.machine_rates import MachineRates
-from medusa_core.memory.recommend import Recommendation, plan_choice, recommend, settle_draft_model
+from medusa_core.memory.recommend import Recommendation, plan_choice, recommend, resolve_draft_model
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, Placement, Shares, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
@@ -170,7 +170,7 @@ def plan_offload(
     formats = resolve_formats(choice.formats, "", budget.hardware, config.stored)
     drafts = None
     if draft_model is not None:
-        drafts = settle_draft_model(draft_model, choice.formats, "", budget.hardware)
+        drafts = resolve_draft_model(draft_model, choice.formats, "", budget.hardware)
     planner = Planner(config, heads, formats, budget, draft_model=drafts)
     plan = planner.offload(choice.context_tokens, device.room, may_shorten=may_shorten)
     if plan is None or plan.placement is None:

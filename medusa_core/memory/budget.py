@@ -1,4 +1,4 @@
-"""How much memory a device has, and how much of it is taken. Nothing here needs torch."""
+"""Capacity and use of a device's memory. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from medusa_core.models.quant.format import Hardware
 from medusa_core.system.native.cuda import BLOCK_TYPES
 
 GIB = 1 << 30
-# What a card that isn't there is assumed to have lost: a desktop holds 0.3 to 0.8 GiB.
+# A desktop holds 0.3 to 0.8 GiB of a card.
 _DESKTOP_BYTES = GIB // 2
 # CUDA's context and the kernels of torch and bitsandbytes: 0.3 to 0.5 GiB.
 RUNTIME_BYTES = GIB // 2
@@ -21,12 +21,12 @@ class Budget:
     """A device's memory.
 
     Attributes:
-        name: Its name for people.
-        hardware: What it can compute.
-        total_bytes: All of its memory.
-        other_bytes: What other programs hold.
-        runtime_bytes: What this program needs before any model.
-        is_live: Measured now, not assumed.
+        name: Name for people.
+        hardware: Type and capabilities of the device.
+        total_bytes: Capacity.
+        other_bytes: Used by other programs.
+        runtime_bytes: Needed by this program before any model.
+        is_live: Measured, not assumed.
     """
 
     name: str
@@ -39,11 +39,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class DeviceOffer:
-    """Something that models can run on.
+    """A device that a user can choose.
 
     Attributes:
         device: Torch device name; empty leaves the choice to the engine.
-        label: Its name for people; of the engine's choice, that of the device it chose.
+        label: Name for people; with an empty `device` that of the engine's choice.
         lack: Why it can't be chosen; empty if it can.
     """
 
@@ -79,7 +79,7 @@ def limit_budget(budget: Budget, memory_gib: float) -> Budget:
 
 
 def imagined_card(vram_gib: float, capability: tuple[int, int] = (8, 6)) -> Budget:
-    """The budget of a hypothetical card in a computer with a desktop; by default an RTX 30."""
+    """Return the budget of a hypothetical card that drives a desktop; by default an RTX 30."""
     return Budget(
         name=f"a card with {vram_gib:g} GiB",
         hardware=Hardware("cuda", capability, block_types=BLOCK_TYPES),

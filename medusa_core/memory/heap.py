@@ -1,4 +1,4 @@
-"""Returns memory of freed tensors from the C library's heap to the system."""
+"""Return memory of freed tensors from the C library's heap to the system."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 def trim_heap() -> None:
     """Return freed heap memory to the system.
 
-    glibc keeps it for the next request: after a switch of models that is most of the old model.
-    Elsewhere the system's own allocator gives large pieces back at once.
+    glibc keeps it for the next allocation: after a switch of models that is most of the old model.
+    Other allocators return large pieces at once.
     """
     trim = _malloc_trim()
     if trim is not None:
@@ -21,7 +21,7 @@ def trim_heap() -> None:
 
 @cache
 def _malloc_trim() -> Any:
-    """Glibc's function; None where the C library is another one."""
+    """Return glibc's `malloc_trim`; None for other C libraries."""
     if platform.system() != "Linux":
         return None
     return getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -30,7 +30,7 @@ from medusa_core.memory.plan import (
     plan_memory,
     scratch_bytes,
 )
-from medusa_core.memory.policy.layouts import layers_below, tier_of
+from medusa_core.memory.policy.layouts import offloaded_layers, tier_of
 from medusa_core.memory.policy.workload import JUDGED_ROWS, MANY, TREE_ROWS
 from medusa_core.messages import (
     Fit,
@@ -347,7 +347,7 @@ def rows_at_once(device: str) -> tuple[int, ...]:
 
 def tiers_of(shares: Shares, count: int) -> tuple[Tier, ...]:
     """Return the tier of each of `count` layers, those of a tier spread evenly."""
-    in_memory, on_disk = layers_below(shares, count)
+    in_memory, on_disk = offloaded_layers(shares, count)
     return _spread(count - in_memory - on_disk, in_memory, count)
 
 

@@ -1,6 +1,6 @@
-"""The plan: what a model's parts will take of a device's memory.
+"""Plan the memory of a model on one device, with every layer there.
 
-Weights, heads and cache are counted to the byte from the same descriptions that the loader follows;
+Weights, heads and KV cache are counted to the byte, from the same specs that the loader follows;
 scratch is an upper estimate. Nothing here needs torch or a file.
 """
 
@@ -53,21 +53,16 @@ from medusa_core.runtime.runner.native_limits import why_not
 if TYPE_CHECKING:
     from medusa_core.models.through_transformers.sizes import TransformersSizes
 
-FIRST_CHUNK_ROWS = 64  # quick on most devices, and as many as the largest usual tree has
+FIRST_CHUNK_ROWS = 64  # quick on most devices, and the rows of the largest default tree
 _CARD_CHUNK_ROWS = 512
 _SCORED_ROWS = 64
-_TIGHT_BYTES = GIB * 3 // 10  # less than this left over, and another window may take it
+_TIGHT_BYTES = GIB * 3 // 10  # another program's window may take as much
 _ITEMSIZE = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 NO_ADAPTER = AdapterShape()
 
 
 class DraftModel(NamedTuple):
-    """A smaller model that drafts for another one.
-
-    Attributes:
-        config: Its sizes.
-        formats: Format of every part.
-    """
+    """Configuration and formats of a smaller model that drafts."""
 
     config: ModelConfig
     formats: PartFormats
@@ -86,39 +81,38 @@ def plan_memory(
     draft_model: DraftModel | None = None,
     adapter: AdapterShape = NO_ADAPTER,
 ) -> MemoryPlan:
-    """Plan a target and what drafts for it on a device.
+    """Plan a target and its drafters on a device.
 
     Args:
-        config: Sizes of the target.
+        config: Configuration of the target.
         heads: Sizes of the heads.
-        formats: Format of every part.
-        budget: What the device has.
+        formats: Formats of all parts.
+        budget: Memory of the device.
         context_tokens: Longest prompt plus answer.
-        sessions: Conversations that have room for as much at once.
+        sessions: Conversations that have room for such a context at once.
         draft_model: A model that drafts; None for none.
-        adapter: What changes the target's weights.
+        adapter: LoRA adapter of the target.
     """
     context = min(context_tokens, config.context_tokens)
-    both = [(config, formats)] if draft_model is None else [(config, formats), draft_model]
-    ram = sum(_ram_bytes(*model) for model in both)
-    weights, *drafts = (_on_device_bytes(*model) for model in both)
+    models = [(config, formats)] if draft_model is None else [(config, formats), draft_model]
+    ram = sum(_ram_bytes(*model) for model in models)
+    weights, *drafts = (weights_bytes(*model) - _ram_bytes(*model) for model in models)
     weights += adapter_bytes(config, adapter, formats)
     in_heads = heads_bytes(config, heads, formats) + sum(drafts)
     fixed = weights + in_heads + budget.runtime_bytes + budget.other_bytes
 
     def caches(tokens: int) -> int:
         own = heads.cache_row * whole_rows(tokens) * _ITEMSIZE[formats.cache]
-        for of, its in both:
-            own += kv_bytes(of, its, min(tokens, of.context_tokens))
+        for sizes, kinds in models:
+            own += kv_bytes(sizes, kinds, min(tokens, sizes.context_tokens))
         return own
 
-    states = sum(states_bytes(*model, context) for model in both)
-
+    states = sum(states_bytes(*model, context) for model in models)
     in_adapter = adapter_scratch_bytes(config, adapter, formats)
 
     def scratch(tokens: int) -> int:
-        of_models = (scratch_bytes(*model, min(tokens, model[0].context_tokens)) for model in both)
-        return in_adapter + sum(of_models)
+        each = (scratch_bytes(*model, min(tokens, model[0].context_tokens)) for model in models)
+        return in_adapter + sum(each)
 
     def needs(tokens: int) -> int:
         return sessions * caches(tokens) + scratch(tokens)
@@ -144,14 +138,14 @@ def plan_memory(
 
 
 def default_plan(plan_for: Callable[[int], MemoryPlan], config: ModelConfig) -> MemoryPlan:
-    """Plan the context that a model gets where nobody asks for a length.
+    """Plan the context that a model gets if no length is requested.
 
-    That is its own context, up to 32,768 tokens, as far as the cache takes no more than a quarter
-    of what the weights leave free. 8,192 tokens may take more.
+    That is its own context, up to 32,768 tokens, provided that the cache takes at most a quarter of
+    the memory that weights leave free; 8,192 tokens may take more.
 
     Args:
         plan_for: Plans a context of so many tokens.
-        config: Sizes of the target.
+        config: Configuration of the target.
     """
     for tokens in _LONG_CONTEXTS:
         if config.usual_context > _DEFAULT_CONTEXT:
@@ -161,25 +155,20 @@ def default_plan(plan_for: Callable[[int], MemoryPlan], config: ModelConfig) -> 
     return plan_for(min(_DEFAULT_CONTEXT, config.usual_context))
 
 
-def _on_device_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of weights but for tables that stay in the computer's memory, below a card."""
-    return weights_bytes(config, formats) - _ram_bytes(config, formats)
-
-
 def _ram_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of tables that stay in the computer's memory, below a card."""
+    """Bytes of embedding tables that stay in host memory beside a card."""
     tokens = embedding_bytes(config, formats) if formats.embedding_in_ram else 0
-    is_below = formats.per_layer == "ram" and formats.device != "cpu"
-    return tokens + (per_layer_table_bytes(config, formats) if is_below else 0)
+    is_on_host = formats.per_layer == "ram" and formats.device != "cpu"
+    return tokens + (per_layer_table_bytes(config, formats) if is_on_host else 0)
 
 
 @lru_cache(maxsize=256)
 def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of the target's weights, the token vectors included."""
+    """Bytes of the target's weights, token embeddings included."""
     if not config.is_ours:
         return _transformers_bytes(config, formats)
     item = max(4, _ITEMSIZE[formats.compute])  # norms are computed in 32 bits at least
-    # What a file holds in blocks may differ from layer to layer.
+    # GGUF files mix block types from layer to layer.
     every = ((block_tensors(config, index), 1) for index in range(config.num_layers))
     in_linears = sum(
         count * sum(part_bytes(part, config, formats) for part in block.linears)
@@ -200,7 +189,7 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 
 def _transformers_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of a model that transformers runs."""
+    """Bytes of the weights of a model that runs through transformers."""
     sizes = _sizes_of(config)
     in_matrices = sum(
         formats.linears.nbytes(rows, columns, formats.device) for rows, columns in sizes.matrices
@@ -209,19 +198,19 @@ def _transformers_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 
 def _sizes_of(config: ModelConfig) -> TransformersSizes:
-    from medusa_core.models.through_transformers.sizes import sizes_of  # which asks transformers
+    from medusa_core.models.through_transformers.sizes import sizes_of  # slow
 
     return sizes_of(config)
 
 
 def _vector_numbers(block: BlockTensors) -> int:
-    """Numbers of a block that aren't linear parts; a norm keeps its epsilon beside its weight."""
+    """Numbers of a block outside of linear parts; a norm stores its epsilon with its weight."""
     others = sum(math.prod(shape) for shape in block.others.values())
     return sum(size + 1 for size in block.norms.values()) + others
 
 
 def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:
-    """Bytes of an adapter beside the weights; one that is merged takes none."""
+    """Bytes of an adapter that isn't merged into the weights."""
     numbers = 0
     for part in unmerged_parts(config, adapter):
         pairs = [(piece, adapter.pairs.get(piece.name)) for piece in part.pieces]
@@ -231,13 +220,13 @@ def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartForma
 
 
 def adapter_scratch_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:
-    """Bytes of the numbers between the two matrices of an adapter, of the widest part."""
+    """Bytes of the widest activation between the two matrices of an adapter."""
     inner = max((adapter.inner(part) for part in unmerged_parts(config, adapter)), default=0)
     return chunk_rows(formats.device) * inner * max(4, _ITEMSIZE[formats.compute])
 
 
 def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of all experts among the weights; of what transformers runs it isn't known."""
+    """Bytes of all experts among the weights; 0 for models of transformers, where it is unknown."""
     if not config.is_ours:
         return 0
     layers = (block_tensors(config, index) for index in range(config.num_layers))
@@ -246,14 +235,14 @@ def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 
 def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of the token vectors in memory."""
+    """Bytes of the token embeddings in memory."""
     if formats.embedding_on_disk:
         return 0
     return formats.embedding.nbytes(config.vocab_size, config.hidden_size, formats.device)
 
 
 def per_layer_table_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of the table of per-layer embeddings in memory; 0 where it stays in its file."""
+    """Bytes of the table of per-layer embeddings in memory; 0 if it stays in its file."""
     of = config.per_layer_embeddings
     if of is None or formats.per_layer == "disk":
         return 0
@@ -265,17 +254,17 @@ def per_layer_table_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 
 def _per_layer_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of what makes per-layer embeddings beside their table."""
+    """Bytes of projection and norm of per-layer embeddings."""
     found, item = per_layer_tensors(config), _ITEMSIZE[formats.compute]
     if not found:
         return 0
-    # A norm is computed in 32 bits at least, and keeps its epsilon.
+    # A norm is computed in 32 bits at least, and stores its epsilon.
     in_norm = (math.prod(found[PER_LAYER_NORM]) + 1) * max(4, item)
     return math.prod(found[PER_LAYER_PROJECTION]) * item + in_norm
 
 
 def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) -> int:
-    """Bytes of heads; the first layers of Medusa's are one matrix."""
+    """Bytes of heads; the first layers of all Medusa heads are one matrix."""
     if not heads.num_heads:
         return 0
     if heads.kind != "medusa":
@@ -309,38 +298,33 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
 
 
 def session_states_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes that the states of one session take of them."""
+    """Bytes of one session's recurrent states."""
     if not config.is_ours:
         return _sizes_of(config).state_bytes
     return state_bytes(config, _ITEMSIZE[formats.compute])
 
 
 def kv_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:
-    """Bytes of the cache for a whole context.
+    """Bytes of the cache for a whole context, recurrent states included.
 
-    On a CPU torch's operations take keys and values of 32 bits at least, the compiled step those of
-    the dtype that it computes in.
-
-    Args:
-        config: Of the target.
-        formats: Of its parts.
-        context_tokens: Longest prompt plus answer.
+    On a CPU torch's operations keep keys and values in 32 bits at least, the compiled step in its
+    compute dtype.
     """
     row, states = _cache_bytes(config, formats, context_tokens)
     return row * whole_rows(context_tokens) + states
 
 
 def states_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> int:
-    """Those of `kv_bytes` that states of recurrent layers take."""
+    """Bytes of recurrent states among `kv_bytes`."""
     return _cache_bytes(config, formats, context_tokens)[1]
 
 
 def _cache_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> tuple[int, int]:
-    """Bytes of a token's keys and values, and of all states beside them."""
+    """Bytes of one token's keys and values, and of all recurrent states."""
     if not config.is_ours:
         sizes, itemsize = _sizes_of(config), _ITEMSIZE[formats.compute]
         numbers = sum(2 * shape.num_kv_heads * shape.head_dim for shape in sizes.layers)
-        # They lie outside the pool, which lends no more of them.
+        # States are outside the pool, which lends no more than so many.
         num = num_states(0, whole_rows(context_tokens), context_tokens)
         return numbers * itemsize, num * sizes.state_bytes
     row = row_bytes(config, cache_itemsize(config, formats), formats.cache_format)
@@ -350,14 +334,14 @@ def _cache_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int)
 
 
 def cache_itemsize(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of a number of keys and values."""
+    """Bytes of each number of keys and values."""
     return _ITEMSIZE[formats.cache if why_not(config, formats) else formats.compute]
 
 
 def chunk_rows(device: str) -> int:
-    """Most rows of a prompt that are read at once on a type of device which has all layers.
+    """Return the rows of a chunk of prefill on a type of device that has all layers.
 
-    A CPU's time grows with the rows; a card unpacks 4-bit weights once for all of them.
+    The time of a CPU grows with the rows; a card dequantizes 4-bit weights once for all of them.
     """
     return _CARD_CHUNK_ROWS if device == "cuda" else FIRST_CHUNK_ROWS
 
@@ -370,15 +354,15 @@ def scratch_bytes(
     scored_rows: int = _SCORED_ROWS,
     judged_rows: int = _SCORED_ROWS,
 ) -> int:
-    """Upper estimate of what a pass of most rows needs besides weights and cache.
+    """Return an upper estimate of a pass's activations, logits and masks in bytes.
 
     Args:
-        config: Sizes of the target.
-        formats: Format of every part.
+        config: Configuration of the target.
+        formats: Formats of all parts.
         context_tokens: Longest prompt plus answer.
-        prompt_rows: Most rows of a prompt that are read at once; 0 for the device's usual.
-        scored_rows: Most rows whose scores are wanted at once.
-        judged_rows: Those of one sequence, which are worked with.
+        prompt_rows: Rows of a chunk of prefill; 0 for those of `chunk_rows`.
+        scored_rows: Rows of a pass whose logits are computed.
+        judged_rows: Those of one sequence, of which a rule makes copies.
     """
     rows, item = prompt_rows or chunk_rows(formats.device), max(4, _ITEMSIZE[formats.compute])
     shapes = {shape for shape in map(rows_of, config.layers) if shape is not None}
@@ -403,7 +387,7 @@ def scratch_bytes(
 
 
 def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """On CUDA, prefill unpacks one 4-bit matrix at a time."""
+    """Bytes of the largest matrix: on CUDA prefill dequantizes one 4-bit matrix at a time."""
     if formats.device == "cpu" or formats.linears.is_dense:
         return 0
     if not config.is_ours:
@@ -423,7 +407,7 @@ def part_bytes(part: LinearSpec, config: ModelConfig, formats: PartFormats) -> i
 
 
 def _stored_bytes(part: LinearSpec, config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of a part whose pieces stay in the blocks that a file holds."""
+    """Bytes of a part whose tensors stay in the file's block types."""
     total = 0
     for kind, pieces in groupby(
         part.pieces, lambda piece: config.stored_type(f"{piece.name}.weight")
@@ -437,7 +421,7 @@ def _stored_bytes(part: LinearSpec, config: ModelConfig, formats: PartFormats) -
 
 
 def _format_of(part: LinearSpec, config: ModelConfig, formats: PartFormats) -> QuantSpec:
-    """Of what a card takes as it was quantized, rows that move have plain scales."""
+    """Return a part's format: on a card, parts joined of several tensors have plain scales."""
     is_stored_so = formats.linears.name == config.stored.card
     if not is_stored_so or part.is_one_tensor or part.stays_dense:
         return formats.linears
@@ -449,13 +433,13 @@ def _matrix_bytes(part: LinearSpec, spec: QuantSpec, formats: PartFormats) -> in
 
 
 def _bias_itemsize(formats: PartFormats) -> int:
-    """Bytes of a number of a bias: a CPU's compiled step adds in 32 bits."""
+    """Bytes of each number of a bias: the compiled CPU step adds in 32 bits."""
     item = _ITEMSIZE[formats.compute]
     return max(4, item) if formats.device == "cpu" else item
 
 
 def _longest(most: int, room: int, needs: Callable[[int], int]) -> int:
-    """The longest context whose needs have room; 0 if none has."""
+    """Return the longest context whose needs fit the room; 0 if none does."""
     if needs(1) > room:
         return 0
     low, high = 1, most
@@ -466,7 +450,7 @@ def _longest(most: int, room: int, needs: Callable[[int], int]) -> int:
 
 
 def fit_of(free: int) -> Fit:
-    """Whether a plan fits that leaves so many bytes."""
+    """Return whether a plan fits that leaves so many bytes."""
     if free < 0:
         return Fit.NO
     return Fit.TIGHT if free < _TIGHT_BYTES else Fit.FITS

@@ -1,4 +1,4 @@
-"""What to load a model as on a device. Nothing here needs torch."""
+"""Recommend weight formats and context for a model on a device. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from medusa_core.models.quant.format import (
 )
 from medusa_core.models.through_transformers.formats import lack_of
 
-_USUAL_CONTEXT = 4096
+_CONTEXT = 4096
 _SHORT_CONTEXT = 2048
 _SMALL_BYTES = 2 * GIB
-_MOST_BITS = 32  # more are for checks
-_USUAL_WIDTH = 4096
+_MAX_BITS = 32  # float64 is for tests
+_WIDTH = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Recommendation:
     Attributes:
         formats: Weight formats.
         context_tokens: Longest prompt plus answer.
-        plan: Where the memory goes.
-        lack: What the hardware lacks for it, for people; empty if nothing.
+        plan: The memory plan.
+        lack: Capability that the hardware lacks for it, for people; empty if none.
     """
 
     formats: WeightFormats
@@ -54,14 +54,14 @@ def plan_choice(
     """Plan one way to load a model.
 
     Args:
-        config: Sizes of the target.
+        config: Configuration of the target.
         heads: Sizes of its heads.
         wanted: Weight formats.
-        budget: What the device has.
+        budget: Memory of the device.
         context_tokens: Longest prompt plus answer.
         dtype: Name of the compute dtype; empty for the best.
-        draft_model: Sizes of a model that drafts for it; None for none.
-        adapter: What changes its weights.
+        draft_model: Configuration of a model that drafts; None for none.
+        adapter: LoRA adapter of the target.
 
     Raises:
         RequestError: The formats don't go together.
@@ -69,7 +69,7 @@ def plan_choice(
     formats = resolve_formats(wanted, dtype, budget.hardware, config.stored)
     drafts = None
     if draft_model is not None:
-        drafts = settle_draft_model(draft_model, wanted, dtype, budget.hardware)
+        drafts = resolve_draft_model(draft_model, wanted, dtype, budget.hardware)
     plan = plan_memory(
         config, heads, formats, budget, context_tokens, draft_model=drafts, adapter=adapter
     )
@@ -77,16 +77,16 @@ def plan_choice(
     return Recommendation(wanted, plan.context_tokens, plan, lack)
 
 
-def settle_draft_model(
+def resolve_draft_model(
     config: ModelConfig, wanted: WeightFormats, dtype: str, hardware: Hardware
 ) -> DraftModel:
-    """A draft model beside a target: in its formats, unless it comes in few bits itself.
+    """Return a draft model in the target's formats, unless it is stored quantized.
 
     Args:
-        config: Sizes of the draft model.
+        config: Configuration of the draft model.
         wanted: The target's weight formats.
         dtype: Name of the compute dtype; empty for the best.
-        hardware: What both run on.
+        hardware: Device of both models.
 
     Raises:
         RequestError: The formats don't go together.
@@ -96,7 +96,7 @@ def settle_draft_model(
 
 
 def draft_formats(config: ModelConfig, wanted: WeightFormats) -> WeightFormats:
-    """The weight formats of a draft model beside a target in these."""
+    """Return the weight formats of a draft model for a target in these."""
     own = WeightFormats(embedding_in_ram=wanted.embedding_in_ram)
     return own if config.quantization or not config.is_ours else wanted
 
@@ -108,12 +108,12 @@ def choices(
     context_tokens: int,
     draft_model: ModelConfig | None = None,
 ) -> tuple[Recommendation, ...]:
-    """All weight formats that may be recommended, the most precise first."""
+    """Plan every weight format that may be recommended, by descending precision."""
     device = budget.hardware.device
     offered = [
         spec
         for spec in quant_registry().specs
-        if spec.bits <= _MOST_BITS and spec.supports(_USUAL_WIDTH, _USUAL_WIDTH, device)
+        if spec.bits <= _MAX_BITS and spec.supports(_WIDTH, _WIDTH, device)
     ]
     specs = sorted(offered, key=lambda spec: -spec.bits)
     return tuple(
@@ -130,7 +130,7 @@ def choices(
 
 
 def plan_least(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Recommendation:
-    """The way to load a model that takes the least, whether it fits or not."""
+    """Return the recommendation that needs the least memory, whether it fits or not."""
     context = min(_SHORT_CONTEXT, config.context_tokens)
     ways = [plan_choice(config, heads, one, budget, context) for one in _candidates(config, budget)]
     return max(ways, key=lambda way: way.plan.free_bytes)
@@ -142,13 +142,13 @@ def recommend(
     budget: Budget,
     draft_model: ModelConfig | None = None,
 ) -> Recommendation | None:
-    """The best way to load a model on a device, or None if no way fits.
+    """Return the best way to load a model on a device, or None if no way fits.
 
-    A way that fits well is better than a tight one, and a shorter context than none. Of what fits,
-    the finest weights come first; large models take 4 bits even where 16 would fit, since a step
-    takes as long as it takes to read the weights.
+    A good fit is better than a tight one, and a shorter context than none. Of what fits, the most
+    precise weights win; but large models get 4 bits even if 16 would fit, since a step takes as
+    long as reading the weights.
     """
-    context = min(_USUAL_CONTEXT, config.context_tokens)
+    context = min(_CONTEXT, config.context_tokens)
     for fit, tokens in ((Fit.FITS, context), (Fit.TIGHT, context), (Fit.TIGHT, _SHORT_CONTEXT)):
         for formats in _candidates(config, budget):
             choice = plan_choice(config, heads, formats, budget, tokens, draft_model=draft_model)
@@ -164,7 +164,7 @@ def _lengthened(
     budget: Budget,
     draft_model: ModelConfig | None,
 ) -> Recommendation:
-    """The same way with the context that loading takes by default, where that fits as well."""
+    """Return the same formats with the default context of a load, if that fits as well."""
 
     def plan_for(tokens: int) -> MemoryPlan:
         wanted = choice.formats
@@ -184,7 +184,7 @@ def _candidates(config: ModelConfig, budget: Budget) -> Iterator[WeightFormats]:
     if budget.hardware.device == "cpu":
         yield WeightFormats("q4", lm_head="int8")
         yield WeightFormats("q4", lm_head="q4")
-        yield WeightFormats("int8", lm_head="int8")  # where there is no compiled step
+        yield WeightFormats("int8", lm_head="int8")  # without a compiled step
     else:
         if not config.quantization:
             yield WeightFormats("nf4")

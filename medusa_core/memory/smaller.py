@@ -1,4 +1,4 @@
-"""Smaller ways to load a model, for when its memory doesn't suffice. Nothing here needs torch."""
+"""Suggest smaller formats or contexts for a model that doesn't fit. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from medusa_core.memory.recommend import Recommendation, choices, plan_choice
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.config import ModelConfig
 
-_SHORTEST = 512
-_MOST = 3
+_MIN_CONTEXT = 512
+_MAX_CHOICES = 3
 
 
 def smaller_choices(
@@ -21,26 +21,26 @@ def smaller_choices(
     context_tokens: int,
     draft_model: ModelConfig | None = None,
 ) -> tuple[Recommendation, ...]:
-    """Ways that take less than the present one, the mildest first.
+    """Return recommendations that need less memory than the present one, the mildest first.
 
     Args:
-        config: Sizes of the model.
+        config: Configuration of the model.
         heads: Sizes of its heads.
-        budget: What the device has.
-        now: Weight formats that were too large.
-        context_tokens: The context that was too long.
-        draft_model: Sizes of a model that drafts for it; None for none.
+        budget: Memory of the device.
+        now: Weight formats that didn't fit.
+        context_tokens: Context that didn't fit.
+        draft_model: Configuration of a model that drafts; None for none.
 
     Returns:
-        At most three: the same weights with half the context or less, and smaller weights with
-        the same one. Those that fit come alone where there are any.
+        At most three: the same weights with a half of the context or less, and smaller weights
+        with the same context. Those that don't fit are left out if any fits.
     """
     plan = partial(plan_choice, config, heads, now, budget, draft_model=draft_model)
     present = plan(context_tokens)
     most = present.plan.weights_bytes
     shorter = []
     tokens = context_tokens // 2
-    while tokens >= _SHORTEST:
+    while tokens >= _MIN_CONTEXT:
         shorter.append(plan(tokens))
         tokens //= 2
     coarser = [
@@ -49,5 +49,5 @@ def smaller_choices(
         if not choice.lack and choice.plan.weights_bytes < most and not config.quantization
     ]
     fitting = [one for one in shorter if one.plan.fit is not Fit.NO][:1]
-    fitting += [one for one in coarser if one.plan.fit is not Fit.NO][: _MOST - len(fitting)]
+    fitting += [one for one in coarser if one.plan.fit is not Fit.NO][: _MAX_CHOICES - len(fitting)]
     return tuple(fitting or [*shorter[:1], *coarser[-1:]])

@@ -1,29 +1,29 @@
-"""How large heads will be that are trained here, before anything of them is made."""
+"""Sizes of heads before they are trained."""
 
 from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 
-_BYTES = 2  # bfloat16, as heads are published
+_ITEMSIZE = 2  # bfloat16, as heads are published
 _EAGLE_TAPS, _DSPARK_TAPS = 3, 5
 _MARKOV_RANK = 64
 
 
 def trained_bytes(kind: str, config: ModelConfig, num_heads: int) -> int:
-    """Bytes of the weights of heads of a kind, as a run makes them if nothing else is said.
+    """Return the bytes of heads that training makes with default options.
 
     Args:
-        kind: Of `TRAINED_KINDS`, streams left out.
-        config: Of the model that they draft for.
-        num_heads: How many tokens ahead they guess, where that changes their size.
+        kind: One of `TRAINED_KINDS`, except streams.
+        config: Configuration of the target.
+        num_heads: Number of tokens that are drafted, if the size depends on it.
     """
     width, vocab = config.hidden_size, config.vocab_size
     kept = TRAINED_KINDS[kind].vocabulary
     is_reduced = 0 < kept < vocab
     columns = kept if is_reduced else vocab
     layer = width * width + width
-    shared = columns * width if is_reduced else 0  # else it is the model's own
+    shared = columns * width if is_reduced else 0  # otherwise the target's own projection
     match kind:
         case "medusa":
             numbers = num_heads * (layer + columns * width)
@@ -39,13 +39,13 @@ def trained_bytes(kind: str, config: ModelConfig, num_heads: int) -> int:
             numbers = _eagle(config, columns)
         case _:
             numbers = _dspark(config, columns) + shared
-    return _BYTES * numbers
+    return _ITEMSIZE * numbers
 
 
 def _eagle(config: ModelConfig, columns: int) -> int:
     width, inner = config.hidden_size, config.num_heads * config.head_dim
     taps = min(_EAGLE_TAPS, config.num_layers + 1)
-    attention = 7 * width * inner  # q, k and v read a state and a token's vector
+    attention = 7 * width * inner  # q, k and v read a hidden state and an embedding
     mlp = 3 * width * config.intermediate_size
     return taps * width * width + attention + mlp + 4 * width + columns * width
 

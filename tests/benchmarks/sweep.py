@@ -112,7 +112,7 @@ def sweep_table(sweep: EpsilonSweep) -> str:
 def _point(
     target: Target, conversations: Sequence[RaceConversation], settings: GenerateSettings
 ) -> SweepPoint:
-    turns = [turn for conversation in conversations for turn in conversation.turns]
+    turns = [turn for conversation in conversations for turn in conversation.answers]
     totals = Totals.of(conversations)
     judged = [_judged(target, c, settings) for c in conversations]
     num_tokens = max(1, sum(len(turn.token_ids) for turn in turns))
@@ -142,7 +142,7 @@ class _Judged(NamedTuple):
 def _judged(target: Target, conversation: RaceConversation, settings: GenerateSettings) -> _Judged:
     rule = rule_registry().get("sample").build(settings)
     equal, log_probability = 0, 0.0
-    for turn, answered in enumerate(conversation.turns):
+    for turn, answered in enumerate(conversation.answers):
         prompt = prompt_ids_of(target, conversation, turn)
         text = [*prompt, *answered.token_ids]
         kv = target.runner.new_cache(len(text))

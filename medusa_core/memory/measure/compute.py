@@ -39,7 +39,7 @@ _BATCH_ROWS = ROWS[2]
 _SCALE = 0.02
 _LONG_TOKENS = 1024
 _MAX_RATE = 4e12  # of any memory: attention that noise hides isn't infinitely fast
-_PACE_TURNS, _MIN_PACE = 3, 0.1
+_PACE_REPEATS, _MIN_PACE = 3, 0.1
 
 
 class ModelRates(NamedTuple):
@@ -50,14 +50,14 @@ class ModelRates(NamedTuple):
         head_s: Seconds of the output projection by rows.
         cache: Rate at which attention of one row reads KV rows. [bytes/s]
         prompts: The same for rows of a prompt, each of which reads all of them. [bytes/s]
-        below: Rate at which the CPU attends to KV rows in host memory. [bytes/s]
+        host: Rate at which the CPU attends to KV rows in host memory. [bytes/s]
     """
 
     layer_s: RateCurve
     head_s: RateCurve
     cache: float
     prompts: float
-    below: float = 0.0
+    host: float = 0.0
 
 
 class Paces(NamedTuple):
@@ -86,10 +86,10 @@ def model_rates(
     """
     with compute_threads.limited(num_threads):
         rates = SampleLayer(config, formats, precision, num_threads).rates(tokens)
-        below = rates.cache
+        host = rates.cache
         if precision.device.type != "cpu":
-            below = _cpu_cache_rate(config, precision, tokens, cache_itemsize(config, formats))
-        return rates._replace(below=below)
+            host = _cpu_cache_rate(config, precision, tokens, cache_itemsize(config, formats))
+        return rates._replace(host=host)
 
 
 def paces_of(
@@ -112,7 +112,7 @@ def paces_of(
         layer = SampleLayer(config, formats, precision, num_threads)
         compute = layer.timed(layer.step(_BATCH_ROWS, ROUND_ROWS))
         paces = []
-        for _ in range(_PACE_TURNS):
+        for _ in range(_PACE_REPEATS):
             alone = runs_per_s(compute), runs_per_s(read)
             reading = reader.submit(runs_per_s, read)
             both = runs_per_s(compute), reading.result()
@@ -134,7 +134,7 @@ class SampleLayer:
         self._runner.use_threads(num_threads, num_threads)
 
     def rates(self, tokens: int) -> ModelRates:
-        """Measure all rates but `below`; see `model_rates`."""
+        """Measure all rates but `host`; see `model_rates`."""
         few = {rows: self._step_s(rows, ROUND_ROWS) for rows in ROWS[:3]}
         many = {rows: self._chunk_s(rows, 0) for rows in ROWS[3:]}
         # Attention is a difference of two times: with a short context noise would hide it.

@@ -41,7 +41,7 @@ OnMeasure = Callable[[str], None]
 # how much computing and reading slow each other down.
 MEASURED = MODEL, DISK, CARD, MEMORY, BESIDE = ("model", "disk", "card", "memory", "beside")
 _NUMBERS = {
-    MODEL: ("cache", "prompts", "below"),
+    MODEL: ("cache", "prompts", "host"),
     DISK: ("read", "write", "each"),
     CARD: ("to", "from"),
     MEMORY: ("copied",),
@@ -179,7 +179,7 @@ def measure_machine(
         num_cores=request.num_threads,
         cache_on_device=model["cache"],
         cache_of_prompts=model["prompts"],
-        cache_in_memory=model["below"],
+        cache_in_memory=model["host"],
         visit_s=_VISIT_S,
         layer_s=_curve(model["layer_s"]),
         head_s=_curve(model["head_s"]),

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 
 MEASURED_S = 0.5
-_MIN_TURNS, _MAX_TURNS = 3, 50
+_MIN_RUNS, _MAX_RUNS = 3, 50
 _RATE_S = 0.3
 
 
 def best_seconds(work: Callable[[], object]) -> float:
     """Return the shortest of some runs: what other programs disturb is only ever longer."""
     times: list[float] = []
-    while len(times) < _MIN_TURNS or (sum(times) < MEASURED_S and len(times) < _MAX_TURNS):
+    while len(times) < _MIN_RUNS or (sum(times) < MEASURED_S and len(times) < _MAX_RUNS):
         started = time.perf_counter()
         work()
         times.append(time.perf_counter() - started)

@@ -40,7 +40,7 @@ class Layouts:
     @classmethod
     def of_one(cls, weights: Shares, cache: Shares, num_layers: int) -> Layouts:
         """Return the one layout of a policy."""
-        counts = (*layers_below(weights, num_layers), *layers_below(cache, num_layers))
+        counts = (*offloaded_layers(weights, num_layers), *offloaded_layers(cache, num_layers))
         return cls(*(np.array([number]) for number in counts))
 
     @property
@@ -140,7 +140,7 @@ def rooms(
     return {tier: machine.room(tier) - held[tier] for tier in Tier}
 
 
-def layers_below(shares: Shares, count: int) -> tuple[int, int]:
+def offloaded_layers(shares: Shares, count: int) -> tuple[int, int]:
     """Return how many of `count` layers are in host memory, and how many on the disk."""
     offloaded = round(count * (shares.memory + shares.disk))
     on_disk = min(offloaded, round(count * shares.disk))

@@ -225,7 +225,7 @@ def test_a_processor_below_a_card_has_a_rate_of_its_own(expected: Expected) -> N
     with imagined_card() as card, card.waiting():
         formats = resolve_formats(WeightFormats(), "float16", hardware_of(CARD), config.stored)
         there = model_rates(config, formats, precision_of("float16", CARD), 64, 1)
-    assert 0 < there.below != there.cache
+    assert 0 < there.host != there.cache
 
 
 @torch.inference_mode()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.doctor.check import Check, Examination, examine
+from medusa_core.doctor.check import Check, CheckSpec, run_specs
 from medusa_core.doctor.doctor import run_checks
 from medusa_core.doctor.packages import package_checks
 from medusa_core.doctor.redact import redact
@@ -50,7 +50,7 @@ def test_what_only_bench_uses_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> 
         return "" if package in ("transformers", "matplotlib") else "1.0"
 
     monkeypatch.setattr("medusa_core.doctor.packages.version_of", absent)
-    checks = {one.name: one.look() for one in package_checks()}
+    checks = {one.name: one.run() for one in package_checks()}
     assert all(check.ok for check in checks.values())
     assert "transformers (comparing" in checks["Optional pieces"].hint
 
@@ -107,9 +107,7 @@ def test_a_check_that_breaks_is_a_finding_and_stops_no_other() -> None:
     def broken() -> Check:
         raise OSError("no such luck")
 
-    found = examine(
-        (Examination("one", broken), Examination("two", lambda: Check("two", True, "")))
-    )
+    found = run_specs((CheckSpec("one", broken), CheckSpec("two", lambda: Check("two", True, ""))))
     assert [check.ok for check in found] == [False, True]
     assert "no such luck" in found[0].message
 

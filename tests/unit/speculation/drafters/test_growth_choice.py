@@ -14,7 +14,7 @@ import pytest
 from medusa_core.bench.growth_race import GrowthRacer, growth_json, growth_markdown
 from medusa_core.bench.synthetic import (
     SyntheticSource,
-    promised_tau,
+    expected_tau,
     read_rates,
     synthetic_spec,
 )
@@ -280,10 +280,10 @@ def test_rates_promise_one_and_the_products_of_their_beginnings() -> None:
     rates = (0.8, 0.7, 0.6)
     products = list(accumulate(rates, mul))
     for rows, count in ((2, 1), (3, 2), (4, 3), (16, 3)):
-        assert promised_tau(rates, "chain", rows) == pytest.approx(1 + sum(products[:count]))
+        assert expected_tau(rates, "chain", rows) == pytest.approx(1 + sum(products[:count]))
     table = [[rate * (1 - rate) ** rank for rank in range(4)] for rate in rates]
     best = expected_length([(0,), (0, 0), (0, 0, 0), (1,), (0, 1), (1, 0)], table)
-    assert promised_tau(rates, "tree", 7) >= best - 1e-9
+    assert expected_tau(rates, "tree", 7) >= best - 1e-9
     for wrong in ("", "0.8,x", "1.2", "-0.1", "0.5," * 40 + "0.5"):
         with pytest.raises(RequestError):
             read_rates(wrong)
