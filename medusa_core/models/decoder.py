@@ -25,6 +25,7 @@ from medusa_core.models.blocks.sizes import (
 )
 from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.blocks.torch_blocks import PassContext, run_block
+from medusa_core.models.card_attention import card_attention
 from medusa_core.models.config import ModelConfig, RopeConfig
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
@@ -171,6 +172,7 @@ class Decoder:
             attend=self._attend,
             attend_on_cpu=self._attend_on_cpu,
             active=self._active,
+            card_attention=self._card_attention,
         )
 
     def entering(self, token_ids: Tensor, looked_up: Tensor | None, context: PassContext) -> Tensor:
@@ -220,6 +222,7 @@ class Decoder:
     def attend_to(self, attended: int) -> None:
         """Take the values of so many rows from now on; 0 for all."""
         self._attend = choose_attention(self._device, attended)
+        self._card_attention = None if attended else card_attention(self._device)
         self._attend_on_cpu = choose_attention(torch.device("cpu"), attended)
 
     def _query_factors(self, positions: Tensor) -> Tensor | None:

@@ -71,15 +71,20 @@ def precision_of(
         cache_format: As in `Precision`.
         attended: As in `Precision`.
     """
-    capability = cuda.capability(device) if device.type == "cuda" else (0, 0)
-    cache = DTYPES[cache_dtype(compute, device.type, capability)]
+    has_tensor_cores = device.type != "cuda" or cuda.has_tensor_cores(device)
+    cache = DTYPES[cache_dtype(compute, device.type, has_tensor_cores)]
     return Precision(compute, DTYPES[compute], cache, device, cache_format, attended)
 
 
 def hardware_of(device: torch.device) -> Hardware:
     """Return the properties of a device on which weight formats depend."""
     if device.type == "cuda":
-        return Hardware("cuda", cuda.capability(device), block_types=working_types(device))
+        return Hardware(
+            "cuda",
+            cuda.capability(device),
+            block_types=working_types(device),
+            has_tensor_cores=cuda.has_tensor_cores(device),
+        )
     return Hardware(
         "cpu",
         multiplies_bfloat16=torch_packs_bfloat16(),

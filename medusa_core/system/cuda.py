@@ -80,7 +80,7 @@ def name(device: torch.device) -> str:
 def has_tensor_cores(device: torch.device) -> bool:
     """Whether a card multiplies halves by tensor cores; small cards of Turing have none."""
     without = ("GTX 16", "MX4", "MX5", "T400", "T500", "T550", "T600", "T1000", "T1200")
-    return capability(device) >= (7, 5) and not any(part in name(device) for part in without)
+    return capability(device) >= (7, 0) and not any(part in name(device) for part in without)
 
 
 def multiply(device: torch.device) -> None:

@@ -36,6 +36,7 @@ from medusa_core.models.blocks.block import (
 )
 from medusa_core.models.blocks.caches import SequenceRows
 from medusa_core.models.blocks.tensors import strided_by_group
+from medusa_core.models.card_attention import CardAttention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.experts import Mlp
 from medusa_core.models.norm import RmsNorm
@@ -70,6 +71,7 @@ class PassContext:
         active: Activation of MLPs.
         query_factors: Position-dependent factors of queries that rotate, or None. [n]
         per_layer: Per-layer embeddings of the rows. [n, layers, width], or None.
+        card_attention: Attention by our own kernels where the device is a card that has them.
     """
 
     positions: Tensor
@@ -82,6 +84,7 @@ class PassContext:
     active: Active
     query_factors: Tensor | None = None
     per_layer: Tensor | None = None
+    card_attention: CardAttention | None = None
     _factors: dict[tuple[int | None, float, int, int, int], Tensor] = field(default_factory=dict)
     _masks: dict[tuple[int | None, int, int | None], Tensor | None] = field(default_factory=dict)
 
@@ -381,6 +384,12 @@ def _attend(
     else:
         found = sequence.kv.read(attention.kv_layer)
     dtype, is_here = context.scores_dtype, q.device.type == context.positions.device.type
+    if is_here and context.card_attention is not None and context.card_attention.takes(q, found[0]):
+        mask = context.mask(attention, sequence, found[0].shape[1])
+        if only_row is not None:
+            row = slice(only_row, only_row + 1)
+            q, mask = q[row], None if mask is None else mask[row]
+        return context.card_attention(q, *found, mask, attention.sinks, attention.softcap)
     if not is_here:  # a processor is slow at narrow numbers
         dtype = torch.promote_types(dtype, torch.float32)
     keys, values = (part.to(dtype) for part in found)

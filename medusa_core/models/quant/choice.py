@@ -156,7 +156,7 @@ def resolve_formats(
         embedding_in_ram=wanted.embedding_in_ram and hardware.device != "cpu",
         packs=compute in hardware.packs,
         compiles=compiles,
-        cache=cache_dtype(compute, hardware.device, hardware.capability),
+        cache=cache_dtype(compute, hardware.device, hardware.multiplies_halves),
         keeps_blocks=keeps_blocks,
         cache_format=wanted.cache,
         attended=wanted.attended,
@@ -235,23 +235,27 @@ def _compute(
 
 
 def best_dtype(hardware: Hardware) -> str:
-    """Return the fastest compute dtype: float32 on Pascal, float16 on Turing, bfloat16 later."""
+    """Return the dtype to compute in: bfloat16 from Ampere on, float16 before.
+
+    Cards without tensor cores (GTX 10 and 16) compute few rows in float32, up to nine times as fast
+    as in float16.
+    """
     if hardware.device == "cpu":
         return "bfloat16" if "bfloat16" in hardware.packs else "float32"
     if hardware.capability >= (8, 0):
         return "bfloat16"
-    return "float16" if hardware.capability >= (7, 0) else "float32"
+    return "float16" if hardware.multiplies_halves else "float32"
 
 
-def cache_dtype(compute: str, device: str, capability: tuple[int, int]) -> str:
-    """Return the name of the KV cache's dtype in torch backends.
+def cache_dtype(compute: str, device: str, multiplies_halves: bool) -> str:
+    """Return the name of the dtype of keys and values in torch's operations.
 
-    On a CPU attention over a float32 cache is 2 to 5 times as fast as over bfloat16. GPUs before
-    Turing multiply in float32, but are short of memory: their float16 cache is cast to float32.
+    On a CPU attention over a float32 cache is 2 to 5 times as fast as over bfloat16. Cards without
+    tensor cores compute in float32, but memory is what they lack.
     """
     if device == "cpu":
         return compute if compute == "float64" else "float32"
-    return "float16" if compute == "float32" and capability < (7, 0) else compute
+    return "float16" if compute == "float32" and not multiplies_halves else compute
 
 
 def _check(spec: QuantSpec, compute: str, hardware: Hardware) -> None:

@@ -31,6 +31,7 @@ class Hardware:
         packs: Names of the dtypes whose weights are reordered for fast products.
         compiles: Whether this CPU has the compiled step.
         block_types: Block types that our GPU kernels multiply.
+        has_tensor_cores: False for GPUs of Turing that have none, such as the GTX 16.
     """
 
     device: str
@@ -39,6 +40,12 @@ class Hardware:
     packs: tuple[str, ...] = ()
     compiles: bool = False
     block_types: frozenset[str] = frozenset()
+    has_tensor_cores: bool = True
+
+    @property
+    def multiplies_halves(self) -> bool:
+        """Whether a card computes faster in 16 bits than in float32."""
+        return self.capability >= (7, 0) and self.has_tensor_cores
 
 
 # Name of a dtype, and a shape; -1 is a length that isn't known in advance.

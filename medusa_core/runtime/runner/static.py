@@ -37,7 +37,8 @@ from medusa_core.system import cuda
 
 log = logging.getLogger(__name__)
 
-ROW_BUCKETS = (1, 4, 8, 16, 32, 64)
+# 7: from 8 rows on bitsandbytes unpacks a whole matrix on cards without tensor cores.
+ROW_BUCKETS = (1, 4, 7, 8, 16, 32, 64)
 LENGTH_BUCKETS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 _MAX_STEPS = 16  # that are kept, with their graphs
 

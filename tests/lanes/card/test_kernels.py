@@ -9,6 +9,7 @@ from torch import Tensor
 
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
+from medusa_core.models.card_attention import card_attention
 from medusa_core.models.quant.block_types import block_type
 from medusa_core.models.quant.card_linear import card_linear, working_types
 from medusa_core.models.quant.random_blocks import random_blocks
@@ -103,6 +104,41 @@ def test_kernels_stay_within_their_buffers(kernels: HostKernels, of: str) -> Non
     assert torch.equal(numbers, block_type(of).dequantize(blocks))
 
 
+@CARDS
+def test_attention_is_correct_for_all_head_sizes(
+    kernels: HostKernels, capability: tuple[int, int]
+) -> None:
+    on_card = imagined_card(capability, kernels=kernels, checks_kernels=True)
+    with on_card as card, card.waiting():
+        assert card_attention(torch.device("cuda", 0)) is not None
+
+
+@CARDS
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_attention_has_sinks_and_a_softcap(
+    kernels: HostKernels, capability: tuple[int, int], dtype: torch.dtype
+) -> None:
+    nodes, q_heads, kv_heads, num_keys, head_dim = 3, 6, 2, 45, 64
+    q = torch.randn(nodes, q_heads, head_dim) / 4
+    cache = torch.randn(2, kv_heads, 50, head_dim).to(dtype)  # with more slots than keys
+    keys, values = cache[:, :, :num_keys]
+    mask = torch.zeros(nodes, num_keys).masked_fill_(torch.rand(nodes, num_keys) < 0.4, -torch.inf)
+    sinks = torch.randn(q_heads)
+    group = torch.arange(q_heads) // (q_heads // kv_heads)
+    scores = torch.einsum("nhd,hkd->nhk", q, keys.float()[group])
+    scores = 2 * torch.tanh(scores / 2) + mask[:, None]
+    sunk = torch.cat([scores, sinks.view(1, -1, 1).expand(nodes, -1, -1)], dim=-1)
+    weights = sunk.softmax(dim=-1)[..., :-1]
+    expected = torch.einsum("nhk,hkd->nhd", weights, values.float()[group]).flatten(1)
+    with imagined_card(capability, kernels=kernels) as card, card.waiting():
+        attention = card_attention(torch.device("cuda", 0))
+        assert attention is not None
+        on_card = cache.cuda()[:, :, :num_keys]
+        assert attention.takes(q.cuda(), on_card[0])
+        found = attention(q.cuda(), *on_card, mask.cuda(), sinks.cuda(), 2.0).cpu()
+    assert _error(found, expected) < 0.005
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_wrong_kernel_is_not_used(name: str, compiler: list[str], tmp_path: Path) -> None:
     sources = shutil.copytree(SOURCES, tmp_path / "sources")
@@ -149,7 +185,7 @@ def test_every_card_has_a_file() -> None:
         (12, 1): "rows_sm120.cubin.xz",
         (10, 0): "rows_compute75.ptx.xz",
     }
-    files = {card: kernel_file(card) for card in names}
+    files = {card: kernel_file("rows", card) for card in names}
     assert {card: path.name for card, path in files.items()} == names
     assert all(path.is_file() for path in files.values())
 

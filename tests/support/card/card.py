@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from medusa_core.models import card_attention
 from medusa_core.models.quant import card_linear
 from medusa_core.runtime.runner import graphs
 from medusa_core.system import cuda as card
@@ -80,16 +81,19 @@ def imagined_card(
 def _own_kernels(mode: CardMode, kernels: Kernels | None, checks: bool) -> Iterator[None]:
     """Let layers find these kernels, whose launches the card counts."""
     found = None if kernels is None else _Counted(mode, kernels)
-    card_linear.working_types.cache_clear()
+    cached = (card_linear.working_types, card_attention.card_attention)
+    for function in cached:
+        function.cache_clear()
     try:
-        with patch.object(card_linear, "load_kernels", lambda device: found):
-            if checks:
-                yield
-            else:
-                with patch.object(card_linear, "_is_correct", lambda *of: True):
-                    yield
+        with ExitStack() as stack:
+            for module in (card_linear, card_attention):
+                stack.enter_context(patch.object(module, "load_kernels", lambda device: found))
+                if not checks:
+                    stack.enter_context(patch.object(module, "_is_correct", lambda *of: True))
+            yield
     finally:
-        card_linear.working_types.cache_clear()
+        for function in cached:
+            function.cache_clear()
 
 
 class _Counted:

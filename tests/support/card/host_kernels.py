@@ -33,37 +33,38 @@ class HostKernels:
         self.seed = 1
 
     def launch(self, name: str, grid: int, threads: int, *args: Argument) -> None:
-        integers = (ctypes.c_uint64 * _MOST_INTEGERS)()
-        for place, argument in enumerate(args):
-            if isinstance(argument, Tensor):
-                assert argument.is_contiguous()
-                argument = argument.data_ptr()
-            integers[place] = (argument or 0) & (1 << 64) - 1
+        integers, doubles = [], []
+        for argument in args:
+            if isinstance(argument, float):
+                doubles.append(argument)
+            elif isinstance(argument, Tensor):
+                integers.append(argument.data_ptr())
+            else:
+                integers.append((argument or 0) & (1 << 64) - 1)
         self.launched[name] += 1
         self._library.shim_launch(
             ctypes.cast(getattr(self._library, name), ctypes.c_void_p),
             (ctypes.c_uint * 3)(grid, 1, 1),
             threads,
-            integers,
-            (ctypes.c_double * _MOST_DOUBLES)(),
+            (ctypes.c_uint64 * _MOST_INTEGERS)(*integers),
+            (ctypes.c_double * _MOST_DOUBLES)(*doubles),
             self.seed,
         )
 
 
 def build_host_kernels(
-    folder: Path, compiler: Sequence[str], sources: Path = SOURCES, name: str = "rows"
+    folder: Path, compiler: Sequence[str], sources: Path = SOURCES
 ) -> HostKernels:
-    """Compile a source for this machine.
+    """Compile the sources for this machine.
 
     Args:
         folder: Takes the library.
         compiler: Command of a C++ compiler.
         sources: Folder of the kernels' sources.
-        name: The source, without its ending.
     """
-    library = folder / f"{name}.so"
+    library = folder / "kernels.so"
     flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-DHOST_SHIM", "-fvisibility=hidden"]
-    files = ["-x", "c++", str(sources / f"{name}.cu"), str(SHIM / "host_shim.cpp")]
+    files = ["-x", "c++", *map(str, sorted(sources.glob("*.cu"))), str(SHIM / "host_shim.cpp")]
     command = [*compiler, *flags, f"-I{SHIM}", f"-I{sources}", "-o", str(library), *files]
     subprocess.run(command, check=True, capture_output=True, text=True)
     return HostKernels(library)

@@ -52,6 +52,10 @@ __device__ __forceinline__ float shuffle_xor(float x, int lanes) {
   return __shfl_xor_sync(0xffffffffu, x, lanes);
 }
 
+__device__ __forceinline__ float shuffle_from(float x, int lane) {
+  return __shfl_sync(0xffffffffu, x, lane);
+}
+
 #if HAS_TENSOR_CORES
 // d += a · b: a 16×16 (row-major fragments), b 16×8 (column-major), halves; sums are float32.
 __device__ __forceinline__ void mma_16x8x16(float* d, const u32* a, u32 b0, u32 b1) {
@@ -115,6 +119,15 @@ __device__ __forceinline__ void store_number(void* numbers, int dtype, u64 index
     u32 rounded = (word.bits + 0x7fffu + (word.bits >> 16 & 1)) >> 16;
     ((u16*)numbers)[index] = number == number ? (u16)rounded : (u16)0x7fc0;
   }
+}
+
+// Two numbers of 16 bits as a pair of halves.
+__device__ __forceinline__ u32 pair_as_halves(u32 pair, int dtype) {
+  if (dtype == FLOAT16) return pair;
+  union { u32 bits; float number; } low, high;
+  low.bits = pair << 16;
+  high.bits = pair & 0xffff0000u;
+  return pack_halves(low.number, high.number);
 }
 
 // Two-byte reads of what files align to two bytes only.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import lzma
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,7 +25,8 @@ from medusa_core.system.resources import native_dir
 
 log = logging.getLogger(__name__)
 
-Argument = Tensor | int | None
+Argument = Tensor | int | float | None
+SOURCES = ("rows", "attention")
 DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # `Dtype` of device.cuh
 
 
@@ -43,38 +45,42 @@ class Kernels(Protocol):
 
 
 class CardKernels:
-    """Kernels of a cubin that is loaded on a card."""
+    """Kernels of cubins that are loaded on a card."""
 
-    def __init__(self, module: Any, device: torch.device) -> None:
-        """Take a module of torch's loader, which has a callable attribute for each kernel."""
-        self._module = module
+    def __init__(self, modules: Sequence[Any], device: torch.device) -> None:
+        """Take modules of torch's loader, which have a callable attribute for each kernel."""
+        self._modules = modules
+        self._kernels: dict[str, Any] = {}
         # torch passes integers in four bytes; an empty tensor's address is a null pointer of eight.
         self._null = torch.empty(0, device=device)
 
     def launch(self, name: str, grid: int, threads: int, *args: Argument) -> None:
-        kernel = getattr(self._module, name)
+        if name not in self._kernels:
+            (module,) = (module for module in self._modules if hasattr(module, name))
+            self._kernels[name] = getattr(module, name)
+        kernel = self._kernels[name]
         kernel((grid, 1, 1), (threads, 1, 1), [self._null if a is None else a for a in args])
 
 
 @cache
 def load_kernels(device: torch.device) -> Kernels | None:
     """Load the kernels for a card; None where that fails, and torch's own kernels serve."""
-    path = kernel_file(cuda.capability(device))
+    paths = [kernel_file(stem, cuda.capability(device)) for stem in SOURCES]
     try:
         with torch.cuda.device(device):
-            module = _cuda_load_module(lzma.decompress(path.read_bytes()))
+            modules = [_cuda_load_module(lzma.decompress(path.read_bytes())) for path in paths]
     except (RuntimeError, OSError, lzma.LZMAError) as error:
-        log.warning("the kernels in %s can't be loaded", path.name, exc_info=error)
+        log.warning("the kernels for %s can't be loaded", cuda.name(device), exc_info=error)
         return None
-    return CardKernels(module, device)
+    return CardKernels(modules, device)
 
 
-def kernel_file(capability: tuple[int, int], stem: str = "rows") -> Path:
+def kernel_file(stem: str, capability: tuple[int, int]) -> Path:
     """Return the file for a card: the newest cubin of its major version, else PTX.
 
     Args:
-        capability: Compute capability, such as (8, 6).
         stem: Name of the source.
+        capability: Compute capability, such as (8, 6).
     """
     major, minor = capability
     fitting = [number for number in ARCHITECTURES if 0 <= 10 * major + minor - number < 10]

@@ -195,14 +195,18 @@ inline u32 permute_bytes(u32 low, u32 high, u32 selector) {
   return result;
 }
 
-inline float shuffle_xor(float number, int lanes) {
-  unsigned thread = shim::current->thread, partner = (thread & ~31u) | ((thread ^ lanes) & 31);
+inline float shuffle_from(float number, int lane) {
+  unsigned thread = shim::current->thread, partner = (thread & ~31u) | (lane & 31);
   memcpy(&shim::exchanged[thread][0], &number, 4);
   shim::wait(shim::AT_WARP);
   float other;
   memcpy(&other, &shim::exchanged[partner][0], 4);
   shim::wait(shim::AT_WARP);
   return other;
+}
+
+inline float shuffle_xor(float number, int lanes) {
+  return shuffle_from(number, (shim::current->thread ^ lanes) & 31);
 }
 
 // m16n8k16 with fragments as PTX lays them out.

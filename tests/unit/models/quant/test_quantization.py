@@ -319,6 +319,9 @@ def test_hardware_says_what_it_lacks() -> None:
         "bfloat16",
         "float32",
     ]
+    gtx_16 = replace(turing, has_tensor_cores=False)
+    formats = settle_formats(WeightFormats(), "", gtx_16)
+    assert (formats.compute, formats.cache) == ("float32", "float16")
 
 
 def test_formats_that_do_not_go_together_are_refused_in_words() -> None:

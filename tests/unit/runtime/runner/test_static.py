@@ -124,6 +124,6 @@ def test_few_steps_are_prepared(load: LoadTarget) -> None:
     runner.extend(IDS, kv)
     for num_rows in range(1, 13):
         runner.verify(PlacedTree(tree_of(num_rows), kv))
-    assert len(runner._steps) == 4  # of 1, 4, 8 and 16 rows
+    assert len(runner._steps) == 5  # of 1, 4, 7, 8 and 16 rows
     assert list(ROW_BUCKETS) == sorted(ROW_BUCKETS)
     assert list(LENGTH_BUCKETS) == sorted(LENGTH_BUCKETS)
