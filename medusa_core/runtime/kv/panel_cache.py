@@ -225,7 +225,7 @@ class PanelCache(KvCache):
         struct = StatesStruct.from_buffer_copy(self.states_struct)
         struct.state, struct.tail = (part.data_ptr() for part in now)
         # In C: its order of summation is that of a pass.
-        self._library.settle(None, addressof(struct), self.states.num_pending)
+        self._library.apply_pending(None, addressof(struct), self.states.num_pending)
         return now
 
     def _by_slot(self, part: Tensor, length: int) -> Tensor:

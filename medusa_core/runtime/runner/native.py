@@ -226,8 +226,8 @@ class NativeRunner(Runner):
         pass_struct.rows, pass_struct.token_ids = count, addressof(ids)
         pass_struct.taps, pass_struct.num_taps = addressof(taps), len(taps)
         if per_layer is not None:
-            pass_struct.brought = per_layer.data_ptr()
-            pass_struct.brought_width = per_layer.shape[1]
+            pass_struct.per_layer = per_layer.data_ptr()
+            pass_struct.per_layer_width = per_layer.shape[1]
         pass_struct.workers = pool.num_workers
         pass_struct.scratch = self._scratch.data_ptr()
         rows = range(count) if wanted is None else wanted

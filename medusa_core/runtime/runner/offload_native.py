@@ -169,8 +169,8 @@ class _BatchPass:
         self._struct = PassStruct.from_buffer_copy(whole)
         self._struct.rows, self._struct.num_sequences = count, len(self._caches)
         self._struct.token_ids = whole.token_ids + sizeof(ctypes.c_int64) * start
-        if whole.brought:
-            self._struct.brought = whole.brought + _FLOAT_BYTES * whole.brought_width * start
+        if whole.per_layer:
+            self._struct.per_layer = whole.per_layer + _FLOAT_BYTES * whole.per_layer_width * start
         # After the first layer, row i looks up row i of the layer before.
         self._ids = (ctypes.c_int64 * count)(*range(count))
         self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # taps: input and output of the one layer

@@ -89,7 +89,7 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
         c_int32,
     ),
     "keep_rows": ((c_void_p, c_int64, c_void_p, c_int64), None),
-    "settle": ((c_void_p, c_void_p, c_int32), None),
+    "apply_pending": ((c_void_p, c_void_p, c_int32), None),
     "serve": ((c_void_p, c_int32), None),
 }
 

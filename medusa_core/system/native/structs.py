@@ -351,7 +351,7 @@ class PassStruct(Structure):
     _fields_ = (
         ("sequences", c_void_p),
         ("token_ids", c_void_p),
-        ("brought", c_void_p),
+        ("per_layer", c_void_p),
         ("taps", c_void_p),
         ("scratch", c_void_p),
         ("hidden", c_void_p),
@@ -360,7 +360,7 @@ class PassStruct(Structure):
         ("first_wanted", c_int32),
         ("workers", c_int32),
         ("num_taps", c_int32),
-        ("brought_width", c_int32),
+        ("per_layer_width", c_int32),
     )
 
 

@@ -340,11 +340,11 @@ void recur(Pool *pool, const Recurrence *net, const Recurrent *sequences, int32_
 typedef struct {
     const States *states;
     int32_t count;
-} Settling;
+} PendingJob;
 
 /* One head of one layer. */
-static void settle_head(void *context, int32_t index, int32_t worker) {
-    const Settling *job = context;
+static void apply_head(void *context, int32_t index, int32_t worker) {
+    const PendingJob *job = context;
     const States *all_states = job->states;
     const StateShape *s = &all_states->shape;
     int32_t layer = index / s->heads, head = index % s->heads;
@@ -358,7 +358,7 @@ static void settle_head(void *context, int32_t index, int32_t worker) {
     }
 }
 
-static void settle_tail(const States *states, int32_t layer, int32_t count) {
+static void apply_tail(const States *states, int32_t layer, int32_t count) {
     const StateShape *s = &states->shape;
     int32_t width = s->conv_width - 1, kept = count < width ? width - count : 0;
     size_t row = (size_t)s->channels * sizeof(float);
@@ -370,9 +370,9 @@ static void settle_tail(const States *states, int32_t layer, int32_t count) {
                      inputs + (int64_t)(count - (width - kept)) * s->channels, (width - kept) * row);
 }
 
-void settle(Pool *pool, const States *states, int32_t count) {
-    Settling job = {states, count};
+void apply_pending(Pool *pool, const States *states, int32_t count) {
+    PendingJob job = {states, count};
     if (count == 0) return;
-    if (states->shape.heads) share(pool, settle_head, &job, states->layers * states->shape.heads);
-    for (int32_t l = 0; l < states->layers; l++) settle_tail(states, l, count);
+    if (states->shape.heads) share(pool, apply_head, &job, states->layers * states->shape.heads);
+    for (int32_t l = 0; l < states->layers; l++) apply_tail(states, l, count);
 }

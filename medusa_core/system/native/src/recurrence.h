@@ -77,7 +77,7 @@ typedef struct {
 int64_t recurrence_scratch(const StateShape *shape, int32_t rows);
 
 /* Apply the first `count` steps of all layers, one after the other. */
-void settle(Pool *pool, const States *states, int32_t count);
+void apply_pending(Pool *pool, const States *states, int32_t count);
 
 void recur(Pool *pool, const Recurrence *net, const Recurrent *sequences, int32_t num_sequences,
            float *scratch, int64_t scratch_size);
