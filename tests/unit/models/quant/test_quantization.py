@@ -320,7 +320,7 @@ def test_hardware_says_what_it_lacks() -> None:
         "float32",
     ]
     gtx_16 = replace(turing, has_tensor_cores=False)
-    formats = settle_formats(WeightFormats(), "", gtx_16)
+    formats = resolve_formats(WeightFormats(), "", gtx_16)
     assert (formats.compute, formats.cache) == ("float32", "float16")
 
 
