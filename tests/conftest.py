@@ -82,6 +82,17 @@ def fixed_seeds() -> None:
         sys.modules["torch"].manual_seed(SEED)
 
 
+@pytest.fixture(autouse=True)
+def step_costs_are_measured_briefly() -> None:
+    """Two seconds for steps and two for drafts would be most of a test's time.
+
+    Few row counts are measured then, and the others follow from these.
+    """
+    calibration = sys.modules.get("medusa_core.speculation.tuning.calibration")
+    if calibration is not None:
+        calibration.BUDGET_S["cpu"] = 0.25
+
+
 @pytest.fixture(autouse=True, scope="session")
 def random_targets_are_trusted() -> Iterator[None]:
     """Their chat template needs no process of its own; see `trusted_template`."""

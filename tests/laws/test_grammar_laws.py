@@ -16,6 +16,7 @@ from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafter_registry, serving_drafters
 from medusa_core.speculation.rules.rule import RuleSpec, rule_registry
 from medusa_core.speculation.tuning.row_policy import RowPolicy
+from tests.support.cases import case
 from tests.support.engine import faults
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import WalkWitness, oracle_spec
@@ -30,7 +31,7 @@ from tests.support.engine.laws import (
     plainly,
     user_says,
 )
-from tests.support.engine.pairs import case, targets_of
+from tests.support.engine.pairs import targets_of
 
 MESSAGES = user_says("Who lives here?")
 GRAMMARS = {"person": PERSON_GRAMMAR, "letters": ABC_GRAMMAR}

@@ -13,6 +13,7 @@ from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import RuleSpec, rule_registry
+from tests.support.cases import case
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.law_settings import (
@@ -34,7 +35,7 @@ from tests.support.engine.laws import (
     decode,
     plainly,
 )
-from tests.support.engine.pairs import case, targets_of
+from tests.support.engine.pairs import targets_of
 
 assert len(VARIANTS) <= len(TINY_PROMPTS)  # else some would never be tried
 

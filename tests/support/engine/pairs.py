@@ -7,8 +7,6 @@ A drafter that reads nothing but the text does the same on every family. So each
 set of its sources that serve some target, on the demo, and on one more target by turns.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
 from medusa_core.loading.target import Target
@@ -38,16 +36,6 @@ def serving_pairs() -> tuple[Pair, ...]:
 def targets_of(spec: DrafterSpec) -> list[str]:
     """The targets that a test over every drafter tries this one on."""
     return [name for name, drafter in serving_pairs() if drafter is spec]
-
-
-@contextmanager
-def case(*values: object) -> Iterator[None]:
-    """Name the case of a loop in the report of its failure."""
-    try:
-        yield
-    except BaseException as error:
-        error.add_note(f"case: {', '.join(str(getattr(each, 'name', each)) for each in values)}")
-        raise
 
 
 def targets_for(spec: DrafterSpec, turn: int) -> list[str]:

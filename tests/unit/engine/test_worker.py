@@ -304,6 +304,7 @@ def test_what_was_measured_is_measured_again_if_that_is_asked_for(
     fresh: EngineHarness, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibration.Calibration, "is_disturbed", False)
+    monkeypatch.setitem(calibration.BUDGET_S, "cpu", 10.0)  # nothing is left for the second time
     fresh.load(replace(load_command(folders, fresh), calibrations_dir=tmp_path))
     fresh.submit(Calibrate("", "first"))
     first = fresh.wait("first", Calibrated, Failed)

@@ -85,9 +85,16 @@ def test_a_chat_streams_marks_keeps_names_and_goes_on(
     assert places(tmp_path).state.joinpath("typed-lines").stat().st_mode & 0o077 == 0
 
 
-def test_settings_are_set_listed_and_refused(start_chat: StartChat) -> None:
+def test_lines_are_completed_and_settings_are_set_listed_and_refused(start_chat: StartChat) -> None:
     chat = start_chat("--no-history", env={"NO_COLOR": "1"})
     chat.wait_for(READY)
+    for keys, shown in (("/set over\t", "overflow"), (" mid\t", "middle")):
+        chat.type(keys)
+        chat.wait_for(shown)
+    assert "overflow = middle" in chat.ask("")
+    chat.type('"""one\r')
+    chat.wait_for(r"one\n\.")
+    assert len(chat.ask('two"""')) > 60, "a block has several lines"
     assert re.search(r"max_new_tokens +24 ", chat.ask("/set"))
     assert "temperature = 0.4" in chat.ask("/set temperature 0.4")
     assert "rule = greedy" in chat.ask("/set rule greedy")
@@ -107,20 +114,6 @@ def test_settings_are_set_listed_and_refused(start_chat: StartChat) -> None:
     assert "This chat isn't kept" in chat.ask("/save x")
     assert "\x1b[2m" not in chat.seen  # no colours of ours
     chat.ask("/exit", "")
-    assert chat.end() == 0
-
-
-def test_lines_are_completed_and_blocks_have_several(start_chat: StartChat) -> None:
-    chat = start_chat("--no-history")
-    chat.wait_for(READY)
-    for keys, shown in (("/set over\t", "overflow"), (" mid\t", "middle")):
-        chat.type(keys)
-        chat.wait_for(shown)
-    assert "overflow = middle" in chat.ask("")
-    chat.type('"""one\r')
-    chat.wait_for(r"one\n\.")
-    assert len(chat.ask('two"""')) > 60
-    chat.ask("/bye", "")
     assert chat.end() == 0
 
 

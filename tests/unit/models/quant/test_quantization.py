@@ -38,6 +38,7 @@ from medusa_core.speculation.drafters.lineup import serving_drafters
 from medusa_core.speculation.rules.rule import (
     rule_registry,
 )
+from tests.support.cases import case
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.laws import (
     Tie,
@@ -48,7 +49,6 @@ from tests.support.engine.laws import (
     plainly,
     user_says,
 )
-from tests.support.engine.pairs import case
 from tests.support.models.held_bytes import held_bytes
 from tests.support.models.targets import add_phrases
 from tests.support.models.tiny import (

@@ -17,6 +17,7 @@ from medusa_core.models.text import template
 from medusa_core.models.text.presence import first_missing
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.models.text.tokenizer import Tokenizer
+from tests.support.cases import case
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.models.tiny import make_tokenizer
 
@@ -181,11 +182,16 @@ def texts_of(message: ChatMessage) -> list[str]:
     return [unescaped(text) for text in texts]
 
 
-@pytest.mark.parametrize("title", CONVERSATIONS)
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_every_text_is_in_the_prompt_at_its_place(tiny: Target, name: str, title: str) -> None:
-    messages = CONVERSATIONS[title]
-    prompt = transcribe(messages, None, with_template(tiny, TEMPLATES[name])).prompt
+def test_every_text_is_in_the_prompt_at_its_place(tiny: Target, name: str) -> None:
+    target = with_template(tiny, TEMPLATES[name])
+    for title, messages in CONVERSATIONS.items():
+        with case(title):
+            check_places(messages, transcribe(messages, None, target).prompt)
+
+
+def check_places(messages: tuple[ChatMessage, ...], prompt: str) -> None:
+    """Every text of the conversation is in its prompt, in order."""
     shown, position = unescaped(prompt), 0
     results = {one.call_id: one for one in messages if one.role is Role.TOOL}
     pending = []
@@ -336,12 +342,16 @@ def test_an_unknown_form_of_thoughts_may_be_dropped(tiny: Target) -> None:
 # Texts that are looked for ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "content",
-    ['say "hi"\n\ttwice', r"C:\new\table \u00e9", "ä \U0001f600 日本", "a &lt; b & c > d", "'x'"],
-)
 @pytest.mark.parametrize("filters", ["", "tojson", "tojson(ensure_ascii=True)", "e", "tojson | e"])
-def test_an_escaped_text_is_found(content: str, filters: str) -> None:
+def test_an_escaped_text_is_found(filters: str) -> None:
+    texts = ('say "hi"\n\ttwice', r"C:\new\table \u00e9", "ä \U0001f600 日本", "a &lt; b & c > d")
+    for content in (*texts, "'x'"):
+        with case(content):
+            check_found(content, filters)
+
+
+def check_found(content: str, filters: str) -> None:
+    """A text that a template escapes is found in the prompt, and no other one."""
     source = "{{ messages[0].content" + (f" | {filters}" if filters else "") + " }}"
     messages = (user(content), user("then"))
     prompt = ChatTemplate(source + " then", {}).render(messages)

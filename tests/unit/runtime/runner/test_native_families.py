@@ -97,23 +97,18 @@ def test_scores_are_those_of_transformers_and_chunks_and_trees_change_no_bit(
 
 
 @pytest.mark.parametrize("name", FULLEST)
-def test_every_cpu_computes_the_same_bits_of_every_family(name: str, tmp_path: Path) -> None:
+def test_every_cpu_and_any_threads_compute_the_same_bits_of_every_family(
+    name: str, tmp_path: Path
+) -> None:
     runner, resident = runners_of(name, tmp_path)
     whole = scores(runner, list(TOKEN_IDS), 1000)
     for path in libraries():
         native = NativeDecoder(open_library(path), resident._model)
         other = NativeRunner(resident._model, resident._precision, native)
-        assert torch.equal(scores(other, list(TOKEN_IDS), 1000), whole)
-
-
-@pytest.mark.parametrize("name", FULLEST)
-def test_threads_change_no_bit(name: str, tmp_path: Path) -> None:
-    runner, _ = runners_of(name, tmp_path)
-    found = []
+        assert torch.equal(scores(other, list(TOKEN_IDS), 1000), whole), path
     for threads in (1, 3):
         runner.use_threads(threads, threads)
-        found.append(scores(runner, list(TOKEN_IDS), 20))
-    assert torch.equal(*found)
+        assert torch.equal(scores(runner, list(TOKEN_IDS), 20), whole), threads
 
 
 def test_a_convolution_that_reads_more_inputs_than_the_step_knows_runs_in_torch() -> None:

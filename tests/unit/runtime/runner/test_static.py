@@ -23,10 +23,11 @@ from medusa_core.runtime.tree.shape import (
 )
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafter_registry
+from tests.support.cases import case
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import check_cache, check_same_tokens, decode, plainly, user_says
-from tests.support.engine.pairs import case, targets_of
+from tests.support.engine.pairs import targets_of
 from tests.support.engine.tree_paths import path_to
 from tests.support.models.targets import TARGET_NAMES
 

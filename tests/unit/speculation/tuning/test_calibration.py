@@ -61,6 +61,12 @@ COSTS = StepCosts(
 ACCURACIES = ((0.6, 0.2, 0.1), (0.5, 0.2, 0.1))
 
 
+@pytest.fixture(autouse=True)
+def usual_time(step_costs_are_measured_briefly: None) -> None:
+    """Here they are measured as long as by users."""
+    calibration.BUDGET_S["cpu"] = 2.0
+
+
 def flat(*seconds: float) -> StepCosts:
     """Costs of 1, 2, 3, ... rows, whatever the length, without drafts."""
     return StepCosts((1,), tuple(range(1, len(seconds) + 1)), (seconds,))
