@@ -1,4 +1,4 @@
-"""`medusa`, or `python -m medusa_core`: all that the program does, from a terminal."""
+"""Entry point of `medusa` and `python -m medusa_core`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        The exit status; see `run`.
+        The exit status of `run`.
     """
     print_any_text()
     words = list(sys.argv[1:] if argv is None else argv)
@@ -94,7 +94,7 @@ def _pull(parser: argparse.ArgumentParser) -> None:
 
 
 def _of_library(name: str) -> Callable[[argparse.ArgumentParser], None]:
-    """A command that looks after what is installed."""
+    """Return the arguments of a command of the model library."""
 
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         from medusa_core.cli import library as cli
@@ -157,7 +157,7 @@ def _eval(parser: argparse.ArgumentParser) -> None:
 
 
 def _of_package(name: str) -> Callable[[argparse.ArgumentParser], None]:
-    """A command that the package carries out which brought the program."""
+    """Return the arguments of a command that the installer's package runs."""
 
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.set_defaults(run=lambda _: run_by_package(name, ()))

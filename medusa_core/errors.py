@@ -1,62 +1,62 @@
-"""Everything that can go wrong, as one tree.
+"""All errors, as one class tree.
 
 MedusaError
 ├── ModelError            a checkpoint, its tokenizer or its template can't be used
-│   ├── CheckpointError   a file is missing, truncated or not what its header says
-│   ├── CompanionError    a file that goes with a model, and isn't one
-│   │   └── HeadsFileError    heads, where a model is wanted
+│   ├── CheckpointError   a file is missing, truncated or contradicts its header
+│   ├── CompanionError    a file that accompanies a model, such as heads
+│   │   └── HeadsFileError    heads instead of a model
 │   ├── HeadsError        Medusa heads that don't fit, or aren't Medusa heads
 │   ├── AdapterError      an adapter that doesn't fit, or is no plain LoRA
-│   ├── TokenizerError    a tokenizer of a kind that can't be streamed
+│   ├── TokenizerError    a tokenizer that can't be read or streamed
 │   ├── TemplateError     a chat template that fails to render
 │   └── ConversionError   a pickle that isn't converted: refused, damaged or stopped
-├── PlanError             the device has no room for a model, as is known before it is loaded
-├── Cancelled             whoever asked for it doesn't want it any more
-├── RequestError          what was asked for can't be done: empty prompt, too long, bad setting
+├── PlanError             the planned model doesn't fit the device
+├── Cancelled             the caller cancelled the request
+├── RequestError          an invalid request: empty prompt, too long, bad setting
 │   ├── GrammarError      a grammar can't be used, or an answer can't match it
-│   └── MissingExtraError libraries that aren't installed unless somebody asks for them
-├── EngineError           the engine failed while it worked
-│   ├── NumericsError     the target's logits hold no number
+│   └── MissingExtraError libraries of an extra that isn't installed
+├── EngineError           the engine failed during a request
+│   ├── NumericsError     the target's logits are not finite
 │   ├── OutOfMemoryError  the device has no memory left
-│   └── TierError         a disk that holds layers fails, is full, or was changed
-├── HubError              the Hub, or the way to it
-│   ├── OfflineError      offline mode is on, and this needs the Hub or another machine
-│   ├── NetworkError      the Hub can't be reached, or fails
-│   ├── AccessError       the Hub asks who you are, or for its terms to be accepted
+│   └── TierError         the disk with offloaded layers failed, is full, or was changed
+├── HubError              the Hub or the connection to it
+│   ├── OfflineError      offline mode forbids a connection
+│   ├── NetworkError      the Hub can't be reached, or failed
+│   ├── AccessError       the Hub requires a token, or accepted terms
 │   ├── NotFoundError     there is no such repository, revision or file
-│   ├── UnusableRepoError a repository without anything that can be loaded
-│   ├── AnswerError       an answer that can't be read, or names what mustn't be touched
-│   ├── IntegrityError    what arrived isn't what the Hub announced
+│   ├── UnusableRepoError a repository without a loadable model
+│   ├── AnswerError       an invalid response, or one with unsafe paths
+│   ├── IntegrityError    a download differs from its hash or size
 │   └── DiskFullError     the disk has no room
-├── EndpointError         another machine's models, behind an address, can't be used
-│   ├── EndpointUnreachableError  nothing answers there, or the way there isn't safe
-│   ├── EndpointKeyError  it wants a key, or refuses the one it was shown
-│   ├── EndpointModelError  it has no such model
-│   ├── EndpointBusyError it asks for patience
-│   ├── EndpointFailedError  it failed, or refuses what was asked for
-│   └── EndpointAnswerError  its answer can't be read, or broke off
-├── ClusterError          machines that share a model can't be reached, or don't go together
-│   ├── StageBusyError    one of them serves somebody else
-│   └── StageLostError    one of them doesn't answer any more
-├── StorageError          a database of ours can't be opened, read or written
+├── EndpointError         models of an OpenAI-compatible endpoint can't be used
+│   ├── EndpointUnreachableError  the endpoint can't be reached, or not safely
+│   ├── EndpointKeyError  the key is missing or invalid
+│   ├── EndpointModelError  the endpoint has no such model
+│   ├── EndpointBusyError the endpoint is overloaded, or limits the rate
+│   ├── EndpointFailedError  the endpoint failed, or rejected the request
+│   └── EndpointAnswerError  the response is invalid or incomplete
+├── ClusterError          machines that share a model can't be reached, or are incompatible
+│   ├── StageBusyError    a stage serves another client
+│   └── StageLostError    the connection to a stage is lost
+├── StorageError          a database can't be opened, read or written
 ├── ConversationFileError a file of conversations can't be read or written
-│   └── UnknownKindError  it is no conversation of a program that is known here
+│   └── UnknownKindError  the file has an unknown format
 ├── AttachmentError       a file whose text can't be attached to a message
 ├── PromptFileError       a file of prompts can't be read
-├── PresetError           settings under a name that can't be read, changed or written
+├── PresetError           a preset that can't be read, changed or written
 ├── SettingsFileError     a file of settings and presets that can't be read or written
-├── TraceError            a recording can't be written or read
+├── TraceError            a trace can't be written or read
 ├── TrainingError         a training run can't start or go on
-└── BatchError            a batch can't start, or keep its answers
+└── BatchError            a batch can't start, or write its answers
 
-Every error says what happened (`message`), what to do (`hint`) and with which values (`data`).
-Both texts have at most 500 characters: they may quote what a foreign file holds.
+Each error has a `message`, a `hint` for the user and the values involved (`data`).
+Message and hint have at most 500 characters, since they may quote foreign files.
 """
 
 from __future__ import annotations
 
 _MOST_CHARS = 500
-_SHOWN_END = 100  # of a text that is too long
+_SHOWN_END = 100  # of a truncated text
 _GAP = " … "
 
 
@@ -65,8 +65,8 @@ class MedusaError(Exception):
 
     Attributes:
         message: What happened, in one sentence.
-        hint: What the reader can do about it, in one sentence; may be empty.
-        data: The values that matter, by name.
+        hint: What the user can do about it, in one sentence; may be empty.
+        data: The values involved, by name.
     """
 
     def __init__(self, message: str, hint: str = "", **data: str | int | float) -> None:
@@ -79,16 +79,16 @@ class MedusaError(Exception):
         return f"{self.message} {self.hint}".strip()
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions pickle by their args alone; the hint and the data must travel too.
+        # By default, exceptions pickle only their args, without hint and data.
         return _rebuild, (type(self), self.message, self.hint, self.data)
 
 
 def _printable(text: str) -> str:
-    """A text that every screen and file takes: not too long, and without lone surrogates."""
+    """Truncate a text, and escape its lone surrogates."""
     if len(text) > _MOST_CHARS:
         begin = _MOST_CHARS - _SHOWN_END - len(_GAP)
         text = text[:begin] + _GAP + text[-_SHOWN_END:]
-    # What is no character is written by its name, which may be longer again.
+    # Escapes lengthen the text.
     shown = text.encode("utf-8", "backslashreplace").decode()
     return shown if len(shown) <= _MOST_CHARS else text.encode("utf-8", "replace").decode()
 
@@ -104,15 +104,15 @@ class ModelError(MedusaError):
 
 
 class CheckpointError(ModelError):
-    """A checkpoint file is missing, truncated or not what its header says."""
+    """A checkpoint file is missing, truncated or contradicts its header."""
 
 
 class CompanionError(ModelError):
-    """A file that goes with a model, or does something else than write text."""
+    """A file that accompanies a model, or a model that doesn't generate text."""
 
 
 class HeadsFileError(CompanionError):
-    """Heads, where a model is wanted."""
+    """Heads instead of a model."""
 
 
 class HeadsError(ModelError):
@@ -132,19 +132,19 @@ class TemplateError(ModelError):
 
 
 class ConversionError(ModelError):
-    """A pickle that can't or mustn't be turned into safetensors."""
+    """A pickle that isn't converted to safetensors: refused, damaged or stopped."""
 
 
 class PlanError(MedusaError):
     """The device has no room for a model."""
 
 
-class Cancelled(MedusaError):  # noqa: N818 - nothing went wrong
-    """Whoever asked for it doesn't want it any more."""
+class Cancelled(MedusaError):  # noqa: N818 - not an error
+    """The caller cancelled the request."""
 
 
 class RequestError(MedusaError):
-    """The request itself can't be served."""
+    """An invalid request."""
 
 
 class GrammarError(RequestError):
@@ -156,11 +156,11 @@ class MissingExtraError(RequestError):
 
 
 class EngineError(MedusaError):
-    """The engine failed while it worked."""
+    """The engine failed during a request."""
 
 
 class NumericsError(EngineError):
-    """The target produced logits that are not numbers."""
+    """The target produced logits that are not finite."""
 
 
 class OutOfMemoryError(EngineError):
@@ -168,23 +168,23 @@ class OutOfMemoryError(EngineError):
 
 
 class TierError(EngineError):
-    """The disk that holds some of a model's layers fails, is full, or was changed."""
+    """The disk with offloaded layers failed, is full, or was changed."""
 
 
 class HubError(MedusaError):
-    """The Hub, or the way to it."""
+    """The Hub or the connection to it failed."""
 
 
 class OfflineError(HubError):
-    """Offline mode is on, and this needs the Hub or another machine."""
+    """Offline mode forbids a connection."""
 
 
 class NetworkError(HubError):
-    """The Hub can't be reached, or fails."""
+    """The Hub can't be reached, or failed."""
 
 
 class AccessError(HubError):
-    """The Hub asks who you are, or for its terms to be accepted."""
+    """The Hub requires a token, or accepted terms."""
 
 
 class NotFoundError(HubError):
@@ -192,15 +192,15 @@ class NotFoundError(HubError):
 
 
 class UnusableRepoError(HubError):
-    """A repository without anything that can be loaded."""
+    """A repository without a loadable model."""
 
 
 class AnswerError(HubError):
-    """An answer of the Hub that can't be read, or that names what mustn't be touched."""
+    """An invalid response of the Hub, or one with unsafe paths."""
 
 
 class IntegrityError(HubError):
-    """What arrived isn't what the Hub announced."""
+    """A download differs from its hash or size."""
 
 
 class DiskFullError(HubError):
@@ -208,49 +208,49 @@ class DiskFullError(HubError):
 
 
 class EndpointError(MedusaError):
-    """Another machine's models, behind an OpenAI-compatible address, can't be used."""
+    """Models of an OpenAI-compatible endpoint can't be used."""
 
 
 class EndpointUnreachableError(EndpointError):
-    """Nothing answers at an address, or the way there isn't safe."""
+    """The endpoint can't be reached, or not safely."""
 
 
 class EndpointKeyError(EndpointError):
-    """An address wants a key, or refuses the one that it was shown."""
+    """The key of the endpoint is missing or invalid."""
 
 
 class EndpointModelError(EndpointError):
-    """An address has no such model."""
+    """The endpoint has no such model."""
 
 
 class EndpointBusyError(EndpointError):
-    """An address asks for patience."""
+    """The endpoint is overloaded, or limits the rate."""
 
 
 class EndpointFailedError(EndpointError):
-    """A server failed, or refuses what was asked for."""
+    """The endpoint failed, or rejected the request."""
 
 
 class EndpointAnswerError(EndpointError):
-    """An answer that can't be read, or that broke off."""
+    """The response of the endpoint is invalid or incomplete."""
 
 
 class ClusterError(MedusaError):
-    """Machines that share a model can't be reached, or don't go together."""
+    """Machines that share a model can't be reached, or are incompatible."""
 
 
 class StageBusyError(ClusterError):
-    """A machine of a cluster serves another client."""
+    """A stage of the cluster serves another client."""
 
 
 class StageLostError(ClusterError):
-    """A machine that had some of the layers doesn't answer any more.
+    """The connection to a stage is lost.
 
     Args:
-        message: As of `MedusaError`.
-        hint: As of `MedusaError`.
-        stage: Its name among the connections of the cluster.
-        data: As of `MedusaError`.
+        message: See `MedusaError`.
+        hint: See `MedusaError`.
+        stage: Name of the stage.
+        data: See `MedusaError`.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class StageLostError(ClusterError):
 
 
 class StorageError(MedusaError):
-    """A database of ours that can't be opened, read or written."""
+    """A database that can't be opened, read or written."""
 
 
 class ConversationFileError(MedusaError):
@@ -268,7 +268,7 @@ class ConversationFileError(MedusaError):
 
 
 class UnknownKindError(ConversationFileError):
-    """A value is no conversation of a program that is known here."""
+    """A file of an unknown format."""
 
 
 class AttachmentError(MedusaError):
@@ -280,7 +280,7 @@ class PromptFileError(MedusaError):
 
 
 class PresetError(MedusaError):
-    """Settings under a name that can't be read, changed or written."""
+    """A preset that can't be read, changed or written."""
 
 
 class SettingsFileError(MedusaError):
@@ -288,7 +288,7 @@ class SettingsFileError(MedusaError):
 
 
 class TraceError(MedusaError):
-    """A recording that can't be written, or a file that is none."""
+    """A trace that can't be written or read."""
 
 
 class TrainingError(MedusaError):
@@ -296,4 +296,4 @@ class TrainingError(MedusaError):
 
 
 class BatchError(MedusaError):
-    """A batch that can't start, or keep its answers."""
+    """A batch that can't start, or write its answers."""

@@ -1,4 +1,4 @@
-"""Which policy a batch carries out, and what is said of it at the end."""
+"""The policy of a batch, and its closing report."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from medusa_core.system.resources import calibrations_dir
 
 
 class ChosenPolicy(NamedTuple):
-    """A policy, and what it was searched for.
+    """A policy and its search.
 
     Attributes:
-        found: It, and what is expected.
-        searching: The search that found it.
-        is_given: A file says so.
+        found: The policy and its forecast.
+        searching: The search.
+        is_given: The policy comes from a file.
     """
 
     found: FoundPolicy
@@ -44,17 +44,17 @@ class ChosenPolicy(NamedTuple):
     is_given: bool
 
     def next_best(self, missing_bytes: int) -> ChosenPolicy:
-        """Another one, on a device that is smaller by so much than it seemed."""
+        """Return the best policy for a device with less memory."""
         return self._replace(found=self.searching.best(missing_bytes))
 
 
 class Conversations(NamedTuple):
-    """What a batch is made of, in tokens.
+    """Sizes of the conversations of a batch in tokens.
 
     Attributes:
-        lengths: Of every conversation, its answer included.
-        new_tokens: Of each answer.
-        context: The longest that one may become.
+        lengths: Length of each conversation with its answer.
+        new_tokens: Most tokens of an answer.
+        context: Context of the model.
     """
 
     lengths: Sequence[int]
@@ -69,21 +69,21 @@ def chosen_policy(
     options: LoadOptions,
     talks: Conversations,
 ) -> ChosenPolicy | None:
-    """The policy that a file names, or the best one where not all has room.
+    """Return the policy of a file, or the best one if the model must be offloaded.
 
     Args:
-        args: Of `batch`.
-        files: Of the model.
-        heads_dir: Of its heads.
-        options: As it is to be loaded, with `sessions` for as many conversations as are usual.
-        talks: What is answered.
+        args: Arguments of `batch`.
+        files: Files of the model.
+        heads_dir: Folder of its heads.
+        options: Load options with the default number of `sessions`.
+        talks: Sizes of the conversations.
 
     Returns:
-        None where nothing lies below the device, or nothing is known of what could.
+        None if nothing is offloaded, or the model has no policies.
 
     Raises:
-        PlanError: None has room.
-        RequestError: A file names none.
+        PlanError: No policy fits.
+        RequestError: The file has no valid policy.
         TierError: The disk can't be measured.
     """
     given = None if args.policy is None else read_policy(args.policy)
@@ -103,14 +103,14 @@ def chosen_policy(
 def without_drafter(
     args: argparse.Namespace, heads_dir: Path | None, options: LoadOptions
 ) -> tuple[Path | None, LoadOptions]:
-    """Under a policy heads are loaded if somebody wants them: rows of many pay more."""
+    """Return options without a drafter unless one is named: larger batches are faster."""
     if args.drafter:
         return heads_dir, options
     return None, replace(options, takes_own_heads=False)
 
 
 def rates_now(chosen: ChosenPolicy, traffic: Traffic) -> tuple[PartRate, ...]:
-    """What was expected of each part, and what came of it until now."""
+    """Return forecast and measured rates of each part."""
     return part_rates(chosen.found.forecast, traffic)
 
 
@@ -135,9 +135,15 @@ def _number(rate: float | None) -> str:
 def _must_offload(
     args: argparse.Namespace, files: ModelFiles, heads_dir: Path | None, options: LoadOptions
 ) -> bool:
-    """Whether something has to lie below the device, and policies know how."""
-    asked = bool(args.memory_gib or args.tier_disk)
-    if not asked or args.cluster or args.adapter or args.assistant or not files.config.is_ours:
+    """Return whether the model needs offloading, and policies support it."""
+    may_offload = bool(args.memory_gib or args.tier_disk)
+    if (
+        not may_offload
+        or args.cluster
+        or args.adapter
+        or args.assistant
+        or not files.config.is_ours
+    ):
         return False
     config, device = files.config, choose_device(options.device)
     formats = resolve_formats(options.formats, options.dtype, hardware_of(device), config.stored)
@@ -162,7 +168,7 @@ def _policy_search(
         files.config,
         options,
         BatchShape(len(talks.lengths), prompt_tokens, new_tokens, talks.lengths, args.together),
-        MeasuredRates(MeasurementFiles(calibrations_dir()), _say),
+        MeasuredRates(MeasurementFiles(calibrations_dir()), _report),
         num_threads=args.threads,
         has_drafter=bool(heads or args.assistant),
         has_adapter=bool(args.adapter),
@@ -171,5 +177,5 @@ def _policy_search(
     )
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     print(f"{text} …", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The command line of the benchmark."""
+"""`medusa bench`: decoding modes, drafters and peers on prompts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `bench`."""
+    """Add the arguments of `bench`."""
     parser.add_argument(
         "--prompts",
         type=Path,
@@ -126,7 +126,7 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
 
 @contextmanager
 def open_for_race(args: argparse.Namespace) -> Iterator[Target]:
-    """The target with all drafters that it has in the window, and nothing learned yet."""
+    """Open the target with the drafters of the app and an empty datastore."""
     from medusa_core.loading.load import load_target
 
     with tempfile.TemporaryDirectory(prefix="medusa-learned-") as folder:
@@ -161,7 +161,7 @@ def _print_notes(target: Target) -> None:
 
 
 def _step_race(args: argparse.Namespace) -> dict[str, object]:
-    """Steps against llama.cpp's: of one GGUF file, or of random weights of one type."""
+    """Compare steps with llama.cpp on a GGUF file or random weights."""
     from medusa_core.bench.step_race import race_steps, race_table
 
     args.num_heads = 0
@@ -173,7 +173,7 @@ def _step_race(args: argparse.Namespace) -> dict[str, object]:
 
 @contextmanager
 def _file_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Path]]:
-    """A GGUF file loaded, the seconds that took, and the file for llama.cpp."""
+    """Load a GGUF file; yield the target, the load time and the file for llama.cpp."""
     from medusa_core.loading.load import load_target
 
     model, _ = model_dirs(args)
@@ -190,7 +190,7 @@ def _file_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Pa
 
 @contextmanager
 def random_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Path | None]]:
-    """Random weights loaded, the seconds that took, and the same ones as GGUF if asked for."""
+    """Load random weights; yield the target, the load time and their GGUF file for the peer."""
     from medusa_core.bench.gguf_export import write_random_gguf
     from medusa_core.bench.random_target import shape_config
 
@@ -240,7 +240,7 @@ def _race(
     peer_specs = {name: peer_registry().get(name) for name in peers}
     rule, rows = rule_of(args), args.tree_rows
     row_policy = open_row_policy(args, target)
-    # Each mode learns for itself.
+    # Each mode has its own row policy.
     contestants: dict[str, Contestant] = {
         name: OwnMode(target, settings_of(args, drafter, rows), RowPolicy(target, row_policy.costs))
         for name, drafter in chosen.items()
@@ -273,10 +273,10 @@ def _race(
 
 
 def _drafters(args: argparse.Namespace, target: Target, modes: Sequence[str]) -> dict[str, str]:
-    """The drafter of each mode.
+    """Return the drafter of each mode.
 
     Raises:
-        RequestError: There is no mode, or the target can't use a drafter.
+        RequestError: No mode is named, or the target lacks a drafter.
     """
     from medusa_core.bench.drafters import drafter_of_window
     from medusa_core.speculation.drafters.lineup import drafter_registry
@@ -295,7 +295,7 @@ def _drafters(args: argparse.Namespace, target: Target, modes: Sequence[str]) ->
 
 
 def named_modes(args: argparse.Namespace, target: Target) -> list[str]:
-    """Those that are named; else plain decoding, and Medusa heads or what the window chooses."""
+    """Return the named modes; by default plain decoding, and Medusa or the drafter of the app."""
     from medusa_core.speculation.drafters.lineup import drafter_registry
 
     has_medusa = drafter_registry().get("medusa").can_draft(target)
@@ -303,7 +303,7 @@ def named_modes(args: argparse.Namespace, target: Target) -> list[str]:
 
 
 def _check_modes(args: argparse.Namespace) -> None:
-    """Refuse what can't be compared before a model is loaded for it."""
+    """Check modes and peers before a model is loaded."""
     check_drafters([name for name in listed_names(args.modes) if name != AUTO])
     if peers := listed_names(args.peers):
         from medusa_core.bench.peer import peer_registry

@@ -1,4 +1,4 @@
-"""`bench --drafters` and `--synthetic`: races of drafters and of forms of drafts."""
+"""`bench --drafters` and `--synthetic`: speeds of drafters and of forms of drafts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_race_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which drafters race, and at how many rows."""
+    """Add the arguments that choose drafters and rows."""
     parser.add_argument(
         "--drafters",
         help="instead: all drafters that the window offers (all), of which the fastest becomes its "
@@ -38,10 +38,10 @@ def add_race_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_race(args: argparse.Namespace) -> None:
-    """Refuse what no race can be of, before a model is loaded.
+    """Check the arguments before a model is loaded.
 
     Raises:
-        RequestError: Drafters, rows, rates or forms make no sense.
+        RequestError: Drafters, rows, rates or forms are invalid.
     """
     if args.synthetic is not None and args.drafters is not None:
         raise RequestError(
@@ -69,7 +69,7 @@ def check_race(args: argparse.Namespace) -> None:
 def race(
     args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
 ) -> dict[str, object]:
-    """Let drafters answer in turns, and print who was how fast."""
+    """Measure the drafters on the prompts, and print their speeds."""
     if args.synthetic or args.drafters != "all" or _compares_forms(args):
         return _race_forms(args, target, prompts)
     return _race_offered(args, target, prompts)
@@ -87,12 +87,12 @@ def _race_offered(
 
 
 def _compares_forms(args: argparse.Namespace) -> bool:
-    """Whether forms or rows are to be compared, or a table of them is wanted."""
+    """Return whether forms or rows are compared, or their table is written."""
     return args.growth != AUTO_GROWTH or bool(args.rows) or args.markdown is not None
 
 
 def _forms(args: argparse.Namespace) -> list[str]:
-    """The forms to compare; all where rows or rates alone say that there is something to."""
+    """Return the forms to compare: all if only rows or rates are given."""
     forms = listed_names(args.growth)
     return (
         [CHAIN, TREE, AUTO_GROWTH]

@@ -1,4 +1,4 @@
-"""A block of prompts under a policy: its rate, overlap, the forecast, and other policies."""
+"""`bench --throughput`: rate of a block of prompts under a policy, its overlap and forecast."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ from medusa_core.runtime.tree.shape import (
 )
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 
-_ALONE_TOKENS = 6  # of one prompt at a time: every step takes as long
+_ALONE_TOKENS = 6  # of one prompt: all steps take equally long
 _FEW_STEPS = 4
 _OVERLAP_ROWS = (1, 4, 8, 16, 32)
 
 
 @dataclass(frozen=True, slots=True)
 class ThroughputReport:
-    """What a block brings.
+    """Measured rates of a block.
 
     Attributes:
         prompts: Prompts in the block.
-        prompt_tokens: Of each, mean.
-        new_tokens: Of each answer.
-        tokens_per_s: Of all answers, reading prompts included.
-        one_tokens_per_s: Of one prompt at a time, likewise: a model loaded for one.
-        over_one: The one ÷ the other.
-        forecast_tokens_per_s: By the cost model, from rates measured in the same run.
-        over_forecast: Measured ÷ forecast.
-        overlap: Seconds of a step by its rows, loading and computing at once.
-        no_overlap: Likewise, one after the other.
-        overlap_gain: The second ÷ the first, by rows.
-        layers_here: Layers on the device, with the block and with one prompt.
-        offloaded_gib: What a step brings.
-        policy: What was carried out, and its forecast.
-        weights_first_tokens_per_s: With cache and activations on the device; None where the policy
-            has them there, too, or they have no room.
-        over_weights_first: The policy's ÷ that.
+        prompt_tokens: Mean tokens of a prompt.
+        new_tokens: Tokens of each answer.
+        tokens_per_s: Throughput of the block, with prefill.
+        one_tokens_per_s: Throughput of one prompt at a time, loaded for a batch of one.
+        over_one: `tokens_per_s` / `one_tokens_per_s`.
+        forecast_tokens_per_s: Forecast of the cost model, from rates measured in the same run.
+        over_forecast: `tokens_per_s` / `forecast_tokens_per_s`.
+        overlap: Seconds of a step by rows, with overlapped loading.
+        no_overlap: Seconds of a step by rows, without overlap.
+        overlap_gain: `no_overlap` / `overlap`, by rows.
+        layers_here: Layers on the device, for the block and for one prompt.
+        offloaded_gib: GiB that a step loads.
+        policy: The policy and its forecast.
+        weights_first_tokens_per_s: Throughput with cache and activations on the device; None if
+            the policy has them there, or they do not fit.
+        over_weights_first: `tokens_per_s` / `weights_first_tokens_per_s`.
     """
 
     prompts: int
@@ -83,8 +83,8 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
     """Measure, print, and return the report.
 
     Raises:
-        RequestError: The arguments make no sense.
-        MedusaError: It can't be loaded.
+        RequestError: The arguments are invalid.
+        MedusaError: The model can't be loaded.
     """
     if not (args.shape or args.model) or not 2 <= args.throughput <= 256:
         raise RequestError(
@@ -96,9 +96,9 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
     given = None if args.policy is None else read_policy(args.policy)
     case = ThroughputCase.of(args)
     searching = case.policy_search(report_line)
-    asked = None if given is None else searching.forecast(given)
+    forecast = None if given is None else searching.forecast(given)
     report_line("measuring rates and loading for the block")
-    found, block = case.load_best(searching, asked)
+    found, block = case.load_best(searching, forecast)
     report_line("\n".join(found_lines(case.config.num_layers, found)))
     overlap = _steps(block, found, report_line)
     report_line(f"answering {args.throughput} prompts, {found.policy.num_sequences} at once")
@@ -137,7 +137,7 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
 def _beside_weights_first(
     case: ThroughputCase, searching: PolicySearch, report: ThroughputReport, report_line: OnTimed
 ) -> ThroughputReport:
-    """The report with what is reached if cache and activations stay on the device."""
+    """Add the throughput with cache and activations on the device."""
     report_line("loading with cache and activations on the device")
     try:
         first, target = case.load_best(searching.resident_cache())
@@ -158,7 +158,7 @@ def _free() -> None:
 
 
 def _rate(target: Target, requests: Sequence[Generate], together: int) -> float:
-    """Tokens a second of all answers."""
+    """Measure the throughput of all answers."""
     row_policy, num_tokens = RowPolicy(target), 0
     started = time.perf_counter()
     for answered in answer_all(target, requests, row_policy, together):
@@ -167,9 +167,9 @@ def _rate(target: Target, requests: Sequence[Generate], together: int) -> float:
 
 
 def _rate_shortly(target: Target, case: ThroughputCase, together: int) -> float:
-    """Tokens a second, from prompts that are read and a few steps that all take as long."""
+    """Estimate the throughput from the prefill and a few steps."""
     some = case.requests[:together]
-    started, ends = time.perf_counter(), list[float]()  # of the steps of all, and the one before
+    started, ends = time.perf_counter(), list[float]()  # of full steps, and of the one before
 
     def after_step(num_tokens: int) -> None:
         if num_tokens < len(some):
@@ -191,11 +191,11 @@ def _rate_shortly(target: Target, case: ThroughputCase, together: int) -> float:
 
 
 class _Enough(Exception):  # noqa: N818 - nothing went wrong
-    """Enough was measured."""
+    """Stops a measurement that has enough steps."""
 
 
 def _rate_alone(target: Target, request: Generate, new_tokens: int) -> float:
-    """Tokens a second of one prompt: its first token, then steps that all take as long."""
+    """Estimate the throughput of one prompt from its prefill and a few steps."""
     few = replace(request, settings=replace(request.settings, max_new_tokens=_ALONE_TOKENS))
     (answered,) = answer_all(target, [few], RowPolicy(target), 1)
     done = _done(answered.done)
@@ -212,7 +212,7 @@ def _done(done: GenerationDone | MedusaError) -> GenerationDone:
 def _steps(
     target: Target, found: FoundPolicy, report_line: OnTimed
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Seconds of steps with loading beside computing, and without; of policies that only load."""
+    """Measure steps with and without overlap; empty for policies with an offloaded cache."""
     runner, count = target.runner, found.policy.num_sequences
     if found.policy.cache.below or not isinstance(runner, OffloadRunner | OffloadNativeRunner):
         return {}, {}
@@ -228,7 +228,7 @@ def _steps(
 
 @torch.inference_mode()
 def _step_s(target: Target, count: int) -> float:
-    """The least seconds of a few steps of so many conversations."""
+    """Return the least seconds of a step of `count` conversations."""
     root = TokenTree(TreeShape.root_only(), (1,))
     caches = [target.allocate_cache(32) for _ in range(count)]
     for kv in caches:
@@ -245,7 +245,7 @@ def _step_s(target: Target, count: int) -> float:
 
 
 def _here(target: Target) -> tuple[int, float]:
-    """Layers on the device, and GiB that a step brings."""
+    """Return the layers on the device, and the GiB that a step loads."""
     placement = target.plan.placement
     if placement is None:
         return target.config.num_layers, 0.0
@@ -253,7 +253,6 @@ def _here(target: Target) -> tuple[int, float]:
 
 
 def _text(report: ThroughputReport) -> str:
-    """For people."""
     lines = [
         f"{report.prompts} prompts at once: {report.tokens_per_s:.2f} tokens/s",
         f"one at a time: {report.one_tokens_per_s:.3f} tokens/s; {report.over_one:.1f} × as many",

@@ -42,7 +42,7 @@ from medusa_core.messages import (
     StepDone,
     StepTrace,
 )
-from medusa_core.terminal.screen import harmless, takes_colour
+from medusa_core.terminal.screen import escaped, takes_colour
 from medusa_core.terminal.statistics import statistics_line
 
 # A colour per head; underlined, for people who don't see the colours.
@@ -183,7 +183,7 @@ class _Printer:
     def _write(self, piece: bytes, head: int) -> None:
         text = piece.decode("utf-8", "replace")
         if self._stream.isatty():
-            text = harmless(text)
+            text = escaped(text)
         self._num_shown += len(piece)
         if head and self._has_colour and text.strip():
             style = _HEAD_STYLES[(head - 1) % len(_HEAD_STYLES)]

@@ -1,4 +1,4 @@
-"""`medusa plan --throughput`: where everything lies for the most tokens a second."""
+"""`medusa plan --throughput`: the offloading policy with the highest throughput."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_PROMPTS = 100_000
 
 
 def add_throughput_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `plan --throughput`."""
+    """Add the arguments of `plan --throughput`."""
     parser.add_argument(
         "--throughput",
         action="store_true",
@@ -48,7 +48,7 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
 
     Raises:
         PlanError: No policy fits.
-        RequestError: The numbers make no sense.
+        RequestError: The arguments are invalid.
     """
     from medusa_core.loading.plan import BatchShape, policy_search
     from medusa_core.memory.measure.machine import MEASURED, MeasuredRates
@@ -84,7 +84,7 @@ def _policies(searching: PolicySearch) -> dict[str, FoundPolicy]:
 
 
 def as_json(work: Workload, machine: MachineRates, found: dict[str, FoundPolicy]) -> dict[str, Any]:
-    """What was found under the names that `--json` promises."""
+    """Return the fields of `--json`."""
     rates = {name: _finite(value) for name, value in asdict(machine).items()}
     return {
         "work": asdict(work),
@@ -94,12 +94,12 @@ def as_json(work: Workload, machine: MachineRates, found: dict[str, FoundPolicy]
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity: a link that takes no time."""
+    """Replace infinity, which JSON lacks: the rate of a link that takes no time."""
     return 1e30 if value == float("inf") else value
 
 
 def _checked(args: argparse.Namespace, config: ModelConfig) -> int:
-    """Tokens of an answer."""
+    """Check the arguments, and return the tokens of an answer."""
     if not 1 <= args.prompts <= _MOST_PROMPTS:
         raise RequestError(
             f"{args.prompts} prompts make no batch.", f"Choose 1 to {_MOST_PROMPTS}."
@@ -135,7 +135,7 @@ def _text(name: str, searching: PolicySearch, found: dict[str, FoundPolicy]) -> 
 
 
 def found_lines(num_layers: int, found: FoundPolicy) -> list[str]:
-    """A policy and what is expected of it, for people."""
+    """Format a policy and its forecast."""
     policy, forecast = found
     shares = {
         "weights": policy.weights,
@@ -144,7 +144,7 @@ def found_lines(num_layers: int, found: FoundPolicy) -> list[str]:
     }
     lines = [f"  {'':<14}" + "".join(f"{tier.value:>9}" for tier in Tier)]
     lines += [f"  {name:<14}{_percents(share)}" for name, share in shares.items()]
-    here = round(num_layers * policy.weights.device)
+    num_resident = round(num_layers * policy.weights.device)
     size = f"block of {policy.num_sequences}: {policy.num_batches} × {policy.batch}"
     size += f", {policy.prompt_rows} rows of prompts a pass"
     times = f"prompts {forecast.prefill_s:.2f} s, a step {forecast.step_s:.2f} s"
@@ -154,7 +154,7 @@ def found_lines(num_layers: int, found: FoundPolicy) -> list[str]:
         size += f"; attention to rows below it {where}"
     return [
         *lines,
-        f"  {size}; {here} of {num_layers} layers here",
+        f"  {size}; {num_resident} of {num_layers} layers here",
         f"  {times}: {forecast.tokens_per_s:.2f} tokens/s expected",
         f"  {rates}",
         f"  binds: {', '.join(forecast.binds)}",

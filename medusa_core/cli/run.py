@@ -35,8 +35,8 @@ from medusa_core.system.user_folders import Places, places
 from medusa_core.terminal.chat import ChosenModel, TerminalChat
 from medusa_core.terminal.chat_record import ChatRecord
 from medusa_core.terminal.line_editor import LineEditor
-from medusa_core.terminal.screen import Screen, harmless
-from medusa_core.terminal.setting_texts import with_typed
+from medusa_core.terminal.screen import Screen, escaped
+from medusa_core.terminal.setting_texts import with_parsed
 from medusa_core.terminal.slash_commands import SlashCommands
 
 _SESSION = "run"
@@ -134,7 +134,9 @@ async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) 
             await _measure(client, screen, is_anew=args.measure_again)
         settings = _settings(args, model.loaded)
         if question is not None:
-            chat = TerminalChat(client, model, settings, screen, ChatRecord(None, screen.complain))
+            chat = TerminalChat(
+                client, model, settings, screen, ChatRecord(None, screen.print_error)
+            )
             return await _answer_once(chat, question)
         record = _record(args, screen)
         try:
@@ -171,29 +173,31 @@ async def _talk(
     chat: TerminalChat, commands: SlashCommands, screen: Screen, editor: LineEditor
 ) -> None:
     """Read and answer lines until the user leaves."""
-    screen.remark(f"{harmless(chat.description)} · /help")
+    screen.print_dim(f"{escaped(chat.description)} · /help")
     if is_first_model_offered():
         name = FIRST_MODEL_FILE[0]
-        screen.remark(f"medusa pull {name} fetches {FIRST_MODEL_NAME}, a small chat model (93 MB)")
+        screen.print_dim(
+            f"medusa pull {name} fetches {FIRST_MODEL_NAME}, a small chat model (93 MB)"
+        )
     while not commands.is_over:
         try:
             line = await editor.read()
         except KeyboardInterrupt:
-            screen.remark("Ctrl-D or /bye leaves.")
+            screen.print_dim("Ctrl-D or /bye leaves.")
             continue
         except EOFError:
             return
         if not line.strip():
             continue
         try:
-            if commands.knows(line):
+            if commands.is_command(line):
                 await commands.run(line)
                 continue
             with _stopped_by_signal(chat):
                 await chat.ask(line, records=True)
-            screen.say()
+            screen.print()
         except MedusaError as error:
-            screen.complain(error.message, error.hint)
+            screen.print_error(error.message, error.hint)
 
 
 @contextmanager
@@ -232,7 +236,7 @@ def _settings(args: argparse.Namespace, loaded: ModelLoaded) -> ChatSettings:
     presets.apply_advice(loaded.advice)
     settings = replace(presets.beginning, system_prompt=args.system)
     for name, value in args.set:
-        settings = with_typed(settings, name, value, loaded)
+        settings = with_parsed(settings, name, value, loaded)
     return settings
 
 
@@ -244,7 +248,7 @@ def _check_set(args: argparse.Namespace) -> None:
     """
     settings = ChatSettings()
     for name, value in args.set:
-        settings = with_typed(settings, name, value, None)
+        settings = with_parsed(settings, name, value, None)
     if args.set and not args.endpoint:
         check_drafters([settings.drafter])
         check_rule(settings.rule)
@@ -253,13 +257,13 @@ def _check_set(args: argparse.Namespace) -> None:
 def _record(args: argparse.Namespace, screen: Screen) -> ChatRecord:
     """Open the window's history; in memory if that fails."""
     if args.no_history:
-        return ChatRecord(None, screen.complain)
+        return ChatRecord(None, screen.print_error)
     where: Places = args.data_places
     where.make_private()
     history = open_history(where.history)
     if history.notice:
-        screen.remark(history.notice)
-    return ChatRecord(history, screen.complain)
+        screen.print_dim(history.notice)
+    return ChatRecord(history, screen.print_error)
 
 
 def _editor(args: argparse.Namespace, commands: SlashCommands) -> LineEditor:

@@ -1,4 +1,4 @@
-"""What `bench --throughput` answers, and with which model: a shape, or a real one."""
+"""Requests and model of `bench --throughput`: a shape, or a real model."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _SPARE_TOKENS = 2
 
 @dataclass(frozen=True, slots=True)
 class ThroughputCase:
-    """See the module.
+    """Requests and model of a measurement.
 
     Attributes:
-        args: Of `bench`.
-        options: How the target is loaded.
-        config: Its sizes.
-        files: Of a real model; None for a shape.
-        requests: What is asked.
-        lengths: Of every conversation, its answer included, in tokens.
-        new_tokens: Of each answer.
+        args: Arguments of `bench`.
+        options: Load options.
+        config: Config of the model.
+        files: Files of a real model; None for a shape.
+        requests: Requests of the block.
+        lengths: Tokens of each conversation with its answer.
+        new_tokens: Tokens of each answer.
     """
 
     args: argparse.Namespace
@@ -62,7 +62,7 @@ class ThroughputCase:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> ThroughputCase:
-        """What the arguments ask for.
+        """Build the case from the arguments.
 
         Raises:
             MedusaError: A file can't be read.
@@ -85,7 +85,7 @@ class ThroughputCase:
             drafter="none",
             rule="greedy",
             max_new_tokens=new_tokens,
-            banned=() if files is None else tuple(config.eos_token_ids),  # all are as long
+            banned=() if files is None else tuple(config.eos_token_ids),  # equal lengths
         )
         requests = [
             Generate(str(number), "", (ChatMessage(Role.USER, text),), settings)
@@ -97,7 +97,7 @@ class ThroughputCase:
 
     @property
     def prompt_tokens(self) -> float:
-        """Of each prompt, mean."""
+        """Mean tokens of a prompt."""
         return fmean(self.lengths) - self.new_tokens - _SPARE_TOKENS
 
     def policy_search(self, report: OnMeasure) -> PolicySearch:
@@ -111,10 +111,10 @@ class ThroughputCase:
     def load_best(
         self, searching: PolicySearch, found: FoundPolicy | None = None
     ) -> tuple[FoundPolicy, Target]:
-        """Load under a given policy, else under the best one that fits.
+        """Load the target under a given policy, or under the best one that fits.
 
         Raises:
-            MedusaError: It can't be loaded.
+            MedusaError: The target can't be loaded.
         """
         if found is not None:
             return found, self.load(found.policy)
@@ -131,7 +131,7 @@ class ThroughputCase:
         return best, self.load(best.policy)
 
     def load(self, policy: Policy) -> Target:
-        """The target as a policy wants it."""
+        """Load the target under a policy."""
         options, together = self.options.with_policy(policy), policy.num_sequences
         sessions = sessions_for(self.lengths, together, options.context_tokens)
         options = replace(options, sessions=sessions)
@@ -143,7 +143,7 @@ class ThroughputCase:
 def _texts(
     count: int, length: int, sources: Sequence[str], num_tokens: Callable[[str], int]
 ) -> list[str]:
-    """Prompts: the sources as they are, or as many of their words as make so many tokens."""
+    """Return the sources, or texts of their words with `length` tokens."""
     turns = [list(islice(cycle(sources), first, first + len(sources))) for first in range(count)]
     if not length:
         return [texts[0] for texts in turns]
@@ -151,7 +151,7 @@ def _texts(
 
 
 def _cut(words: Sequence[str], length: int, num_tokens: Callable[[str], int]) -> str:
-    """As many words, over and over, as make at most so many tokens."""
+    """Repeat words up to `length` tokens."""
     low, high = 1, length
     many = list(islice(cycle(words), high))
     while low < high:

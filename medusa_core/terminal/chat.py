@@ -1,4 +1,4 @@
-"""A conversation with a loaded model, from a terminal."""
+"""A conversation with a loaded model in a terminal."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class ChosenModel:
     """The model that answers.
 
     Attributes:
-        key: Its folder or file, as histories name it.
-        loaded: What is known of it.
+        key: Its folder or file, as in the history.
+        loaded: Its description.
     """
 
     key: str
@@ -48,12 +48,12 @@ class ChosenModel:
 
 @dataclass(slots=True)
 class LastAnswer:
-    """What is known of the last answer.
+    """The last answer.
 
     Attributes:
-        steps: Its steps.
-        trace: Its last decoding step; None where there was none.
-        done: Its figures; None while there are none.
+        steps: All steps.
+        trace: The last decoding step; None without one.
+        done: Statistics; None until the answer is complete.
     """
 
     steps: list[StepDone] = field(default_factory=list)
@@ -62,12 +62,12 @@ class LastAnswer:
 
 
 class TerminalChat:
-    """Asks, shows and records.
+    """Sends prompts, shows answers and records both in the history.
 
     Attributes:
-        conversation: What was said.
-        settings: How answers are decoded.
-        model: Who answers.
+        conversation: The current conversation.
+        settings: Settings of the next answer.
+        model: The model that answers.
         last: The last answer.
     """
 
@@ -87,19 +87,19 @@ class TerminalChat:
         self.use_model(model)
 
     def use_model(self, model: ChosenModel) -> None:
-        """Let another model answer from now on."""
+        """Use a model for the next answers."""
         self.model = model
         self._screen.use_sources(model.loaded.sources)
 
-    async def begin_anew(self, conversation: Conversation | None = None) -> None:
-        """Begin a new conversation, or go on with another one; the one before rests."""
+    async def use_conversation(self, conversation: Conversation | None = None) -> None:
+        """Continue a conversation; without one, begin a new one."""
         await self._client.close_session(self.conversation.session_id)
         self.conversation = conversation or Conversation()
         self.last = LastAnswer()
 
     @property
     def description(self) -> str:
-        """The model that answers, in a line."""
+        """The model in one line."""
         loaded = self.model.loaded
         if loaded.is_remote:
             return f"{loaded.name} · on another machine: {loaded.place}"
@@ -108,10 +108,10 @@ class TerminalChat:
         return " · ".join((*words, *filter(None, (loaded.not_compiled.rstrip("."),))))
 
     async def measure(self) -> str:
-        """Measure the model again, and say what came of it in a line.
+        """Measure the model again, and return the result in one line.
 
         Raises:
-            MedusaError: It isn't on this machine, or couldn't be measured.
+            MedusaError: The model is remote, or the measurement failed.
         """
         if self.model.loaded.is_remote:
             raise RequestError(
@@ -122,8 +122,8 @@ class TerminalChat:
         plain_ms = measured.step_s[0][1] * 1000
         return f"a step of 1 row takes {plain_ms:.1f} ms, of {rows} rows {seconds * 1000:.1f} ms"
 
-    def lack_of(self, name: str) -> str:
-        """Why a setting does nothing as things are; empty if it does something."""
+    def why_unused(self, name: str) -> str:
+        """Return why a setting has no effect; empty if it has one."""
         loaded = self.model.loaded
         rule = next((one for one in loaded.rules if one.name == self.settings.rule), None)
         chosen = self.settings.drafter or loaded.drafters[0].name
@@ -132,7 +132,7 @@ class TerminalChat:
         return "" if setting is None else setting.when.lack(rule, drafter)
 
     def use_saved_settings(self, raw: str) -> None:
-        """Take the settings that a conversation was saved with; without any they stay."""
+        """Use the settings saved with a conversation, if there are any."""
         try:
             saved = json.loads(raw or "{}")
         except ValueError:
@@ -141,19 +141,19 @@ class TerminalChat:
             self.settings = self.settings.with_json(saved)
 
     def stop(self) -> None:
-        """End the answer that is being written; what there is of it stays."""
+        """Stop the current answer, and keep its text."""
         if self._request is not None:
             self._client.cancel(self._request)
 
     async def ask(self, text: str, *, records: bool) -> bool:
-        """Ask, and write the answer as it comes.
+        """Send a prompt, and stream the answer to the screen.
 
         Args:
             text: The prompt.
-            records: Know the tree of its last step afterwards.
+            records: Keep the tree of the last step.
 
         Returns:
-            False where nothing came of it, and why was written.
+            False if there is no answer; the error is on the screen.
         """
         settings = self.settings.generate_settings(secrets.randbits(_SEED_BITS))
         turn = self.conversation.ask(text, settings)
@@ -176,13 +176,13 @@ class TerminalChat:
         return True
 
     async def _receive(self, request: Generate, turn: Turn) -> None:
-        """Show and keep an answer's events."""
+        """Show and record the events of an answer."""
         writer = AnswerWriter(self._screen, turn.answer.reasoning)
         num_kept, kept_at_s = 0, time.monotonic()
         try:
             async with aclosing(self._client.generate(request)) as events:
                 async for event in events:
-                    self._take(event, turn, writer)
+                    self._on_event(event, turn, writer)
                     now_s = time.monotonic()
                     if now_s - kept_at_s >= _SAVE_S:
                         self._record.add_steps(turn, tuple(turn.answer.steps[num_kept:]))
@@ -192,7 +192,7 @@ class TerminalChat:
             self._record.add_steps(turn, tuple(turn.answer.steps[num_kept:]))
             writer.finish()
 
-    def _take(self, event: Event, turn: Turn, writer: AnswerWriter) -> None:
+    def _on_event(self, event: Event, turn: Turn, writer: AnswerWriter) -> None:
         match event:
             case Progress() if not turn.answer.steps:
                 self._screen.progress(f"{event.text} {event.fraction:.0%}")
@@ -208,9 +208,9 @@ class TerminalChat:
             case StepTrace() if event.step:
                 self.last.trace = event
             case ContextCut():
-                self._screen.remark("A part of this conversation no longer fits the context.")
+                self._screen.print_dim("A part of this conversation no longer fits the context.")
             case LayersMoved():
-                self._screen.remark(event.move.text)
+                self._screen.print_dim(event.move.text)
             case GenerationDone():
                 turn.answer.done = event
 
@@ -218,8 +218,8 @@ class TerminalChat:
         turn.answer.text = shown_text(turn.answer.steps)
         turn.answer.is_cut = bool(turn.answer.text)
         self._end(turn)
-        if not isinstance(error, Cancelled):  # the user's own wish
-            self._screen.complain(error.message, error.hint)
+        if not isinstance(error, Cancelled):  # the user cancelled it
+            self._screen.print_error(error.message, error.hint)
         return turn.answer.is_cut
 
     def _end(self, turn: Turn) -> None:

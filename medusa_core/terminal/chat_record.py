@@ -1,4 +1,4 @@
-"""A chat in the history that the window shows, written while it is led."""
+"""Writes terminal chats into the history of the app."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ _UNTITLED = "New chat"
 
 
 class ChatRecord:
-    """Writes conversations; what can't be written waits for the next time.
+    """Writes conversations; failed writes are retried with the next one.
 
     Attributes:
-        history: Where they are; None where none is kept.
+        history: The history; None without one.
     """
 
-    def __init__(self, history: History | None, complain: Callable[[str, str], None]) -> None:
-        """Record.
+    def __init__(self, history: History | None, on_error: Callable[[str, str], None]) -> None:
+        """Initialize.
 
         Args:
-            history: Where to; None for nowhere.
-            complain: Called with a message and a hint when nothing can be written any more.
+            history: The history; None discards all writes.
+            on_error: Called with a message and a hint when writing fails.
         """
         self.history = history
-        self._complain = complain
-        self._waiting: deque[Callable[[History], object]] = deque()
+        self._on_error = on_error
+        self._pending: deque[Callable[[History], object]] = deque()
         self._has_failed = False
-        self._has_said_deleted = False
+        self._has_reported_deleted = False
         self._known: set[str] = set()
 
-    def know(self, conversation_id: str) -> None:
-        """It is in the history already."""
+    def set_known(self, conversation_id: str) -> None:
+        """Mark a conversation as present in the history."""
         self._known.add(conversation_id)
 
     def begin_turn(self, conversation: Conversation, turn: Turn, settings: ChatSettings) -> None:
-        """Write a prompt, and the answer that is about to come; the first one begins the chat."""
+        """Write a prompt and its empty answer; the first prompt also creates the conversation."""
         name = conversation.session_id
         if name not in self._known:
             self._known.add(name)
@@ -64,44 +64,44 @@ class ChatRecord:
         self._write(lambda history: history.begin_answer(answer))
 
     def set_reasoning(self, turn: Turn) -> None:
-        """Write how an answer sets reasoning apart."""
+        """Write the reasoning format of an answer."""
         answer = turn.answer
         reasoning, begins_inside = answer.reasoning, answer.begins_inside
         self._write(lambda history: history.set_reasoning(answer.id, reasoning, begins_inside))
 
     def add_steps(self, turn: Turn, steps: tuple[StepDone, ...]) -> None:
-        """Write more of an answer."""
+        """Append steps to an answer."""
         if steps:
             self._write(lambda history: history.append_steps(turn.answer.id, steps))
 
     def end_turn(self, turn: Turn) -> None:
-        """Write how an answer ended."""
+        """Write the final state of an answer."""
         answer = turn.answer
         text, done, state, spans = answer.text, answer.done, state_of(answer), answer.spans
         self._write(lambda history: history.finish_answer(answer.id, text, done, state, spans))
         self._checkpoint()
 
     def move(self, conversation: Conversation) -> None:
-        """Write which path of a conversation is shown."""
+        """Write the shown path of a conversation."""
         name, leaf = conversation.session_id, conversation.leaf_id
         if leaf:
             self._write(lambda history: history.set_leaf(name, leaf))
 
     def rename(self, conversation_id: str, title: str) -> None:
-        """Give a conversation a name."""
+        """Rename a conversation."""
         self._write(lambda history: history.rename(conversation_id, title))
 
     def close(self) -> None:
-        """Write what can be written, and close the history."""
+        """Retry failed writes, and close the history."""
         self._flush()
-        if self._waiting:
-            log.error("%d writes to the history were lost at the end", len(self._waiting))
+        if self._pending:
+            log.error("%d writes to the history were lost at the end", len(self._pending))
         if self.history is not None:
             self.history.close()
 
     def _checkpoint(self) -> None:
-        """Move the log into its file while the answer is read, for it waits for the disk."""
-        if self.history is not None and not self._waiting:
+        """Checkpoint the write-ahead log between answers: it blocks on the disk."""
+        if self.history is not None and not self._pending:
             try:
                 self.history.checkpoint()
             except StorageError as error:
@@ -109,32 +109,32 @@ class ChatRecord:
 
     def _write(self, write: Callable[[History], object]) -> None:
         if self.history is not None:
-            self._waiting.append(write)
+            self._pending.append(write)
             self._flush()
 
     def _flush(self) -> None:
-        """Do what waits, in order, as far as that is possible."""
+        """Run the pending writes in order until one fails."""
         if self.history is None:
             return
-        while self._waiting:
+        while self._pending:
             try:
-                self._waiting[0](self.history)
+                self._pending[0](self.history)
             except StorageError as error:
                 if not self._has_failed:
                     self._has_failed = True
                     hint = f"{error.hint} What you write is kept here, and saved once it can be."
-                    self._complain(error.message, hint.strip())
+                    self._on_error(error.message, hint.strip())
                 return
             except RequestError as error:
-                log.info("nothing to write any more: %s", error.message)
-                self._say_deleted()
-            self._waiting.popleft()
+                log.info("dropped a write to the history: %s", error.message)
+                self._report_deleted()
+            self._pending.popleft()
         self._has_failed = False
 
-    def _say_deleted(self) -> None:
-        if not self._has_said_deleted:
-            self._has_said_deleted = True
-            self._complain(
+    def _report_deleted(self) -> None:
+        if not self._has_reported_deleted:
+            self._has_reported_deleted = True
+            self._on_error(
                 "This conversation was deleted, so what is said in it isn't kept any more.",
                 "/clear begins a new one.",
             )

@@ -1,4 +1,4 @@
-"""The line that is typed: history, several lines, completion."""
+"""The prompt line: history, multiple lines, completion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import create_output
 
 BLOCK = '"""'
-_PROMPT, _GOES_ON = "> ", ". "
+_PROMPT, _CONTINUATION = "> ", ". "
 _HINT = "Message, or /help"
 Completions = Callable[[str], Iterable[str]]
 
@@ -24,46 +24,46 @@ Completions = Callable[[str], Iterable[str]]
 class LineEditor:
     """Reads prompts from a terminal.
 
-    Alt-Enter, or a text that begins with three quotation marks, makes several lines.
+    Alt-Enter inserts a line break, and three quotation marks begin a text of several lines.
     """
 
     def __init__(self, history_file: Path | None, completions: Completions) -> None:
-        """Prepare.
+        """Initialize.
 
         Args:
-            history_file: Where lines are remembered; None remembers them for this run.
-            completions: What the last word of a line may become.
+            history_file: Keeps the lines; None keeps them for this run.
+            completions: Returns completions of the last word of a line.
         """
-        remembered = InMemoryHistory() if history_file is None else FileHistory(str(history_file))
+        history = InMemoryHistory() if history_file is None else FileHistory(str(history_file))
         self._session: PromptSession[str] = PromptSession(
-            history=remembered,
+            history=history,
             completer=_WordCompleter(completions),
             complete_while_typing=False,
             multiline=Condition(lambda: is_open(get_app().current_buffer.text)),
-            prompt_continuation=_GOES_ON,
+            prompt_continuation=_CONTINUATION,
             placeholder=[("fg:ansibrightblack", _HINT)],
             key_bindings=_bindings(),
             output=create_output(always_prefer_tty=True),
         )
 
     async def read(self) -> str:
-        """The next prompt.
+        """Read the next prompt.
 
         Raises:
-            EOFError: Ctrl-D: nobody wants to go on.
-            KeyboardInterrupt: Ctrl-C: what was typed is thrown away.
+            EOFError: Ctrl-D.
+            KeyboardInterrupt: Ctrl-C.
         """
         return without_marks(await self._session.prompt_async(_PROMPT))
 
 
 def is_open(text: str) -> bool:
-    """Whether a text begins with three quotation marks, and lacks those at its end."""
+    """Return whether a text has opening quotation marks without closing ones."""
     begin = text.lstrip()
     return begin.startswith(BLOCK) and BLOCK not in begin[len(BLOCK) :]
 
 
 def without_marks(text: str) -> str:
-    """What stands between the quotation marks; a text without them as it is."""
+    """Return a text without its three quotation marks."""
     found = re.fullmatch(rf"\s*{BLOCK}(.*?)(?:{BLOCK}(.*))?", text, re.DOTALL)
     return text if found is None else (found[1] + (found[2] or "")).strip("\n")
 
@@ -90,7 +90,7 @@ class _WordCompleter(Completer):
         typed = document.text_before_cursor
         if "\n" in typed:
             return
-        # The command, then for /set a name; what stands behind is one value, spaces included.
+        # /set has a name and a value, other commands have a value, which may contain spaces.
         num_words = 2 if typed.startswith("/set ") else 1
         last = typed.split(" ", num_words)[-1]
         for text in self._completions(typed):

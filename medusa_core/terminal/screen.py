@@ -1,4 +1,4 @@
-"""What a chat writes to, and what may be written to it."""
+"""Terminal output: styles, cursor moves, escaped control characters."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from medusa_core.messages import SourceInfo, TokenSource
 
 _RESET = "\x1b[0m"
 _DIM = "\x1b[2m"
+REASONING_STYLE = _DIM
 _RED = "\x1b[31m"
-# Underlined as well as coloured: told apart without colours, too.
+# Underlined as well as coloured, for people who cannot see the colours.
 _SOURCE_STYLES = ("\x1b[4;36m", "\x1b[4;33m", "\x1b[4;35m", "\x1b[4;32m", "\x1b[4;34m")
-# What moves the cursor, or more: C0 but tab and line feed, DEL and C1.
+# C0 except tab and line feed, DEL and C1: they move the cursor, for example.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_PICTURE = "\ufffd"
+_REPLACEMENT = "\ufffd"
 
 
 def takes_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether colours can be seen: a terminal, and nobody said no (`NO_COLOR`, `TERM=dumb`)."""
+    """Return whether a stream is a terminal without `NO_COLOR` and `TERM=dumb`."""
     is_wanted = not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
     return is_wanted and stream.isatty()
 
 
-def harmless(text: str) -> str:
-    """A text whose control characters are shown instead of obeyed: models write what they like."""
-    return _CONTROLS.sub(_PICTURE, text)
+def escaped(text: str) -> str:
+    """Return a text with replacement characters in place of control characters."""
+    return _CONTROLS.sub(_REPLACEMENT, text)
 
 
 class Screen:
-    """A stream for people, with colours or without.
+    """Output to a terminal, a file or a pipe.
 
     Attributes:
-        is_terminal: Somebody sees it; else it is a file or another program, which gets the plain
-            answer alone.
+        is_terminal: The output is a terminal; files and pipes get the plain answer.
     """
 
     def __init__(self, out: TextIO, err: TextIO, environ: Mapping[str, str]) -> None:
-        """Write to streams.
+        """Initialize.
 
         Args:
-            out: For answers, and for what commands say.
-            err: For errors and progress.
-            environ: Of the process.
+            out: Gets answers and the output of commands.
+            err: Gets errors and progress.
+            environ: Environment variables.
         """
         self._out, self._err = out, err
         self._has_colour = takes_colour(out, environ)
@@ -55,66 +55,58 @@ class Screen:
         self._last_progress = ""
 
     def use_sources(self, sources: Sequence[SourceInfo]) -> None:
-        """Give every source of a model a colour."""
+        """Assign a colour to each source of a model."""
         styles = _SOURCE_STYLES
         self._sources = {one.name: styles[place % len(styles)] for place, one in enumerate(sources)}
 
     def source_style(self, source: TokenSource) -> str:
-        """How a token is marked; empty for what the model chose itself."""
+        """Return the style of a token; empty for tokens without a draft."""
         proposer = next(iter(source.proposers), "")
         return self._sources.get(proposer, _SOURCE_STYLES[0]) if proposer else ""
 
     def write(self, text: str, style: str = "") -> None:
-        """Write a piece of an answer; a file gets it as it is."""
-        shown = harmless(text) if self.is_terminal else text
+        """Write a piece of an answer, escaped on terminals."""
+        shown = escaped(text) if self.is_terminal else text
         self._out.write(self.styled(shown, style) if text.strip() else shown)
 
-    def move(self, sequence: str) -> None:
-        """Move the cursor, where there is one."""
+    def move_cursor(self, sequence: str) -> None:
+        """Write a control sequence unescaped."""
         self._out.write(sequence)
 
     @property
     def columns(self) -> int:
-        """How wide it is; 0 for what has no cursor."""
+        """Columns of the terminal; 0 without a cursor."""
         return shutil.get_terminal_size().columns if self._has_cursor else 0
 
     def flush(self) -> None:
-        """Show what was written."""
+        """Flush the output."""
         self._out.flush()
 
-    def say(self, text: str = "") -> None:
-        """Write a line of the program's own."""
+    def print(self, text: str = "") -> None:
+        """Write a line."""
         self._out.write(f"{text}\n")
         self._out.flush()
 
-    def remark(self, text: str) -> None:
-        """Write a line that matters less."""
-        self.say(self.dim(text))
+    def print_dim(self, text: str) -> None:
+        """Write a dim line."""
+        self.print(self.styled(text, _DIM))
 
-    def complain(self, message: str, hint: str = "") -> None:
-        """Write what went wrong, and what to do."""
+    def print_error(self, message: str, hint: str = "") -> None:
+        """Write an error and its hint."""
         style = _RED if self._has_colour else ""
-        self._err.write(f"{self.styled('error:', style)} {harmless(message)}\n")
+        self._err.write(f"{self.styled('error:', style)} {escaped(message)}\n")
         if hint:
-            self._err.write(f"  {harmless(hint)}\n")
+            self._err.write(f"  {escaped(hint)}\n")
         self._err.flush()
 
     def progress(self, text: str) -> None:
-        """Write over the last line of progress; an empty text removes it."""
+        """Replace the progress line; an empty text removes it."""
         text = text[: shutil.get_terminal_size().columns - 1]  # a longer one would scroll
         if self._shows_progress and text != self._last_progress:
             self._last_progress = text
             self._err.write(f"\r\x1b[K{text}")
             self._err.flush()
 
-    def dim(self, text: str) -> str:
-        """A text that matters less."""
-        return self.styled(text, _DIM)
-
-    def thought_style(self) -> str:
-        """How thoughts are written."""
-        return _DIM
-
     def styled(self, text: str, style: str) -> str:
-        """A text in a style, where there are colours."""
+        """Return a text in a style; unchanged without colours."""
         return f"{style}{text}{_RESET}" if style and self._has_colour else text

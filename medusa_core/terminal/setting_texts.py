@@ -1,9 +1,9 @@
-"""Settings of a chat as they are typed and listed."""
+"""Parses and lists the settings of a chat."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -28,33 +28,33 @@ _MEANINGS = {
 NAMES = tuple(one.name for one in fields(ChatSettings) if one.name != _SYSTEM)
 
 
-def with_typed(
+def with_parsed(
     settings: ChatSettings, name: str, text: str, loaded: ModelLoaded | None
 ) -> ChatSettings:
-    """Settings with one of them as it was typed.
+    """Return settings with one parsed value.
 
     Args:
-        settings: Those before.
-        name: Which; `-` stands for `_`, too.
-        text: Its value.
-        loaded: The model, whose drafters and rules can be chosen; None where it isn't known yet.
+        settings: Settings before.
+        name: Name of the setting, with `-` or `_`.
+        text: Value.
+        loaded: The model, whose drafters and rules are valid; None if it isn't loaded yet.
 
     Raises:
-        RequestError: There is no such setting, or no such value.
+        RequestError: The setting or value is unknown.
     """
     key = setting_name(name)
     _check_choice(key, text, loaded)
     try:
-        return settings.with_value(key, _value(key, text.strip()))
-    except (TypeError, ValueError) as error:
-        raise RequestError(f"{key} can't be {text!r}.", _form_of(key, loaded)) from error
+        return settings.with_value(key, _parse(key, text.strip()))
+    except (TypeError, ValueError, KeyError) as error:
+        raise RequestError(f"{key} can't be {text!r}.", _help_of(key, loaded)) from error
 
 
 def setting_name(typed: str) -> str:
-    """The name of a setting as it was typed; `-` stands for `_`, too.
+    """Return the name of a setting, typed with `-` or `_`.
 
     Raises:
-        RequestError: There is none.
+        RequestError: The setting is unknown.
     """
     name = typed.replace("-", "_").lower()
     if name not in NAMES:
@@ -63,7 +63,7 @@ def setting_name(typed: str) -> str:
 
 
 def typed_values(name: str, loaded: ModelLoaded) -> tuple[str, ...]:
-    """Values to choose from; none for numbers and texts."""
+    """Return the values of a setting; empty for numbers and texts."""
     match name:
         case "drafter":
             return ("auto", *(one.name for one in loaded.drafters))
@@ -81,12 +81,12 @@ def typed_values(name: str, loaded: ModelLoaded) -> tuple[str, ...]:
 
 
 def setting_lines(settings: ChatSettings, loaded: ModelLoaded, columns: int) -> list[str]:
-    """All settings, a line each: name, value, meaning.
+    """Return one line for each setting: name, value, meaning.
 
     Args:
-        settings: What is set.
+        settings: Settings of the chat.
         loaded: The model.
-        columns: How wide a line may be.
+        columns: Most columns of a line.
     """
     width = max(map(len, NAMES)) + 2
     lines = []
@@ -97,16 +97,16 @@ def setting_lines(settings: ChatSettings, loaded: ModelLoaded, columns: int) -> 
 
 
 def setting_value_text(settings: ChatSettings, name: str) -> str:
-    """A value as it could be typed."""
+    """Return the value of a setting as users type it."""
     value = getattr(settings, name)
     declared = SETTINGS.get(name)
     if declared is not None:
         return declared.off_text if value == declared.off else f"{value:g}"
     match name:
         case "thinks":
-            return next(word for word, thinks in _THINKS.items() if thinks is value)
+            return _word_of(value, _THINKS)
         case "stop_on_repetition":
-            return next(word for word, is_on in _SWITCH.items() if is_on is value)
+            return _word_of(value, _SWITCH)
         case "seed":
             return "random" if value is None else str(value)
         case "stop":
@@ -117,15 +117,15 @@ def setting_value_text(settings: ChatSettings, name: str) -> str:
 
 
 def meaning_of(name: str, loaded: ModelLoaded | None) -> str:
-    """What a setting does, in a sentence."""
+    """Return a sentence on the effect of a setting."""
     if name in SETTINGS:
         return SETTINGS[name].meaning
     rules = () if loaded is None else loaded.rules
     return _MEANINGS[name].format(rules=_listed([one.name for one in rules]) or "such as greedy")
 
 
-def _form_of(name: str, loaded: ModelLoaded | None) -> str:
-    """What a setting takes, and what it does."""
+def _help_of(name: str, loaded: ModelLoaded | None) -> str:
+    """Return the valid values and the effect of a setting."""
     meaning = meaning_of(name, loaded)
     declared = SETTINGS.get(name)
     if declared is None:
@@ -143,7 +143,7 @@ def _check_choice(name: str, text: str, loaded: ModelLoaded | None) -> None:
         raise RequestError(f"{loaded.name} has no {name} {text}.", f"Choose {_listed(known)}.")
 
 
-def _value(name: str, text: str) -> Any:
+def _parse(name: str, text: str) -> Any:
     declared = SETTINGS.get(name)
     if declared is not None:
         if declared.off is not None and text.lower() in ("off", declared.off_text):
@@ -153,12 +153,8 @@ def _value(name: str, text: str) -> Any:
         case "seed":
             return None if text.lower() in _NONE else int(text)
         case "thinks":
-            if text.lower() not in _THINKS:
-                raise ValueError("it is usual, on or off")
             return _THINKS[text.lower()]
         case "stop_on_repetition":
-            if text.lower() not in _SWITCH:
-                raise ValueError("it is on or off")
             return _SWITCH[text.lower()]
         case "stop":
             if text.lower() in _NONE:
@@ -167,6 +163,10 @@ def _value(name: str, text: str) -> Any:
         case "drafter":
             return "" if text == "auto" else text
     return text
+
+
+def _word_of(value: bool | None, words: Mapping[str, bool | None]) -> str:
+    return next(word for word, meant in words.items() if meant is value)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What is typed instead of a prompt: `/set`, `/save`, `/tree` and the others."""
+"""The slash commands of a chat, such as `/set`, `/save` and `/tree`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medusa_core.errors import RequestError
 from medusa_core.messages import TraceNode
 from medusa_core.terminal.chat import ChosenModel, TerminalChat
 from medusa_core.terminal.chat_record import ChatRecord
-from medusa_core.terminal.screen import Screen, harmless
+from medusa_core.terminal.screen import Screen, escaped
 from medusa_core.terminal.setting_texts import (
     NAMES,
     meaning_of,
@@ -23,13 +23,13 @@ from medusa_core.terminal.setting_texts import (
     setting_name,
     setting_value_text,
     typed_values,
-    with_typed,
+    with_parsed,
 )
 from medusa_core.terminal.statistics import statistics_lines
 from medusa_core.terminal.tree_text import tree_lines
 
 _MOST_LISTED = 20
-_SYNONYMS = {"/exit": "/bye", "/quit": "/bye", "/?": "/help"}  # as other programs call them
+_SYNONYMS = {"/exit": "/bye", "/quit": "/bye", "/?": "/help"}  # of similar programs
 _MOST_DIGITS = 6
 
 
@@ -37,13 +37,13 @@ class ChatModels(Protocol):
     """The models on this computer."""
 
     def names(self) -> Sequence[str]:
-        """What they are called."""
+        """Return the names of the models."""
 
     async def load(self, name: str) -> ChosenModel:
-        """Load one in place of the one before.
+        """Replace the loaded model.
 
         Raises:
-            MedusaError: It can't be loaded; the one before is there.
+            MedusaError: Loading failed; the previous model is still loaded.
         """
 
 
@@ -51,13 +51,13 @@ class SlashCommand(NamedTuple):
     """A command.
 
     Attributes:
-        form: What may stand behind its name.
-        does: What it does.
-        run: Carries it out, by what stood there.
+        arguments: Its arguments, for `/help`.
+        summary: Its effect, for `/help`.
+        run: Runs it with its arguments.
     """
 
-    form: str
-    does: str
+    arguments: str
+    summary: str
     run: Callable[[str], Awaitable[None]]
 
 
@@ -65,7 +65,7 @@ class SlashCommands:
     """All commands of a chat.
 
     Attributes:
-        is_over: The user said goodbye.
+        is_over: The user has left the chat.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SlashCommands:
     ) -> None:
         self._chat, self._screen, self._record, self._models = chat, screen, record, models
         self.is_over = False
-        self._shown: tuple[ConversationInfo, ...] = ()  # by the last `/load` without a name
+        self._numbered: tuple[ConversationInfo, ...] = ()  # by the last `/load` without a name
         self._commands = {
             "/set": SlashCommand("[NAME VALUE]", "change a setting, or show one or all", self._set),
             "/system": SlashCommand("[TEXT]", "what the model is told first", self._system),
@@ -88,16 +88,16 @@ class SlashCommands:
             "/bye": SlashCommand("", "leave; also /exit and Ctrl-D", self._bye),
         }
 
-    def knows(self, line: str) -> bool:
-        """Whether a line is a command, and no prompt: a path is none."""
+    def is_command(self, line: str) -> bool:
+        """Return whether a line is a command; paths are prompts."""
         word = line.strip().partition(" ")[0]
         return word.startswith("/") and "/" not in word[1:] and "\n" not in line
 
     async def run(self, line: str) -> None:
-        """Carry out a command.
+        """Run a command.
 
         Raises:
-            MedusaError: It can't be.
+            MedusaError: The command is unknown or failed.
         """
         name, _, rest = line.strip().partition(" ")
         command = self._commands.get(_SYNONYMS.get(name.lower(), name.lower()))
@@ -106,7 +106,7 @@ class SlashCommands:
         await command.run(rest.strip())
 
     def completions(self, line: str) -> Iterable[str]:
-        """What the end of a line may become; nothing for a prompt."""
+        """Return completions of the last word of a command."""
         name, space, rest = line.partition(" ")
         if not space:
             return [one for one in self._commands if name and one.startswith(name)]
@@ -117,37 +117,37 @@ class SlashCommands:
                 return [one for one in found if one.startswith(value if space else key)]
             case "/load":
                 return [
-                    one.title for one in self._listed() if fold(one.title).startswith(fold(rest))
+                    one.title for one in self._latest() if fold(one.title).startswith(fold(rest))
                 ]
             case "/model":
                 return [one for one in self._models.names() if one.startswith(rest)]
         return []
 
-    # One after the other --------------------------------------------------------------------------
+    # The commands ---------------------------------------------------------------------------------
 
     async def _set(self, text: str) -> None:
         chat, loaded = self._chat, self._chat.model.loaded
         name, _, value = text.partition(" ")
         if not name:
             for line in setting_lines(chat.settings, loaded, shutil.get_terminal_size().columns):
-                self._screen.say(line)
+                self._screen.print(line)
             return
         key = setting_name(name)
         if not value.strip():
-            self._screen.say(f"{key} = {setting_value_text(chat.settings, key)}")
-            self._screen.say(meaning_of(key, loaded))
+            self._screen.print(f"{key} = {setting_value_text(chat.settings, key)}")
+            self._screen.print(meaning_of(key, loaded))
             return
-        chat.settings = with_typed(chat.settings, key, value, loaded)
-        self._screen.remark(f"{key} = {setting_value_text(chat.settings, key)}")
-        if lack := chat.lack_of(key):
-            self._screen.remark(lack)
+        chat.settings = with_parsed(chat.settings, key, value, loaded)
+        self._screen.print_dim(f"{key} = {setting_value_text(chat.settings, key)}")
+        if reason := chat.why_unused(key):
+            self._screen.print_dim(reason)
 
     async def _system(self, text: str) -> None:
         if not text:
-            self._screen.say(self._chat.settings.system_prompt or "There is no system prompt.")
+            self._screen.print(self._chat.settings.system_prompt or "There is no system prompt.")
             return
         self._chat.settings = replace(self._chat.settings, system_prompt=text.strip('"'))
-        self._screen.remark("It holds from the next prompt on.")
+        self._screen.print_dim("It holds from the next prompt on.")
 
     async def _save(self, name: str) -> None:
         if self._record.history is None:
@@ -158,49 +158,49 @@ class SlashCommands:
             raise RequestError("Nothing has been said yet.", "Chats are saved as they grow.")
         if name:
             self._record.rename(self._chat.conversation.session_id, name)
-        self._screen.remark(f"saved as {name}" if name else "saved; /save NAME gives it a name")
+        self._screen.print_dim(f"saved as {name}" if name else "saved; /save NAME gives it a name")
 
     async def _load(self, name: str) -> None:
         if self._record.history is None:
             raise RequestError("This chat has no history.", "Start without --no-history.")
         if not name:
-            self._shown = self._listed()
-            for place, one in enumerate(self._shown, 1):
+            self._numbered = self._latest()
+            for place, one in enumerate(self._numbered, 1):
                 day = datetime.fromtimestamp(one.changed_s).strftime("%Y-%m-%d")
-                self._screen.say(f"{place:>3}  {day}  {harmless(one.title)}")
+                self._screen.print(f"{place:>3}  {day}  {escaped(one.title)}")
             return
         found = self._find(name)
         conversation = open_conversation(self._record.history, found.id)
         raw = self._record.history.settings(found.id)
-        self._record.know(found.id)
-        await self._chat.begin_anew(conversation)
+        self._record.set_known(found.id)
+        await self._chat.use_conversation(conversation)
         self._chat.use_saved_settings(raw)
         for turn in conversation.turns:
-            self._screen.remark(f"> {harmless(turn.prompt.text)}")
-            self._screen.say(f"{harmless(turn.answer.visible_text)}\n")
+            self._screen.print_dim(f"> {escaped(turn.prompt.text)}")
+            self._screen.print(f"{escaped(turn.answer.visible_text)}\n")
 
     async def _clear(self, _: str) -> None:
-        await self._chat.begin_anew()
-        self._screen.remark("A new conversation begins.")
+        await self._chat.use_conversation()
+        self._screen.print_dim("A new conversation begins.")
 
     async def _model(self, name: str) -> None:
         if name:
             self._chat.use_model(await self._models.load(name))
-        self._screen.remark(harmless(self._chat.description))
+        self._screen.print_dim(escaped(self._chat.description))
         if not name:
             for one in self._models.names():
-                self._screen.say(f"  {harmless(one)}")
+                self._screen.print(f"  {escaped(one)}")
 
     async def _measure(self, _: str) -> None:
-        self._screen.remark("measuring steps …")
-        self._screen.remark(await self._chat.measure())
+        self._screen.print_dim("measuring steps …")
+        self._screen.print_dim(await self._chat.measure())
 
     async def _stats(self, _: str) -> None:
         last = self._chat.last
         if last.done is None:
             raise RequestError("There is no answer yet.", "Ask something first.")
         for line in statistics_lines(last.done, last.steps, self._chat.model.loaded):
-            self._screen.say(line)
+            self._screen.print(line)
 
     async def _tree(self, _: str) -> None:
         trace = self._chat.last.trace
@@ -212,33 +212,33 @@ class SlashCommands:
 
         loaded = self._chat.model.loaded
         for line in tree_lines(trace, loaded.sources, loaded.special_tokens, paint):
-            self._screen.say(line)
+            self._screen.print(line)
 
     async def _help(self, _: str) -> None:
         for name, command in self._commands.items():
-            self._screen.say(f"{f'{name} {command.form}':<22}{command.does}")
-        self._screen.say()
-        self._screen.say('Alt-Enter begins a line; """ opens and closes a text of several.')
-        self._screen.say("Ctrl-C stops an answer, Ctrl-D leaves, Tab completes.")
+            self._screen.print(f"{f'{name} {command.arguments}':<22}{command.summary}")
+        self._screen.print()
+        self._screen.print('Alt-Enter begins a line; """ opens and closes a text of several.')
+        self._screen.print("Ctrl-C stops an answer, Ctrl-D leaves, Tab completes.")
 
     async def _bye(self, _: str) -> None:
         self.is_over = True
 
-    # What they share ------------------------------------------------------------------------------
+    # Conversations of the history -----------------------------------------------------------------
 
-    def _listed(self) -> tuple[ConversationInfo, ...]:
+    def _latest(self) -> tuple[ConversationInfo, ...]:
         history = self._record.history
         return () if history is None else history.conversations(limit=_MOST_LISTED)
 
     def _find(self, name: str) -> ConversationInfo:
-        """The conversation of that number in the list, of that title, or with that in its title."""
+        """Find a conversation by its number or a part of its title."""
         assert self._record.history is not None
-        shown = self._shown or self._listed()  # what others write meanwhile moves no number
-        if name.isdecimal() and len(name) <= _MOST_DIGITS and 0 < int(name) <= len(shown):
-            return shown[int(name) - 1]
+        numbered = self._numbered or self._latest()  # numbers stay while other programs write
+        if name.isdecimal() and len(name) <= _MOST_DIGITS and 0 < int(name) <= len(numbered):
+            return numbered[int(name) - 1]
         every, wanted = self._record.history.conversations(), fold(name)
-        for is_meant in (str.__eq__, str.startswith, str.__contains__):
+        for matches in (str.__eq__, str.startswith, str.__contains__):
             for one in every:
-                if is_meant(fold(one.title), wanted):
+                if matches(fold(one.title), wanted):
                     return one
         raise RequestError(f"No conversation is called {name}.", "/load alone lists the latest.")

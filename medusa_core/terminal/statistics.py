@@ -1,4 +1,4 @@
-"""How an answer came about, in lines of text."""
+"""Statistics of an answer in lines of text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from medusa_core.speculation.tuning.forms import form_name
 
 
 def statistics_line(done: GenerationDone) -> str:
-    """One line on how the answer came about."""
+    """Return the most important statistics in one line."""
     if done.is_remote:
         return " · ".join(_remote_figures(done))
     return (
@@ -24,12 +24,12 @@ def statistics_line(done: GenerationDone) -> str:
 def statistics_lines(
     done: GenerationDone, steps: Sequence[StepDone], loaded: ModelLoaded
 ) -> list[str]:
-    """What is known of it, a line each.
+    """Return all statistics, one in a line.
 
     Args:
-        done: The answer's figures.
-        steps: Its steps.
-        loaded: The model, which names sources.
+        done: Statistics of the answer.
+        steps: Steps of the answer.
+        loaded: The model, with names of the sources.
     """
     if done.is_remote:
         return [statistics_line(done)]
@@ -51,7 +51,7 @@ def statistics_lines(
 
 
 def _remote_figures(done: GenerationDone) -> Iterator[str]:
-    """What another machine has said of its answer."""
+    """Yield the statistics that endpoints report."""
     if done.num_remote_tokens:
         yield f"{done.num_remote_tokens} tokens · {done.decode_tokens_per_s:.0f} tokens/s"
     if done.num_drafted:
@@ -61,7 +61,7 @@ def _remote_figures(done: GenerationDone) -> Iterator[str]:
 
 
 def _forms(steps: Sequence[StepDone]) -> str:
-    """In how many steps guesses were a chain, a tree or none, in words."""
+    """Count the steps by the form of their draft: chain, tree or none."""
     decoding = [step.node_sources for step in steps if step.step]
     forms = Counter(
         form_name(len(nodes), max(node.head for node in nodes)) for nodes in decoding if nodes
@@ -70,7 +70,7 @@ def _forms(steps: Sequence[StepDone]) -> str:
 
 
 def _source_lines(steps: Sequence[StepDone], loaded: ModelLoaded) -> list[str]:
-    """How many guesses of each source were made, and how many became text."""
+    """Count the drafted and accepted tokens of each source."""
     guessed = Counter(
         name for step in steps for node in step.node_sources for name in node.proposers
     )

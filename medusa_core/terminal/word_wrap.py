@@ -1,4 +1,4 @@
-"""Lines that end between words, of a text that is shown character by character."""
+"""Word wrap of streamed text."""
 
 from __future__ import annotations
 
@@ -11,58 +11,58 @@ _TAB = 8
 
 
 class WrappedPiece(NamedTuple):
-    """Something to write.
+    """Text or a cursor move.
 
     Attributes:
-        text: What.
-        style: How; empty for plainly.
-        moves: It moves the cursor, and is no part of the text.
+        text: Text or control sequence.
+        style: Style of the text; empty for the default one.
+        is_cursor_move: `text` is a control sequence.
     """
 
     text: str
     style: str = ""
-    moves: bool = False
+    is_cursor_move: bool = False
 
 
 class WordWrap:
-    """Takes a word that doesn't fit any more from a line's end to the next line.
+    """Moves an unfinished word from the end of a line to the next line.
 
-    It is on the screen by then, so that nothing waits for a word's end.
+    Text is written at once, and the beginning of the word is erased when it moves.
     """
 
     def __init__(self, columns: int) -> None:
-        """Begin at the first column.
+        """Initialize.
 
         Args:
-            columns: Of the terminal.
+            columns: Columns of the terminal.
         """
         self._columns = columns
         self._column = 0
-        self._word: list[WrappedPiece] = []  # what stands behind the last space
+        self._word: list[WrappedPiece] = []  # since the last space
         self._word_start = 0
 
     def wrapped(self, text: str, style: str) -> Iterator[WrappedPiece]:
-        """What to write for the next piece of a text."""
+        """Yield the output for the next piece of a text."""
         run = ""
         for char in text:
             width = 0 if char == "\n" else self._width(char)
             if self._column + width > self._columns:
                 yield WrappedPiece(run, style)
                 run = ""
-                if char.isspace():  # the line's end stands for it
+                if char.isspace():  # the line break replaces it
                     char, width = "\n", 0
                 else:
                     yield from self._next_line()
             run += char
-            self._take(char, width, style)
+            self._add(char, width, style)
         if run:
             yield WrappedPiece(run, style)
 
     def _width(self, char: str) -> int:
-        """Columns that a character takes."""
+        """Return the columns of a character."""
         return _TAB - self._column % _TAB if char == "\t" else get_cwidth(char)
 
-    def _take(self, char: str, width: int, style: str) -> None:
+    def _add(self, char: str, width: int, style: str) -> None:
         self._column = 0 if char == "\n" else self._column + width
         if char.isspace():
             self._word_start = self._column
@@ -71,21 +71,21 @@ class WordWrap:
             self._word.append(WrappedPiece(char, style))
 
     def _next_line(self) -> Iterator[WrappedPiece]:
-        """Take the word along; one that fills the line is cut by the terminal itself."""
+        """Move the word to the next line; the terminal splits words that fill a line."""
         word, start = self._word, self._word_start
         self._word_start = 0
         if not start:
             self._column, self._word = 0, []
             return
         if word:
-            yield WrappedPiece(f"\x1b[{start + 1}G\x1b[K", moves=True)
-        yield WrappedPiece("\n", moves=True)
+            yield WrappedPiece(f"\x1b[{start + 1}G\x1b[K", is_cursor_move=True)
+        yield WrappedPiece("\n", is_cursor_move=True)
         yield from _joined(word)
         self._column -= start
 
 
 def _joined(word: list[WrappedPiece]) -> Iterator[WrappedPiece]:
-    """Neighbours of one style together."""
+    """Join adjacent pieces of the same style."""
     run = ""
     for place, one in enumerate(word):
         run += one.text

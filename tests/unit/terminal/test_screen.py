@@ -9,7 +9,7 @@ import pytest
 from medusa_core.messages import TARGET, THINK_TAGS, SourceInfo, StepDone, StepTimes, TokenSource
 from medusa_core.terminal.answer_writer import AnswerWriter
 from medusa_core.terminal.line_editor import is_open, without_marks
-from medusa_core.terminal.screen import Screen, harmless, takes_colour
+from medusa_core.terminal.screen import Screen, escaped, takes_colour
 
 LOOKUP = TokenSource("lookup", 1)
 HEADS = TokenSource("heads+lookup", 2)
@@ -74,7 +74,7 @@ def test_control_characters_of_a_model_are_shown_to_people_and_not_obeyed() -> N
     shown = written(every)
     assert not set("\x1b\x07\x9b\r") & set(shown)
     assert "\td" in shown
-    assert harmless("plain\ttext\nof two lines") == "plain\ttext\nof two lines"
+    assert escaped("plain\ttext\nof two lines") == "plain\ttext\nof two lines"
 
 
 @pytest.mark.parametrize(
