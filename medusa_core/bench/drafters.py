@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from medusa_core.engine.drafter_race import DrafterRace, usual_race
+from medusa_core.engine.drafter_race import DrafterRace, default_race
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterSpeed
@@ -62,7 +62,7 @@ def drafter_of_window(target: Target, known: ModelMeasurements, shows_drafts: bo
     """
     speeds = known.speeds()
     if not speeds:
-        race = usual_race(target, known.costs())
+        race = default_race(target, known.costs())
         while not race.is_done:
             race.advance()
         speeds = race.speeds

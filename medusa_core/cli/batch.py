@@ -137,7 +137,7 @@ def _answer(
         row_policy=RowPolicy(target)
         if settings.drafter == "none"
         else open_row_policy(args, target),
-        most=loaded.together,
+        max_batch=loaded.together,
         on_progress=show,
         stop=stop,
     )

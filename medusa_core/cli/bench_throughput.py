@@ -14,7 +14,7 @@ import torch
 from medusa_core.bench.step_race import OnTimed
 from medusa_core.cli.plan_throughput import found_lines
 from medusa_core.cli.throughput_case import ThroughputCase
-from medusa_core.engine.several import answer_all
+from medusa_core.engine.batch_generate import answer_all
 from medusa_core.errors import MedusaError, PlanError, RequestError
 from medusa_core.loading.target import Target
 from medusa_core.memory.heap import trim_heap

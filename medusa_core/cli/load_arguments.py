@@ -216,14 +216,14 @@ def placement_options(args: argparse.Namespace) -> LoadOptions:
 def ready(args: argparse.Namespace, target: Target) -> Target:
     """Set the number of threads of the arguments, or the measured best."""
     from medusa_core.engine.admission import check_threads
-    from medusa_core.speculation.tuning.threads import settle_threads
+    from medusa_core.speculation.tuning.threads import choose_threads
     from medusa_core.system import compute_threads
 
     check_threads(args.threads)
     if args.threads:
         target.runner.use_threads(args.threads, args.threads)
     else:
-        settle_threads(target, compute_threads.count())
+        choose_threads(target, compute_threads.count())
     gc.freeze()  # the model's objects stay, so collections needn't traverse them
     return target
 

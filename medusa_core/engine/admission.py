@@ -1,4 +1,4 @@
-"""Checks requests before any work is done for them."""
+"""Check requests before any work is done for them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from medusa_core.errors import RequestError
 from medusa_core.messages import GROWTHS, ChatMessage, GenerateSettings
 from medusa_core.runtime.tree.tables import MAX_TREE_ROWS
 
-_MOST_TEMPERATURE = 100.0
-_MOST_NEW_TOKENS = 1 << 24
-_MOST_STOPS, _LONGEST_STOP = 64, 10_000
-_MOST_TOOLS = 256
-_MOST_LOGPROBS = 20  # as OpenAI's API has it
+_MAX_TEMPERATURE = 100.0
+_MAX_NEW_TOKENS = 1 << 24
+_MAX_STOPS, _MAX_STOP_CHARS = 64, 10_000
+_MAX_TOOLS = 256
+_MAX_LOGPROBS = 20  # as in OpenAI's API
 
 
 def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
-    """Check what of a request doesn't depend on the model.
+    """Check messages and settings as far as they don't depend on the model.
 
     Raises:
-        RequestError: A setting is out of range, or a message is no text.
+        RequestError: A setting is out of range, or a message isn't valid text.
     """
     for message in messages:
         _check_text(message.content, "A message")
@@ -40,7 +40,7 @@ def admit_settings(settings: GenerateSettings) -> None:
         RequestError: A setting is out of range; the hint names the range.
     """
     _check_numbers(settings)
-    if not 0 <= settings.max_new_tokens <= _MOST_NEW_TOKENS:
+    if not 0 <= settings.max_new_tokens <= _MAX_NEW_TOKENS:
         raise RequestError(
             f"An answer of at most {settings.max_new_tokens} tokens makes no sense.",
             "Choose 1 or more, or 0 for what the context leaves.",
@@ -55,20 +55,20 @@ def admit_settings(settings: GenerateSettings) -> None:
             f"Drafts can't grow as {settings.growth!r}.", f"Choose one of {', '.join(GROWTHS)}."
         )
     _check_lookahead(settings)
-    if len(settings.stop) > _MOST_STOPS or any(len(s) > _LONGEST_STOP for s in settings.stop):
+    if len(settings.stop) > _MAX_STOPS or any(len(s) > _MAX_STOP_CHARS for s in settings.stop):
         raise RequestError("There are too many stop strings, or one is too long.", "Use fewer.")
     for stop in settings.stop:
         _check_text(stop, "A stop string")
 
 
 def admit_tools(tools: Sequence[str]) -> None:
-    """Refuse what is no function that a model could call.
+    """Check descriptions of functions.
 
     Raises:
-        RequestError: One of them isn't.
+        RequestError: There are too many, or one isn't a JSON object with a name.
     """
-    if len(tools) > _MOST_TOOLS:
-        raise RequestError(f"{len(tools)} functions are too many.", f"Name {_MOST_TOOLS} at most.")
+    if len(tools) > _MAX_TOOLS:
+        raise RequestError(f"{len(tools)} functions are too many.", f"Name {_MAX_TOOLS} at most.")
     for tool in tools:
         try:
             function = json.loads(tool)
@@ -84,23 +84,23 @@ def admit_tools(tools: Sequence[str]) -> None:
 
 
 def admit_logprobs(num_logprobs: int) -> None:
-    """Refuse to tell more alternatives than anybody reads.
+    """Check the number of requested alternatives; −1 requests none.
 
     Raises:
-        RequestError: There are too many.
+        RequestError: It is out of range.
     """
-    if not -1 <= num_logprobs <= _MOST_LOGPROBS:
+    if not -1 <= num_logprobs <= _MAX_LOGPROBS:
         raise RequestError(
             f"{num_logprobs} alternatives to each token can't be given.",
-            f"Choose 0 to {_MOST_LOGPROBS}.",
+            f"Choose 0 to {_MAX_LOGPROBS}.",
         )
 
 
 def check_threads(num_threads: int) -> None:
-    """Refuse a number of threads that no computer has; 0 leaves it open.
+    """Check a number of threads; 0 lets the engine choose.
 
     Raises:
-        RequestError: It is such a number.
+        RequestError: It is out of range for this computer.
     """
     most = 4 * (os.cpu_count() or 1)
     if not 0 <= num_threads <= most:
@@ -117,7 +117,7 @@ def _check_numbers(settings: GenerateSettings) -> None:
             raise RequestError(
                 f"{field.name.replace('_', ' ').capitalize()} is {value}.", "Choose a number."
             )
-    if not 0 <= settings.temperature <= _MOST_TEMPERATURE:
+    if not 0 <= settings.temperature <= _MAX_TEMPERATURE:
         raise RequestError(
             f"A temperature of {settings.temperature:.3g} makes no sense.",
             "Choose one between 0 and 2; 0 is greedy.",

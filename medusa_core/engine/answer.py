@@ -1,4 +1,4 @@
-"""One answer as it grows: which tokens it keeps, and where it ends."""
+"""The growing text of one answer, and where it ends."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from medusa_core.models.text.detokenizer import Detokenizer
 
 
 class AppendedRun(NamedTuple):
-    """What an answer took of a run of tokens.
+    """The kept part of a run of tokens.
 
     Attributes:
-        pieces: UTF-8 that each kept token completes; as many as tokens were kept.
-        stop_reason: Why the answer ends here, or None if it goes on.
+        pieces: UTF-8 that each kept token completes; one for each kept token.
+        stop_reason: Why the answer ends here; None if it continues.
     """
 
     pieces: tuple[bytes, ...]
@@ -23,12 +23,12 @@ class AppendedRun(NamedTuple):
 
 
 class AnswerBuffer:
-    """Collects tokens until EOS, a stop string, repetition or the token budget ends them.
+    """Collects tokens until EOS, a stop string, repetition or the token limit ends the answer.
 
     Attributes:
         token_ids: Tokens so far, EOS included.
-        num_visible_bytes: Bytes of the text that may be shown: what may be the start of a stop
-            string is held back.
+        num_visible_bytes: Bytes of the text that may be shown; a possible start of a stop string is
+            held back.
     """
 
     def __init__(
@@ -53,16 +53,16 @@ class AnswerBuffer:
 
     @property
     def text(self) -> str:
-        """What may be shown of the text."""
+        """The text that may be shown."""
         return self._text[: self.num_visible_bytes].decode("utf-8", "replace")
 
     @property
     def num_left(self) -> int:
-        """Tokens left in the budget."""
+        """Number of tokens left to the limit."""
         return self._max_tokens - len(self.token_ids)
 
     def resume(self, token_ids: Sequence[int]) -> tuple[bytes, ...]:
-        """Begin with tokens that are given: they end nothing and cost nothing.
+        """Begin with given tokens, which don't end the answer or count towards the limit.
 
         Returns:
             UTF-8 that each of them completes.
@@ -75,16 +75,16 @@ class AnswerBuffer:
         self.num_visible_bytes = len(self._text) - self._num_held_back()
         return pieces
 
-    def take(self, token_ids: Sequence[int]) -> AppendedRun:
-        """Add a run of tokens, up to the one that ends the answer."""
+    def append(self, token_ids: Sequence[int]) -> AppendedRun:
+        """Append a run of tokens, up to one that ends the answer."""
         length = len(self.token_ids) + len(token_ids)
         may_end = length >= self._max_tokens or self._stop or not self._eos.isdisjoint(token_ids)
         if not may_end and not self._crosses_check(len(self.token_ids), length):
-            return self._take_all(token_ids)
+            return self._append_all(token_ids)
         pieces: list[bytes] = []
         reason = None
         for token_id in token_ids:
-            piece, reason = self._take_one(token_id)
+            piece, reason = self._append_one(token_id)
             pieces.append(piece)
             if reason is not None:
                 break
@@ -92,8 +92,8 @@ class AnswerBuffer:
             self.num_visible_bytes = len(self._text) - self._num_held_back()
         return AppendedRun(tuple(pieces), reason)
 
-    def _take_all(self, token_ids: Sequence[int]) -> AppendedRun:
-        """Add a run that can't end the answer."""
+    def _append_all(self, token_ids: Sequence[int]) -> AppendedRun:
+        """Append a run that can't end the answer."""
         pieces, text = self._detokenizer.push_all(token_ids)
         self.token_ids.extend(token_ids)
         self._text += text
@@ -101,10 +101,10 @@ class AnswerBuffer:
         return AppendedRun(pieces, None)
 
     def finish(self) -> None:
-        """End the answer where it is: nothing is held back any more."""
+        """End the answer here, so that nothing is held back."""
         self.num_visible_bytes = len(self._text)
 
-    def _take_one(self, token_id: int) -> tuple[bytes, StopReason | None]:
+    def _append_one(self, token_id: int) -> tuple[bytes, StopReason | None]:
         self.token_ids.append(token_id)
         ends = token_id in self._eos
         is_last = ends or self.num_left <= 0
@@ -129,15 +129,15 @@ class AnswerBuffer:
         return piece, None
 
     def _crosses_check(self, before: int, after: int) -> bool:
-        """Return whether a check for repetition is due between two lengths of the answer.
+        """Whether a check for repetition is due between two lengths of the answer.
 
         Checks are due at fixed lengths, so that an answer ends at the same token however many
-        tokens a step brings.
+        tokens a step yields.
         """
         return self._stops_on_repetition and after // CHECK_EVERY > before // CHECK_EVERY
 
     def _find_stop(self, before: int) -> int | None:
-        """Where the earliest stop string begins that ends behind `before`."""
+        """Start of the earliest stop string that ends after `before`."""
         if not self._stop:
             return None
         hits = []
@@ -148,7 +148,7 @@ class AnswerBuffer:
         return min(hits, default=None)
 
     def _num_held_back(self) -> int:
-        """Length of the longest end of the text that begins a stop string."""
+        """Length of the longest suffix of the text that begins a stop string."""
         longest = 0
         for stop in self._stop:
             for length in range(min(len(stop) - 1, len(self._text)), longest, -1):

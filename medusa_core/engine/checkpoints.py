@@ -15,7 +15,7 @@ from medusa_core.messages import ChatMessage, Role
 from medusa_core.speculation.drafters.source import num_common
 
 _PROBES = ("a", "1")  # questions that begin with different tokens
-_LEAST_APART = 64
+_MIN_DISTANCE = 64
 
 
 def checkpoint_positions(
@@ -24,7 +24,7 @@ def checkpoint_positions(
     target: Target,
     thinks: bool | None,
     tools: tuple[str, ...],
-    most: int,
+    max_positions: int,
 ) -> tuple[int, ...]:
     """Choose where to save states while a prompt is read.
 
@@ -34,20 +34,20 @@ def checkpoint_positions(
         target: The loaded target.
         thinks: As in the request's settings.
         tools: As in the request.
-        most: Maximum number of positions, apart from the prompt's end.
+        max_positions: Maximum number of positions, apart from the prompt's end.
 
     Returns:
         Ascending lengths of prefixes: up to the first question, then up to the last questions.
         Without messages, positions at ever shorter distances from the prompt's end.
     """
-    if most < 1:
+    if max_positions < 1:
         return ()
     first = _first_question(prompt_ids, messages, target, thinks, tools)
     if not first:
-        distances = (_LEAST_APART * 4**power for power in reversed(range(most)))
-        return tuple(len(prompt_ids) - each for each in distances if each < len(prompt_ids))
+        distances = (_MIN_DISTANCE * 4**power for power in reversed(range(max_positions)))
+        return tuple(len(prompt_ids) - n for n in distances if n < len(prompt_ids))
     later = _later_questions(prompt_ids, first, target)
-    return (first, *later[max(0, len(later) - most + 1) :])
+    return (first, *later[max(0, len(later) - max_positions + 1) :])
 
 
 def _first_question(

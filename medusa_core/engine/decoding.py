@@ -94,7 +94,7 @@ class Decoding:
         if self.context.traces and decides_by_more:  # before the tokens change the context
             path = (0, *step.acceptance.nodes)
             numbers = self.rule.numbers(step.logits, path, self.context, step.token_ids)
-        kept = self._answer.take(step.token_ids)
+        kept = self._answer.append(step.token_ids)
         decided = step.token_ids[: len(kept.pieces)]
         self._session.token_ids.extend(decided)
         if self.context.grammar is not None:

@@ -1,4 +1,4 @@
-"""Answering without a worker: what the command line and the benchmark use."""
+"""Generation in the calling thread, for the command line and benchmarks."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ def generate(
 
     Args:
         target: A loaded target.
-        messages: The turns, oldest first, the last one the user's.
-        settings: How to decode.
+        messages: The conversation, ending with a user's message.
+        settings: Settings of the answer.
         on_step: Called with every step, prefill included.
-        session: Where to look for cached rows; a new one if None.
-        on_trace: Called with the trace of every step; None records nothing.
-        row_policy: Chooses trees and learns; None for what is usual of the heads.
-        drafter: The drafter to use; None for the registered one that the settings name.
+        session: The conversation's session, with cached rows; None for a new one.
+        on_trace: Called with the trace of every step; None records none.
+        row_policy: Decides how to draft, and learns; None for default trees.
+        drafter: The drafter; None for the registered one that the settings name.
 
     Raises:
         MedusaError: The request can't be served, or the engine failed.
     """
     records = on_trace is not None
     request = Generate("direct", "direct", tuple(messages), settings, records=records)
-    with nullcontext(session) if session else closing(Session(target)) as lasting:
+    with nullcontext(session) if session else closing(Session(target)) as opened:
         generation = start_generation(
-            request, target, lasting, row_policy or RowPolicy(target), drafter
+            request, target, opened, row_policy or RowPolicy(target), drafter
         )
         for event in events_of(generation):
             if isinstance(event, LayersMoved):
@@ -73,14 +73,14 @@ def generate(
 
 
 def events_of(generation: Generation) -> Iterator[Event]:
-    """The events of an answer that nothing runs beside, while it is decoded.
+    """Decode an answer that runs alone, and yield its events.
 
     Raises:
-        MedusaError: The engine failed; the session holds what was decided before.
+        MedusaError: The engine failed; the session keeps the tokens decided before.
     """
     scheduler, running = Scheduler(), [generation]
     while running:
-        for turn in scheduler.step(running):
-            if turn.error is not None:
-                raise turn.error
-            yield from turn.events
+        for result in scheduler.step(running):
+            if result.error is not None:
+                raise result.error
+            yield from result.events

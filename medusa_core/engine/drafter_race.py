@@ -1,4 +1,4 @@
-"""Lets all drafters of a model answer the same questions in turns, step by step, in spare time."""
+"""Race of drafters: compare their speeds on the same questions, step by step, in spare time."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from medusa_core.system.resources import prompts_dir
 log = logging.getLogger(__name__)
 
 PLAIN = "none"
-# Few and short questions: somebody may be waiting to ask.
-_USUAL, _USUAL_TOKENS, _USUAL_S = 8, 48, 120.0
+# Few and short questions, as it delays requests.
+_NUM_QUESTIONS, _MAX_NEW_TOKENS, _MAX_S = 8, 48, 120.0
 _ROOM = 512  # rows for a short question, its answer and the widest trees of a draft model
 
 
 @dataclass(slots=True)
 class _Answer:
-    """One answer of one drafter, under way."""
+    """A running answer of one drafter."""
 
     name: str
     generation: Generation
@@ -49,13 +49,13 @@ class _Answer:
 
 
 class DrafterRace:
-    """All drafters, the same questions, greedily; each learns for itself.
+    """Lets all drafters answer the same questions greedily, each with its own row policy.
 
-    Only questions that all have answered count. Who fails leaves the race.
+    Only questions that all have answered count. A drafter that fails leaves the race.
 
     Attributes:
-        is_done: All questions are answered, or time is over.
-        num_answered: Questions that count.
+        is_done: All questions are answered, or the time is up.
+        num_answered: Number of questions that count.
     """
 
     def __init__(
@@ -64,28 +64,28 @@ class DrafterRace:
         costs: StepCosts,
         questions: Sequence[str],
         max_new_tokens: int,
-        most_s: float = float("inf"),
+        max_s: float = float("inf"),
     ) -> None:
-        """Prepare; nothing is asked yet.
+        """Prepare the race.
 
         Args:
             target: The loaded target.
-            costs: Its step costs: all drafters choose their trees by the same.
-            questions: What they are asked.
-            max_new_tokens: Length of an answer.
-            most_s: After so many seconds of answering no further question is begun, but the first.
+            costs: Its costs of steps, for the row policies of all drafters.
+            questions: The questions.
+            max_new_tokens: Maximum length of an answer.
+            max_s: Seconds of decoding after which no question but the first is begun.
         """
         self.is_done = not questions
         self.num_answered = 0
-        self._target, self._costs, self._most_s = target, costs, most_s
+        self._target, self._costs, self._max_s = target, costs, max_s
         self._row_policies = {
             spec.name: RowPolicy(target, costs) for spec in raced_drafters(target)
         }
         self._questions = list(questions)
         self._max_new_tokens = max_new_tokens
-        # Everyone answers the first question once before it counts: what a chat's drafter has
-        # learned after its first answer, all of the race have learned too.
-        self._place = -1
+        # A first round doesn't count, so that all drafters have learned from one answer, as the
+        # drafter of a chat has after its first answer.
+        self._index = -1
         self._left = self._order()
         self._round: dict[str, RaceSums] = {}
         self._sums: defaultdict[str, RaceSums] = defaultdict(RaceSums)
@@ -94,17 +94,17 @@ class DrafterRace:
         self._scheduler = Scheduler()
 
     def advance(self) -> None:
-        """One piece of work of one answer.
+        """Run one step of one answer.
 
         Raises:
-            OutOfMemoryError: Other sessions hold the rows; call it again when they have freed some.
+            OutOfMemoryError: Other sessions hold the rows; call it again once some are free.
         """
         if self.is_done:
             return
         name = self._left[0]
         try:
             if self._answer is None:
-                # Heads and draft models that find no room draft nothing, and would seem slow.
+                # Heads and draft models without room draft nothing, and would seem slow.
                 for pool in self._target.cache_pools:
                     pool.make_room(_ROOM)
                 self._answer = self._begin(name)
@@ -125,23 +125,23 @@ class DrafterRace:
                 self._next_question(counts=True)
 
     def _step(self, answer: _Answer) -> None:
-        (turn,) = self._scheduler.step([answer.generation])
-        if turn.error is not None:
-            raise turn.error
-        for event in turn.events:
+        (result,) = self._scheduler.step([answer.generation])
+        if result.error is not None:
+            raise result.error
+        for event in result.events:
             self._count(answer.sums, event)
         if answer.generation.is_done:
             self._end_answer(answer)
 
     def pause(self) -> None:
-        """Give back the room of the answer under way, which will be begun again."""
+        """Release the cache of the running answer, which will start again."""
         if self._answer is not None:
             self._answer.session.close()
             self._answer = None
 
     @property
     def speeds(self) -> tuple[DrafterSpeed, ...]:
-        """How fast each was, by name; empty before a question counts."""
+        """The drafters' speeds, by name; empty before a question counts."""
         plain = self._sums.get(PLAIN)
         if plain is None or not self.num_answered:
             return ()
@@ -158,10 +158,10 @@ class DrafterRace:
 
     def _begin(self, name: str) -> _Answer:
         settings = GenerateSettings(drafter=name, max_new_tokens=self._max_new_tokens)
-        messages_of = (ChatMessage(Role.USER, self._questions[max(0, self._place)]),)
+        messages = (ChatMessage(Role.USER, self._questions[max(0, self._index)]),)
         session = Session(self._target, has_one_answer=True)
         try:
-            request = Generate("race", "race", messages_of, settings)
+            request = Generate("race", "race", messages, settings)
             return _Answer(
                 name,
                 start_generation(request, self._target, session, self._row_policies[name]),
@@ -186,28 +186,28 @@ class DrafterRace:
             self._next_question(counts=True)
 
     def _next_question(self, counts: bool) -> None:
-        if counts and self._place >= 0:
+        if counts and self._index >= 0:
             for name, sums in self._round.items():
                 self._sums[name].add(sums)
             self.num_answered += 1
-        if not counts and self._place < 0:
-            self._questions.pop(0)  # the next one warms up
+        if not counts and self._index < 0:
+            self._questions.pop(0)  # the next one is the first round
         else:
-            self._place += 1
+            self._index += 1
         self._round = {}
         self._left = self._order()
-        late = self._spent_s > self._most_s and self.num_answered > 0
-        self.is_done = late or max(0, self._place) >= len(self._questions) or not self._left
+        is_late = self._spent_s > self._max_s and self.num_answered > 0
+        self.is_done = is_late or max(0, self._index) >= len(self._questions) or not self._left
 
     def _order(self) -> list[str]:
-        """Whoever comes behind another finds its weights in the processor's cache: by chance."""
+        """Random order: a drafter may find weights in the processor's cache from the one before."""
         names = sorted(self._row_policies)
-        random.Random(self._place).shuffle(names)
+        random.Random(self._index).shuffle(names)
         return names
 
 
-def usual_race(target: Target, costs: StepCosts) -> DrafterRace:
-    """The race that the window runs in spare time, on shipped questions."""
-    prompts = read_prompts(prompts_dir() / "general.jsonl", _USUAL)
-    messages_of = [prompt.turns[0] for prompt in prompts]
-    return DrafterRace(target, costs, messages_of, _USUAL_TOKENS, _USUAL_S)
+def default_race(target: Target, costs: StepCosts) -> DrafterRace:
+    """The race on shipped questions that the window runs in spare time."""
+    prompts = read_prompts(prompts_dir() / "general.jsonl", _NUM_QUESTIONS)
+    questions = [prompt.turns[0] for prompt in prompts]
+    return DrafterRace(target, costs, questions, _MAX_NEW_TOKENS, _MAX_S)

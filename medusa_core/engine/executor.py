@@ -1,4 +1,4 @@
-"""Where commands are carried out, one at a time, and answers take their steps."""
+"""Executor: runs commands one at a time, and the steps of running answers."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ log = logging.getLogger(__name__)
 
 
 class Executor:
-    """Owns the model, the sessions, and the answers under way.
+    """Owns the model, the sessions, and the running answers.
 
-    An answer for which the cache has no room waits until another one ends. Every request gets
-    exactly one last event, whatever fails.
+    An answer without room in the cache waits until another one ends. Every request gets exactly one
+    final event, whatever fails.
 
     Attributes:
-        has_work: An answer is under way, or something waits for the last of them.
+        has_work: An answer is running, or work waits for the end of all answers.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Executor:
         on_event: Callable[[Event], None],
         is_cancelled: Callable[[Message], bool],
     ) -> None:
-        """Serve commands.
+        """Start without a model.
 
         Args:
-            on_event: Called with every event.
-            is_cancelled: Has a Cancel for this command come in that waits to be handled?
+            on_event: Receives every event.
+            is_cancelled: Returns whether a Cancel of a command is queued.
         """
         self._requests = OpenRequests(on_event)
         self._send = self._requests.send
@@ -76,23 +76,22 @@ class Executor:
         self._scheduler = Scheduler()
         self._running: list[Generation] = []
         self._waiting: list[Generate] = []
-        # Begin when another answer has read what their prompts begin with, too.
-        self._held: list[Generate] = []
-        self._pending: dict[str, PrefixMatch] = {}  # by session
-        self._background: list[Generate] = []  # begins when nothing else is answered
+        self._held: list[Generate] = []  # until another answer has prefilled a common prefix
+        self._pending: dict[str, PrefixMatch] = {}  # that prefix, by session
+        self._background: list[Generate] = []  # starts when no other answer runs
         self._lacks_room = False  # for the first of these
         self._may_evict = True
-        self._ended = False  # an answer has, since those that wait tried
+        self._ended = False  # an answer has ended since the waiting ones were last tried
 
     @property
     def has_work(self) -> bool:
         has_background = bool(self._background) and not self._lacks_room
         in_spare_time = has_background or self._measurements.has_work
-        is_asked = bool(self._running or self._waiting or self._held)
-        return is_asked or self._ended or in_spare_time
+        has_requests = bool(self._running or self._waiting or self._held)
+        return has_requests or self._ended or in_spare_time
 
     def handle(self, command: Command) -> None:
-        """Carry out a command; whatever fails becomes a `Failed` event."""
+        """Run a command; any error becomes a `Failed` event."""
         self._requests.begin(command)
         if self._failures.is_lost:
             self._failures.report_lost(command)
@@ -103,7 +102,7 @@ class Executor:
             self._fail(command, error)
 
     def work(self) -> None:
-        """Let answers take a step; after the last answer, those in the background, then measure."""
+        """Run a step of the answers; without any, of a background answer, or measure."""
         try:
             self._work()
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any step
@@ -126,17 +125,17 @@ class Executor:
                 results = self._scheduler.step(self._running)
         else:
             results = self._scheduler.step(self._running)
-        # Who failed comes last: where the device is lost by it, nobody is told more.
+        # Failures come last: if one has lost the device, no further events are sent.
         for result in sorted(results, key=lambda result: result.error is not None):
             if not self._requests.is_open(result.generation.request):
-                continue  # the device was lost by another one, and this one's asker knows
+                continue  # the device was lost by another answer, which ended this one
             try:
-                self._take(result)
+                self._deliver(result)
             except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
                 self._fail_in(result.generation, error)
 
     def close(self) -> None:
-        """End all answers and free the model; of a lost device nothing more is asked."""
+        """End all answers and free the model; a lost device isn't used any more."""
         if self._failures.is_lost:
             return
         self._cancel_all()
@@ -171,13 +170,13 @@ class Executor:
             raise Cancelled("This was stopped.")
 
     def _load(self, command: LoadModel) -> None:
-        """Load a model; if that fails, load again what was there before."""
+        """Load a model; if that fails, load the previous one again."""
         before = self._model.loaded
         self._cancel_all()
         self._free()
         try:
             self._model.open(command)
-        except BaseException as error:  # noqa: BLE001 - told, and what was there before comes back
+        except BaseException as error:  # noqa: BLE001 - reported, and the previous model is loaded
             self._fail(command, error)
             if self._failures.is_lost:
                 return
@@ -195,10 +194,10 @@ class Executor:
         self._measurements.wait(command)
 
     def _generate(self, command: Generate) -> None:
-        """Begin an answer, or let it wait where other answers have the cache.
+        """Start an answer, or let it wait if other answers hold the cache.
 
         Raises:
-            MedusaError: It can't be given.
+            MedusaError: The request can't be served.
         """
         if any(one.session_id == command.session_id for one in (*self._waiting, *self._held)):
             raise _busy()
@@ -224,8 +223,8 @@ class Executor:
         self._pending[command.session_id] = pending
 
     def _begin_held(self) -> None:
-        """Begin those whose prefix has been read meanwhile."""
-        if self._pending:  # those that were stopped need nothing any more
+        """Start held answers whose prefix is cached by now."""
+        if self._pending:  # drop the prefixes of cancelled requests
             self._pending = {one.session_id: self._pending[one.session_id] for one in self._held}
         for command in list(self._held):
             if self._prefixes.is_over(self._pending[command.session_id]):
@@ -244,7 +243,7 @@ class Executor:
         }
 
     def _begin_waiting(self) -> None:
-        """Begin what waited, in its order, as far as there is room."""
+        """Start waiting answers in order, as far as there is room."""
         while self._waiting:
             command = self._waiting.pop(0)
             try:
@@ -260,7 +259,7 @@ class Executor:
                 self._fail(command, error)
 
     def _begin_background(self) -> bool:
-        """Begin the first answer of the background; False where there is none, or no room."""
+        """Start the first background answer; False without one, or without room."""
         if not self._background or self._lacks_room:
             return False
         command = self._background[0]
@@ -271,11 +270,11 @@ class Executor:
                 self._lacks_room = True
                 return False
             self._fail(command, error)
-        del self._background[:1]  # a lost device has ended all of them
+        del self._background[:1]  # after a lost device there are none
         return True
 
     def _interrupt_background(self) -> None:
-        """Stop the answer of the background, if one is running; it begins again later."""
+        """Stop a running background answer; it starts again later."""
         for generation in list(self._running):
             if generation.request.is_background:
                 self._running.remove(generation)
@@ -284,7 +283,7 @@ class Executor:
 
     @contextmanager
     def _without_eviction(self) -> Iterator[None]:
-        """Let nothing that runs in spare time take a conversation's rows."""
+        """Keep the rows of conversations while spare-time work runs."""
         self._may_evict = False
         try:
             yield
@@ -301,7 +300,7 @@ class Executor:
             raise _busy()
         if target.learned is not None:
             target.learned.refresh()
-        known = self._sessions.pop(command.session_id)  # else it could evict itself
+        known = self._sessions.pop(command.session_id)  # or it could evict itself
         if known is not None and known.cache_salt != command.cache_salt:
             known.close()
             known = None
@@ -310,7 +309,7 @@ class Executor:
             generation = start_generation(
                 command, target, session, row_policy, prefixes=self._prefixes
             )
-            assert self._model.loaded is not None  # as there is a target
+            assert self._model.loaded is not None  # there is a target
             load_id = self._model.loaded.request_id
             ids = (command.session_id, command.request_id)
             self._send(AnswerStarted(*ids, load_id, generation.begins_inside))
@@ -320,11 +319,11 @@ class Executor:
             if known is not None:
                 self._sessions.put(command.session_id, known)
 
-    def _take(self, result: StepResult) -> None:
-        """Tell what a step brought an answer, and learn from one that has ended.
+    def _deliver(self, result: StepResult) -> None:
+        """Send the events of a step, and learn from an answer that has ended.
 
         Raises:
-            BaseException: It failed.
+            BaseException: The answer failed.
         """
         if result.error is not None:
             raise result.error
@@ -370,15 +369,15 @@ class Executor:
         for queue in (self._waiting, self._held, self._background):
             while queue:
                 self._fail(queue.pop(0), Cancelled("This was stopped before it began."))
-        while self._running:  # a device that is lost by one of them ends them all
+        while self._running:  # a lost device ends all of them
             self._end(self._running[0], learns=False)
 
     def _end(self, generation: Generation, learns: bool = True) -> None:
-        """End an answer as it is.
+        """End a running answer as it is.
 
         Args:
-            generation: The answer, which is under way.
-            learns: Drafts learn from it, if its request wants that.
+            generation: The answer.
+            learns: Add it to the datastore, if its request allows that.
         """
         self._running.remove(generation)
         self._ended = True
@@ -394,7 +393,7 @@ class Executor:
             self._send(event)
 
     def _evict(self) -> bool:
-        """Free rows of an idle session: all, or in spare time those that hold nothing.
+        """Free rows of an idle session; for spare-time work only uncommitted ones.
 
         Returns:
             Whether there were any.
@@ -405,14 +404,14 @@ class Executor:
         return {one.request.session_id for one in self._running}
 
     def _free(self) -> int:
-        """Forget the model with all that lives in it. Returns the bytes that it had taken."""
+        """Unload the model and its sessions. Returns the freed bytes."""
         self._measurements.clear()
         self._sessions.clear()
         self._pending.clear()
         return self._model.free()
 
     def _fail_in(self, generation: Generation, error: BaseException) -> None:
-        """An answer has failed, and its session goes with it."""
+        """Report a failed answer, and close its session."""
         if generation in self._running:
             self._running.remove(generation)
         self._ended = True

@@ -1,4 +1,4 @@
-"""Errors as events: what the asker learns of them, and whether the device is lost by them."""
+"""Report errors as events, and detect a lost device."""
 
 from __future__ import annotations
 
@@ -31,25 +31,20 @@ class Failures:
     """Reports errors as events.
 
     Attributes:
-        is_lost: The device can't be used any more in this process.
+        is_lost: The device can't be used in this process any more.
     """
 
     def __init__(self, on_event: Callable[[Event], None]) -> None:
-        """Report nothing yet.
+        """Start without failures.
 
         Args:
-            on_event: Gets the events.
+            on_event: Receives the events.
         """
         self.is_lost = False
         self._send = on_event
 
     def report(self, command: Message, error: BaseException) -> None:
-        """Say that a command failed, and why.
-
-        Args:
-            command: The command.
-            error: Any error.
-        """
+        """Report a failed command."""
         if self.is_lost or poisons_device(error):
             if not self.is_lost:
                 log.critical("the device is lost", exc_info=error)
@@ -67,7 +62,7 @@ class Failures:
         self._send(Failed(*ids, kind, reported.message, reported.hint, reported.data))
 
     def report_lost(self, command: Message) -> None:
-        """Say that the device is lost."""
+        """Report the lost device to the sender of a command."""
         self._send(
             EngineLost(
                 command.session_id,
@@ -80,19 +75,19 @@ class Failures:
 
     @staticmethod
     def _free_memory() -> bool:
-        """Give back what can be; returns whether the device turns out to be lost."""
+        """Release unused memory; returns whether the device turns out to be lost."""
         try:
             gc.collect()
             cuda.release_memory()
             trim_heap()
         except BaseException as error:
-            log.exception("nothing could be given back")
+            log.exception("unused memory can't be released")
             return poisons_device(error)
         return False
 
 
 def poisons_device(error: BaseException | None) -> bool:
-    """Whether the error leaves the device unusable in this process: later CUDA calls fail."""
+    """Whether an error makes all later CUDA calls of this process fail."""
     while error is not None:
         text = str(error)
         is_cuda = isinstance(error, RuntimeError) and "CUDA error" in text
@@ -102,20 +97,20 @@ def poisons_device(error: BaseException | None) -> bool:
         )
         if is_ours and not lacks_memory:
             return True
-        error = error.__cause__ or error.__context__  # what it was before it got our words
+        error = error.__cause__ or error.__context__  # the original error
     return False
 
 
 def _log(command: Message, reported: MedusaError, error: BaseException) -> None:
     name = type(command).__name__
     if isinstance(reported, GrammarError):
-        # What is wrong with a grammar may quote its schema, which belongs to the prompt.
+        # The message may quote the grammar's schema, which is private like the prompt.
         log.info("%s refused: its grammar can't be used", name)
     elif isinstance(reported, RequestError | PlanError | Cancelled):
-        # The asker's mistake, which the asker learns of; nothing here failed.
+        # The request is wrong, and its sender is told; nothing failed here.
         log.info("%s refused: %s", name, reported.message)
     elif isinstance(reported, TemplateError):
-        # What a template says of a conversation may quote it.
+        # The message may quote the conversation.
         log.info("%s failed: the chat template refuses or fails", name)
     else:
         log.error("%s failed", name, exc_info=error)

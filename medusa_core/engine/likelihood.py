@@ -1,4 +1,4 @@
-"""How likely a target finds a text."""
+"""Log-likelihood of texts under a target."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from medusa_core.loading.target import Target
 
 @torch.inference_mode()
 def log_probability(target: Target, token_ids: Sequence[int], first: int = 1) -> float:
-    """The sum over a text's tokens, each behind those before it. Nats.
+    """Sum of the log-probabilities of a text's tokens, in nats.
 
     Args:
-        target: Scores them.
+        target: The loaded target.
         token_ids: The text.
-        first: The first token that counts; at least 1.
+        first: Index of the first token that counts; at least 1.
 
     Raises:
         OutOfMemoryError: There is no room for its rows.
@@ -38,11 +38,11 @@ def log_probability(target: Target, token_ids: Sequence[int], first: int = 1) ->
 
 
 def bits_per_byte(target: Target, texts: Iterable[str]) -> float:
-    """How many bits a byte of some texts takes; the first token of each is given.
+    """Bits per byte of some texts, without the first token of each.
 
     Args:
-        target: Scores them.
-        texts: As much of each is read as the context takes. One of them has two tokens or more.
+        target: The loaded target.
+        texts: Texts, cut to the context; at least one of them has two tokens.
     """
     bits, num_bytes = 0.0, 0
     for text in texts:

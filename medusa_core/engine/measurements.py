@@ -1,4 +1,4 @@
-"""What is measured of the loaded model while nobody is answered: step costs, drafters' speeds."""
+"""Measurements of the loaded model while no answer runs: costs of steps, speeds of drafters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from medusa_core.engine.drafter_race import DrafterRace, usual_race
+from medusa_core.engine.drafter_race import DrafterRace, default_race
 from medusa_core.engine.model_slot import ModelSlot
 from medusa_core.errors import Cancelled, OutOfMemoryError, RequestError
 from medusa_core.messages import (
@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 
 
 class Measurements:
-    """Calibrations that wait, and a race of the drafters, which goes on step by step.
+    """Runs queued calibrations and a race of the drafters, one step at a time.
 
-    They use free rows of the cache only, and are postponed where there are too few.
+    They use free rows of the cache only, and are postponed if there are too few.
 
     Attributes:
-        has_work: Something is to be measured, and there may be room for it.
+        has_work: Something is queued, and there may be room for it.
     """
 
     def __init__(
@@ -39,44 +39,44 @@ class Measurements:
         on_error: Callable[[Message, BaseException], None],
         has_sessions: Callable[[], bool],
     ) -> None:
-        """Measure nothing yet.
+        """Start without work.
 
         Args:
-            model: What is measured.
-            on_event: Gets what was measured.
-            on_error: Learns which command failed, and how.
-            has_sessions: Whether conversations hold rows of the cache.
+            model: The loaded model.
+            on_event: Receives results.
+            on_error: Receives failed commands with their errors.
+            has_sessions: Returns whether conversations hold rows of the cache.
         """
         self._model, self._send, self._fail = model, on_event, on_error
         self._has_sessions = has_sessions
         self._waiting: list[Calibrate] = []
         self._calibrated: Calibrate | None = None
-        self._calibration: Calibration | None = None  # of the first that waits, or that lacks some
-        self._lacking: Calibrate | None = None  # is answered, but not all was measured in time
+        self._calibration: Calibration | None = None  # of the first waiting or incomplete command
+        self._incomplete: Calibrate | None = None  # answered, with costs that are still missing
         self._race_command: Race | None = None
         self._race: DrafterRace | None = None
-        self._lacks_room = self._doubts_threads = False
+        self._lacks_room = self._rechecks_threads = False
 
     @property
     def has_work(self) -> bool:
-        is_open = self._doubts_threads or self._waiting or self._lacking or self._race_command
+        is_open = self._rechecks_threads or self._waiting or self._incomplete or self._race_command
         return not self._lacks_room and bool(is_open)
 
     def retry(self) -> None:
-        """Go on with what was postponed: rows may be free, other programs gone."""
+        """Continue postponed work: rows may be free by now, other programs may have ended."""
         self._lacks_room = False
-        self._doubts_threads = self._calibrated is not None
+        self._rechecks_threads = self._calibrated is not None
 
     def step(self) -> None:
-        """One piece of work."""
+        """Run one step of the work."""
         if not self.has_work:
             return
-        if self._doubts_threads:
-            self._doubts_threads = False
+        if self._rechecks_threads:
+            self._rechecks_threads = False
             self._check_threads()
             return
-        command = self._waiting[0] if self._waiting else self._lacking or self._race_command
-        assert command is not None  # as there is work
+        command = self._waiting[0] if self._waiting else self._incomplete or self._race_command
+        assert command is not None  # there is work
         try:
             self._calibrate(command) if isinstance(command, Calibrate) else self._race_on(command)
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any measurement
@@ -90,31 +90,31 @@ class Measurements:
                 self._calibration = None
                 del self._waiting[0]
             else:
-                self._calibration = self._lacking = None
+                self._calibration = self._incomplete = None
             self._fail(command, error)
 
     def wait(self, command: Calibrate) -> None:
-        """Calibrate once nobody is answered."""
+        """Queue a calibration."""
         self._waiting.append(command)
-        if command.is_anew:  # another race follows
+        if command.is_anew:  # a new race follows
             self._end_race()
-        if self._lacking is not None:  # the new one goes on with it
+        if self._incomplete is not None:  # the new command continues it
             self._end_calibration()
 
     def _end_calibration(self) -> None:
         if self._calibration is not None:
             self._calibration.pause()
-        self._calibration = self._lacking = None
+        self._calibration = self._incomplete = None
 
     def _calibrate(self, command: Calibrate) -> None:
-        """Measure a piece of what steps cost, where that isn't known; in the end, say so.
+        """Measure one more step; at the end, send the result.
 
-        Whoever asked waits for as much as there is usually time for; the rest comes afterwards.
+        The command is answered after the default time; missing costs are measured afterwards.
         """
         if self._calibration is None:
-            is_anew = command.is_anew and command is not self._lacking
+            is_anew = command.is_anew and command is not self._incomplete
             self._calibration = self._model.begin_calibration(
-                is_anew=is_anew, is_hurried=command is not self._lacking
+                is_anew=is_anew, is_hurried=command is not self._incomplete
             )
         if self._calibration is not None:
             self._calibration.advance()
@@ -124,26 +124,26 @@ class Measurements:
         self._waiting = [other for other in self._waiting if other is not command]
         self._calibration, self._calibrated = None, command
         costs = self._model.row_policy.costs
-        assert costs is not None  # just measured, or known
-        self._lacking = None if costs.is_complete or command is self._lacking else command
+        assert costs is not None  # measured now or before
+        self._incomplete = None if costs.is_complete or command is self._incomplete else command
         step_s = tuple(zip(costs.rows, costs.seconds[0], strict=True))
         ids = (command.session_id, command.request_id)
         self._send(Calibrated(*ids, step_s, costs.plain_s(costs.lengths[0])))
         self._model.send_plan(command, GenerateSettings())
 
     def _check_threads(self) -> None:
-        """Calibrate again where another count of threads serves now: steps cost something else."""
+        """Calibrate again if another number of threads is fastest now."""
         try:
-            if self._model.settle_threads() and self._calibrated is not None:
+            if self._model.choose_threads() and self._calibrated is not None:
                 self.wait(replace(self._calibrated, is_anew=False))
         except OutOfMemoryError:
-            log.info("there are no free rows to measure threads with")
+            log.info("no free rows to measure numbers of threads")
 
     def race(self, command: Race) -> None:
-        """Say what is known of the drafters' speeds, or begin to find it out.
+        """Send the known speeds of the drafters, or begin to measure them.
 
         Raises:
-            RequestError: There is no model, or it isn't calibrated.
+            RequestError: No model is loaded, or it isn't calibrated.
         """
         if self._model.speeds:
             self._send_speeds(command)
@@ -154,7 +154,7 @@ class Measurements:
         self._race_command = command
 
     def pause(self) -> None:
-        """Give back the rows for those who ask something, who go by what is measured so far."""
+        """Release the rows for a request, which uses the costs measured so far."""
         if self._race is not None:
             self._race.pause()
         if self._calibration is not None:
@@ -163,17 +163,17 @@ class Measurements:
                 self._model.use_costs(self._calibration)
 
     def cancel(self, request_id: str) -> bool:
-        """End the race if it was this request that wanted it."""
+        """End the race of this request, if there is one."""
         if self._race_command is None or self._race_command.request_id != request_id:
             return False
         self._end_race()
         return True
 
     def clear(self) -> None:
-        """Measure nothing any more: the model goes, and who waits is told."""
-        self._lacks_room = self._doubts_threads = False
+        """Fail all commands, as the model is unloaded."""
+        self._lacks_room = self._rechecks_threads = False
         waiting, self._waiting = self._waiting, []
-        self._calibrated = self._calibration = self._lacking = None
+        self._calibrated = self._calibration = self._incomplete = None
         for command in waiting:
             self._fail(command, _stopped())
         self._end_race()
@@ -181,8 +181,8 @@ class Measurements:
     def _race_on(self, command: Race) -> None:
         if self._race is None:
             costs = self._model.row_policy.costs
-            assert costs is not None  # calibrations come first
-            self._race = usual_race(self._model.target, costs)
+            assert costs is not None  # calibrations run first
+            self._race = default_race(self._model.target, costs)
         self._race.advance()
         if self._race.is_done:
             self._model.save_speeds(self._race.speeds)

@@ -1,4 +1,4 @@
-"""The model that is loaded: loading it, what is known of it, and freeing it."""
+"""The loaded model, its measurements and its row policy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class ModelSlot:
-    """Holds the loaded model, if there is one, and what is known of it on this computer."""
+    """Loads, describes and frees the model; keeps its measurements on this computer."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class ModelSlot:
         is_cancelled: Callable[[Message], bool],
         evict: Callable[[], bool],
     ) -> None:
-        """Hold none.
+        """Start empty.
 
         Args:
-            on_event: Gets the progress of loading, and what was loaded.
-            is_cancelled: Is a command no longer wanted?
-            evict: Frees the cache of an idle session; False where there is none.
+            on_event: Receives the events of loading.
+            is_cancelled: Returns whether a Cancel of a command is queued.
+            evict: Frees the cache of an idle session; returns False if there is none.
         """
         self._send = on_event
         self._is_cancelled = is_cancelled
@@ -70,7 +70,7 @@ class ModelSlot:
 
     @property
     def loaded(self) -> LoadModel | None:
-        """The command that loaded the model; None where there is none."""
+        """The command that loaded the model; None without one."""
         return self._loaded
 
     @property
@@ -78,36 +78,36 @@ class ModelSlot:
         """The model.
 
         Raises:
-            RequestError: There is none.
+            RequestError: No model is loaded.
         """
         return self._need()[0]
 
     @property
     def row_policy(self) -> RowPolicy:
-        """Chooses its trees.
+        """Decides how its answers draft.
 
         Raises:
-            RequestError: There is no model.
+            RequestError: No model is loaded.
         """
         return self._need()[1]
 
     @property
     def speeds(self) -> tuple[DrafterSpeed, ...]:
-        """How fast its drafters are; empty where that isn't known."""
+        """Measured speeds of its drafters; empty if unknown."""
         return self._speeds
 
     @property
     def drafters(self) -> tuple[DrafterSpec, ...]:
-        """Those that can draft for it, the default first."""
+        """Its drafters, the default first."""
         target, _ = self._need()
-        assert self._loaded is not None  # as there is a model
+        assert self._loaded is not None  # there is a model
         return drafters_for(target, self._speeds, shows_drafts=self._loaded.shows_drafts)
 
     def open(self, command: LoadModel) -> None:
-        """Load a model into the slot, which is empty.
+        """Load a model into the empty slot.
 
         Raises:
-            MedusaError: It can't be loaded; `free` gives back what was taken.
+            MedusaError: It can't be loaded; `free` releases what was allocated.
         """
         check_threads(command.num_threads)
         started = time.perf_counter()
@@ -130,35 +130,35 @@ class ModelSlot:
         self._send(_describe(command, target, self._speeds, time.perf_counter() - started))
 
     def _look_up(self, command: LoadModel, target: Target, row_policy: RowPolicy) -> None:
-        """Take what is known of a model on this computer, with as many threads as it has now."""
+        """Load earlier measurements of a model, for the current number of threads."""
         if command.calibrations_dir is not None:
             self._measurements = ModelMeasurements(
                 command.calibrations_dir, target, _folders(command)
             )
-            self._measurements.learn_on(row_policy)
+            self._measurements.load_learned(row_policy)
             self._speeds = self._measurements.speeds()
 
-    def settle_threads(self) -> bool:
-        """Take as many threads as serve best now.
+    def choose_threads(self) -> bool:
+        """Choose the fastest number of threads again.
 
         Returns:
-            Whether these are others than before: then a step costs something else.
+            Whether it changed, so that steps have other costs.
         """
-        if self._threads is None or not self._threads.settle_again():
+        if self._threads is None or not self._threads.choose_again():
             return False
-        assert self._loaded is not None  # as there are threads
+        assert self._loaded is not None  # there are threads
         self._look_up(self._loaded, *self._need())
         return True
 
     def begin_calibration(self, *, is_anew: bool, is_hurried: bool) -> Calibration | None:
-        """Begin to measure what a step costs, or what is lacking of it.
+        """Begin to measure the costs of steps, or the missing ones.
 
         Args:
-            is_anew: Forget what was measured before.
-            is_hurried: End in the usual time, even where something is lacking then.
+            is_anew: Delete earlier measurements.
+            is_hurried: End within the default time, even if costs are missing then.
 
         Returns:
-            The calibration; None where all is known, by which the row_policy goes from now on.
+            The calibration; None if all costs are known, which the row policy uses from now on.
         """
         target, row_policy = self._need()
         if is_anew:
@@ -166,7 +166,7 @@ class ModelSlot:
             if self._measurements is not None:
                 self._measurements.forget()
         if not is_hurried:
-            return Calibration(target, row_policy.costs)  # what a hurried one has reached
+            return Calibration(target, row_policy.costs)  # those of a hurried one
         known = None if self._measurements is None else self._measurements.saved_costs()
         if known is not None:
             row_policy.costs = known
@@ -181,31 +181,31 @@ class ModelSlot:
             self._measurements.save_costs(calibration)
 
     def save_speeds(self, speeds: tuple[DrafterSpeed, ...]) -> None:
-        """Keep how fast its drafters are; figures that can't be true are measured another time."""
+        """Save the drafters' speeds; implausible ones are measured again."""
         costs = self.row_policy.costs
         is_measured = costs is not None and costs.is_complete
         if not is_measured or not all(is_plausible_speed_up(s.x_plain, s.tau) for s in speeds):
-            log.info("the speeds of the drafters aren't kept: the computer was busy")
+            log.info("the speeds of the drafters aren't saved: the computer was busy")
             return
         self._speeds = speeds
         if self._measurements is not None and speeds:
             self._measurements.save_speeds(speeds)
 
     def save_learned(self) -> None:
-        """Keep what its row_policy has learned."""
+        """Save what its row policy has learned."""
         if self._measurements is not None:
             self._measurements.save_learned(self.row_policy)
 
     def send_plan(self, command: Message, settings: GenerateSettings) -> None:
-        """Say which trees answers with such settings get now, if step costs are known."""
+        """Send the trees that answers with such settings get, if the costs of steps are known."""
         if self.row_policy.costs is not None:
             self._send(self.row_policy.plan(command.session_id, command.request_id, settings))
 
     def free(self) -> int:
-        """Forget the model, whose sessions are forgotten, and see that it is gone.
+        """Unload the model, whose sessions must be closed, and check that it was freed.
 
         Returns:
-            The bytes that it and its caches had taken.
+            The bytes of the model and its caches.
         """
         self._measurements, self._speeds, self._threads = None, (), None
         target, self._target, self._loaded = self._target, None, None
@@ -233,11 +233,15 @@ class ModelSlot:
 
 
 def _folders(command: LoadModel) -> tuple[Path, ...]:
-    """Where what is loaded lies."""
+    """The folders that a command loads from."""
     options = command.options
-    beside = (command.heads_dir, options.assistant_dir, options.adapter_dir)
-    named = (command.model_dir, *beside)
-    return tuple(folder for folder in named if folder is not None)
+    folders = (
+        command.model_dir,
+        command.heads_dir,
+        options.assistant_dir,
+        options.adapter_dir,
+    )
+    return tuple(folder for folder in folders if folder is not None)
 
 
 def _describe(
@@ -282,12 +286,12 @@ def _describe(
 
 
 def _serving(target: Target) -> frozenset[str]:
-    """Which sources can draft for a target."""
+    """Names of the sources that can draft for a target."""
     serving = (spec.name for spec in source_registry().specs if spec.serves(target))
     return frozenset((*serving, GRAMMAR.name))
 
 
 def _head_source(target: Target) -> str:
-    """The source that is a target's heads: each of them has a mark of its own."""
+    """Name of the source of a target's heads, each of which has its own mark; empty without."""
     specs = source_registry().specs
     return next((spec.name for spec in specs if spec.info.is_numbered and spec.serves(target)), "")

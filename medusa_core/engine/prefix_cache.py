@@ -17,7 +17,7 @@ from medusa_core.speculation.drafters.source import num_common
 
 log = logging.getLogger(__name__)
 
-_LEAST_PENDING = 256  # tokens that are worth waiting for until another answer has read them
+_MIN_PENDING = 256  # tokens that are worth waiting for while another answer prefills them
 
 
 class PrefixMatch(NamedTuple):
@@ -44,7 +44,7 @@ class PrefixPendingError(Exception):
         self.prefix = prefix
 
 
-def _nothing_is_read() -> Mapping[str, Sequence[int]]:
+def _no_prefills() -> Mapping[str, Sequence[int]]:
     return {}
 
 
@@ -54,36 +54,38 @@ class PrefixCache:
     def __init__(
         self,
         sessions: Sessions,
-        reading: Callable[[], Mapping[str, Sequence[int]]] = _nothing_is_read,
+        prefilling: Callable[[], Mapping[str, Sequence[int]]] = _no_prefills,
     ) -> None:
         """Search the caches of some conversations.
 
         Args:
             sessions: The conversations, including those that are being answered.
-            reading: Returns the prompts that are being prefilled, by session id.
+            prefilling: Returns the prompts that are being prefilled, by session id.
         """
-        self._sessions, self._reading = sessions, reading
+        self._sessions, self._prefilling = sessions, prefilling
 
     def is_over(self, pending: PrefixMatch) -> bool:
         """Whether a pending prefix is cached now, or its prefill has stopped."""
         is_read = pending.session.kv.length >= pending.num_tokens
-        return is_read or all(session is not pending.session for session, _ in self._readers())
+        return is_read or all(
+            session is not pending.session for session, _ in self._running_prefills()
+        )
 
-    def _readers(self) -> list[tuple[Session, Sequence[int]]]:
-        found = ((self._sessions.get(name), ids) for name, ids in self._reading().items())
+    def _running_prefills(self) -> list[tuple[Session, Sequence[int]]]:
+        found = ((self._sessions.get(name), ids) for name, ids in self._prefilling().items())
         return [(session, ids) for session, ids in found if session is not None]
 
     def _check_pending(self, session: Session, prompt_ids: Sequence[int], num_cached: int) -> None:
         """Refuse to prefill tokens that another request is prefilling.
 
         Raises:
-            PrefixPendingError: These are at least `_LEAST_PENDING` tokens.
+            PrefixPendingError: These are at least `_MIN_PENDING` tokens.
         """
-        for other, ids in self._readers():
+        for other, ids in self._running_prefills():
             if other is session or other.cache_salt != session.cache_salt:
                 continue
             common = num_common(prompt_ids[:-1], list(ids))
-            if other.kv.length < common and common - num_cached >= _LEAST_PENDING:
+            if other.kv.length < common and common - num_cached >= _MIN_PENDING:
                 raise PrefixPendingError(PrefixMatch(other, common))
 
     def find(self, session: Session, prompt_ids: Sequence[int]) -> PrefixMatch | None:
@@ -94,7 +96,7 @@ class PrefixCache:
             prompt_ids: The whole prompt.
 
         Returns:
-            The longest match in another conversation; None if the own one is as long.
+            The longest match in another conversation; None if its own match is as long.
         """
         best, longest = None, session.num_reusable(prompt_ids)
         for other in self._sessions.all:

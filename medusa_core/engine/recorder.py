@@ -1,7 +1,7 @@
-"""Records what a step verified and how it decided, as `StepTrace`.
+"""Recorder: makes `StepTrace` events of steps.
 
-A step's trace keeps probabilities packed, and tokens as the step had them: most traces are never
-looked at, so that they are taken apart only where they are read.
+A trace keeps probabilities packed and tokens as the step has them. Most traces are never read, so
+they are unpacked by their readers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from medusa_core.system.native.score_reader import (
 )
 
 _MOST_FORBIDDEN = 8
-_LEAST_WORTH = 0.01  # of a guess that would have been verified
+_MIN_FORBIDDEN = 0.01  # path probability of a forbidden token that is recorded
 
 
 class Recorder:
@@ -69,32 +69,32 @@ class Recorder:
 
 
 def _forbidden(proposal: Proposal) -> tuple[DroppedToken, ...]:
-    """What was kept out of a tree under its nodes; the most valuable guesses of it."""
+    """The most probable tokens that the grammar kept out of the tree."""
     if not proposal.forbidden:
         return ()
-    worths = _worths(proposal)
+    probabilities = _path_probabilities(proposal)
     found: dict[tuple[int, int], float] = {}
     for path, token_id, chance in proposal.forbidden:
         node = _node_of(proposal.tree, path)
-        if node is not None and worths[node] * chance >= _LEAST_WORTH:
+        if node is not None and probabilities[node] * chance >= _MIN_FORBIDDEN:
             found[node, token_id] = max(chance, found.get((node, token_id), 0.0))
-    best = sorted(found.items(), key=lambda entry: -worths[entry[0][0]] * entry[1])
+    best = sorted(found.items(), key=lambda entry: -probabilities[entry[0][0]] * entry[1])
     return tuple(DroppedToken(*place, chance) for place, chance in sorted(best[:_MOST_FORBIDDEN]))
 
 
-def _worths(proposal: Proposal) -> list[float]:
-    """How likely each node's whole path is, as the drafter says."""
+def _path_probabilities(proposal: Proposal) -> list[float]:
+    """The drafter's probability of each node's whole path."""
     parents = proposal.tree.shape.parents
-    worths = [1.0]
+    probabilities = [1.0]
     for parent, chance in zip(
         parents[1:], proposal.odds().of_drafts(len(parents) - 1), strict=True
     ):
-        worths.append(worths[parent] * (1.0 if chance is None else chance))
-    return worths
+        probabilities.append(probabilities[parent] * (1.0 if chance is None else chance))
+    return probabilities
 
 
 def _node_of(tree: TokenTree, path: Sequence[int]) -> int | None:
-    """The node at the end of a path of tokens; None where the tree lacks it."""
+    """The node at the end of a path of tokens; None if the tree doesn't have it."""
     node: int | None = 0
     for token_id in path:
         node = None if node is None else tree.child_with(node, token_id)

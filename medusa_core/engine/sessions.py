@@ -1,4 +1,4 @@
-"""The conversations whose rows are still cached."""
+"""Conversations with cached rows, in least-recently-used order."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ log = logging.getLogger(__name__)
 
 
 class Sessions:
-    """Sessions by their ids, those that were used last at the end."""
+    """Sessions by id, the most recently used last."""
 
     def __init__(self, busy_ids: Callable[[], Container[str]]) -> None:
-        """Hold none.
+        """Start empty.
 
         Args:
-            busy_ids: Returns the ids of sessions that are being answered: they aren't evicted.
+            busy_ids: Returns the ids of sessions with running answers, which aren't evicted.
         """
         self._busy_ids = busy_ids
         self._by_id: dict[str, Session] = {}
@@ -26,7 +26,7 @@ class Sessions:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Which there are."""
+        """The sessions' ids."""
         return tuple(self._by_id)
 
     @property
@@ -35,26 +35,26 @@ class Sessions:
         return tuple(self._by_id.values())
 
     def get(self, session_id: str) -> Session | None:
-        """Return a session, if it is there."""
+        """The session of an id, or None."""
         return self._by_id.get(session_id)
 
     def pop(self, session_id: str) -> Session | None:
-        """Take a session out, if it is there: so it can't be evicted."""
+        """Remove and return a session, so that it can't be evicted; None if there is none."""
         return self._by_id.pop(session_id, None)
 
     def put(self, session_id: str, session: Session) -> None:
-        """Keep a session as the one used last."""
+        """Store a session as the most recently used."""
         self._by_id[session_id] = session
 
     def close(self, session_id: str) -> None:
-        """Forget a session and free its cache, if it is there."""
+        """Remove a session and release its cache, if there is one."""
         session = self.pop(session_id)
         if session is not None:
             session.close()
 
     @contextmanager
     def kept(self, session: Session) -> Iterator[None]:
-        """Don't evict a session while its rows are wanted."""
+        """Protect a session from eviction while its rows are copied."""
         self._kept = session
         try:
             yield
@@ -62,12 +62,12 @@ class Sessions:
             self._kept = None
 
     def remove_idle(self, session: Session) -> bool:
-        """Take out a session that isn't being answered; returns whether it was there."""
+        """Remove a session without a running answer; returns whether there was one."""
         session_id = self._idle_id(session)
         return session_id is not None and self.pop(session_id) is not None
 
     def evict(self) -> bool:
-        """Free rows of idle sessions: unused ones, else the cache not used for longest.
+        """Free rows of idle sessions: uncommitted ones, else the least recently used cache.
 
         Returns:
             Whether there were any.
@@ -75,7 +75,7 @@ class Sessions:
         return self.trim() or self.evict_idle()
 
     def evict_idle(self) -> bool:
-        """Free the cache not used for longest. Returns whether there was one."""
+        """Free the least recently used idle cache. Returns whether there was one."""
         busy = self._busy_ids()
         for session_id, session in self._by_id.items():
             if session_id not in busy and session is not self._kept:
@@ -85,7 +85,7 @@ class Sessions:
         return False
 
     def trim(self) -> bool:
-        """Let idle sessions keep their committed rows only.
+        """Free the uncommitted rows of idle sessions.
 
         Returns:
             Whether rows have become free.
@@ -95,11 +95,12 @@ class Sessions:
         return sum(session.trim() for session in idle) > 0
 
     def clear(self) -> None:
-        """Forget all of them, with the model that their rows are of."""
+        """Drop all sessions when their model is unloaded."""
         self._by_id.clear()
 
     def _idle_id(self, session: Session) -> str | None:
         busy = self._busy_ids()
         return next(
-            (one for one, its in self._by_id.items() if its is session and one not in busy), None
+            (one for one, held in self._by_id.items() if held is session and one not in busy),
+            None,
         )

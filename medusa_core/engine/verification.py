@@ -1,8 +1,8 @@
-"""Verification of a given text: one forward pass says what the target would have written.
+"""Verification of a given text: the target's most likely token after each prefix.
 
-Where its output equals the next input everywhere, the text is what the target writes itself: a
-fixed point of the parallel iteration (Santilli et al. 2023, "Accelerating Transformer Inference
-for Translation via Parallel Decoding", section 3). The first output that differs is still right.
+If every output equals the next input, the text is what the target generates itself: a fixed point
+of Jacobi iteration (Santilli et al. 2023, "Accelerating Transformer Inference for Translation via
+Parallel Decoding", section 3). The first output that differs is still what it would generate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import Alternative, GenerateSettings, Verified, VerifiedToken, Verify
 from medusa_core.speculation.tuning.chunks import Chunks
 
-_SCORED_ROWS = 64  # scores of a whole text would take more memory than the model
+_LOGITS_ROWS = 64  # logits of a whole text would take more memory than the model
 
 
 CheckCancelled = Callable[[Verify], None]
@@ -29,23 +29,23 @@ CheckCancelled = Callable[[Verify], None]
 def verify(
     command: Verify, target: Target, check_cancelled: CheckCancelled | None = None
 ) -> Verified:
-    """Read a text and say what the target would have written behind each of its tokens.
+    """Compute the target's most likely token after each token of a text.
 
     Args:
-        command: Which text.
+        command: The command with the text.
         target: The loaded target.
-        check_cancelled: Asked before every chunk; what it raises ends this.
+        check_cancelled: Called before every chunk; may raise to stop.
 
     Raises:
-        OutOfMemoryError: Answers that are being written leave no room for the text.
-        RequestError: There is no text, it is too long, or a token isn't the target's.
+        OutOfMemoryError: Running answers leave no room for the text.
+        RequestError: There is no text, it is too long, or a token isn't in the vocabulary.
     """
     admit(command.messages, GenerateSettings())
-    token_ids, answers = _read(command, target)
+    token_ids, answers = _tokenized(command, target)
     started = time.perf_counter()
     with torch.inference_mode():
-        for_chunk = partial(check_cancelled or _goes_on, command)
-        outputs = _outputs(token_ids, target, for_chunk)
+        before_chunk = partial(check_cancelled or _never_cancelled, command)
+        outputs = _outputs(token_ids, target, before_chunk)
     seconds = time.perf_counter() - started
     bytes_of = target.tokenizer.bytes_of
     tokens = tuple(
@@ -55,8 +55,8 @@ def verify(
     return Verified(command.session_id, command.request_id, tokens, seconds, answers)
 
 
-def _read(command: Verify, target: Target) -> tuple[list[int], tuple[tuple[int, int], ...]]:
-    """The text's tokens, and where those of answers lie, the token that ends each included."""
+def _tokenized(command: Verify, target: Target) -> tuple[list[int], tuple[tuple[int, int], ...]]:
+    """The text's tokens, and the ranges of answers in them, EOS tokens included."""
     if not command.messages:
         return _token_ids(command, target), ()
     transcript = transcribe(command.messages, None, target)
@@ -101,18 +101,18 @@ def _check(token_ids: list[int], target: Target) -> None:
 def _outputs(
     token_ids: list[int], target: Target, before_chunk: Callable[[], None]
 ) -> list[tuple[int, float]]:
-    """The best token behind each of these, and its probability."""
+    """The most likely token after each token, and its probability."""
     cache, chunks = target.allocate_cache(len(token_ids) + 1), Chunks(target)
     outputs: list[tuple[int, float]] = []
     while cache.length < len(token_ids):
         before_chunk()
         hidden = chunks.read(token_ids, cache)
-        for start in range(0, len(hidden), _SCORED_ROWS):
-            scores = target.runner.logits(hidden[start : start + _SCORED_ROWS])
+        for start in range(0, len(hidden), _LOGITS_ROWS):
+            scores = target.runner.logits(hidden[start : start + _LOGITS_ROWS])
             best = torch.softmax(scores, dim=-1, dtype=torch.float32).max(dim=-1)
             outputs += zip(best.indices.tolist(), best.values.tolist(), strict=True)
     return outputs
 
 
-def _goes_on(command: Verify) -> None:
-    """Nobody can cancel it."""
+def _never_cancelled(command: Verify) -> None:
+    """Continue, as nobody can cancel the command."""

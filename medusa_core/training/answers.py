@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from medusa_core.engine.several import (
+from medusa_core.engine.batch_generate import (
     DrafterOf,
     answer_all,
     named_drafter,

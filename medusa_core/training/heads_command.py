@@ -19,7 +19,7 @@ from medusa_core.models.lora.adapter_shape import (
     is_adapter,
 )
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.speculation.tuning.threads import settle_threads
+from medusa_core.speculation.tuning.threads import choose_threads
 from medusa_core.system import compute_threads
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import (
@@ -206,7 +206,7 @@ def evaluate_run(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
     if is_adapter(learned):
         options = replace(options, adapter_dir=learned)
     target = load_target(model_dir_of(config), heads_dir, options)
-    settle_threads(target, compute_threads.count())
+    choose_threads(target, compute_threads.count())
     prompts = read_prompts(prompts_dir() / "general.jsonl")
     most_s = _JUDGED_S if not config.minutes else min(_JUDGED_S, config.minutes * 60 * _JUDGED)
     return evaluate_heads(target, prompts, _JUDGED_TOKENS, lambda *_: None, most_s)

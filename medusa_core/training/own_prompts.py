@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
 
-from medusa_core.engine.several import answer_all
+from medusa_core.engine.batch_generate import answer_all
 from medusa_core.errors import MedusaError, TemplateError
 from medusa_core.loading.target import Target
 from medusa_core.messages import (

@@ -32,7 +32,7 @@ from medusa_core.runtime.tree.tables import (
 )
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.row_policy import RowPolicy
-from medusa_core.speculation.tuning.threads import settle_threads
+from medusa_core.speculation.tuning.threads import choose_threads
 from medusa_core.system.prompts import BenchPrompt
 from medusa_core.training.answers import own_answers, questions_at
 
@@ -112,7 +112,7 @@ def make_phrases(
         TrainingError: There are too few answers.
     """
     num_held_out = min(NUM_HELD_OUT, len(prompts) // 10)
-    settle_threads(target, os.cpu_count() or 1)
+    choose_threads(target, os.cpu_count() or 1)
     row_policy = RowPolicy(target, measure_costs(target))
     texts = list(own_texts(target, prompts[num_held_out:], numbers, row_policy))
     if num_held_out == 0 or not texts:

@@ -17,7 +17,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, LoadOptions, Role
 from medusa_core.speculation.tuning.step_costs import quartile_s
-from medusa_core.speculation.tuning.threads import settle_threads
+from medusa_core.speculation.tuning.threads import choose_threads
 
 NOUNS = ("fox", "dog", "wizard", "forest", "river", "girl", "ship", "dragon", "teacher")
 TURNS = [*(f"Tell me a long story about a {noun} and a king." for noun in NOUNS), "Tell me a joke."]
@@ -38,7 +38,7 @@ def main() -> int:
         print(__doc__)
         return 2
     target = load_target(*demo_model(), LoadOptions("bfloat16"))
-    settle_threads(target, torch.get_num_threads())
+    choose_threads(target, torch.get_num_threads())
     measure = _turns if what == "turns" else _recording
     ratios = [measure(target) for _ in range(ROUNDS)]
     listed = " ".join(f"{ratio:.3f}" for ratio in sorted(ratios))

@@ -77,8 +77,8 @@ FAULTS = (
     Fault(
         "governor-sign",
         "medusa_core/speculation/tuning/governor.py",
-        "return mean + _ERRORS * error < 0",
-        "return mean - _ERRORS * error < 0",
+        "return mean + _STANDARD_ERRORS * error < 0",
+        "return mean - _STANDARD_ERRORS * error < 0",
         "drafting is paused although its loss isn't certain",
         ("test_learning.py",),
     ),

@@ -1,4 +1,4 @@
-"""Where the answers of a batch are kept: a file that only grows, so that a kill loses no answer."""
+"""The answers file of a batch: append-only, so that no answer is lost if the process is killed."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from medusa_core.system.jobs.batch.row import (
     row_of,
 )
 
-_BEGIN = b'{"id": '  # of every row, as `AnswersFile.add` writes it
+_BEGIN = b'{"id": '  # the start of each row that `AnswersFile.add` writes
 _FIRST = re.compile(rb'\{"id": (?:"(?:[^"\\]|\\.)*"|-?\d+), "text": "', re.DOTALL)
 
 
 class AnswersFile:
-    """The answers so far; each new one lies on the disk before the next is written.
+    """The answers so far; each row is synced to disk before the next is written.
 
     Attributes:
         path: The file.
         done: Ids of the lines that were done when it was opened.
-        num_failed: Those of them with an error.
+        num_failed: Number of these with an error.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file; what a kill left of a last row goes.
+        """Open the file, and remove an incomplete last row.
 
         Raises:
-            BatchError: It can't be written, or holds something else; it stays as it is.
+            BatchError: It can't be written, or has other contents, which are left unchanged.
         """
         self.path = path
         try:
@@ -44,7 +44,7 @@ class AnswersFile:
             self._lock.acquire(timeout=0)
             self._file: io.FileIO = path.open("a+b", buffering=0)
             try:
-                rows = self._mend()
+                rows = self._repair()
             except BaseException:
                 self._close()
                 raise
@@ -69,7 +69,7 @@ class AnswersFile:
         self._close()
 
     def add(self, row: BatchRow) -> None:
-        """Add an answer; it lies on the disk when this returns.
+        """Append an answer, and sync it to disk.
 
         Raises:
             BatchError: The disk is full or gone.
@@ -94,13 +94,13 @@ class AnswersFile:
     def _close(self) -> None:
         try:
             self._file.close()
-        except OSError as error:  # some network disks tell only now that they are full
+        except OSError as error:  # some network disks report only now that they are full
             raise _unwritable(self.path, error) from error
         finally:
             self._lock.release()
 
-    def _mend(self) -> list[BatchRow]:
-        """Cut off a torn last row; returns the others."""
+    def _repair(self) -> list[BatchRow]:
+        """Remove a torn last row; returns the others."""
         self._file.seek(0)
         whole = self._file.readall()
         kept = whole.rfind(b"\n") + 1
@@ -116,7 +116,7 @@ class AnswersFile:
 
 
 def _is_torn(tail: bytes, follows_rows: bool) -> bool:
-    """Whether a last line without its end is what a kill left of a row, and nobody else's."""
+    """Whether a last line without line break is an incomplete row of ours."""
     if len(tail) <= len(_BEGIN):
         return _BEGIN.startswith(tail)
     if not tail.startswith(_BEGIN) or not (follows_rows or _FIRST.match(tail)):
@@ -125,7 +125,7 @@ def _is_torn(tail: bytes, follows_rows: bool) -> bool:
         json.loads(tail)
     except (ValueError, RecursionError):
         return True
-    return False  # a whole object: a row that lacks only its end, or something else
+    return False  # a complete object: a row without line break, or other contents
 
 
 def _parsed(line: bytes, path: Path) -> BatchRow:

@@ -1,4 +1,4 @@
-"""The file of a batch: one JSON object a line, with what is to be answered."""
+"""The prompts file of a batch: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medusa_core.system.jobs.batch.row import LineId
 
 log = logging.getLogger(__name__)
 
-_MOST_LINE_BYTES = 16 << 20
+_MAX_LINE_BYTES = 16 << 20
 _FORM = 'Each line must be {"prompt": "…"} or {"messages": […]}.'
 _ROLES = {role.value: role for role in Role}
 
@@ -24,8 +24,8 @@ class BatchLine(NamedTuple):
 
     Attributes:
         line_id: Its `id`; without one, the number of the line.
-        messages: What is to be answered; empty where the line is bad.
-        problem: What is wrong with it; else empty.
+        messages: The conversation; empty if the line is invalid.
+        problem: Why the line is invalid; else empty.
     """
 
     line_id: LineId
@@ -34,9 +34,9 @@ class BatchLine(NamedTuple):
 
 
 def read_lines(path: Path) -> list[BatchLine]:
-    """Read a file of prompts; a bad line is told as such, and the others are read.
+    """Read a file of prompts; invalid lines are returned with their problem.
 
-    Ids are unique: a line whose id came before is bad, and gets another one.
+    Ids are unique: a line with a repeated id is invalid, and gets another one.
 
     Raises:
         PromptFileError: The file can't be read, or none of its lines can be answered.
@@ -76,11 +76,11 @@ def _free_id(number: int, taken: set[str]) -> str:
 
 
 def _parse(raw: bytes, number: int) -> BatchLine:
-    if len(raw) > _MOST_LINE_BYTES:
-        return BatchLine(number, (), f"The line has more than {_MOST_LINE_BYTES >> 20} MiB.")
+    if len(raw) > _MAX_LINE_BYTES:
+        return BatchLine(number, (), f"The line has more than {_MAX_LINE_BYTES >> 20} MiB.")
     try:
         body: Any = json.loads(raw)
-        json.dumps(body, ensure_ascii=False).encode()  # which half a character can't
+        json.dumps(body, ensure_ascii=False).encode()  # fails for lone surrogates
     except (ValueError, RecursionError) as error:
         log.debug("line %d is no JSON: %s", number, error)
         return BatchLine(number, (), _FORM)
@@ -109,10 +109,10 @@ def _messages(body: dict[str, Any]) -> tuple[ChatMessage, ...]:
 
 
 def message_of(body: Any) -> ChatMessage:
-    """A message as chat APIs write it: `{"role": …, "content": …}`.
+    """Parse a message of a chat API: `{"role": …, "content": …}`.
 
     Raises:
-        ValueError: It is none; the text says why.
+        ValueError: It is invalid; the text says why.
     """
     match body:
         case {"role": str(role), "content": str(content)} if role in _ROLES:

@@ -1,4 +1,4 @@
-"""A batch under way: what isn't answered yet, many conversations at a time."""
+"""Run a batch: answer the remaining lines, many conversations at a time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from dataclasses import dataclass, field
 from medusa_core.engine.batch.answers_file import AnswersFile
 from medusa_core.engine.batch.lines import BatchLine
 from medusa_core.engine.batch.sparse_effect import AnsweredPrompt
-from medusa_core.engine.several import (
-    Answered,
-    answer_all,
-)
+from medusa_core.engine.batch_generate import Answered, answer_all
 from medusa_core.engine.start import check_settings
 from medusa_core.errors import (
     CheckpointError,
@@ -30,25 +27,25 @@ from medusa_core.system.jobs.batch.progress import (
 )
 from medusa_core.system.jobs.batch.row import BatchRow
 
-MOST_ANSWERS = 8
+MAX_KEPT_ANSWERS = 8
 OnBatchProgress = Callable[[BatchProgress], None]
 ShouldPause = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """How lines are answered.
+    """Answers lines of a batch.
 
     Attributes:
-        target: Has room for several conversations.
-        settings: How to decode; the same for all.
-        file: Takes answers as they end.
-        meter: Counts.
+        target: A target with room for several conversations.
+        settings: Settings of all answers.
+        file: Receives answers as they end.
+        meter: Measures progress.
         row_policy: The target's row policy.
-        most: How many are answered at once.
-        on_progress: Called with how far it is, about once a second.
-        stop: Asked after every step. True pauses; answers under way are begun anew later.
-        answered_prompts: The first answers, once they are there.
+        max_batch: Maximum number of answers at once.
+        on_progress: Called with the progress about once a second.
+        stop: Called after every step; True pauses the batch, and running answers start again later.
+        answered_prompts: The first answers.
     """
 
     target: Target
@@ -56,30 +53,30 @@ class BatchRun:
     file: AnswersFile
     meter: BatchMeter
     row_policy: RowPolicy
-    most: int
+    max_batch: int
     on_progress: OnBatchProgress
     stop: ShouldPause
     answered_prompts: list[AnsweredPrompt] = field(default_factory=list)
 
     def answer(self, lines: Sequence[BatchLine]) -> bool:
-        """Answer lines; one that can't be answered fails alone.
+        """Answer lines; a line that can't be answered gets an error of its own.
 
         Args:
-            lines: What isn't done yet.
+            lines: The remaining lines.
 
         Returns:
-            Whether all of them are done now.
+            Whether all of them are done.
 
         Raises:
             RequestError: No line can be answered with these settings.
-            EngineError: The engine failed, which is no line's fault; the same command goes on.
-            BatchError: An answer can't be kept.
+            EngineError: The engine failed, whatever the line; the same command continues.
+            BatchError: An answer can't be saved.
         """
-        check_settings(self.settings, self.target)  # else each line would fail alike
+        check_settings(self.settings, self.target)  # or each line would fail
         requests = self._requests(lines)
         try:
             with closing(
-                answer_all(self.target, requests, self.row_policy, self.most, self._wrote)
+                answer_all(self.target, requests, self.row_policy, self.max_batch, self._wrote)
             ) as ended:
                 for answered in ended:
                     self._remember(answered)
@@ -96,7 +93,10 @@ class BatchRun:
                 yield Generate(str(place), "", line.messages, self.settings)
 
     def _remember(self, answered: Answered) -> None:
-        if isinstance(answered.done, GenerationDone) and len(self.answered_prompts) < MOST_ANSWERS:
+        if (
+            isinstance(answered.done, GenerationDone)
+            and len(self.answered_prompts) < MAX_KEPT_ANSWERS
+        ):
             self.answered_prompts.append(
                 AnsweredPrompt(answered.prompt_ids, answered.done.token_ids)
             )
@@ -115,15 +115,15 @@ class BatchRun:
 
 
 class _Paused(Exception):  # noqa: N818 - nothing went wrong
-    """Whoever began the batch wants it to stop here."""
+    """The batch was paused by its caller."""
 
 
 def _row(line_id: str | int, answered: Answered) -> BatchRow:
     done = answered.done
     if not isinstance(done, MedusaError):
         return BatchRow(line_id, done.text, len(done.token_ids), done.stop_reason.value)
-    its_own = (OutOfMemoryError, NumericsError)
-    of_machine = (EngineError, CheckpointError)  # the second where vectors stay in their file
-    if isinstance(done, of_machine) and not isinstance(done, its_own):
-        raise done  # of the machine, such as a disk that failed: other lines would fail alike
+    of_line = (OutOfMemoryError, NumericsError)
+    of_machine = (EngineError, CheckpointError)  # the second if embeddings stay in their file
+    if isinstance(done, of_machine) and not isinstance(done, of_line):
+        raise done  # such as a failed disk: all other lines would fail, too
     return BatchRow(line_id, error=str(done))

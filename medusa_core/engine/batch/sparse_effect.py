@@ -1,4 +1,4 @@
-"""What attention to few rows changes: the log-probability of answers, against all rows."""
+"""Effect of sparse attention on the log-probability of answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class AnsweredPrompt(NamedTuple):
     answer_ids: tuple[int, ...]
 
     def log_probability(self, target: Target) -> float:
-        """Of the answer, by a target's scores."""
+        """Log-probability of the answer under a target."""
         token_ids = [*self.prompt_ids, *self.answer_ids]
         return log_probability(target, token_ids, len(self.prompt_ids))
 
@@ -26,10 +26,10 @@ class SparseEffect(NamedTuple):
     """Mean log-probabilities of answers' tokens.
 
     Attributes:
-        attended: Rows whose values attention took.
-        sparse: Under it.
-        full: Under attention to all rows.
-        num_tokens: Of how many tokens.
+        attended: Number of rows that sparse attention attends to.
+        sparse: Mean with sparse attention.
+        full: Mean with attention to all rows.
+        num_tokens: Number of tokens.
     """
 
     attended: int
@@ -39,7 +39,7 @@ class SparseEffect(NamedTuple):
 
     @property
     def text(self) -> str:
-        """For people."""
+        """A sentence for users."""
         return (
             f"attention to {self.attended} rows: log-probability {self.sparse:.4f} a token, with "
             f"all rows {self.full:.4f} ({self.sparse - self.full:+.4f}), over {self.num_tokens} "
@@ -48,11 +48,11 @@ class SparseEffect(NamedTuple):
 
 
 def sparse_effect(target: Target, answered: Sequence[AnsweredPrompt]) -> SparseEffect | None:
-    """Score answers both ways; None where nothing was said, or attention takes all rows.
+    """Score answers with sparse and full attention; None without answers or sparse attention.
 
     Args:
-        target: What wrote them; it attends as before afterwards.
-        answered: They.
+        target: The target that generated them.
+        answered: The answers with their prompts.
     """
     runner, attended = target.runner, target.precision.attended
     num_tokens = sum(len(one.answer_ids) for one in answered)

@@ -1,4 +1,4 @@
-"""Measures what a step of the loaded model costs on this machine."""
+"""Calibration: measure the seconds of steps and drafts of the loaded model, T(n)."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from medusa_core.speculation.tuning.step_costs import (
 
 ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, MAX_ROWS)
 LENGTHS = (64, 768)
-# Steps that bring layers from below take seconds, and hardly more for many rows.
+# Steps with offloaded layers take seconds, and hardly more for many rows.
 OFFLOADED_ROW_COUNTS = (1, 8, 24, 48, MAX_ROWS)
-_OFFLOADED_STEPS = 12  # of one row: so long may they be measured
-BUDGET_S = {"cpu": 2.0, "cuda": 7.0}  # for steps, and as many for drafts
+_OFFLOADED_STEPS = 12  # plain steps: the time for measuring them
+BUDGET_S = {"cpu": 2.0, "cuda": 7.0}  # for steps, and as much for drafts
 _ROUNDS = 5
 _STEPS_IN_A_ROUND = 3
-_LEAST_COUNTS = 3  # row counts that are measured however little time there is
-_LONGEST_S = 1.0  # longer steps are extrapolated: a question would wait until such a step ends
-_LONGEST_STEP = 4  # times a plain step, where that is more: so long whoever asks waits anyway
-_LEAST_DISTURBED_S = 0.25
-_DRAFT_ROOM = 256  # rows of a cache that drafts are made with
+_MIN_COUNTS = 3  # row counts that are measured whatever time is left
+_MAX_STEP_S = 1.0  # longer steps are extrapolated: a request would wait until such a step ends
+_MAX_PLAIN_STEPS = 4  # or this many plain steps, if that is more: requests take longer anyway
+_MIN_DISTURBED_S = 0.25
+_DRAFT_ROOM = 256  # rows of a drafter's own cache
 _WARM_S = 0.002
 _DRAFT_ROWS = 4
 
@@ -57,12 +57,12 @@ _DRAFT_ROWS = 4
 def measure_costs(
     target: Target, budget_s: float | None = None, known: StepCosts | None = None
 ) -> StepCosts:
-    """Measure the seconds of steps and of drafts, as far as they are reached in time.
+    """Measure the seconds of steps and drafts, as many as there is time for.
 
     Args:
         target: A loaded target.
-        budget_s: Seconds for steps, and as many for drafts; None for the default of the device.
-        known: What an earlier measurement has reached.
+        budget_s: Seconds for steps, and as many for drafts; None for the device's default.
+        known: Costs measured earlier.
     """
     calibration = Calibration(target, known, budget_s, is_hurried=True)
     while not calibration.is_over:
@@ -71,13 +71,13 @@ def measure_costs(
 
 
 class Calibration:
-    """Measures the costs of a target piece by piece; other work may come between two pieces.
+    """Measures the costs of a target one piece at a time, so that requests can come between.
 
-    All row counts are measured in rounds, so that a short slowdown doesn't affect only one. The
-    first round measures everything, steps before drafts; later ones go on while there is time.
+    All row counts are measured in rounds, so that a short slowdown doesn't affect one of them only.
+    The first round measures everything, steps before drafts; later rounds use the time left.
 
     Attributes:
-        is_over: Nothing more will be measured.
+        is_over: The measurement has ended.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class Calibration:
         *,
         is_hurried: bool = False,
     ) -> None:
-        """Measure nothing yet.
+        """Prepare the measurement.
 
         Args:
             target: A loaded target.
-            known: What an earlier measurement has reached, maybe under another load.
-            budget_s: As of `measure_costs`.
-            is_hurried: The first round ends with the budget, too: costs may be incomplete then.
+            known: Costs measured earlier, maybe under another load.
+            budget_s: As in `measure_costs`.
+            is_hurried: The first round ends with the budget, too, so that costs may be incomplete.
         """
         self.is_over = False
         self._target, self._is_hurried = target, is_hurried
@@ -111,7 +111,7 @@ class Calibration:
         """Measure one piece.
 
         Raises:
-            OutOfMemoryError: Other sessions hold the rows; call it again when they have freed some.
+            OutOfMemoryError: Other sessions hold the rows; call it again once some are free.
         """
         try:
             if not self._has_rows:
@@ -123,7 +123,7 @@ class Calibration:
             self.is_over = next(self._pieces, True)
         except OutOfMemoryError:
             self.pause()
-            self._pieces = self._measure()  # a generator ends with its first error
+            self._pieces = self._measure()  # an error ends a generator
             raise
         self._wall_s += time.perf_counter() - wall_s
         self._own_s += time.thread_time() - own_s
@@ -131,7 +131,7 @@ class Calibration:
             self.pause()
 
     def pause(self) -> None:
-        """Give back the rows that are lent; what was measured is kept."""
+        """Release the rows; measurements are kept."""
         self._has_rows = False
         self._steps.release()
         for timer in self._timers:
@@ -139,24 +139,24 @@ class Calibration:
 
     @property
     def is_usable(self) -> bool:
-        """Whether trees can be chosen by what was measured until now."""
-        return self._steps.has_least
+        """Whether trees can be chosen by the measurements so far."""
+        return self._steps.has_minimum
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether other programs took the processor for most of the measurement.
+        """Whether other programs used the processor for most of the measurement.
 
-        Then a few rows seem to cost several times what they do, and drafting would stop for good:
+        Then rows seem several times as expensive as they are, and drafting would stop for good:
         four programs on two cores leave a quarter of the time, and make a step of four rows five
-        times as long as one of one row, where it is 1.4 times. Left alone a thread has two thirds
-        and more. Where the thread waits for a card or a disk, that can't be seen.
+        times as long as a plain one, instead of 1.4 times. Undisturbed, the thread computes for two
+        thirds of the time or more. It isn't known if the thread waits for a GPU or a disk.
         """
         target, waited_s = self._target, self._wall_s - self._own_s
         computes = target.precision.device.type == "cpu" and target.plan.placement is None
-        return computes and waited_s > max(_LEAST_DISTURBED_S, self._wall_s / 2)
+        return computes and waited_s > max(_MIN_DISTURBED_S, self._wall_s / 2)
 
     def costs(self) -> StepCosts:
-        """What was measured until now, and earlier."""
+        """The costs measured so far, and earlier."""
         measured = source_cost_of(*self._timers) if self._timers else {}
         sources_done = bool(self._timers) and all(timer.is_complete for timer in self._timers)
         return replace(
@@ -166,11 +166,13 @@ class Calibration:
         )
 
     def _measure(self) -> Iterator[bool]:
-        """Measure piece by piece; yields whether all is over, which it never is."""
+        """Measure piece by piece; yields False, as the measurement isn't over."""
         steps, steps_s, drafts_s = self._steps, 0.0, 0.0
         for is_first in (True, *[False] * (_ROUNDS - 1)):
             pieces = steps.round(is_first)
-            while not self._ends(is_first and not (self._is_hurried and steps.has_least), steps_s):
+            while not self._ends(
+                is_first and not (self._is_hurried and steps.has_minimum), steps_s
+            ):
                 started = time.perf_counter()
                 if not next(pieces, False):
                     break
@@ -204,39 +206,39 @@ class Calibration:
 
 
 class _Steps:
-    """Steps of all row counts behind all lengths.
+    """Measures steps of all row counts at all cache lengths.
 
     Attributes:
-        draft_rows: Of a usual tree.
+        draft_rows: Rows of a typical tree.
     """
 
     def __init__(self, target: Target, known: StepCosts | None) -> None:
         self._target = target
         is_offloaded = target.plan.placement is not None
         wanted = _lengths(target.config.context_tokens)
-        with suppress(OutOfMemoryError):  # what idle conversations don't need is enough, mostly
+        with suppress(OutOfMemoryError):  # free rows of idle conversations mostly suffice
             target.caches.make_room(len(wanted) * MAX_ROWS + sum(wanted))
         lengths = _lengths(min(target.config.context_tokens, target.caches.free_rows))
         self._lengths = lengths[:1] if is_offloaded else lengths
         self._has_all_lengths = is_offloaded or lengths == wanted
         self._caches: dict[int, KvCache] = {}
         self.reserve()
-        self._most = min(MAX_ROWS, *(kv.most_rows for kv in self._caches.values()))
+        self._max_rows = min(MAX_ROWS, *(kv.most_rows for kv in self._caches.values()))
         counts = OFFLOADED_ROW_COUNTS if is_offloaded else ROW_COUNTS
-        self._counts = tuple(rows for rows in counts if rows <= self._most)
-        self.draft_rows = min(_DRAFT_ROWS, self._most)
+        self._counts = tuple(rows for rows in counts if rows <= self._max_rows)
+        self.draft_rows = min(_DRAFT_ROWS, self._max_rows)
         self._rule = rule_registry().get("greedy").build(GenerateSettings())
         is_comparable = known is not None and known.lengths == self._lengths
         self._known = known if is_comparable else None
         self._seconds: dict[tuple[int, int], list[float]] = {}
-        # Made before, as there must be no pause between steps: threads that help fall asleep in it,
-        # and for a while after waking they share a processor.
+        # Built beforehand, as worker threads would fall asleep in a pause between steps, and share
+        # a core for a while after waking up.
         self._trees = {
             rows: _filled_tree(target, rows) for rows in {*self._counts, self.draft_rows}
         }
 
     def reserve(self) -> None:
-        """Take a cache of every length, where there is none yet.
+        """Allocate a cache of every length, if there is none yet.
 
         Raises:
             OutOfMemoryError: Other sessions hold the rows.
@@ -246,22 +248,22 @@ class _Steps:
                 self._caches[length] = _filled_cache(self._target, length)
 
     def release(self) -> None:
-        """Give the caches back."""
+        """Release the caches."""
         for kv in self._caches.values():
             self._target.caches.release(kv)
         self._caches.clear()
 
     def round(self, is_first: bool) -> Iterator[bool]:
-        """Measure each row count behind each length some times more; at first what isn't known."""
+        """Measure each row count at each length; in the first round only what isn't known."""
         for rows, length in itertools.product(self._counts, self._lengths):
             is_known = is_first and (length, rows) in self._seconds
             if is_known or self._is_long(rows, length):
                 continue
-            # The first steps of a round pay for the change of shape and find the weights gone from
-            # the processor's cache, which a run of equal steps never pays; they are dropped,
-            # unless the very first was so long that this doesn't matter.
+            # The first steps of a round include the change of shape, and find the weights evicted
+            # from the processor's cache, unlike later ones. They are dropped, unless they are so
+            # long that this doesn't matter.
             first_s = self.step_s(rows, length)
-            if first_s > _LONGEST_S / 10:
+            if first_s > _MAX_STEP_S / 10:
                 self._seconds.setdefault((length, rows), []).append(first_s)
             else:
                 for _ in range(int(_WARM_S / first_s)):
@@ -273,34 +275,34 @@ class _Steps:
             yield True
 
     def _adopt_known(self, length: int) -> None:
-        """Take over an earlier measurement, scaled to the load of now."""
-        known, self_s = self._known, quartile_s(self._seconds[length, 1])
+        """Use an earlier measurement, scaled to the current load."""
+        known, plain_s = self._known, quartile_s(self._seconds[length, 1])
         for rows in () if known is None else known.rows[1:]:
             assert known is not None  # else there are no rows
-            scale = self_s / known.step_s(1, length)
+            scale = plain_s / known.step_s(1, length)
             self._seconds.setdefault((length, rows), [scale * known.step_s(rows, length)])
 
     def _is_long(self, rows: int, length: int) -> bool:
-        """Whether a step is expected to be too long to be measured."""
+        """Whether a step is expected to take too long."""
         counts = [n for n in self._counts if n < rows and (length, n) in self._seconds]
-        if len(counts) < _LEAST_COUNTS:
+        if len(counts) < _MIN_COUNTS:
             return False
         seconds = ascending([quartile_s(self._seconds[length, n]) for n in counts])
-        return interpolate(rows, counts, seconds) > max(_LONGEST_S, _LONGEST_STEP * seconds[0])
+        return interpolate(rows, counts, seconds) > max(_MAX_STEP_S, _MAX_PLAIN_STEPS * seconds[0])
 
     def step_s(self, rows: int, length: int | None = None) -> float:
-        """Seconds of a step, behind the shortest length if none is said."""
+        """Measure a step; without a length, at the shortest one."""
         kv = self._caches[self._lengths[0] if length is None else length]
         return _step_s(self._target, self._rule, self._trees[rows], kv)
 
     def state(self) -> Tensor:
-        """What the target says of a root. [1, (1 + taps) · hidden]"""
+        """Hidden state of a root. [1, (1 + taps) · hidden]"""
         kv = self._caches[self._lengths[0]]
         return self._target.runner.verify(PlacedTree(self._trees[1], kv))
 
     @property
     def plain_s(self) -> float:
-        """Seconds of a step of one row; 0 before it is measured."""
+        """Seconds of a plain step; 0 before it is measured."""
         return quartile_s(self._seconds.get((self._lengths[0], 1), [0.0]))
 
     @property
@@ -308,13 +310,13 @@ class _Steps:
         return [n for n in self._counts if all((of, n) in self._seconds for of in self._lengths)]
 
     @property
-    def has_least(self) -> bool:
-        """Whether as many row counts are measured as costs can be extrapolated from."""
-        return len(self._measured) >= min(_LEAST_COUNTS, len(self._counts))
+    def has_minimum(self) -> bool:
+        """Whether enough row counts are measured for extrapolation."""
+        return len(self._measured) >= min(_MIN_COUNTS, len(self._counts))
 
     @property
     def is_complete(self) -> bool:
-        """Whether every row count is measured behind every length, or too long to be."""
+        """Whether every row count is measured at every length, or takes too long."""
         measured = self._measured
         return self._has_all_lengths and all(
             rows in measured or any(self._is_long(rows, length) for length in self._lengths)
@@ -322,17 +324,17 @@ class _Steps:
         )
 
     def costs(self) -> StepCosts:
-        """Of the row counts that were measured."""
+        """Costs of the measured row counts."""
         rows = self._measured
         seconds = (
             ascending([quartile_s(self._seconds[length, n]) for n in rows])
             for length in self._lengths
         )
-        return StepCosts(self._lengths, tuple(rows), tuple(seconds), max_rows=self._most)
+        return StepCosts(self._lengths, tuple(rows), tuple(seconds), max_rows=self._max_rows)
 
 
 def _lengths(num_rows: int) -> tuple[int, ...]:
-    """Lengths of the caches that are measured, where there are so many rows for all of them."""
+    """Cache lengths that can be measured with so many rows for all caches."""
     room = num_rows - len(LENGTHS) * MAX_ROWS - sum(LENGTHS[:-1])
     return tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
 
@@ -352,6 +354,6 @@ def _filled_tree(target: Target, rows: int) -> TokenTree:
 def _step_s(target: Target, rule: Rule, tree: TokenTree, kv: KvCache) -> float:
     started = time.perf_counter()
     logits = target.runner.logits(target.runner.verify(PlacedTree(tree, kv)))
-    # The rule's choice also waits for the device.
+    # The rule waits for the device.
     rule.walk(tree, logits, WalkContext((0,) * (kv.length + 1), 0))
     return time.perf_counter() - started

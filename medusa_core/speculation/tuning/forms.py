@@ -1,4 +1,4 @@
-"""What drafters' steps brought and looked like, chain, tree or nothing, and why, in words."""
+"""Statistics of a drafter's steps in a race, and the form of its trees in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTHING = "none"
 
 @dataclass(slots=True)
 class RaceSums:
-    """Of some answers: tokens but for the first, steps, seconds, rows, depths, and forms."""
+    """Sums over answers: tokens after the first, steps, seconds, rows, levels, forms of trees."""
 
     tokens: int = 0
     steps: int = 0
@@ -24,7 +24,7 @@ class RaceSums:
     forms: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: RaceSums) -> None:
-        """Add those of other answers."""
+        """Add the sums of other answers."""
         self.tokens += other.tokens
         self.steps += other.steps
         self.decode_s += other.decode_s
@@ -34,7 +34,7 @@ class RaceSums:
         self.forms += other.forms
 
     def add_step(self, step: StepDone) -> None:
-        """Add what a step looked like; prefill isn't one."""
+        """Add a step's rows and form; prefill isn't counted."""
         if step.step == 0:
             return
         levels = max(source.head for source in step.node_sources)
@@ -44,18 +44,18 @@ class RaceSums:
         self.forms[form_name(len(step.node_sources), levels)] += 1
 
     def add_answer(self, done: GenerationDone) -> None:
-        """Add what an answer brought."""
+        """Add an answer's tokens and time."""
         self.steps += len(done.accept_lengths)
         self.tokens += sum(done.accept_lengths)
         self.decode_s += done.decode_s
 
     def speed(self, name: str, plain_speed: float, costs: StepCosts) -> DrafterSpeed:
-        """How fast a drafter is.
+        """The drafter's speed.
 
         Args:
-            name: Its name.
+            name: Name of the drafter.
             plain_speed: Tokens per second of plain decoding.
-            costs: What steps cost here.
+            costs: Measured costs of steps.
         """
         num_steps, tokens_per_s = max(1, self.steps), self.tokens / max(1e-9, self.decode_s)
         num_rows, length = max(1.0, self.rows / num_steps), costs.lengths[0]
@@ -74,11 +74,11 @@ class RaceSums:
 
 
 def form_name(num_nodes: int, levels: int) -> str:
-    """Chain, tree or nothing.
+    """Name of a tree's form: chain, tree or none.
 
     Args:
-        num_nodes: Of the tree, root included.
-        levels: How deep it is.
+        num_nodes: Number of nodes, root included.
+        levels: Depth of the tree.
     """
     if num_nodes < 2:
         return NOTHING
@@ -86,7 +86,7 @@ def form_name(num_nodes: int, levels: int) -> str:
 
 
 def why_of(speed: DrafterSpeed) -> str:
-    """Why a drafter's steps have mostly that form, in one sentence with what was measured."""
+    """Why most of a drafter's trees have their form: one sentence with the measurements."""
     rows, tau = f"{speed.num_rows:.1f}", f"{speed.tau:.1f}"
     if speed.num_rows == 1:
         return f"It drafted nothing: {tau} tokens come of a step of one row."

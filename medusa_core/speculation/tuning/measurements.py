@@ -1,4 +1,4 @@
-"""What is known of a model on this computer: step costs, drafters' speeds, learned acceptance."""
+"""Saved measurements of a model on this computer: costs of steps, speeds, learned acceptance."""
 
 from __future__ import annotations
 
@@ -28,25 +28,28 @@ log = logging.getLogger(__name__)
 
 
 class ModelMeasurements:
-    """What was measured and learned of a loaded target on this computer.
+    """Loads and saves measurements of a loaded target.
 
-    What steps over several machines take isn't kept: the next time these may be others.
+    Costs of steps over several machines aren't saved, as these may be others the next time.
     """
 
     def __init__(self, folder: Path, target: Target, folders: Iterable[Path]) -> None:
-        """Look in a folder.
+        """Open a folder of measurements.
 
         Args:
-            folder: Where such things are kept.
+            folder: The folder.
             target: The loaded target.
-            folders: Where its files and those of its heads and its draft model lie; or GGUF files.
+            folders: Folders or GGUF files of the model, its heads and its draft model.
         """
         folders = tuple(folders)
         self._files, self._target = MeasurementFiles(folder), target
-        self._here, self._anywhere = calibration_key(target, folders), model_key(target, folders)
+        self._cost_key, self._model_key = (
+            calibration_key(target, folders),
+            model_key(target, folders),
+        )
 
     def costs(self) -> StepCosts:
-        """Its step costs: those that were kept, and in the usual time what they lack."""
+        """The costs of steps; missing ones are measured within the default time."""
         costs = self.saved_costs()
         if costs is None or not costs.is_complete:
             calibration = Calibration(self._target, costs, is_hurried=True)
@@ -57,44 +60,44 @@ class ModelMeasurements:
         return costs
 
     def saved_costs(self) -> StepCosts | None:
-        """Its step costs as they were kept, maybe incomplete; None where there are none."""
+        """The saved costs of steps, possibly incomplete; None without any."""
         if self._target.is_divided:
             return None
-        return self._files.load(self._here, "costs", StepCosts.from_json)
+        return self._files.load(self._cost_key, "costs", StepCosts.from_json)
 
     def save_costs(self, calibration: Calibration) -> None:
-        """Keep what was measured, unless other programs disturbed it."""
+        """Save measured costs, unless other programs disturbed the measurement."""
         if calibration.is_disturbed:
-            log.info("other programs ran: what steps cost is measured anew the next time")
+            log.info("other programs ran: the costs of steps are measured again the next time")
         elif not self._target.is_divided:
-            self._files.save(self._here, "costs", calibration.costs().to_json())
+            self._files.save(self._cost_key, "costs", calibration.costs().to_json())
 
     def forget(self) -> None:
-        """Delete step costs and speeds: they are measured again."""
-        self._files.delete(self._here, "costs")
-        self._files.delete(self._here, "speeds")
+        """Delete costs of steps and speeds, so that they are measured again."""
+        self._files.delete(self._cost_key, "costs")
+        self._files.delete(self._cost_key, "speeds")
 
     def speeds(self) -> tuple[DrafterSpeed, ...]:
-        """How fast its drafters were, if the same ones that serve it now were compared; or ()."""
+        """Saved speeds of its drafters; empty if other drafters were compared."""
         if self._target.is_divided:
             return ()
-        speeds = self._files.load(self._here, "speeds", _speeds_of) or ()
+        speeds = self._files.load(self._cost_key, "speeds", _speeds_of) or ()
         names = {spec.name for spec in raced_drafters(self._target)}
         return speeds if names == {speed.name for speed in speeds} else ()
 
     def save_speeds(self, speeds: Sequence[DrafterSpeed]) -> None:
-        """Keep what came of comparing them."""
+        """Save the speeds of its drafters."""
         if not self._target.is_divided:
             fields = {"drafters": [speed._asdict() for speed in speeds]}
-            self._files.save(self._here, "speeds", fields)
+            self._files.save(self._cost_key, "speeds", fields)
 
-    def learn_on(self, row_policy: RowPolicy) -> None:
-        """Let a row_policy go on from what was learned of drafts before."""
-        self._files.load(self._anywhere, "learned", row_policy.load)
+    def load_learned(self, row_policy: RowPolicy) -> None:
+        """Let a row policy continue from what was learned in earlier runs."""
+        self._files.load(self._model_key, "learned", row_policy.load)
 
     def save_learned(self, row_policy: RowPolicy) -> None:
-        """Keep what a row_policy has learned."""
-        self._files.save(self._anywhere, "learned", row_policy.to_json())
+        """Save what a row policy has learned."""
+        self._files.save(self._model_key, "learned", row_policy.to_json())
 
 
 def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:
@@ -108,11 +111,11 @@ def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:
 
 
 def calibration_key(target: Target, folders: Iterable[Path]) -> str:
-    """What costs depend on, as one name: files, formats, where layers lie, threads, versions.
+    """Key of all that costs depend on: files, formats, placement of layers, threads, versions.
 
     Args:
         target: The loaded target.
-        folders: Where its files and those of its heads lie; or a GGUF file.
+        folders: Folders or GGUF files of the model and its heads.
     """
     device = target.precision.device
     where = cuda.name(device) if device.type == "cuda" else _processor()
@@ -129,11 +132,11 @@ def calibration_key(target: Target, folders: Iterable[Path]) -> str:
 
 
 def model_key(target: Target, folders: Iterable[Path]) -> str:
-    """What acceptance depends on, as one name: files and formats.
+    """Key of all that acceptance depends on: files and formats.
 
     Args:
         target: The loaded target.
-        folders: As of `calibration_key`.
+        folders: As in `calibration_key`.
     """
     files = [
         (path.name, path.stat().st_size, path.stat().st_mtime_ns)

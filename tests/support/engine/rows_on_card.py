@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.engine.several import answer_all
+from medusa_core.engine.batch_generate import answer_all
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.memory.placement import Planner

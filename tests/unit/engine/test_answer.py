@@ -54,7 +54,7 @@ def take_all(
         run = token_ids[start : start + size]
         if not run:
             break
-        kept = target.take(run)
+        kept = target.append(run)
         pieces += b"".join(kept.pieces)
         visible.append(target.num_visible_bytes)
         start += size
@@ -137,7 +137,7 @@ def test_the_text_is_cut_at_the_first_stop_string_to_be_complete(
 @pytest.mark.parametrize("eos_id", [EOS_ID, 2])
 def test_every_eos_of_the_set_ends_the_answer_inside_a_run(eos_id: int) -> None:
     grown = answer()
-    kept = grown.take([*byte_ids("ab"), eos_id, *byte_ids("no")])
+    kept = grown.append([*byte_ids("ab"), eos_id, *byte_ids("no")])
     assert kept.stop_reason is StopReason.EOS
     assert kept.pieces == (b"a", b"b", b"")
     assert grown.token_ids == [*byte_ids("ab"), eos_id]
@@ -146,7 +146,7 @@ def test_every_eos_of_the_set_ends_the_answer_inside_a_run(eos_id: int) -> None:
 
 def test_a_stop_string_within_a_run_ends_it_and_stays_out_of_the_text() -> None:
     grown = answer(["b€"])
-    kept = grown.take(byte_ids("ab€ab"))
+    kept = grown.append(byte_ids("ab€ab"))
     assert kept.stop_reason is StopReason.STOP_STRING
     assert len(kept.pieces) == 5  # the euro has three bytes
     assert grown.text == "a"
@@ -154,15 +154,15 @@ def test_a_stop_string_within_a_run_ends_it_and_stays_out_of_the_text() -> None:
 
 def test_a_stop_string_across_steps_is_held_back_until_it_is_settled() -> None:
     grown = answer(["\n\nab", "\n\nb"])
-    grown.take(byte_ids("a\n"))
+    grown.append(byte_ids("a\n"))
     assert grown.text == "a"
-    grown.take(byte_ids("\n"))
+    grown.append(byte_ids("\n"))
     assert grown.text == "a"
-    grown.take(byte_ids("a"))
+    grown.append(byte_ids("a"))
     assert grown.text == "a"
-    grown.take(byte_ids("a"))
+    grown.append(byte_ids("a"))
     assert grown.text == "a\n\naa"
-    kept = grown.take(byte_ids("\n\nb"))
+    kept = grown.append(byte_ids("\n\nb"))
     assert kept.stop_reason is StopReason.STOP_STRING
     assert grown.text == "a\n\naa"
 
@@ -170,13 +170,13 @@ def test_a_stop_string_across_steps_is_held_back_until_it_is_settled() -> None:
 def test_what_is_held_back_is_shown_when_the_answer_ends_otherwise() -> None:
     for ending in ([EOS_ID], byte_ids("b")):
         grown = answer(["bbb"], max_tokens=4)
-        grown.take(byte_ids("ab"))
-        grown.take(byte_ids("b"))
+        grown.append(byte_ids("ab"))
+        grown.append(byte_ids("b"))
         assert grown.text == "a"
-        kept = grown.take(ending)
+        kept = grown.append(ending)
         assert kept.stop_reason in (StopReason.EOS, StopReason.STOP_STRING)
     grown = answer(["bbb"])
-    grown.take(byte_ids("abb"))
+    grown.append(byte_ids("abb"))
     grown.finish()
     assert grown.text == "abb"
 
@@ -184,13 +184,13 @@ def test_what_is_held_back_is_shown_when_the_answer_ends_otherwise() -> None:
 def test_without_stop_strings_all_of_a_run_may_be_shown() -> None:
     target = answer()
     for run, length in ((byte_ids("ab"), 2), (byte_ids("c"), 3), (byte_ids("€")[:2], 3)):
-        assert target.take(run).stop_reason is None
+        assert target.append(run).stop_reason is None
         assert target.num_visible_bytes == length
 
 
 def test_the_token_budget_cuts_a_run_exactly() -> None:
     grown = answer(max_tokens=3)
-    kept = grown.take(byte_ids("ababab"))
+    kept = grown.append(byte_ids("ababab"))
     assert kept.stop_reason is StopReason.MAX_TOKENS
     assert grown.text == "aba"
     assert grown.num_left == 0
@@ -198,14 +198,14 @@ def test_the_token_budget_cuts_a_run_exactly() -> None:
 
 def test_an_unfinished_character_at_the_end_becomes_one_replacement() -> None:
     grown = answer(max_tokens=2)
-    kept = grown.take(byte_ids("€€"))
+    kept = grown.append(byte_ids("€€"))
     assert b"".join(kept.pieces).decode() == "\ufffd" == grown.text
 
 
 def test_an_empty_stop_string_stops_nothing() -> None:
     grown = answer(["", "b"])
-    assert grown.take(byte_ids("a")).stop_reason is None
-    assert grown.take(byte_ids("b")).stop_reason is StopReason.STOP_STRING
+    assert grown.append(byte_ids("a")).stop_reason is None
+    assert grown.append(byte_ids("b")).stop_reason is StopReason.STOP_STRING
 
 
 # The same in the engine, with runs of several tokens ----------------------------------------------

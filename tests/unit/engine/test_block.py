@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from medusa_core.engine.batch.room import sessions_for
+from medusa_core.engine.batch_generate import answer_all
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler, StepResult
-from medusa_core.engine.several import answer_all
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import (

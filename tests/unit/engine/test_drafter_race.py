@@ -147,7 +147,7 @@ def test_who_fails_leaves_the_race(tiny: Target, monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_further_question_is_begun_when_time_is_over(tiny: Target) -> None:
-    race = DrafterRace(tiny, COSTS, QUESTIONS * 3, 6, most_s=0.0)
+    race = DrafterRace(tiny, COSTS, QUESTIONS * 3, 6, max_s=0.0)
     assert run(race)
     assert race.num_answered == 1
 
@@ -203,7 +203,7 @@ def test_what_was_learned_outlives_the_load(tiny: Target, tmp_path: Path) -> Non
     ModelMeasurements(tmp_path, tiny, ()).save_learned(row_policy)
     later = RowPolicy(tiny, COSTS)
     assert later.to_json() != row_policy.to_json()
-    ModelMeasurements(tmp_path, tiny, ()).learn_on(later)
+    ModelMeasurements(tmp_path, tiny, ()).load_learned(later)
     assert later.to_json() == row_policy.to_json()
     assert later.plan("s", "r", settings).num_learned > 0
     assert later.target_for(settings).trees == row_policy.target_for(settings).trees

@@ -447,7 +447,7 @@ def test_steps_are_measured_anew_once_another_count_of_threads_serves(
     assert len(fresh.of(calibrate.request_id, Calibrated)) == 1
     fresh.events.clear()
     monkeypatch.setattr(
-        "medusa_core.speculation.tuning.threads.Threads.settle_again", lambda _: True
+        "medusa_core.speculation.tuning.threads.Threads.choose_again", lambda _: True
     )
     assert isinstance(fresh.answer("tell me", SETTINGS), GenerationDone)
     monkeypatch.undo()

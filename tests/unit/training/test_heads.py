@@ -121,7 +121,7 @@ def test_own_answers_give_their_cache_back_even_to_one_who_leaves(
         held.append(Session(of, has_one_answer))
         return held[-1]
 
-    monkeypatch.setattr("medusa_core.engine.several.Session", make)
+    monkeypatch.setattr("medusa_core.engine.batch_generate.Session", make)
     free = target.caches.free_rows
     too_long = [ChatMessage(Role.USER, "number " * 2 * target.config.context_tokens)]
     short = [ChatMessage(Role.USER, "number 1")]

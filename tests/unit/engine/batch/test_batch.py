@@ -69,7 +69,7 @@ def roomy(folders: Folders) -> Target:
 
 def run_of(target: Target, file: AnswersFile, settings: GenerateSettings, **more: Any) -> BatchRun:
     how = {
-        "most": 4,
+        "max_batch": 4,
         "on_progress": lambda _: None,
         "stop": lambda: False,
         "meter": BatchMeter(10, 0),

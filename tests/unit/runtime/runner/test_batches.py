@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.engine.several import answer_all
+from medusa_core.engine.batch_generate import answer_all
 from medusa_core.errors import TierError
 from medusa_core.loading import load
 from medusa_core.loading.load import load_target

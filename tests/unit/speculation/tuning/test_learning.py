@@ -12,7 +12,7 @@ from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning.acceptance_model import AcceptanceRates, AccuracyCounts
 from medusa_core.speculation.tuning.governor import (
-    WORTHWHILE,
+    MIN_SPEED_UP,
     Governor,
 )
 from medusa_core.speculation.tuning.row_policy import RowPolicy
@@ -62,16 +62,16 @@ def test_chance_is_kept_apart_by_temperature() -> None:
 
 
 def test_drafts_that_pay_go_on() -> None:
-    governor = Governor(1.0, pace=1.0)
+    governor = Governor(1.0, prior_speed_up=1.0)
     for _ in range(500):
         assert governor.drafts
         governor.add(2, 1.5)
     assert governor.speed_up == pytest.approx(4 / 3)
-    assert governor.num_rested == 0
+    assert governor.num_plain_steps == 0
 
 
 def test_a_pause_of_the_machine_says_nothing_of_drafts() -> None:
-    governor = Governor(1.0, pace=1.0)
+    governor = Governor(1.0, prior_speed_up=1.0)
     for step in range(500):
         assert governor.drafts
         governor.add(2, 90.0 if step % 20 == 7 else 1.5)
@@ -79,24 +79,24 @@ def test_a_pause_of_the_machine_says_nothing_of_drafts() -> None:
 
 
 def test_drafts_that_do_not_pay_rest_and_are_tried_again_ever_more_rarely() -> None:
-    governor = Governor(1.0, pace=1.0)
+    governor = Governor(1.0, prior_speed_up=1.0)
     drafted = []
     for _ in range(2000):
         drafted.append(governor.drafts)
         governor.add(2, 2.0) if governor.drafts else governor.add(1, 1.0)
     assert governor.speed_up == pytest.approx(1.0)
-    assert governor.speed_up < WORTHWHILE
+    assert governor.speed_up < MIN_SPEED_UP
     assert all(drafted[:96])
     rested = 96 + 16 + 32  # a comparison first, then the rest
     assert not any(drafted[96:rested])
     assert all(drafted[rested : rested + 48])  # tried again
     assert not any(drafted[rested + 48 : rested + 48 + 16 + 64])  # and left for twice as long
-    assert governor.num_rested == drafted.count(False)
+    assert governor.num_plain_steps == drafted.count(False)
     assert drafted.count(True) < 400
 
 
 def test_a_clear_loss_is_seen_soon_and_does_not_stop_the_next_answer_for_long() -> None:
-    governor = Governor(1.0, pace=1.0)
+    governor = Governor(1.0, prior_speed_up=1.0)
     drafted: dict[int, list[bool]] = {1: [], 3: []}
     for num_tokens, num_steps in ((1, 40), (3, 80)):
         for _ in range(num_steps):
@@ -108,15 +108,15 @@ def test_a_clear_loss_is_seen_soon_and_does_not_stop_the_next_answer_for_long() 
 
 
 def test_who_loses_clearly_is_soon_tried_hardly_ever() -> None:
-    governor = Governor(1.0, pace=1.0)
+    governor = Governor(1.0, prior_speed_up=1.0)
     for _ in range(2000):
         governor.add(*((1, 1.5) if governor.drafts else (1, 1.0)))
-    assert governor.num_rested > 1950
+    assert governor.num_plain_steps > 1950
 
 
 def test_who_finds_nothing_goes_on_where_looking_takes_no_time() -> None:
     for step_s, goes_on in ((1.01, True), (1.05, False)):
-        governor = Governor(1.0, pace=1.0)
+        governor = Governor(1.0, prior_speed_up=1.0)
         for _ in range(50):
             governor.add(1, step_s if governor.drafts else 1.0)
         assert governor.drafts is goes_on
@@ -124,7 +124,7 @@ def test_who_finds_nothing_goes_on_where_looking_takes_no_time() -> None:
 
 def test_a_loss_is_clear_where_luck_does_not_explain_it() -> None:
     for tokens, num_drafted in (((2,), 6), ((1, 5, 1, 1), 48)):  # two a step, and three would pay
-        governor = Governor(1.0, pace=1.0)
+        governor = Governor(1.0, prior_speed_up=1.0)
         drafted = 0
         for step in range(54):
             drafted += governor.drafts
@@ -133,19 +133,19 @@ def test_a_loss_is_clear_where_luck_does_not_explain_it() -> None:
 
 
 def test_who_lost_the_last_time_is_tried_after_a_rest() -> None:
-    governor = Governor(1.0, pace=0.7)
+    governor = Governor(1.0, prior_speed_up=0.7)
     drafted = []
     for _ in range(200):
         drafted.append(governor.drafts)
         governor.add(*((3, 1.5) if governor.drafts else (1, 1.0)))
     assert drafted == [False] * 32 + [True] * 168
-    assert Governor(1.0, pace=1.1).drafts
+    assert Governor(1.0, prior_speed_up=1.1).drafts
 
 
 def test_long_steps_count_though_most_steps_are_short() -> None:
     # Asked, mostly nothing is found; what is found takes twice what it brings.
     kinds = ((1, 1.1), (1, 1.1), (2, 4.0))
-    governor = Governor(1.0, pace=1.0)
+    governor = Governor(1.0, prior_speed_up=1.0)
     drafted = 0
     for step in range(60):
         drafted += governor.drafts
@@ -175,7 +175,7 @@ def test_a_longer_cache_makes_plain_steps_slower_by_as_much_as_was_measured() ->
 
 
 def test_while_the_machine_is_busy_plain_steps_are_slow_too() -> None:
-    governor = Governor(1.0, pace=1.0)  # as measured while nothing else ran
+    governor = Governor(1.0, prior_speed_up=1.0)  # as measured while nothing else ran
     drafted = []
     for _ in range(500):
         drafted.append(governor.drafts)
@@ -194,7 +194,7 @@ class Dear(RowPolicy):
         return 8 if settings.drafter != "none" else 1
 
     def governor(self, settings: GenerateSettings, length: int) -> Governor:
-        return Governor(1e-9, pace=1.0)
+        return Governor(1e-9, prior_speed_up=1.0)
 
 
 @pytest.mark.parametrize("drafter", ["medusa", "composite"])

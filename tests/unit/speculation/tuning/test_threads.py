@@ -21,7 +21,7 @@ from medusa_core.speculation.drafters.sources.suffix_source import SuffixSource
 from medusa_core.speculation.tuning import threads
 from medusa_core.speculation.tuning.threads import (
     Threads,
-    settle_threads,
+    choose_threads,
 )
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.pool import Pool
@@ -49,7 +49,7 @@ def test_fewer_threads_must_be_clearly_faster(
     tiny: Target, monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float], best: int
 ) -> None:
     monkeypatch.setattr(threads, "_pass_s", lambda target, count, rows: 0.1 * seconds[count])
-    assert settle_threads(tiny, 4) == best
+    assert choose_threads(tiny, 4) == best
     assert torch.get_num_threads() == best
 
 
@@ -64,7 +64,7 @@ def test_one_disturbed_moment_decides_nothing(
         return 0.2 if count == 2 and measured.count(2) in (2, 8) else 0.05 / count
 
     monkeypatch.setattr(threads, "_pass_s", seconds)
-    assert settle_threads(tiny, 2) == 2
+    assert choose_threads(tiny, 2) == 2
     assert measured == [2, *[2, 1] * 5] * 2
 
 
@@ -78,7 +78,7 @@ def test_it_tries_no_more_threads_than_there_are(
         return 0.1 / count
 
     monkeypatch.setattr(threads, "_pass_s", note)
-    assert settle_threads(tiny, 6) == 6
+    assert choose_threads(tiny, 6) == 6
     assert tried[:5] == [6, 6, 4, 2, 1]
     assert set(tried) == {1, 2, 4, 6}
 
@@ -88,7 +88,7 @@ def test_prefill_has_a_count_of_its_own(tiny: Target, monkeypatch: pytest.Monkey
         return 0.1 / count if rows > 8 else 0.01 * count
 
     monkeypatch.setattr(threads, "_pass_s", seconds)
-    assert settle_threads(tiny, 4) == 1
+    assert choose_threads(tiny, 4) == 1
     seen: list[int] = []
     monkeypatch.setattr(
         tiny.runner._model, "final_norm", lambda x: seen.append(torch.get_num_threads()) or x
@@ -144,7 +144,7 @@ def test_the_compiled_step_reads_prompts_with_the_threads_of_prefill(
 
 
 def test_real_passes_settle_on_a_count_within_the_limit(tiny: Target) -> None:
-    assert settle_threads(tiny, 2) in (1, 2)
+    assert choose_threads(tiny, 2) in (1, 2)
 
 
 def test_threads_are_not_judged_by_how_they_wake(
@@ -167,7 +167,7 @@ def test_threads_are_not_judged_by_how_they_wake(
     monkeypatch.setattr(tiny.runner, "use_threads", use_threads)
     monkeypatch.setattr(tiny.runner, "extend", extend)
     monkeypatch.setattr(tiny.runner, "logits", lambda states: states)
-    assert settle_threads(tiny, 2) == 2
+    assert choose_threads(tiny, 2) == 2
 
 
 def test_a_count_chosen_beside_other_programs_is_chosen_anew_when_they_have_gone(
@@ -178,12 +178,12 @@ def test_a_count_chosen_beside_other_programs_is_chosen_anew_when_they_have_gone
     monkeypatch.setattr(threads.os, "getloadavg", lambda: (load, load, load))
     chosen = Threads(tiny, 2)
     assert torch.get_num_threads() == 1
-    assert not chosen.settle_again(), "they are still there"
+    assert not chosen.choose_again(), "they are still there"
     seconds, load = {1: 1.0, 2: 0.5}, 1.0  # one program that decodes with one thread: ours
-    assert chosen.settle_again()
+    assert chosen.choose_again()
     assert torch.get_num_threads() == 2
     seconds = {1: 1.0, 2: 1.3}
-    assert not chosen.settle_again(), "it was measured in quiet"
+    assert not chosen.choose_again(), "it was measured in quiet"
     assert torch.get_num_threads() == 2
 
 
@@ -207,7 +207,7 @@ def test_fewer_threads_are_doubted_for_a_while(
     for _ in range(8):
         now_s += 20.0
         before = num_passes
-        assert not chosen.settle_again(), "one thread is still the faster"
+        assert not chosen.choose_again(), "one thread is still the faster"
         measured.append(num_passes > before)
     assert sum(measured) == 3
     assert not measured[0], "too soon"

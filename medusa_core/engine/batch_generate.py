@@ -1,4 +1,4 @@
-"""Answering many conversations at once, in the calling thread: their steps share passes."""
+"""Batch generation: answer many conversations at once, in the calling thread."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ DrafterOf = Callable[[Generate], DrafterSpec | None]
 
 
 def _nothing(num_tokens: int) -> None:
-    """Nobody counts."""
+    """Ignore the number of tokens."""
 
 
 def named_drafter(_: Generate) -> DrafterSpec | None:
-    """The one that the settings name."""
+    """Use the drafter that the settings name."""
     return None
 
 
 class Answered(NamedTuple):
-    """The end of one answer.
+    """A finished request.
 
     Attributes:
-        request: What was asked.
-        prompt_ids: Tokens of the prompt; empty where the request was refused.
-        done: The answer, or why there is none.
+        request: The request.
+        prompt_ids: Tokens of the prompt; empty if the request was refused.
+        done: The answer, or the error.
     """
 
     request: Generate
@@ -49,68 +49,67 @@ def answer_all(
     target: Target,
     requests: Iterable[Generate],
     row_policy: RowPolicy,
-    most: int = MAX_BATCH,
+    max_batch: int = MAX_BATCH,
     on_tokens: OnTokens = _nothing,
     drafter_of: DrafterOf = named_drafter,
 ) -> Generator[Answered, None, None]:
-    """Answer conversations, several at a time, each on its own.
+    """Answer independent conversations, several at a time.
 
     Args:
         target: A loaded target with room for several conversations.
-        requests: Taken one after the other, as others end.
+        requests: The requests, started one after the other as others end.
         row_policy: The target's row policy.
-        most: How many are answered at once.
-        on_tokens: Called after each step with how many tokens it decided. What it raises ends all
-            of them.
-        drafter_of: The drafter of a request; None for the one that its settings name.
+        max_batch: Maximum number of answers at once.
+        on_tokens: Called after each step with its number of tokens; its errors end all answers.
+        drafter_of: Returns the drafter of a request; None for the one that its settings name.
 
     Yields:
         Answers, as they end.
     """
-    with closing(_Block(target, requests, row_policy, most, drafter_of)) as block:
+    with closing(_Batch(target, requests, row_policy, max_batch, drafter_of)) as batch:
         while True:
-            yield from block.fill()
-            if block.is_empty:
+            yield from batch.fill()
+            if batch.is_empty:
                 return
             ended: list[Answered] = []
             while not ended:
-                ended, num_tokens = block.step()
+                ended, num_tokens = batch.step()
                 yield from ended
                 on_tokens(num_tokens)
 
 
-class _Block:
-    """Answers under way at the same time, and the requests that come next."""
+class _Batch:
+    """Running answers, and the requests that start next."""
 
     def __init__(
         self,
         target: Target,
         requests: Iterable[Generate],
         row_policy: RowPolicy,
-        most: int,
+        max_batch: int,
         drafter_of: DrafterOf,
     ) -> None:
         self._target, self._row_policy, self._drafter_of = target, row_policy, drafter_of
-        self._most = most
-        self._scheduler = Scheduler(most, target.pass_rows, target.chunk_rows)
+        self._max_batch = max_batch
+        self._scheduler = Scheduler(max_batch, target.pass_rows, target.chunk_rows)
         self._running: list[Generation] = []
-        self._ids: dict[Generation, str] = {}  # of the sessions of answers under way
+        self._ids: dict[Generation, str] = {}  # of their sessions
         self._sessions = Sessions(lambda: self._ids.values())
         self._prefixes = PrefixCache(self._sessions)
         self._num_begun = 0
         self._evict, target.caches.evict = target.caches.evict, self._sessions.evict
-        self._coming = iter(requests)
-        self._waiting: list[Generate] = []  # for which there was no room
+        self._requests = iter(requests)
+        self._waiting: list[Generate] = []  # without room so far
 
     @property
     def is_empty(self) -> bool:
-        """No answer is under way."""
+        """Whether no answer is running."""
         return not self._running
 
     def fill(self) -> Iterator[Answered]:
-        """Begin answers while there is room; yields those that can't be given."""
-        while len(self._running) < self._most:
-            request = self._waiting.pop() if self._waiting else next(self._coming, None)
+        """Start answers while there is room; yields refused requests."""
+        while len(self._running) < self._max_batch:
+            request = self._waiting.pop() if self._waiting else next(self._requests, None)
             if request is None:
                 return
             refused = self._begin(request)
@@ -122,7 +121,7 @@ class _Block:
             yield refused
 
     def step(self) -> tuple[list[Answered], int]:
-        """Take a step; returns what ended by it, and how many tokens were decided."""
+        """Run a step; returns the answers that ended, and the number of decided tokens."""
         results = self._scheduler.step(self._running)
         events = [event for result in results for event in result.events]
         num_tokens = sum(len(event.token_ids) for event in events if isinstance(event, StepDone))
@@ -130,13 +129,13 @@ class _Block:
         return ended, num_tokens
 
     def close(self) -> None:
-        """Give all caches back."""
+        """Release all caches."""
         self._target.caches.evict = self._evict
         for session_id in self._sessions.ids:
             self._sessions.close(session_id)
 
     def _begin(self, request: Generate) -> Answered | None:
-        """Begin an answer; returns its end where it can't be given."""
+        """Start an answer; returns the refused request if that fails."""
         try:
             session = Session(self._target, has_one_answer=True)
         except MedusaError as error:
@@ -156,19 +155,19 @@ class _Block:
         return None
 
     def _end(self, result: StepResult) -> Answered:
-        """The answer of who has ended.
+        """The answer that has ended.
 
         Raises:
-            BaseException: It failed, and not by an error of ours.
+            BaseException: It failed unexpectedly.
         """
         done: Event | BaseException = result.error or result.events[-1]
         if isinstance(done, GenerationDone | MedusaError):
             session_id = self._ids.pop(result.generation)
             session = self._sessions.pop(session_id)
-            assert session is not None  # nobody evicts it while it is answered
+            assert session is not None  # a busy session isn't evicted
             num_prompt = done.num_prompt_tokens if isinstance(done, GenerationDone) else 0
             prompt_ids = tuple(session.token_ids[:num_prompt])
-            # The last one that ended stays, for prompts that begin alike.
+            # The last session stays, for prompts with the same prefix.
             while self._sessions.evict_idle():
                 pass
             if isinstance(done, GenerationDone):
