@@ -18,8 +18,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from tests.support.models.shapes import resized
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 ROW_COUNTS = (1, 2, 4, 8, 16, 32, 64)
@@ -125,6 +123,7 @@ def measure_steps(device: Device, formats: str) -> dict[str, object]:
     from medusa_core.messages import LoadOptions, WeightFormats
     from medusa_core.runtime.runner.runner import PlacedTree
     from medusa_core.runtime.tree.shape import TokenTree, TreeShape
+    from tests.support.models.shapes import resized
 
     small = {
         "hidden_size": 256,
@@ -156,6 +155,70 @@ def measure_steps(device: Device, formats: str) -> dict[str, object]:
             rows: device.median_s(lambda tree=tree: verify(tree)) for rows, tree in trees.items()
         }
     return print_steps(seconds, target.weights_bytes)
+
+
+def measure_kernels(device: Device) -> dict[str, object]:
+    """Print which of our kernels are right, and their times by type and rows.
+
+    Times are of a 4096 × 4096 matrix, in microseconds and as a share of the bandwidth at which the
+    card copies; attention is of Llama-3-8B's heads and 8 nodes, beside torch's.
+    """
+    from medusa_core.models.card_attention import card_attention
+    from medusa_core.models.quant.block_types import block_type
+    from medusa_core.models.quant.card_linear import card_linear, working_types
+    from medusa_core.models.quant.random_blocks import random_blocks
+    from medusa_core.system.native.cuda import BLOCK_TYPES
+
+    if device.is_dry:
+        print("kernels: none on a CPU")
+        return {}
+    working, attention = working_types(device.device), card_attention(device.device)
+    found: dict[str, object] = {"right": sorted(working), "attention": attention is not None}
+    print(
+        f"right: {', '.join(sorted(working))}; wrong: {', '.join(BLOCK_TYPES - working) or 'none'}"
+    )
+    print(f"attention: {'right' if attention is not None else 'WRONG or not loaded'}")
+    size = 4096
+    big = torch.zeros(1 << 28, dtype=torch.uint8, device=device.device)
+    other = torch.empty_like(big)
+    bandwidth = 2 * len(big) / device.median_s(lambda: other.copy_(big))
+    for of in sorted(working):
+        blocks = random_blocks(of, size, size).to(device.device)
+        layer = card_linear(block_type(of), blocks, None)
+        assert layer is not None
+        for rows in ROW_COUNTS:
+            x = torch.randn(rows, size, dtype=torch.float16, device=device.device)
+            seconds = _graph_seconds(device, lambda layer=layer, x=x: layer(x))
+            share = blocks.nbytes / seconds / bandwidth
+            print(f"{of:8}{rows:4} rows{seconds * 1e6:10.1f} us{share:8.0%} of bandwidth")
+            found[f"{of}, {rows} rows, us"] = seconds * 1e6
+    for keys in (512, 4096, 16384) if attention is not None else ():
+        q = torch.randn(8, 32, 128, dtype=torch.float16, device=device.device) / 11
+        cache = torch.randn(2, 8, keys, 128, dtype=torch.float16, device=device.device)
+        mask = torch.zeros(8, keys, dtype=torch.float16, device=device.device)
+        grouped = q.view(8, 8, 4, 128).permute(1, 2, 0, 3).reshape(1, 8, 32, 128)
+        wide = mask.repeat(4, 1)
+        ours = _graph_seconds(device, lambda q=q, c=cache, m=mask: attention(q, c[0], c[1], m))
+        torchs = _graph_seconds(
+            device,
+            lambda q=grouped, c=cache, m=wide: torch.nn.functional.scaled_dot_product_attention(
+                q, c[:1], c[1:], attn_mask=m
+            ),
+        )
+        print(f"attention, {keys} keys: {ours * 1e6:.1f} us, torch's {torchs * 1e6:.1f} us")
+        found[f"attention, {keys} keys, us"] = [ours * 1e6, torchs * 1e6]
+    return found
+
+
+def _graph_seconds(device: Device, work: Callable[[], object]) -> float:
+    """Seconds of work without the host's part: 20 times in one graph."""
+    for _ in range(3):
+        work()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(20):
+            work()
+    return device.median_s(graph.replay) / 20
 
 
 def measure_linears(device: Device) -> dict[str, object]:
@@ -204,6 +267,8 @@ def main() -> None:
     parts = {
         "card": describe,
         "copies": measure_copies,
+        "kernels": measure_kernels,
+        "gguf": lambda device: measure_steps(device, "q4_0" if device.is_dry else "q4_k"),
         "nf4": lambda device: measure_steps(device, "q4_0" if device.is_dry else "nf4"),
         "fp16": lambda device: measure_steps(device, "fp32" if device.is_dry else "fp16"),
         "linears": measure_linears,

@@ -66,8 +66,10 @@ if command -v nvidia-smi >/dev/null; then
     part "nvidia-smi, clocks and bus" 10 nvidia-smi --format=csv --query-gpu=clocks.max.sm,clocks.max.memory,pcie.link.gen.max,pcie.link.width.max,power.limit
 fi
 part card 30 "${measure[@]}" card "${dry[@]}"
+part "our kernels" 90 "${measure[@]}" kernels "${dry[@]}"
 part copies 40 "${measure[@]}" copies "${dry[@]}"
 part "T(n) of torch's float16 linear layers" 40 "${measure[@]}" linears "${dry[@]}"
+part "T(n) of the engine, Q4_K" 100 "${measure[@]}" gguf "${dry[@]}"
 part "T(n) of the engine, nf4" 100 "${measure[@]}" nf4 "${dry[@]}"
 part "T(n) of the engine, fp16" 60 "${measure[@]}" fp16 "${dry[@]}"
 

@@ -1,5 +1,6 @@
 """The CUDA kernels through the host shim, and models whose weights they multiply."""
 
+import lzma
 import shutil
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from medusa_core.system.native.cuda.build import SOURCES, changes
 from medusa_core.system.native.cuda.kernels import kernel_file
 from medusa_core.system.resources import native_dir
 from tests.support.card.card import imagined_card
+from tests.support.card.cubin import kernel_resources
 from tests.support.card.guard import find_compiler
 from tests.support.card.host_kernels import HostKernels, before_guard_page, build_host_kernels
 from tests.support.engine.laws import decode, plainly, user_says
 from tests.support.models.gguf_files import write_as_gguf
 from tests.support.models.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
 
+CUBINS = sorted((native_dir() / "cuda").glob("*.cubin.xz"))
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 CARDS = pytest.mark.parametrize("capability", [(6, 1), (8, 6)], ids=["dp4a", "tensor cores"])
 # Faults in the sources that a check at load must find: file, text, and what stands in its place.
@@ -170,6 +173,16 @@ def test_a_file_stays_as_it_is_stored_and_drafts_change_no_token(
         plain = decode(target, plainly(settings), MESSAGES)
         assert kernels.launched
     assert drafted.token_ids == plain.token_ids
+
+
+@pytest.mark.parametrize("path", CUBINS, ids=lambda path: path.name.partition(".")[0])
+def test_the_shipped_kernels_fit_registers(path: Path) -> None:
+    """A thread has at most 255 registers; what doesn't fit is stored in local memory."""
+    resources = kernel_resources(lzma.decompress(path.read_bytes()))
+    assert len(resources) > 1
+    assert max(of.stack_bytes for of in resources.values()) <= 24
+    # Loops are unrolled, but a kernel's loop must fit the instruction cache of about 128 KiB.
+    assert max(of.code_bytes for of in resources.values()) <= 96 << 10
 
 
 def test_the_shipped_kernels_are_built_of_the_sources() -> None:
