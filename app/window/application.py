@@ -272,12 +272,12 @@ def _listed_for_others(application: Application, where: Places) -> RunningFile:
 
     def hear(events: tuple[Event, ...]) -> None:
         for event in events:
-            file.hear(event)
+            file.receive(event)
 
     application.bridge.arrived.connect(hear)
     server = application.window.server
     if server is not None:
-        server.changed.connect(lambda: file.listen_at(server.status.address))
+        server.changed.connect(lambda: file.set_address(server.status.address))
     return file
 
 

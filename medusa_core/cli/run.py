@@ -153,7 +153,7 @@ async def _listed(args: argparse.Namespace, client: Client) -> AsyncIterator[Non
     """List the loaded model in `medusa ps`."""
     where: Places = args.data_places
     file = RunningFile(where.running, "run")
-    client.listen(file.hear)
+    client.listen(file.receive)
     try:
         yield
     finally:

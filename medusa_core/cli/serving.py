@@ -59,11 +59,11 @@ def serve_until_ended(args: argparse.Namespace) -> None:
 
         def make_client() -> Client:
             client = Client()
-            client.listen(file.hear)
+            client.listen(file.receive)
             return client
 
         def announce(address: str) -> None:
-            file.listen_at(address)
+            file.set_address(address)
             _announce(address, args, options, server)
 
         server = Server(options, make_client, source, on_request)

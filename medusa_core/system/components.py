@@ -1,4 +1,4 @@
-"""The parts of this application: their versions and licences. Nothing here needs torch."""
+"""Versions and licences of this application's components. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _SHIPPED = {
     "JetBrains Mono": "SIL Open Font License 1.1",
     "Llama-Pebble": "Built with Llama (Llama 3.1 Community License for its texts)",
 }
-_MOST_CHARS = 60
+_MAX_CHARS = 60  # of a licence's name; some packages put its whole text there
 _UNKNOWN = "see its own files"
 
 
 def component_versions() -> dict[str, str]:
-    """What runs, by name; empty for what isn't installed."""
+    """Return versions of the program and its libraries by name; empty if one isn't installed."""
     from medusa_core import __version__
 
     loaded = sys.modules.get("medusa_core.system.native.binding")
@@ -53,20 +53,20 @@ def component_versions() -> dict[str, str]:
 
 
 def component_licences() -> dict[str, str]:
-    """The licences of what is used and shipped, by name."""
+    """Return the licences of libraries and shipped files by name."""
     found = {name: _licence(name) for name in _LIBRARIES if version_of(name)}
     fetched = {} if first_model_file() is None else {FIRST_MODEL_NAME: _FIRST_MODEL}
     return found | fetched | _SHIPPED
 
 
 def licences_file() -> Path:
-    """Whose work this is, part by part: packed beside the resources, or in a checkout."""
+    """Return the path of the licence texts: among packaged resources, or in a checkout."""
     packed = resources_dir() / "LICENCES.md"
     return packed if packed.is_file() else program_root() / "installer" / "LICENCES.md"
 
 
 def version_of(package: str) -> str:
-    """The version of a library; empty if it isn't installed."""
+    """Return the version of a library; empty if it isn't installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -78,8 +78,9 @@ def _licence(package: str) -> str:
     if expressions := about.get_all("License-Expression"):
         return str(expressions[0])
     listed = str((about.get_all("License") or [""])[0])
-    if not listed or len(listed) > _MOST_CHARS or "\n" in listed:
-        marks = about.get_all("Classifier") or []
-        names = [mark.rpartition(" :: ")[2] for mark in marks if mark.startswith("License ::")]
-        listed = ", ".join(names)
+    if not listed or len(listed) > _MAX_CHARS or "\n" in listed:
+        classifiers = about.get_all("Classifier") or []
+        listed = ", ".join(
+            one.rpartition(" :: ")[2] for one in classifiers if one.startswith("License ::")
+        )
     return listed or _UNKNOWN

@@ -1,4 +1,4 @@
-"""The extras of the package: what isn't installed unless somebody asks for it."""
+"""Optional dependencies: the extras of pyproject.toml."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Extra:
     """Libraries that one part of the program needs.
 
     Attributes:
-        name: Of the extra in pyproject.toml.
-        modules: What is imported.
-        note: What else to know before it is installed; may be empty.
+        name: Name of the extra in pyproject.toml.
+        modules: Modules that are imported.
+        note: A remark about its installation; may be empty.
     """
 
     name: str
@@ -24,10 +24,10 @@ class Extra:
     note: str = ""
 
     def need(self) -> None:
-        """Go on only where all of it is installed.
+        """Check that all modules are installed.
 
         Raises:
-            MissingExtraError: It isn't.
+            MissingExtraError: One isn't.
         """
         missing = [one for one in self.modules if importlib.util.find_spec(one) is None]
         if missing:

@@ -1,7 +1,7 @@
-r"""Whether a path that comes from elsewhere, such as a file of settings, is a folder here.
+r"""Checks that untrusted paths, such as those in a settings file, are on this computer.
 
-On Windows a look at `\\server\share` asks that server, with the user's name and a proof of the
-password, and waits for it; so such a path isn't touched.
+On Windows, any access to `\\server\share` connects to that server, with the user's name and a
+password hash, and waits for it. So such paths are recognised without touching them.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from pathlib import PurePath, PureWindowsPath
 
 
 def is_local_path(text: str, kind: type[PurePath] = PurePath) -> bool:
-    """Whether a text is a whole path on a drive of this computer; nothing is touched.
+    """Whether a text is an absolute path on a drive of this computer; nothing is accessed.
 
     Args:
-        text: From anywhere.
-        kind: How paths are written: `PurePosixPath`, `PureWindowsPath`, or as they are here.
+        text: Untrusted text.
+        kind: Path syntax: `PurePosixPath`, `PureWindowsPath`, or `PurePath` for this system's.
     """
     path = kind(text)
     if isinstance(path, PureWindowsPath):
-        # `\\server\share` and `\\?\…` have longer ones; `\x`, to which `\??\UNC` belongs, has none.
+        # `\\server\share` and `\\?\…` have longer drives; `\x`, such as `\??\UNC`, has none.
         return len(path.drive) == len("C:") and path.is_absolute()
     return path.is_absolute() and not text.startswith("//")
 
 
 def is_local_folder(text: str) -> bool:
-    """Whether there is such a folder on this computer; one of another machine isn't asked for."""
+    """Whether a text names an existing folder on this computer, without contacting others."""
     return is_local_path(text) and os.path.isdir(text)  # noqa: PTH112  # `Path.is_dir` may raise

@@ -1,4 +1,4 @@
-"""Prompts for benchmarks and evaluation, one JSON object a line: `id, suite, category, turns[]`."""
+"""Prompts for benchmarks and evaluation: JSON lines with `id, suite, category, turns[]`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from medusa_core.errors import PromptFileError
 
 @dataclass(frozen=True, slots=True)
 class BenchPrompt:
-    """One conversation to lead.
+    """A conversation's user messages.
 
     Attributes:
-        prompt_id: Its name in the file.
-        category: What it is about.
-        turns: The user's messages; between them come the model's own answers.
+        prompt_id: Id in the file.
+        category: Topic.
+        turns: User messages, each sent after the model's answer to the one before.
     """
 
     prompt_id: str
@@ -32,8 +32,8 @@ def read_prompts(path: Path, limit: int | None = None) -> list[BenchPrompt]:
     """Read a file of prompts.
 
     Args:
-        path: JSON lines, or a folder of such files; fields beyond the known ones are ignored.
-        limit: Most prompts to take, in turns from each category; None takes all.
+        path: JSON lines, or a folder of such files; unknown fields are ignored.
+        limit: Most prompts, taken from the categories in rotation; None for all.
 
     Raises:
         PromptFileError: The file can't be read; the message names the line.
@@ -42,7 +42,7 @@ def read_prompts(path: Path, limit: int | None = None) -> list[BenchPrompt]:
     prompts = [prompt for file in files for prompt in _read(file)]
     if not prompts:
         raise PromptFileError(f"{path} holds no prompt.", "Each line is one JSON object.")
-    return prompts if limit is None else _take_turns(prompts)[:limit]
+    return prompts if limit is None else _rotate_categories(prompts)[:limit]
 
 
 def _read(path: Path) -> list[BenchPrompt]:
@@ -73,7 +73,7 @@ def _parse(line: str, number: int, path: Path) -> BenchPrompt:
     return prompt
 
 
-def _take_turns(prompts: Sequence[BenchPrompt]) -> list[BenchPrompt]:
+def _rotate_categories(prompts: Sequence[BenchPrompt]) -> list[BenchPrompt]:
     by_category: dict[str, list[BenchPrompt]] = defaultdict(list)
     for prompt in prompts:
         by_category[prompt.category].append(prompt)

@@ -1,4 +1,4 @@
-"""Finding what a folder of plug-ins offers: every module that exports `SPEC` is one entry."""
+"""Registries of plug-ins: each module of a package that exports `SPEC` is an entry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medusa_core.errors import RequestError
 
 
 class Named(Protocol):
-    """A spec has a name."""
+    """A spec with a name."""
 
     @property
     def name(self) -> str: ...
@@ -26,7 +26,7 @@ class Registry(Generic[S]):
     """The specs of one package, by name.
 
     Attributes:
-        specs: All of them, sorted by name.
+        specs: All specs, sorted by name.
     """
 
     def __init__(self, package: ModuleType, noun: str, kind: type[S]) -> None:
@@ -39,7 +39,7 @@ class Registry(Generic[S]):
         self.specs = tuple(sorted(found, key=lambda spec: spec.name))
 
     def with_others(self, specs: Iterable[S]) -> Registry[S]:
-        """The same registry with more specs."""
+        """Return a copy with further specs."""
         larger = copy(self)
         larger.specs = tuple(sorted((*self.specs, *specs), key=lambda spec: spec.name))
         return larger
@@ -50,10 +50,10 @@ class Registry(Generic[S]):
         return tuple(spec.name for spec in self.specs)
 
     def get(self, name: str) -> S:
-        """The spec of that name.
+        """Return the spec of a name.
 
         Raises:
-            RequestError: There is none; the hint lists what there is.
+            RequestError: There is none; the hint lists all names.
         """
         for spec in self.specs:
             if spec.name == name:

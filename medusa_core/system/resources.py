@@ -1,4 +1,4 @@
-"""Where the files that ship with the application lie."""
+"""Paths of the files that ship with the application."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ def program_root() -> Path:
 
 
 def import_places() -> list[str]:
-    """`sys.path` of a child process that runs this program from whatever folder."""
+    """Return the `sys.path` for a child process that imports this program."""
     root = str(program_root())
-    inherited = [place for place in sys.path if place]  # "" is the folder it was started in
+    inherited = [place for place in sys.path if place]  # "" is the current folder
     return inherited if root in inherited else [root, *inherited]
 
 
 def resources_dir() -> Path:
-    """Folder of shipped files: in the package where it was installed, else the checkout's."""
+    """Folder of shipped files, in the installed package or in the checkout."""
     return program_root() / "resources" if is_checkout() else _PACKED
 
 
 def is_checkout() -> bool:
-    """Whether this program runs from its sources; else it was installed as a package."""
+    """Whether this program runs from its sources, not from an installed package."""
     return not _PACKED.is_dir()
 
 
 def docs_dir() -> Path:
-    """Folder of the documents: in the package where it was installed, else the checkout's."""
+    """Folder of the documents, in the installed package or in the checkout."""
     return program_root() / "docs" if is_checkout() else _PACKED / "docs"
 
 
 def changelog_file() -> Path:
-    """What is new in each version."""
+    """The changelog."""
     return docs_dir() / "changelog.md"
 
 
 def models_dir() -> Path:
-    """Where the model of the first start lies.
+    """Folder of the model of the first start.
 
-    A checkout's installer puts it into the environment, which is the checkout's own; others keep it
-    among the user's data. Launchers of system packages name a folder in `MEDUSA_MODELS`.
+    The installer of a checkout puts it into the checkout's environment; otherwise it is among the
+    user's data. Launchers of system packages set another folder in `MEDUSA_MODELS`.
     """
     override = os.environ.get("MEDUSA_MODELS")
     if override:
@@ -62,24 +62,24 @@ def models_dir() -> Path:
 
 
 def first_model_file() -> Path | None:
-    """The GGUF file of the model of the first start; None where it wasn't fetched."""
+    """GGUF file of the model of the first start; None if it wasn't downloaded."""
     path = models_dir().joinpath(*FIRST_MODEL_FILE)
     return path if path.is_file() else None
 
 
 def first_heads_dir() -> Path | None:
-    """Folder of the heads of the model of the first start; None where none are shipped."""
+    """Folder of the heads of the model of the first start; None if none are shipped."""
     folder = resources_dir() / "heads" / FIRST_MODEL_FILE[0]
     return folder if (folder / "config.json").is_file() else None
 
 
 def start_model() -> Path:
-    """The model of the first start, where it was fetched; else the demo model."""
+    """The model of the first start if it was downloaded, else the demo model."""
     return first_model_file() or demo_model_dir()
 
 
 def shipped_heads_dirs() -> tuple[Path, ...]:
-    """Folders of heads that ship with the application, the demo model's among them."""
+    """Folders of heads that ship with the application, including the demo model's."""
     folder = resources_dir() / "heads"
     found = sorted(folder.iterdir()) if folder.is_dir() else []
     return (*(path for path in found if path.is_dir()), demo_heads_dir())
@@ -96,35 +96,35 @@ def demo_heads_dir() -> Path:
 
 
 def prompts_dir() -> Path:
-    """Folder of the prompts that tests and benchmarks use."""
+    """Folder of prompts for tests and benchmarks."""
     return resources_dir() / "prompts"
 
 
 def bundled_prompts() -> Path:
-    """Prompts of permissive licences, which models answer so that heads learn: JSON lines."""
+    """JSON lines of permissively licensed prompts, whose answers heads are trained on."""
     return resources_dir() / "training" / "prompts.jsonl"
 
 
 def bundled_questions() -> Path:
-    """The questions that heads of any model learn from its answers to."""
+    """Questions whose answers heads of any model are trained on."""
     return resources_dir() / "training" / "questions.json"
 
 
 def shapes_dir() -> Path:
-    """Folder of the configurations of well-known models, which can be planned by name."""
+    """Folder of configs of well-known models, which can be planned by name."""
     return resources_dir() / "shapes"
 
 
 def calibrations_dir() -> Path:
-    """Where step costs of this machine are kept; its files may be deleted."""
+    """Folder of this machine's measured step costs; its files may be deleted."""
     return cache_dir() / "calibrations"
 
 
 def quantized_models_dir() -> Path:
-    """Where quantized models are kept for the next load; its files may be deleted."""
+    """Folder of quantized models for the next load; its files may be deleted."""
     return cache_dir() / "quantized"
 
 
 def native_dir() -> Path:
-    """The compiled step for each system."""
+    """Folder of the kernel libraries, with a folder for each system."""
     return resources_dir() / "native"

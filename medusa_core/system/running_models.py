@@ -1,6 +1,6 @@
-"""Which programs of this user have a model loaded: each keeps a small file while it runs.
+"""Lists this user's programs that have a model loaded; each keeps a small file while it runs.
 
-A file counts while its process lives, so that nothing is left of one that was killed.
+A file is valid while its process runs, so files of killed programs are ignored.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from medusa_core.system.files.atomic_file import replace_text
 log = logging.getLogger(__name__)
 
 _SUFFIX = ".json"
-_SAME_PROCESS_S = 1.0  # clocks differ by less, another process of that number by more
+_SAME_PROCESS_S = 1.0  # tolerance of start times; a reused process id differs by more
 
 
 @dataclass(frozen=True, slots=True)
 class RunningModel:
-    """A program that runs, and the model that it has loaded.
+    """A running program and its loaded model.
 
     Attributes:
         program: `window`, `serve` or `run`.
-        pid: Its process.
-        process_s: When that began, in seconds since 1970.
+        pid: Process id.
+        process_s: Start time of the process, in seconds since 1970.
         model: Name of the model; empty while none is loaded.
         quant: Its weight format.
-        device: Where it is computed.
-        nbytes: What it takes there: weights, heads and cache.
+        device: Its device.
+        nbytes: Device memory for weights, heads and cache.
         context_tokens: Longest prompt plus answer.
         loaded_s: When it was loaded, in seconds since 1970.
-        address: Where programs reach it by HTTP; empty where they don't.
+        address: HTTP address; empty if it isn't served.
     """
 
     program: str
@@ -53,22 +53,22 @@ class RunningModel:
 
 
 class RunningFile:
-    """This process's own file; where it can't be written, the program runs without one."""
+    """This process's file; if it can't be written, the program runs without it."""
 
     def __init__(self, folder: Path, program: str) -> None:
-        """Write it.
+        """Write the file.
 
         Args:
-            folder: Where all of them lie.
-            program: What this process is.
+            folder: Folder of all such files.
+            program: `window`, `serve` or `run`.
         """
         pid = os.getpid()
         self._path = folder / f"{pid}{_SUFFIX}"
         self._state = RunningModel(program, pid, psutil.Process(pid).create_time())
         self._write()
 
-    def hear(self, event: Event) -> None:
-        """Take an event of the engine."""
+    def receive(self, event: Event) -> None:
+        """Update the file after an event of the engine."""
         if isinstance(event, ModelLoaded):
             self._state = replace(
                 self._state,
@@ -87,28 +87,28 @@ class RunningFile:
             )
             self._write()
 
-    def listen_at(self, address: str) -> None:
-        """Say where programs reach the model; empty where they don't any more."""
+    def set_address(self, address: str) -> None:
+        """Set the HTTP address; empty when serving ends."""
         if address != self._state.address:
             self._state = replace(self._state, address=address)
             self._write()
 
     def close(self) -> None:
-        """Remove it."""
+        """Delete the file."""
         _remove(self._path)
 
     def _write(self) -> None:
         try:
             replace_text(self._path, json.dumps(asdict(self._state)))
         except OSError as error:
-            log.info("nobody can see what is loaded: %s", error)
+            log.info("other programs can't see the loaded model: %s", error)
 
 
 def running_models(folder: Path) -> tuple[RunningModel, ...]:
-    """The programs that run, the one that began first at the head; files of dead ones are removed.
+    """Return the running programs by start time, and delete the files of others.
 
     Args:
-        folder: Where their files lie.
+        folder: Folder of all such files.
     """
     found = []
     for path in folder.glob(f"*{_SUFFIX}"):
@@ -124,19 +124,19 @@ def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        log.info("%s stays: %s", path.name, error)
+        log.info("%s can't be deleted: %s", path.name, error)
 
 
 def _read(path: Path) -> RunningModel | None:
     try:
         return RunningModel(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
-        log.info("%s tells nothing: %s", path.name, error)
+        log.info("%s can't be read: %s", path.name, error)
         return None
 
 
 def _lives(one: RunningModel) -> bool:
-    """Whether it is still that process: its number may have been given to another one."""
+    """Whether the process runs; its id may have been reused by another one."""
     try:
         process = psutil.Process(one.pid)
         is_same = abs(process.create_time() - one.process_s) < _SAME_PROCESS_S

@@ -1,6 +1,6 @@
-"""Where this user's files lie: where the system wants them, or all under `MEDUSA_HOME`.
+"""Folders of this user's files: the system's standard ones, or all under `MEDUSA_HOME`.
 
-Nothing else asks the system for folders, so that a portable program leaves nothing behind.
+No other module looks up folders, so that a portable installation writes nowhere else.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Places:
     """Folders of one user.
 
     Attributes:
-        config: The choices.
-        data: What mustn't be lost: conversations, folders of models.
-        state: What the next start goes on from: downloads, the window's place, the lock.
-        log: What happened.
+        config: Settings.
+        data: Data that mustn't be lost: conversations, lists of models.
+        state: State for the next start: downloads, window geometry, locks.
+        log: Log files.
     """
 
     config: Path
@@ -40,33 +40,33 @@ class Places:
 
     @property
     def history(self) -> Path:
-        """The file of all conversations."""
+        """Database of all conversations."""
         return self.data / "history.db"
 
     @property
     def preferences(self) -> Path:
-        """The file of the window's choices."""
+        """File of the window's settings."""
         return self.config / "preferences.json"
 
     @property
     def layers(self) -> Path:
-        """The folder of layers that have no room in memory; its files may be deleted."""
+        """Folder of offloaded layers; its files may be deleted."""
         return self.state / "layers"
 
     @property
     def running(self) -> Path:
-        """The folder in which programs say what they have loaded."""
+        """Folder of `running_models`."""
         return self.state / "loaded"
 
     @property
     def learned(self) -> Path:
-        """The folder of what models said, for drafts."""
+        """Folder of earlier answers, from which drafts are looked up."""
         return self.data / "learned"
 
     def make_private(self) -> None:
-        """Make the folders, which hold what is said, readable by this user only.
+        """Create the folders with mode 0700.
 
-        Where that can't be done, whoever writes there finds out and tells it.
+        Errors are ignored: writing a file there reports them.
         """
         for folder in (self.config, self.data, self.state, self.log):
             with suppress(OSError):
@@ -75,11 +75,10 @@ class Places:
 
 
 def places(data_dir: Path | None = None) -> Places:
-    """The folders.
+    """Return the folders.
 
     Args:
-        data_dir: Puts all of them under this folder; None for `MEDUSA_HOME`, and where that isn't
-            set for where the system wants them.
+        data_dir: Parent of all folders; None for `MEDUSA_HOME`, or the system's standard folders.
     """
     root = portable_home() if data_dir is None else data_dir.expanduser().absolute()
     if root is None:
@@ -95,7 +94,7 @@ def places(data_dir: Path | None = None) -> Places:
 
 
 def close_folders() -> None:
-    """Take others' rights to the folders away, which earlier versions left them."""
+    """Set mode 0700 on existing folders, which earlier versions created with 0755."""
     own = places()
     for folder in (own.config, own.data, own.state, own.log):
         with suppress(OSError):
@@ -104,7 +103,7 @@ def close_folders() -> None:
 
 
 def cache_dir() -> Path:
-    """The folder of what can be computed again; its files may be deleted."""
+    """Folder of files that can be computed again."""
     home = portable_home()
     if home is not None:
         return home / "cache"
@@ -114,38 +113,38 @@ def cache_dir() -> Path:
 
 
 def portable_home(environment: Mapping[str, str] | None = None) -> Path | None:
-    """The one folder that a portable program keeps everything in.
+    """Return the folder of a portable installation.
 
     Args:
-        environment: Its variables; None for those of this process.
+        environment: Environment variables; None for those of this process.
 
     Returns:
-        What `MEDUSA_HOME` names, as an absolute path; None where it is unset or empty.
+        `MEDUSA_HOME` as an absolute path; None if it is unset or empty.
     """
     named = (os.environ if environment is None else environment).get(HOME_VARIABLE, "")
     if not named.strip():
         return None
-    # An unknown user's name stays as it is here; `Path.expanduser` would raise.
+    # Unlike `Path.expanduser`, this doesn't raise for an unknown user.
     return Path(os.path.expanduser(named)).absolute()  # noqa: PTH111
 
 
 def without_home(value: Any) -> Any:
-    """JSON as a portable program keeps it: paths in its folder don't say where that lies.
+    """Replace `MEDUSA_HOME` in the paths of a JSON value by a placeholder.
 
-    So a stick may have another letter, or the folder another name, at the next start.
+    So a USB drive may have another letter, or the folder another name, at the next start.
     """
     home = portable_home()
     return value if home is None else _each_text(value, partial(_leave_home, home))
 
 
 def with_home(value: Any) -> Any:
-    """What `without_home` was given, from where the folder lies now."""
+    """Replace the placeholder of `without_home` by the current `MEDUSA_HOME`."""
     home = portable_home()
     return value if home is None else _each_text(value, partial(_enter_home, home))
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """JSON with other texts, also as the names of values."""
+    """Apply a function to all strings of a JSON value, including keys."""
     if isinstance(value, dict):
         return {change(name): _each_text(one, change) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -164,12 +163,10 @@ def _enter_home(home: Path, text: str) -> str:
 
 
 def prepare_home() -> None:
-    """Make the folder of `MEDUSA_HOME`, if that is set, before anything is kept there.
-
-    From then on the variable is an absolute path: processes that are started elsewhere find it.
+    """Create the folder of `MEDUSA_HOME`, and make the variable absolute for child processes.
 
     Raises:
-        StorageError: It can't be written.
+        StorageError: The folder can't be written.
     """
     home = portable_home()
     if home is None:

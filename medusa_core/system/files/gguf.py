@@ -1,6 +1,6 @@
-"""GGUF files: llama.cpp's format for a model, its tokenizer and its sizes, read with bounds.
+"""Reads GGUF files, llama.cpp's format for a model with its tokenizer and metadata.
 
-Every count, length and offset is compared with the file before it is believed.
+Every count, length and offset is checked against the file's size before it is used.
 
 Source: the format's description, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 """
@@ -36,10 +36,10 @@ _MOST_NAME_BYTES = 256
 _MOST_DIMS = 4
 _MOST_WEIGHTS = 1 << 48
 _MOST_FILES = 1 << 10
-_MOST_NUMBERS = 1 << 12  # of a tensor that belongs to the sizes
+_MOST_NUMBERS = 1 << 12  # elements of a tensor that is read as metadata
 _SPLIT = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
 
-# By number: GGUF's name in lower case, weights of a block, bytes of a block.
+# By type id: GGUF's name in lower case, elements of a block, bytes of a block.
 _TYPES = {
     0: ("f32", 1, 4),
     1: ("f16", 1, 2),
@@ -82,9 +82,9 @@ class GgufTensor:
     Attributes:
         path: The file.
         kind: GGUF's name of its type, in lower case.
-        shape: Rows first.
-        start: Where its bytes begin in the file.
-        nbytes: How many there are.
+        shape: Shape in row-major order, the reverse of GGUF's.
+        start: First byte in the file.
+        nbytes: Size in bytes.
     """
 
     path: Path
@@ -96,14 +96,14 @@ class GgufTensor:
 
 @dataclass(frozen=True, slots=True)
 class Gguf:
-    """What one file holds, or several that are one model.
+    """Headers of a model's file, or of all files of a split model.
 
     Attributes:
         files: The files.
-        version: Of the format.
-        entries: What they say of themselves, by key.
-        tensors: By name.
-        started_bytes: Of a file that is only begun how many bytes are there; None for all.
+        version: Version of the format.
+        entries: Metadata of the first file, by key.
+        tensors: Tensors of all files, by name.
+        started_bytes: Number of bytes that are available of a partly downloaded file; None for all.
     """
 
     files: tuple[Path, ...]
@@ -113,32 +113,32 @@ class Gguf:
     started_bytes: int | None = None
 
     def text(self, key: str, default: str = "") -> str:
-        """The text of a key."""
+        """Return a string of the metadata."""
         value = self.entries.get(key, default)
         return value if isinstance(value, str) else default
 
     def texts(self, key: str) -> list[str]:
-        """The texts of a key; empty where there are none."""
+        """Return a list of strings of the metadata; empty if the key is missing."""
         value = self.entries.get(key)
         return value if isinstance(value, list) else []
 
     def numbers(self, key: str) -> GgufArray:
-        """The numbers of a key; empty where there are none."""
+        """Return an array of numbers of the metadata; empty if the key is missing."""
         value = self.entries.get(key)
         return value if isinstance(value, array) else []
 
     def has_vector(self, name: str) -> bool:
-        """Is there a tensor of this name, and are its numbers there?"""
+        """Whether there is a tensor of this name whose content is available."""
         tensor = self.tensors.get(name)
         if tensor is None or self.started_bytes is None:
             return tensor is not None
         return tensor.start + tensor.nbytes <= self.started_bytes
 
     def vector(self, name: str) -> tuple[float, ...]:
-        """The numbers of a short tensor for which `has_vector` is true.
+        """Read a short float32 tensor for which `has_vector` is true.
 
         Raises:
-            CheckpointError: It holds no numbers in 32 bits, too many, or can't be read.
+            CheckpointError: It has another type, is too long, or can't be read.
         """
         tensor = self.tensors[name]
         count = tensor.nbytes // 4
@@ -156,21 +156,21 @@ class Gguf:
 
     @property
     def path(self) -> Path:
-        """Its file, or the first of several."""
+        """The file, or the first one of a split model."""
         return self.files[0]
 
     @property
     def architecture(self) -> str:
-        """Such as `llama`."""
+        """`general.architecture`, such as `llama`."""
         return self.text("general.architecture")
 
     def of_model(self, key: str) -> Value | None:
-        """The value of a key of the architecture, such as `block_count`, or None."""
+        """Return the value of `ARCHITECTURE.key`, such as `block_count`; None if it is missing."""
         return self.entries.get(f"{self.architecture}.{key}")
 
 
 def is_gguf(path: Path) -> bool:
-    """Is this path a GGUF file, by its name or, where that has no ending, by its beginning?"""
+    """Whether a path is a GGUF file, by its suffix, or by its first bytes if it has none."""
     if path.is_dir():
         return False
     if path.suffix:
@@ -183,7 +183,7 @@ def is_gguf(path: Path) -> bool:
 
 
 def names_of(name: str) -> tuple[str, ...]:
-    """Names of the files that are one model with the file of this name, in their order."""
+    """Return the names of all files of a split model, in order, given one of them."""
     match = _SPLIT.fullmatch(name)
     count = 1 if match is None else int(match["count"])
     if match is None or not 0 < count <= _MOST_FILES:
@@ -193,12 +193,12 @@ def names_of(name: str) -> tuple[str, ...]:
 
 
 def is_first(path: PurePath) -> bool:
-    """Is a file a model, or the first of those that are one together?"""
+    """Whether a file is a whole model, or the first file of a split one."""
     return names_of(path.name)[0] == path.name
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
-    """The files of the model of which `path` is one, in their order.
+    """Return all files of a split model, in order, given one of them.
 
     Raises:
         CheckpointError: One is missing.
@@ -215,15 +215,15 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 
 def read_gguf(path: Path, is_model: bool = True) -> Gguf:
-    """Read the headers of a model; no tensor is touched.
+    """Read the headers of a model's files.
 
     Args:
-        path: The file, or one of several with names such as `x-00001-of-00003.gguf`.
-        is_model: It must be one; else it may be what goes with a model, too.
+        path: The file, or one of a split model, such as `x-00001-of-00003.gguf`.
+        is_model: Refuse files that only accompany a model, such as drafters and projectors.
 
     Raises:
-        CheckpointError: One is missing, damaged, of another kind, or holds a type that isn't read.
-        CompanionError: It goes with a model, and isn't one.
+        CheckpointError: A file is missing, damaged, of another format, or has an unsupported type.
+        CompanionError: It accompanies a model.
     """
     files = files_of(path)
     parts = [_read_file(file, is_model) for file in files]
@@ -240,10 +240,10 @@ def read_gguf(path: Path, is_model: bool = True) -> Gguf:
 
 
 def read_beginning(path: Path, most_bytes: int, is_model: bool = True) -> Gguf:
-    """Read the header of one file of which only the first bytes are there; else as `read_gguf`.
+    """Read the header of a partly downloaded file; see `read_gguf`.
 
     Raises:
-        CheckpointError: It doesn't end within these bytes; or as `read_gguf` says.
+        CheckpointError: The header doesn't end within these bytes; or see `read_gguf`.
     """
     return replace(_read_file(path, is_model, most_bytes), started_bytes=most_bytes)
 
@@ -283,7 +283,7 @@ def _read(header: GgufHeader, path: Path, is_model: bool) -> Gguf:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A tensor as the header has it."""
+    """A tensor in the header."""
 
     name: str
     kind: str
@@ -293,7 +293,7 @@ class _Entry:
 
     @classmethod
     def read(cls, header: GgufHeader) -> _Entry:
-        """The next one."""
+        """Parse the next entry."""
         name = header.text(_MOST_NAME_BYTES)
         num_dims = int(header.scalar("I"))
         if not 1 <= num_dims <= _MOST_DIMS:
@@ -321,7 +321,7 @@ class _Entry:
 def _placed(
     found: Sequence[_Entry], header: GgufHeader, entries: Mapping[str, Value], path: Path
 ) -> dict[str, GgufTensor]:
-    """The tensors where their bytes are; none may overlap another, or reach past the end."""
+    """Compute where tensors are in the file, and check that they don't overlap or exceed it."""
     alignment = entries.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 8 or alignment & (alignment - 1):
         raise header.damaged("its alignment is no power of two")

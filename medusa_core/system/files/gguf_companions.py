@@ -1,4 +1,4 @@
-"""GGUF files that go with a model, or do something else than write text: what to say of them.
+"""Recognises GGUF files that accompany a model, or don't generate text, and explains them.
 
 Source: `general.type` in ggml's docs/gguf.md; the architectures of llama.cpp's `llama-arch.cpp`.
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from medusa_core.errors import CompanionError, HeadsFileError
 
 _MOST_CHARS = 80
-# Models that were quantized with an imatrix, or have layers that draft, may say so in their names.
+# Not anywhere in a name: a model may be named for its imatrix quantization or its MTP layers.
 _DRAFTER = (
     r"(?:^|[-._])(?:dflash2?|dspark|eagle-?3)(?=[-._]|$)|^mtp(?=[-._]|$)"
     r"|^gemma.*[-._]assistant(?=[-._]|$)"
@@ -37,7 +37,7 @@ _TYPES = {
 }
 _VECTORS = "a model that turns texts into vectors and writes none"
 _SOUND = "a model that makes sound"
-# What is read as heads, by its architecture.
+# Drafters that can be loaded as heads, by architecture.
 _DRAFTERS = {
     "dflash": "a DFlash drafter",
     "eagle3": "an EAGLE-3 drafter",
@@ -59,18 +59,18 @@ _SENSES = {"vision": "sees", "audio": "hears"}
 
 
 def check_is_model(name: str, entries: Mapping[str, object]) -> None:
-    """Refuse a file that is no model that writes text.
+    """Refuse a file that isn't a text model, by its metadata.
 
     Args:
-        name: The file's name.
-        entries: What it says of itself, by key.
+        name: Name of the file.
+        entries: Its metadata, by key.
 
     Raises:
-        HeadsFileError: It drafts for a model.
-        CompanionError: It goes with a model, or does something else.
+        HeadsFileError: It is a drafter.
+        CompanionError: It accompanies a model, or is a model of another kind.
     """
     kind, architecture = _text(entries, "general.type"), _text(entries, "general.architecture")
-    architecture = architecture.replace("_", "-")  # as some converters spell Gemma 4's assistants
+    architecture = architecture.replace("_", "-")  # some converters write gemma4_assistant
     if architecture in _DRAFTERS:
         raise _drafter(name, _DRAFTERS[architecture], entries)
     if kind in _TYPES:
@@ -91,15 +91,15 @@ def check_is_model(name: str, entries: Mapping[str, object]) -> None:
 def check_has_layers(
     name: str, entries: Mapping[str, object], tensors: Mapping[str, object]
 ) -> None:
-    """Refuse a file of which only the vocabulary, or only what drafts, is there.
+    """Refuse a file that has only a vocabulary, or only MTP layers.
 
     Args:
-        name: The file's name.
-        entries: What it says of itself, by key.
-        tensors: Its tensors, of all files that are one model, by name.
+        name: Name of the file.
+        entries: Its metadata, by key.
+        tensors: Tensors of all files of the model, by name.
 
     Raises:
-        HeadsFileError: It drafts for a model.
+        HeadsFileError: It is a drafter.
         CompanionError: It is a vocabulary.
     """
     is_one_of_several = "split.count" in entries
@@ -113,33 +113,33 @@ def check_has_layers(
 
 
 def _companion(name: str, what: str, hint: str, entries: Mapping[str, object]) -> CompanionError:
-    """What to raise of a file that is no model; it names the model that the file belongs to."""
+    """Return the error for a companion file; it names the file's model if that is known."""
     model = _text(entries, _ITS_NAME)
     belongs = f" It belongs to {model}." if model else ""
     return CompanionError(f"{name} is {what}.{belongs}", hint)
 
 
 def _drafter(name: str, what: str, entries: Mapping[str, object]) -> HeadsFileError:
-    """What to raise of heads."""
+    """Return the error for a drafter."""
     model = _text(entries, _ITS_NAME) or "another model"
     return HeadsFileError(f"{name} is {what} for {model}.", _AS_HEADS)
 
 
 def is_companion(file_name: str) -> bool:
-    """Is a file called as those are that go with a model?"""
+    """Whether a file's name is one of a companion file."""
     return _NAMES.search(file_name.removesuffix(".gguf")) is not None
 
 
 def is_drafter_name(file_name: str) -> bool:
-    """Is a file called as those are that draft for a model?"""
+    """Whether a file's name is one of a drafter."""
     return _DRAFTER_NAMES.search(file_name.removesuffix(".gguf")) is not None
 
 
 def model_in_name(file_name: str) -> str:
-    """The model that a drafter's file is called for, such as `mtp-Qwen3.5-9B-Q8_0.gguf`'s.
+    """Return the model in a drafter's file name, such as that of `mtp-Qwen3.5-9B-Q8_0.gguf`.
 
     Returns:
-        Empty where its name holds no more than what it is.
+        Name of the model; empty if the file's name has none.
     """
     stem = file_name.removesuffix(".gguf")
     match = _DRAFTER_NAMES.search(stem)
@@ -149,7 +149,7 @@ def model_in_name(file_name: str) -> str:
     before, _, behind = stem.partition(word)
     behind = _BLOCK_SIZE.sub("", behind)
     name = "-".join(part for part in (before.strip("-._"), behind.strip("-._")) if part)
-    # Nearly all models have a number in their names, and the name of a format isn't one.
+    # A model's name has a number; formats and block sizes, which have one too, are removed.
     return name if re.search(r"\d", before + _FORMAT.sub("", behind)) else ""
 
 

@@ -1,6 +1,6 @@
-"""The beginning of a GGUF file, read with bounds.
+"""Parses the header of a GGUF file.
 
-Every count and length is compared with the file before it is believed.
+Every count and length is checked against the file's size before it is used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from medusa_core.errors import CheckpointError
 
-_MOST_TEXTS = 1 << 20  # of a list: four times the largest vocabulary
+_MOST_TEXTS = 1 << 20  # of an array: four times the largest vocabulary
 _MOST_TEXT_BYTES = 1 << 24
 _LEAST_READ = 1 << 20
 _SCALARS = {
@@ -28,21 +28,21 @@ Value = str | int | float | bool | list[str] | GgufArray
 
 
 class GgufHeader:
-    """The beginning of a file, read from its first byte on.
+    """A sequential parser of a file's header.
 
     Attributes:
-        name: The file's name.
+        name: Name of the file.
         size: Its size in bytes.
-        position: Bytes read so far.
+        position: Number of parsed bytes.
     """
 
     def __init__(self, file: BinaryIO, path: Path, most_bytes: int) -> None:
-        """Begin.
+        """Start at the first byte.
 
         Args:
             file: The file.
             path: Its path.
-            most_bytes: Where the header must end.
+            most_bytes: Largest size of the header.
         """
         self.name = path.name
         self.size = os.fstat(file.fileno()).st_size
@@ -52,29 +52,29 @@ class GgufHeader:
         self._data = b""
 
     def take(self, count: int) -> bytes:
-        """So many bytes."""
+        """Return the next bytes."""
         begin, end = self.position, self.position + count
         data = self._up_to(end)
         self.position = end
         return data[begin:end]
 
     def scalar(self, form: str) -> int | float | bool:
-        """One number."""
+        """Parse a number of a `struct` format."""
         found: int | float | bool = struct.unpack(f"<{form}", self.take(struct.calcsize(form)))[0]
         return found
 
     def count(self, most: int) -> int:
-        """How many of something follow."""
+        """Parse a count of following items."""
         count = int(self.scalar("Q"))
         self._check_count(count, most)
         return count
 
     def text(self, most_bytes: int = _MOST_TEXT_BYTES) -> str:
-        """A text with its length before it."""
+        """Parse a string with a length prefix."""
         return self.take(self.count(most_bytes)).decode(errors="replace")
 
     def value(self) -> Value:
-        """A value with its kind before it."""
+        """Parse a value with a type prefix."""
         kind = int(self.scalar("I"))
         if kind == _STRING:
             return self.text()
@@ -85,7 +85,7 @@ class GgufHeader:
         return self.scalar(_SCALARS[kind])
 
     def damaged(self, reason: str) -> CheckpointError:
-        """What to raise."""
+        """Return the error for this file."""
         return damaged(self._path, reason)
 
     def _list(self) -> Value:
@@ -100,7 +100,7 @@ class GgufHeader:
         return numbers
 
     def _texts(self, count: int) -> list[str]:
-        """A vocabulary has hundreds of thousands: no calls for each that aren't needed."""
+        """Parse strings without a call for each, as a vocabulary has hundreds of thousands."""
         texts = []
         data, at, length_at = self._data, self.position, _LENGTH.unpack_from
         for _ in range(count):
@@ -122,12 +122,12 @@ class GgufHeader:
             raise self.damaged(f"it promises {count:,} of something")
 
     def _up_to(self, end: int) -> bytes:
-        """The bytes from the beginning to at least `end`."""
+        """Return the bytes from the start to at least `end`, reading more if needed."""
         if end <= len(self._data):
             return self._data
         have = len(self._data)
         if end <= self._most:
-            # Twice as much every time: what is copied stays in proportion.
+            # Doubling keeps the total of copied bytes proportional to the header.
             wanted = min(self._most, max(end, 2 * have, _LEAST_READ))
             self._data += self._file.read(wanted - have)
         if end > len(self._data):
@@ -138,14 +138,14 @@ class GgufHeader:
 
 
 def incomplete(path: Path) -> CheckpointError:
-    """What to raise of a file that ends too soon."""
+    """Return the error for a truncated file."""
     return CheckpointError(
         f"{path.name} is incomplete (the download broke off?).", "Download it again."
     )
 
 
 def damaged(path: Path, reason: str) -> CheckpointError:
-    """What to raise of a file that can't be read."""
+    """Return the error for a damaged file."""
     return CheckpointError(
         f"{path.name} is no GGUF file that can be read: {reason}.", "Download it again."
     )

@@ -1,4 +1,4 @@
-"""Kinds of the values that are read of a GGUF file: one of another kind isn't passed over.
+"""Types of the metadata values that are read from GGUF files; other types are refused.
 
 Source: the keys of https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 """
@@ -71,7 +71,7 @@ _KINDS: dict[str, _Kind] = {
     "tokenizer.ggml.add_bos_token": _FLAG,
     "tokenizer.ggml.add_space_prefix": _FLAG,
 }
-# Behind the name of the architecture.
+# After the name of the architecture and a dot.
 _OF_MODEL: dict[str, _Kind] = {
     **dict.fromkeys(
         (
@@ -115,10 +115,10 @@ _OF_MODEL: dict[str, _Kind] = {
 
 
 def wrong_kind(entries: Mapping[str, Value]) -> str:
-    """What is wrong with the kind of a known key's value; empty where all are right.
+    """Describe the first known key with a value of a wrong type; empty if there is none.
 
     Args:
-        entries: A file's keys. Whole numbers serve as numbers.
+        entries: A file's metadata. Integers are accepted as floats.
     """
     architecture = entries.get("general.architecture")
     for key, value in entries.items():

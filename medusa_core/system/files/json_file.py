@@ -1,4 +1,4 @@
-"""JSON objects in files that come from anywhere. Nothing here needs torch."""
+"""Reads JSON objects from untrusted files. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from medusa_core.errors import CheckpointError
 
-_MOST_BYTES = 16 << 20  # the index of the largest published model has a tenth of it
+_MAX_BYTES = 16 << 20  # ten times the index of the largest published model
 
 
-def read_json(path: Path, most_bytes: int = _MOST_BYTES) -> dict[str, Any]:
+def read_json(path: Path, most_bytes: int = _MAX_BYTES) -> dict[str, Any]:
     """Read a JSON object.
 
     Args:
         path: The file.
-        most_bytes: A larger file isn't read.
+        most_bytes: Larger files are refused.
 
     Raises:
         CheckpointError: The file is missing, too large, unreadable, not JSON, or not an object.
@@ -30,7 +30,7 @@ def read_json(path: Path, most_bytes: int = _MOST_BYTES) -> dict[str, Any]:
                 "Download the file again.",
             )
         if stat.S_ISCHR(about.st_mode) or stat.S_ISFIFO(about.st_mode):
-            raise OSError("it is no file")  # it might never end
+            raise OSError("it is no file")  # a pipe or device may never end
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise CheckpointError(

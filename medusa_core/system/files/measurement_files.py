@@ -1,4 +1,4 @@
-"""What was measured or learned of models, kept for the next start; the files may be deleted."""
+"""Measurements of models, kept for the next start; the files may be deleted."""
 
 from __future__ import annotations
 
@@ -25,26 +25,29 @@ class MeasurementFiles:
         self._folder = folder
 
     def load(self, key: str, what: str, read: Callable[[Any], T]) -> T | None:
-        """What was kept, or None; a damaged file is as good as none.
+        """Load a measurement.
 
         Args:
-            key: Of which model, format and device.
-            what: Name of what was kept; the ending of its file.
-            read: Makes it of a JSON object. Raises KeyError, TypeError, ValueError or OverflowError
-                where that makes no sense.
+            key: Identifies model, format and device.
+            what: Name of the measurement, part of the file's name.
+            read: Converts the JSON object; may raise KeyError, TypeError, ValueError or
+                OverflowError.
+
+        Returns:
+            The measurement; None if the file is missing or damaged.
         """
         path = self._path(key, what)
         try:
             return read(read_json(path)) if path.exists() else None
         except (CheckpointError, KeyError, TypeError, ValueError, OverflowError) as error:
-            log.warning("%s can't be used, it is made anew: %r", path, error)
+            log.warning("%s can't be used and will be measured again: %r", path, error)
             return None
 
     def save(self, key: str, what: str, value: dict[str, Any]) -> None:
-        """Keep a JSON object; where the disk refuses it, it is made again next time.
+        """Save a measurement; errors of the disk are only logged.
 
         Raises:
-            TypeError, ValueError: It is no JSON.
+            TypeError, ValueError: The value isn't JSON.
         """
         content = json.dumps(value).encode()
         try:
@@ -54,7 +57,7 @@ class MeasurementFiles:
             log.warning("the %s of a model can't be kept: %s", what, error)
 
     def delete(self, key: str, what: str) -> None:
-        """Forget what was kept, if anything was."""
+        """Delete a measurement, if there is one."""
         try:
             self._path(key, what).unlink(missing_ok=True)
         except OSError as error:

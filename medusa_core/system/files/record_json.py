@@ -1,4 +1,4 @@
-"""Records as JSON, by the names and types of their fields."""
+"""Converts dataclasses and named tuples to JSON and back, by their field names and types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def as_json(record: Any) -> dict[str, Any]:
-    """All fields of a record, in what JSON can hold.
+    """Convert a record to JSON values.
 
     Args:
         record: A dataclass, or a named tuple with annotations.
@@ -23,16 +23,17 @@ def as_json(record: Any) -> dict[str, Any]:
 
 
 def from_json(kind: type[T], raw: object, where: str) -> T:
-    """A record from what JSON holds; what is left out is as usual.
+    """Convert JSON values to a record; missing fields get their defaults.
 
     Args:
-        kind: Of the record: a dataclass, or a named tuple with annotations. Its fields are
-            numbers, words, truths, paths, other records, tuples of any of these, or one or None.
-        raw: From JSON.
-        where: It comes from, for people.
+        kind: A dataclass, or a named tuple with annotations, with fields of type int, float, str,
+            bool, Path, record, `T | None` or `tuple[T, ...]`.
+        raw: The JSON value.
+        where: Where it comes from, for error messages.
 
     Raises:
-        ValueError: A name is unknown or missing, or a value is of another type; the text says so.
+        ValueError: A field is unknown or missing, or a value has another type; the text is for
+            people.
     """
     if not isinstance(raw, Mapping):
         raise _wrong(where, raw, "names and values")
@@ -70,7 +71,7 @@ def _read(kind: Any, value: Any, where: str) -> Any:
     if kind is float and type(value) is int:
         return _float(value, where)
     if typing.get_origin(kind) is tuple and isinstance(value, list):
-        of, _ = typing.get_args(kind)  # and any number of them
+        of, _ = typing.get_args(kind)  # tuple[T, ...]
         return tuple(_read(of, one, f"{where}, {place}") for place, one in enumerate(value, 1))
     if type(value) is kind:
         return value

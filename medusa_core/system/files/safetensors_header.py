@@ -1,4 +1,4 @@
-"""The head of a safetensors file: which tensors it holds, and where. Nothing here needs torch.
+"""Reads the header of a safetensors file: dtype, shape and place of each tensor. Without torch.
 
 Source: the format's description, https://huggingface.co/docs/safetensors.
 """
@@ -17,7 +17,7 @@ from medusa_core.errors import CheckpointError
 TensorShapes = Mapping[str, tuple[int, ...]]  # by name
 
 LENGTH_BYTES = 8
-MOST_HEADER_BYTES = 16 << 20  # read in half a second; the largest published have a tenth of it
+MOST_HEADER_BYTES = 16 << 20  # parsed in half a second; ten times the largest published ones
 BITS = {
     "F64": 64,
     "F32": 32,
@@ -39,13 +39,13 @@ BITS = {
 
 @dataclass(frozen=True, slots=True)
 class TensorEntry:
-    """One tensor of a file.
+    """A tensor of a file.
 
     Attributes:
-        dtype: Its dtype as the format names it.
-        shape: Its shape.
-        start: First byte, from the file's beginning.
-        nbytes: Its size.
+        dtype: Name of its dtype in the format.
+        shape: Shape of the tensor.
+        start: First byte in the file.
+        nbytes: Size in bytes.
     """
 
     dtype: str
@@ -55,17 +55,17 @@ class TensorEntry:
 
 
 def read_header(path: Path) -> dict[str, TensorEntry]:
-    """The tensors of a file, by name.
+    """Read the tensors of a file, by name.
 
     Raises:
-        CheckpointError: The file is missing, or not what its header says.
+        CheckpointError: The file is missing, damaged or truncated.
     """
     header = _read_header(path)
     return parse_header(header, path.stat().st_size, path.name)
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """What a file says besides its tensors, text by name.
+    """Read the metadata of a file.
 
     Raises:
         CheckpointError: The file is missing or damaged.
@@ -89,10 +89,10 @@ def _read_header(path: Path) -> bytes:
 
 
 def header_bytes(first: bytes, file_name: str) -> int:
-    """Length of the header, from the first eight bytes of a file.
+    """Parse the length of the header from the first eight bytes of a file.
 
     Raises:
-        CheckpointError: There are fewer, or they say something impossible.
+        CheckpointError: There are fewer bytes, or the length is impossible.
     """
     length = int.from_bytes(first, "little")
     if len(first) < LENGTH_BYTES or not 2 <= length <= MOST_HEADER_BYTES:
@@ -101,15 +101,15 @@ def header_bytes(first: bytes, file_name: str) -> int:
 
 
 def parse_header(header: bytes, file_bytes: int | None, file_name: str) -> dict[str, TensorEntry]:
-    """Read and check a header.
+    """Parse and check a header.
 
     Args:
-        header: The JSON behind the first eight bytes.
-        file_bytes: Size of the whole file; None if unknown.
-        file_name: For messages.
+        header: The JSON after the first eight bytes.
+        file_bytes: Size of the file; None if unknown.
+        file_name: Name of the file, for messages.
 
     Raises:
-        CheckpointError: It is damaged, or the file isn't as long as it says.
+        CheckpointError: It is damaged, or the file has another size.
     """
     raw = _as_object(header, file_name)
     raw.pop("__metadata__", None)

@@ -20,8 +20,7 @@ from medusa_core.system.jobs.heads_gain import (
     HeadsGain,
     read_gain,
 )
-from medusa_core.system.sandbox.command import CommandProcess
-from medusa_core.system.sandbox.problem import problem_of
+from medusa_core.system.sandbox.command import CommandProcess, problem_of
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Loads the library that fits this machine, and says how its functions are called."""
+"""Loads the kernel library for this machine, and declares its functions."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from medusa_core.system.resources import native_dir
 log = logging.getLogger(__name__)
 
 PANEL = 32
-_OFF = "MEDUSA_NATIVE"  # set to 0 to do without
-# Of what there are libraries, and what the CPU must have for it.
+_VARIABLE = "MEDUSA_NATIVE"  # 0 disables the library
+# Instruction sets with a library, and the CPU features that each needs.
 _AVX512 = ("avx512_f", "avx512_bw", "avx512_cd", "avx512_dq", "avx512_vl")
 _INSTRUCTIONS = {
     "avx512bf16": (*_AVX512, "avx512_vnni", "avx512_bf16"),
@@ -49,9 +49,9 @@ _INSTRUCTIONS = {
     "avx2": ("avx2", "fma3"),
 }
 _CPU_FILE, _DOT_PRODUCTS = Path("/proc/cpuinfo"), "asimddp"
-# A second library is taken where it needs less than this part of the first one's time.
-_CLEARLY, _TURNS = 0.8, 100
-# Of abi.c: what numbers are called; pointers and structures aren't told apart.
+# The second library is used if it takes less than this share of the first one's time.
+_MAX_RELATIVE_TIME, _REPEATS = 0.8, 100
+# Type codes of abi.c; pointers and structures have none.
 _CODES: dict[type, bytes] = {
     c_int32: b"i",
     c_int64: b"q",
@@ -59,8 +59,8 @@ _CODES: dict[type, bytes] = {
     c_float: b"f",
     c_double: b"d",
 }
-_FEW = 5
-_Layout = tuple[bytes, int, int]  # a field's kind, offset and size
+_MAX_LISTED = 5
+_Layout = tuple[bytes, int, int]  # type code, offset and size of a field
 
 
 _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
@@ -114,14 +114,14 @@ class _Field(Structure):
 
 @cache
 def native_library() -> ctypes.CDLL | None:
-    """The library for this machine, or None where there is none.
+    """Return the library for this machine, or None if there is none.
 
-    `MEDUSA_NATIVE=0` in the environment does without; any other value is the name of the
-    instruction set to take, such as `avx2`, or the path of a library.
+    The environment variable `MEDUSA_NATIVE` disables it with 0; any other value is the name of an
+    instruction set, such as `avx2`, or the path of a library.
     """
-    wanted = os.environ.get(_OFF, "")
+    wanted = os.environ.get(_VARIABLE, "")
     if wanted == "0":
-        log.info("no compiled step: %s is 0", _OFF)
+        log.info("no compiled step: %s is 0", _VARIABLE)
         return None
     folder, suffix = native_dir() / system_name(), library_suffix()
     names = [wanted] if wanted else instruction_sets()
@@ -129,7 +129,9 @@ def native_library() -> ctypes.CDLL | None:
     paths = [path for path in ([Path(wanted)] if os.sep in wanted else of_names) if path.is_file()]
     if wanted and not paths:
         known = ", ".join(sorted(path.stem for path in folder.glob(f"*{suffix}")))
-        log.warning("%s=%s names no compiled step; there are: %s", _OFF, wanted, known or "none")
+        log.warning(
+            "%s=%s names no compiled step; there are: %s", _VARIABLE, wanted, known or "none"
+        )
     try:
         library = fastest([open_library(path) for path in paths[:2]])
     except OSError as error:
@@ -140,25 +142,25 @@ def native_library() -> ctypes.CDLL | None:
 
 
 def agree_on(name: str) -> bool:
-    """Let this process compute with the library of that name.
+    """Choose the library of this process, unless it is in use already.
 
     Args:
         name: An instruction set; empty for no library.
 
     Returns:
-        Whether it does so: what was chosen before stays.
+        Whether this process uses that library.
     """
     if not native_library.cache_info().currsize:
-        os.environ[_OFF] = name or "0"
+        os.environ[_VARIABLE] = name or "0"
     library = native_library()
     return ("" if library is None else Path(library._name).stem) == name
 
 
 def fastest(libraries: Sequence[ctypes.CDLL]) -> ctypes.CDLL | None:
-    """The first library, or one that multiplies clearly faster; None for no libraries.
+    """Return the first of two libraries, unless the second multiplies clearly faster.
 
-    The instruction set's name doesn't tell its speed: products of bfloat16 are twice as fast
-    as those of floats on some processors, and half as fast on others.
+    The names of instruction sets don't tell: products of bfloat16 are twice as fast as those of
+    floats on some processors, and half as fast on others.
     """
     if len(libraries) < 2:
         return libraries[0] if libraries else None
@@ -174,37 +176,37 @@ def fastest(libraries: Sequence[ctypes.CDLL]) -> ctypes.CDLL | None:
         library.linear(None, *arguments)
         return time.perf_counter() - begin
 
-    turns = [[time_of(library) for library in libraries] for _ in range(_TURNS)]
-    times = [min(column) for column in zip(*turns, strict=True)]
+    runs = [[time_of(library) for library in libraries] for _ in range(_REPEATS)]
+    times = [min(column) for column in zip(*runs, strict=True)]
     best = min(range(len(times)), key=times.__getitem__)
-    return libraries[best if times[best] < _CLEARLY * times[0] else 0]
+    return libraries[best if times[best] < _MAX_RELATIVE_TIME * times[0] else 0]
 
 
 def system_name(system: str = sys.platform, machine: str = "") -> str:
-    """The folder of the libraries for a system, such as `linux-x86_64`."""
+    """Return the folder name of a system's libraries, such as `linux-x86_64`."""
     machine = (machine or platform.machine()).lower()
     architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
     return f"{ {'win32': 'windows', 'darwin': 'macos'}.get(system, system) }-{architecture}"
 
 
 def library_suffix(system: str = sys.platform) -> str:
-    """What shared libraries are called at the end."""
+    """Return the suffix of shared libraries."""
     return {"win32": ".dll", "darwin": ".dylib"}.get(system, ".so")
 
 
 def instruction_sets() -> list[str]:
-    """Those that this CPU has, of which there are libraries; mostly the best first."""
+    """Return the instruction sets of this CPU that have a library, usually the best one first."""
     if system_name() == "linux-aarch64":
         return ["neondot", "neon"] if _DOT_PRODUCTS in _arm_features() else ["neon"]
     if system_name().endswith("aarch64"):
         return ["neon"]  # of all Apple's, with dot products
-    # torch 2.11 can't say: no library then.
+    # torch 2.11 has no such function: no library then.
     has: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return [name for name, needed in _INSTRUCTIONS.items() if all(has.get(one) for one in needed)]
 
 
 def _arm_features() -> list[str]:
-    """What Linux says that this CPU can do; nothing where it doesn't say."""
+    """Return the CPU features that Linux lists; empty if it doesn't."""
     try:
         text = _CPU_FILE.read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -214,17 +216,16 @@ def _arm_features() -> list[str]:
 
 
 def open_library(path: Path) -> ctypes.CDLL:
-    """A library with its functions declared.
+    """Load a library and declare its functions.
 
     Raises:
-        OSError: It isn't one that this system can load, or was built of other sources.
+        OSError: It can't be loaded, or was built from other sources.
     """
     library = ctypes.CDLL(str(path))
     holding = ctypes.PyDLL(str(path))
     _check_abi(library, path)
     for name, (arguments, result) in _SIGNATURES.items():
-        # In a call of microseconds nobody else should take the interpreter's lock: getting it back
-        # may take milliseconds.
+        # Calls of microseconds keep the GIL: getting it back may take milliseconds.
         function = getattr(holding if name in _SHORT else library, name)
         function.argtypes, function.restype = arguments, result
         setattr(library, name, function)
@@ -232,10 +233,10 @@ def open_library(path: Path) -> ctypes.CDLL:
 
 
 def _check_abi(library: ctypes.CDLL, path: Path) -> None:
-    """Check that C and Python describe the same structures, field by field.
+    """Compare the structures of C and Python field by field.
 
     Raises:
-        OSError: They don't.
+        OSError: They differ.
     """
     version = library.abi() if hasattr(library, "abi") else 0
     differing = "" if version != ABI_VERSION else _differing_fields(library)
@@ -247,7 +248,7 @@ def _check_abi(library: ctypes.CDLL, path: Path) -> None:
 
 
 def _differing_fields(library: ctypes.CDLL) -> str:
-    """The first few fields that aren't alike in C and Python, after a comma; empty for none."""
+    """List the first fields that differ in C and Python, each after a comma; empty for none."""
     library.abi_fields.restype = POINTER(_Field)
     count = c_int32()
     fields = library.abi_fields(byref(count))
@@ -255,13 +256,13 @@ def _differing_fields(library: ctypes.CDLL) -> str:
         (one.structure.decode(), one.name.decode()): (one.kind, one.offset, one.size)
         for one in fields[: count.value]
     }
-    here = dict(_fields_of(STRUCTS))
-    differing = [key for key in (in_c | here) if in_c.get(key) != here.get(key)]
-    return "".join(f", {'.'.join(key).rstrip('.')}" for key in differing[:_FEW])
+    in_python = dict(_fields_of(STRUCTS))
+    differing = [key for key in (in_c | in_python) if in_c.get(key) != in_python.get(key)]
+    return "".join(f", {'.'.join(key).rstrip('.')}" for key in differing[:_MAX_LISTED])
 
 
 def _fields_of(structs: Sequence[type[Structure]]) -> Iterator[tuple[tuple[str, str], _Layout]]:
-    """Structures and their fields by the names that C has for them."""
+    """Yield structures and their fields by their names in C."""
     for struct in structs:
         of = struct.__name__.removesuffix("Struct")
         yield (of, ""), (b"\0", 0, sizeof(struct))

@@ -1,9 +1,9 @@
 """Builds the compiled step for every system: `python -m medusa_core.system.native.build [--check]`.
 
-One compiler, zig's, builds for all of them, on any of them, and gives the same bytes each time.
-A record lies beside what ships: a hash of all that it was built of, and one of each library.
-`--check` compares both, then builds into a temporary folder and compares each byte. The compiler
-is in the extra `native`; users don't need it.
+One compiler, zig's, cross-compiles all of them reproducibly on any system. The record in their
+folder has a hash of sources, commands and compiler, and one of each library. `--check` compares
+both, then builds into a temporary folder and compares each byte. The compiler is in the extra
+`native`; users don't need it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from medusa_core.system.native.binding import library_suffix
 from medusa_core.system.resources import native_dir
 
 SOURCES = Path(__file__).parent / "src"
-RECORD = "built.sha256"  # beside what ships: as sha256sum writes it
-RECIPE = "sources, commands and compiler"  # the name of their hash in the record
-ZIG_VERSION = "0.16.0"  # another one gives other bytes
+RECORD = "built.sha256"  # in the format of sha256sum
+RECIPE = "sources, commands and compiler"  # name of their hash in the record
+ZIG_VERSION = "0.16.0"  # another version gives other bytes
 FLAGS = (
     *("-O3", "-std=c11", "-shared", "-fPIC", "-s", "-fno-sanitize=all", "-fno-math-errno"),
     *("-Wall", "-Wextra", "-Werror", "-Wno-psabi"),
-    # Products and sums are fused where the sources say so, and nowhere else.
+    # Only explicit fma() fuses products and sums, so that results don't depend on the compiler.
     "-ffp-contract=off",
-    # Numbers are read as words, and words as numbers.
+    # Floats are accessed as integers and vice versa.
     "-fno-strict-aliasing",
 )
 _SANITIZED = (
@@ -46,7 +46,7 @@ _X86 = {
     "avx512bf16": "x86_64_v4+avx512bf16+avx512vnni",
 }
 ARM = {"neon": "generic", "neondot": "generic+dotprod"}
-# System, what zig calls it, and for each instruction set what zig calls the CPU.
+# sys.platform, folder, zig's target, and zig's CPU for each instruction set.
 _BUILDS = (
     ("linux", "linux-x86_64", "x86_64-linux-gnu.2.17", _X86),
     ("linux", "linux-aarch64", "aarch64-linux-gnu.2.17", ARM),
@@ -57,7 +57,7 @@ _ANEW = "Run it without --check, and commit what it writes."
 
 
 def main() -> int:
-    """Build, or check what is built."""
+    """Build the libraries, or check the existing ones."""
     parser = argparse.ArgumentParser(
         prog="python -m medusa_core.system.native.build", description=__doc__
     )
@@ -81,7 +81,7 @@ def main() -> int:
         return 1
     if not chosen.check:
         build(native_dir(), chosen.only)
-        if not chosen.only:  # else the others may be of older sources
+        if not chosen.only:  # else other systems' libraries may be older
             (native_dir() / RECORD).write_text(record_of(native_dir()), encoding="ascii")
         return 0
     with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +93,7 @@ def main() -> int:
 
 
 def record_of(folder: Path) -> str:
-    """The hashes of what libraries in a folder are built of, and of each library, a line each."""
+    """Return the record of a folder: a line with the hash of the build, and one per library."""
     hashes = {RECIPE: hash_of_build()}
     suffixes = {library_suffix(system) for system, *_ in _BUILDS}
     for path in sorted(path for path in folder.glob("*/*") if path.suffix in suffixes):
@@ -103,7 +103,7 @@ def record_of(folder: Path) -> str:
 
 
 def changes(folder: Path) -> list[str]:
-    """What differs from a folder's record; all of it where there is none."""
+    """List the names that differ from a folder's record; all names if it has none."""
     path = folder / RECORD
     recorded = path.read_text(encoding="ascii").splitlines() if path.is_file() else []
     differing = set(record_of(folder).splitlines()) ^ set(recorded)
@@ -114,15 +114,15 @@ def build(to: Path, only: str = "") -> list[Path]:
     """Build the libraries for all systems.
 
     Args:
-        to: Folder that takes a folder per system.
-        only: The one system to build for.
+        to: Parent of the systems' folders.
+        only: Folder name of a single system; empty for all.
 
     Returns:
-        What was built.
+        Paths of the libraries.
     """
     built = []
     with tempfile.TemporaryDirectory() as scratch:
-        # By names alone, within a copy: where the sources lie must not get into the libraries.
+        # In a copy, by relative names: paths must not get into the libraries.
         sources = Path(scratch) / "src"
         shutil.copytree(SOURCES, sources)
         for system, folder, target, instruction_sets in _BUILDS:
@@ -139,13 +139,13 @@ def build(to: Path, only: str = "") -> list[Path]:
 
 
 def build_sanitized(path: Path, cpu: str = "native") -> None:
-    """Build with address and undefined-behaviour sanitizers: a bad access ends the process.
+    """Build with address and undefined-behaviour sanitizers.
 
     Run it with `MEDUSA_NATIVE=FILE LD_PRELOAD=$(gcc -print-file-name=libasan.so)`.
 
     Args:
-        path: The library.
-        cpu: Whose instructions it may use, as the compiler calls it.
+        path: Path of the library.
+        cpu: The compiler's name of the CPU.
 
     Raises:
         FileNotFoundError: There is neither gcc nor clang.
@@ -160,10 +160,7 @@ def build_sanitized(path: Path, cpu: str = "native") -> None:
 
 
 def hash_of_build(folder: Path = SOURCES) -> str:
-    """One hash of all that makes the libraries what they are.
-
-    The compiler's version, each library's command with its flags, system and CPU, and the sources.
-    """
+    """Hash everything that determines the libraries: compiler version, commands and sources."""
     commands = [
         (folder_name, name, _command(target, cpu))
         for _, folder_name, target, instruction_sets in _BUILDS
@@ -176,7 +173,7 @@ def hash_of_build(folder: Path = SOURCES) -> str:
 
 
 def _compiler_lack() -> str:
-    """Why the compiler can't be used; empty if it can."""
+    """Return why the compiler can't be used; empty if it can."""
     if importlib.util.find_spec("ziglang") is None:
         return "The compiler isn't here"
     version = metadata.version("ziglang")
@@ -190,7 +187,7 @@ def _compile(sources: Path, path: Path, target: str, cpu: str) -> None:
 
 
 def _command(target: str, cpu: str) -> tuple[str, ...]:
-    """What Python is asked to build for a system and a CPU, without files."""
+    """Return the compiler's command for a system and a CPU, without files."""
     return ("-m", "ziglang", "cc", *FLAGS, "-target", target, f"-mcpu={cpu}")
 
 

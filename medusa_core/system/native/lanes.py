@@ -1,4 +1,4 @@
-"""Which sizes the compiled step computes. Nothing here needs torch."""
+"""Sizes that the compiled step supports. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ MOST_TAPS = 64  # of convolution.h: inputs that a convolution reads
 
 
 def fits_lanes(*sizes: int) -> bool:
-    """Whether these sizes are multiples of the vector width of the compiled step."""
+    """Whether sizes are multiples of the vector width of the compiled step."""
     return all(size % LANES == 0 for size in sizes)

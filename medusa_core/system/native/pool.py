@@ -1,4 +1,4 @@
-"""Threads that help the compiled step; they sleep while nothing is computed."""
+"""Thread pools of the compiled step; threads sleep while nothing is computed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from medusa_core.system.native.structs import PoolStruct
 
 
 class Pool:
-    """A number of workers, the calling thread counted.
+    """A pool of threads, including the calling one.
 
     Attributes:
-        num_workers: How many.
+        num_workers: Number of threads.
     """
 
     def __init__(self, library: ctypes.CDLL, num_workers: int) -> None:
@@ -32,7 +32,7 @@ class Pool:
         self._finalizer = weakref.finalize(self, _close, self._struct, self._bells)
 
     def awake(self) -> int | None:
-        """What the library is given: helpers are called, and stay as long as there is work."""
+        """Wake the threads, and return the address of the C `Pool`; None for a single thread."""
         for bell in self._bells:
             if not bell.is_set():
                 bell.set()
@@ -40,11 +40,11 @@ class Pool:
 
 
 class Workers:
-    """The pools of one target: its runner and its heads compute by turns, never at once.
+    """The pools of a target; its runner and its heads never compute at the same time.
 
     Attributes:
-        decoding: For a few rows.
-        prefill: For many.
+        decoding: Pool for few rows.
+        prefill: Pool for many rows.
     """
 
     def __init__(self, library: ctypes.CDLL) -> None:
@@ -52,9 +52,9 @@ class Workers:
         self.use(1, 1)
 
     def use(self, decoding: int, prefill: int) -> None:
-        """Compute with so many threads."""
+        """Set the numbers of threads."""
         self.decoding = Pool(self._library, decoding)
-        # Helpers stay awake for a while: two sets of them would be in each other's way.
+        # Idle threads spin for a while: those of two pools would compete for cores.
         is_same = prefill == decoding
         self.prefill = self.decoding if is_same else Pool(self._library, prefill)
 
@@ -62,8 +62,8 @@ class Workers:
 def _help(library: ctypes.CDLL, struct: PoolStruct, bell: threading.Event, worker: int) -> None:
     while True:
         bell.wait()
-        bell.clear()  # before it looks for work: who rings while it is leaving is heard
-        library.serve(addressof(struct), worker)  # without the interpreter's lock
+        bell.clear()  # before looking for work, so that no wake-up is lost
+        library.serve(addressof(struct), worker)  # releases the GIL
         if struct.closed:
             return
 

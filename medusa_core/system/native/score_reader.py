@@ -1,4 +1,4 @@
-"""Probabilities read from rows of scores, by the compiled step where there is one."""
+"""Probabilities of chosen tokens from rows of logits, by the compiled step where possible."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ _BYTES = 4
 
 
 class ScoreReader(Protocol):
-    """Reads rows of scores; for one thread."""
+    """Computes probabilities from logits; used by one thread."""
 
     def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
-        """Probabilities under softmax of entries of some rows.
+        """Compute the softmax probabilities of some entries.
 
         Args:
-            scores: [rows, columns]
-            rows: In which row each entry stands; those of one row together.
-            places: In which column.
+            scores: Logits. [rows, columns]
+            rows: Row of each entry; entries of a row are consecutive.
+            places: Column of each entry.
 
         Returns:
             A float32 per entry.
         """
 
     def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
-        """What a trace keeps of the target's scores.
+        """Compute the probabilities of chosen tokens and of their best alternatives, for a trace.
 
         Args:
-            scores: [n, vocabulary]
-            rows: Which of them led somewhere.
-            choices: What was chosen in each.
+            scores: Logits. [n, vocabulary]
+            rows: Indices of rows in which a token was chosen.
+            choices: Chosen token of each of these.
 
         Returns:
-            A float32 per choice; five for each choice's best alternatives; and five int32 that say
-            which they are.
+            A float32 per choice; then five per choice for its best alternatives; then five int32
+            per choice with their token ids.
         """
 
 
 def reader_of(scores: Tensor) -> ScoreReader:
-    """What reads scores like these fastest."""
+    """Return the fastest reader for logits of this dtype and device."""
     library = native_library()
     fits = scores.dtype == torch.float32 and scores.is_cpu and scores.shape[1] >= LANES
     return TorchSummary() if library is None or not fits else Summary(library)
 
 
 class Summary:
-    """Reads float32 scores on the CPU by the compiled step."""
+    """Reads float32 logits on the CPU by the compiled step."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._probabilities, self._read_choices = library.probabilities, library.read_choices
@@ -103,7 +103,7 @@ class Summary:
 
 
 class TorchSummary:
-    """Reads scores of any dtype; those on a card are brought by one copy."""
+    """Reads logits of any dtype and device by torch, after one copy to the CPU."""
 
     def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
         chances = torch.softmax(scores.cpu(), dim=-1, dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""The child's side: its two pipes, and the resource limits that it sets itself."""
+"""The child's side of a sandbox: its pipes, and the resource limits that it sets for itself."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _SPARE_BYTES = 1 << 20
 
 
 class Channel:
-    """The two pipes to whoever started this process."""
+    """Two pipes to the parent process, with one JSON message a line."""
 
     def __init__(self, reads: TextIO, writes: TextIO) -> None:
         self._reads, self._writes = reads, writes
 
     def receive(self) -> dict[str, Any]:
-        """The next message; ends this process if the pipe was closed."""
+        """Return the next message; exit if the parent has closed the pipe."""
         line = self._reads.readline()
         if not line:
             os._exit(_PARENT_GONE)
@@ -29,14 +29,14 @@ class Channel:
         return message
 
     def send(self, **message: object) -> None:
-        """Send one message."""
+        """Send a message."""
         self._writes.write(json.dumps(message) + "\n")
         self._writes.flush()
 
 
 @contextmanager
 def open_channel() -> Iterator[Channel]:
-    """This process's line; whatever else is printed goes where errors go."""
+    """Open the channel; anything else that is printed goes to stderr."""
     writes = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     with writes:
@@ -44,11 +44,11 @@ def open_channel() -> Iterator[Channel]:
 
 
 def limit_process(memory_bytes: int, most_file_bytes: int) -> None:
-    """Bound what this process may take from now on, where the system can.
+    """Set resource limits of this process, on systems that have them.
 
     Args:
-        memory_bytes: Address space beyond what it has.
-        most_file_bytes: Largest file that it may write.
+        memory_bytes: Additional address space; Linux only.
+        most_file_bytes: Largest file.
     """
     if sys.platform == "win32":
         return

@@ -1,6 +1,6 @@
-"""One of this program's own commands in a process of its own, which outlives nothing of it.
+"""One of this program's commands in a child process, which ends with its parent.
 
-It hears nothing but the end of its input: then it is to stop in order.
+Closing its stdin asks it to stop in order.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from medusa_core.system.resources import import_places
 
 log = logging.getLogger(__name__)
 
-_MOST_OUTPUT_BYTES = 4000
+_MAX_OUTPUT_BYTES = 4000
+_ERROR = "error: "
 
 
 class CommandProcess:
-    """A command under way, or one that has ended."""
+    """A running or ended command."""
 
     def __init__(self, arguments: Sequence[str], output: Path) -> None:
-        """Start it.
+        """Start the command.
 
         Args:
-            arguments: Behind `medusa`.
-            output: File for all that it prints; what it held is replaced.
+            arguments: Arguments of `medusa`.
+            output: File for its stdout and stderr; overwritten.
 
         Raises:
             OSError: The file can't be written, or the system starts no more processes.
@@ -42,33 +43,33 @@ class CommandProcess:
                 stdin=subprocess.PIPE,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # Windows alone has it
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # Windows only
             )
 
     @property
     def code(self) -> int | None:
-        """What it ended with; None while it runs."""
+        """Exit code; None while it runs."""
         code = self._process.poll()
         if code is not None:
-            self.stop()  # nobody hears any more
+            self.stop()  # frees the pipe
         return code
 
     def stop(self) -> None:
-        """Let it stop in order; returns at once."""
+        """Ask it to stop in order, without waiting."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
         except OSError:
-            log.debug("the command had ended before it was told to stop")
+            log.debug("the command had ended before it was asked to stop")
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
         self.stop()
         self._process.kill()
         self._process.wait()
 
     def wait(self, time_s: float) -> int | None:
-        """Wait for its end; None where that took longer."""
+        """Wait for its exit code; None if it still runs after that time."""
         try:
             self._process.wait(time_s)
         except subprocess.TimeoutExpired:
@@ -76,9 +77,26 @@ class CommandProcess:
         return self.code
 
     def last_words(self) -> str:
-        """The end of what it printed."""
+        """Return the end of its output."""
         try:
-            return self._output.read_bytes()[-_MOST_OUTPUT_BYTES:].decode(errors="replace")
+            return self._output.read_bytes()[-_MAX_OUTPUT_BYTES:].decode(errors="replace")
         except OSError as error:
-            log.debug("nothing is known of what it printed: %s", error)
+            log.debug("the output of the command can't be read: %s", error)
             return ""
+
+
+def problem_of(output: str) -> tuple[str, str] | None:
+    """Find the error and the hint that a command printed last.
+
+    Args:
+        output: End of its output.
+
+    Returns:
+        Both texts; None if it printed no error.
+    """
+    lines = output.splitlines()
+    for index in range(len(lines) - 1, -1, -1):
+        if lines[index].startswith(_ERROR):
+            hint = lines[index + 1].strip() if index + 1 < len(lines) else ""
+            return lines[index].removeprefix(_ERROR), hint
+    return None

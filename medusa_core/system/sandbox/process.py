@@ -1,7 +1,7 @@
-"""A child process seen from its parent: started, sent messages, watched and ended.
+"""The parent's side of a sandbox: a child process that handles untrusted data.
 
-Both sides speak JSON lines. The child is this Python, isolated from the environment, with the same
-places to import from; it gets no secrets, and ends when this end of its pipes is gone.
+Both sides exchange JSON lines. The child is a Python in isolated mode with the same `sys.path`; its
+environment has no secrets, and it ends when the parent's end of its pipes is closed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from medusa_core.system.resources import import_places
 log = logging.getLogger(__name__)
 
 _POLL_S = 0.05
-_MOST_LINE_CHARS = 1 << 16
-_MOST_OUTPUT_BYTES = 4000
+_MAX_LINE_CHARS = 1 << 16
+_MAX_OUTPUT_BYTES = 4000
 _SECRETS = ("TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL")
 
 
@@ -35,18 +35,18 @@ def nothing() -> None:
 
 
 class Sandbox:
-    """One child.
+    """A child process.
 
     Attributes:
-        pid: Its id.
+        pid: Its process id.
     """
 
-    def __init__(self, module: str, most_line_chars: int = _MOST_LINE_CHARS) -> None:
-        """Start a child.
+    def __init__(self, module: str, most_line_chars: int = _MAX_LINE_CHARS) -> None:
+        """Start the child.
 
         Args:
-            module: Its `main` is run.
-            most_line_chars: Longest line that is read of it.
+            module: Module whose `main` it runs.
+            most_line_chars: Longest line that is read from it.
 
         Raises:
             OSError: The system starts no more processes.
@@ -63,24 +63,25 @@ class Sandbox:
         self._reader: threading.Thread | None = None
 
     def send(self, message: object) -> None:
-        """Send one message; if the child is gone, the next `receive` tells."""
+        """Send a message; if the child has ended, the next `receive` returns None."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
         except OSError:
-            log.debug("the child had ended before it was told to go on")
+            log.debug("the child had ended before a message was sent")
 
     def receive(
         self, time_s: float, while_waiting: Callable[[], None] = nothing
     ) -> dict[str, Any] | None:
-        """The next message; None if there will be none.
-
-        A child that sends something else than a message is ended.
+        """Wait for the next message; a child that sends something else is killed.
 
         Args:
             time_s: Longest wait.
-            while_waiting: Called many times a second; what it raises ends the wait.
+            while_waiting: Called many times a second; an exception of it ends the wait.
+
+        Returns:
+            The message; None if the child has ended.
 
         Raises:
             TimeoutError: There was none in time; the child can't be used any more.
@@ -100,13 +101,13 @@ class Sandbox:
         try:
             message = json.loads(line)
         except ValueError:
-            log.debug("the child said what is no message")
+            log.debug("the child sent a line that isn't JSON")
             self._process.kill()
             return None
         return message if isinstance(message, dict) else {}
 
     def _read(self) -> queue.SimpleQueue[str]:
-        """Where the next line will be: pipes can't be waited for on every system, threads can."""
+        """Read a line in a thread, because Windows can't wait for a pipe with a timeout."""
         assert self._process.stdout is not None
         lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._reader = threading.Thread(
@@ -119,28 +120,28 @@ class Sandbox:
         return lines
 
     def resident_bytes(self) -> int:
-        """Memory that it takes now; 0 if it is gone."""
+        """Return its resident memory; 0 if it has ended."""
         try:
             return int(psutil.Process(self.pid).memory_info().rss)
         except psutil.Error:
             return 0
 
-    def stop_speaking(self) -> None:
-        """Close the child's input, as the end of this program would."""
+    def close_input(self) -> None:
+        """Close the child's stdin, as the end of this program would."""
         _close(self._process.stdin)
 
     def wait(self, time_s: float | None = None) -> int:
-        """Wait for its end; returns its code, or a signal below zero."""
+        """Wait for its exit code; a negative one is a signal."""
         return self._process.wait(time_s)
 
     def last_words(self) -> str:
-        """The end of what it wrote to stderr."""
+        """Return the end of its stderr."""
         self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, self._stderr.tell() - _MOST_OUTPUT_BYTES))
+        self._stderr.seek(max(0, self._stderr.tell() - _MAX_OUTPUT_BYTES))
         return self._stderr.read().decode(errors="replace")
 
     def close(self) -> None:
-        """Kill it if it runs; may be called again."""
+        """Kill it if it runs; a second call does nothing."""
         self._process.kill()
         self._process.wait()
         if self._reader is not None and self._reader is not threading.current_thread():
@@ -151,7 +152,7 @@ class Sandbox:
 
 
 def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[str]:
-    # What opens foreign files needs no secrets.
+    # Code that opens untrusted files needs no secrets.
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -168,8 +169,8 @@ def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[str]:
         text=True,
         encoding="utf-8",
         env=environment,
-        start_new_session=True,  # Ctrl-C in a terminal stops an answer, not the process behind it
-        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # only Windows has windows for it
+        start_new_session=True,  # Ctrl-C in a terminal ends an answer, not this process
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # Windows only
     )
 
 

@@ -1,4 +1,4 @@
-"""How a long command is told to stop in order: by a signal, or by the end of its input."""
+"""Stopping a long command in order: by a signal, or by closing its stdin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or a polite kill sets, so that a run pauses with all it has."""
+    """Yield an event that SIGINT or SIGTERM sets, so that a run can save its state first."""
     stopped = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: stopped.set())
@@ -26,11 +26,11 @@ def stopped_by_signals() -> Iterator[threading.Event]:
 
 
 def stop_with_input(stopped: threading.Event) -> None:
-    """Set the event when whoever began this closes its input, or is gone."""
+    """Set an event when the parent closes this process's stdin, or ends."""
     number = sys.stdin.fileno()
 
     def listen() -> None:
-        # not through sys.stdin: its lock, held by a thread that reads, is fatal as Python ends
+        # Not through sys.stdin: a reading thread holds its lock, and Python would crash at its end.
         while os.read(number, 1):
             pass
         stopped.set()

@@ -1,4 +1,4 @@
-"""An SQLite file of ours: opened safely, with numbered migrations and errors that help."""
+"""An SQLite database of this program: safe opening, numbered migrations, helpful errors."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ log = logging.getLogger(__name__)
 
 SqlRow = tuple[Any, ...]
 
-# Small files are looked through at each start; larger ones if the last run ended without closing.
+# Smaller files are checked at each start, larger ones only if the last run didn't close them.
 _SMALL_BYTES = 16 << 20
-# Another program may be salvaging the file.
+# For another program that may be salvaging the file.
 _PREPARING_S = 60.0
-# Two programs that start at once let each other pass.
-_PASSING_S = 0.5
+# For another program that starts at the same time.
+_STARTING_S = 0.5
 
 
 class Database:
-    """An open file, used from one thread; other programs may use it, too.
+    """An open database, used from one thread; other programs may use the file, too.
 
     Attributes:
         path: The file; None for a database in memory.
-        notice: What happened while it was opened, in a sentence for people; mostly empty.
+        notice: What was repaired when it was opened, for people; mostly empty.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class Database:
         notice: str = "",
         lock: SharedLock | None = None,
     ) -> None:
-        """Use a connection.
+        """Wrap a connection.
 
         Args:
             db: The connection.
             path: Its file; None for a database in memory.
-            notice: As above.
-            lock: Held for as long as it is open.
+            notice: See the class.
+            lock: Shared lock, released by `close`.
         """
         self._db = db
         self.path = path
@@ -81,7 +81,7 @@ class Database:
         self._seen = self._data_version()
 
     def rows(self, sql: str, *parameters: object) -> list[SqlRow]:
-        """All rows of a query.
+        """Return all rows of a query.
 
         Raises:
             StorageError: The file can't be read.
@@ -90,7 +90,7 @@ class Database:
             return self._db.execute(sql, parameters).fetchall()
 
     def row(self, sql: str, *parameters: object) -> SqlRow | None:
-        """The first row of a query; None without one.
+        """Return the first row of a query; None if there is none.
 
         Raises:
             StorageError: The file can't be read.
@@ -100,7 +100,7 @@ class Database:
             return found
 
     def each(self, sql: str, *parameters: object) -> Iterator[SqlRow]:
-        """Rows one by one, for those who stop early.
+        """Yield rows one by one, for callers that stop early.
 
         Raises:
             StorageError: The file can't be read.
@@ -109,17 +109,17 @@ class Database:
             yield from self._db.execute(sql, parameters)
 
     def write(self, sql: str, *parameters: object) -> int:
-        """Run one statement; returns the number of the row it inserted, if it did.
+        """Run one statement and return the id of an inserted row.
 
         Raises:
-            RequestError: It contradicts what is there, such as a name that comes twice.
+            RequestError: It violates a constraint, such as a unique name.
             StorageError: The file can't be written.
         """
         with self._reporting():
             return self._db.execute(sql, parameters).lastrowid or 0
 
     def write_many(self, sql: str, rows: Sequence[SqlRow]) -> None:
-        """Run one statement for each of several rows, inside of a transaction.
+        """Run one statement for each of several rows, inside a transaction.
 
         Raises:
             StorageError: The file can't be written.
@@ -129,10 +129,10 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that is written inside is kept, or nothing of it.
+        """Commit everything that is written inside, or nothing.
 
         Raises:
-            StorageError: It can't be written; nothing was.
+            StorageError: It can't be written, and nothing was.
         """
         self.write("BEGIN IMMEDIATE")
         try:
@@ -145,7 +145,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """All that is read inside is of one moment, whatever others write meanwhile.
+        """Read from one consistent snapshot inside.
 
         Raises:
             StorageError: The file can't be read.
@@ -157,7 +157,7 @@ class Database:
             self._db.rollback()
 
     def changed_elsewhere(self) -> bool:
-        """Whether somebody else has written since it was opened, or since this was called last.
+        """Whether another connection has written since the last call, or since opening.
 
         Raises:
             StorageError: The file can't be read.
@@ -167,33 +167,31 @@ class Database:
         return self._seen != before
 
     def checkpoint(self, *, truncates: bool = False) -> None:
-        """Move what was written from the log into the file.
+        """Move the content of the write-ahead log into the file.
 
         Args:
-            truncates: Wait for readers, and leave no byte in the log.
+            truncates: Wait for readers, and empty the log.
 
         Raises:
             StorageError: The file can't be written.
         """
-        # Both hold off writers: SQLite before 3.51.3 may lose what is committed meanwhile.
+        # Both modes block writers: SQLite before 3.51.3 may lose concurrent commits.
         kind = "TRUNCATE" if truncates else "FULL"
         found = self.row(f"PRAGMA wal_checkpoint({kind})")
         if truncates and found is not None and found[0] == 1:
             log.warning("another program reads %s: its log is emptied when that ends", self.path)
 
     def back_up(self, age_s: float = 0.0) -> None:
-        """Renew the backup beside the file, if something was written since it was made.
-
-        What was written is kept without it: where it can't be made, the log says why.
+        """Renew the backup of the file if something was written since; failures are only logged.
 
         Args:
-            age_s: A backup that is younger stays.
+            age_s: Keep a backup that is younger.
         """
         if self.path is None:
             return
         try:
             if is_due(self.path, age_s):
-                self.checkpoint()  # the file is older than its backup then
+                self.checkpoint()  # now, so that the file's time precedes the backup's
                 back_up(self._db, self.path, backup_of(self.path))
         except StorageError as error:
             log.warning("no backup of %s: %s", self.path, error)
@@ -203,7 +201,7 @@ class Database:
             log.warning("no backup of %s: %s", self.path, error)
 
     def close(self) -> None:
-        """Close the file; may be called again."""
+        """Close the file; a second call does nothing."""
         self._db.close()
         if self._lock is not None:
             self._lock.close()
@@ -214,7 +212,7 @@ class Database:
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
-        """Convert SQLite's errors; a damaged file is salvaged when it is opened next."""
+        """Convert SQLite's errors, and mark a damaged file to be salvaged at the next opening."""
         try:
             yield
         except sqlite3.IntegrityError as error:
@@ -244,24 +242,24 @@ def open_database(
     busy_s: float = 5.0,
     first: DatabaseWork | None = None,
 ) -> Database:
-    """Open or make a file; a damaged one is set aside, and what can be read of it is kept.
+    """Open or create a file; a damaged one is renamed, and its readable rows are salvaged.
 
-    Several programs may have it open at once. What replaces or migrates the file is done while
-    nobody else has it open.
+    Several programs may have it open at once. Only a program that has it open alone replaces or
+    migrates the file.
 
     Args:
-        path: The file; its folder is made too.
-        migrations: SQL scripts or functions; number n makes version n + 1 of version n.
-        mend: Puts right what the tables of a salvaged file say of each other.
-        checkpoints_itself: Any commit may move the log into the file; else `checkpoint` does.
-        busy_s: How long to wait for another program that writes.
-        first: Done before it is opened, if nobody else has it open.
+        path: The file; its folder is created, too.
+        migrations: SQL scripts or functions; number n upgrades version n to n + 1.
+        mend: Repairs references between the tables of a salvaged file.
+        checkpoints_itself: Let SQLite checkpoint after commits; else only `checkpoint` does.
+        busy_s: Longest wait for another program that writes.
+        first: Work to do before opening, if no other program has it open.
 
     Returns:
-        The database, which can be written; its `notice` says what happened to it.
+        The writable database; its `notice` says what was repaired.
 
     Raises:
-        StorageError: It can't be opened or written, or a newer version made it.
+        StorageError: It can't be opened or written, or its version is newer than this program.
     """
 
     def prepare() -> str:
@@ -288,14 +286,17 @@ def open_database(
 
 
 def use_alone(path: Path, work: DatabaseWork) -> bool:
-    """Do something with a file that nobody has open; returns whether that is so.
+    """Work on a file unless another program has it open.
+
+    Returns:
+        Whether the work was done.
 
     Raises:
         StorageError: It can't be opened, or the work fails.
     """
     try:
         with closing(SharedLock(_lock_of(path))) as lock:
-            if not lock.hold_alone() or not _is_prepared(path):
+            if not lock.acquire_exclusive() or not _is_prepared(path):
                 return False
             with closing(Database(connect(path), path)) as database:
                 work(database)
@@ -307,12 +308,12 @@ def use_alone(path: Path, work: DatabaseWork) -> bool:
 def open_in_memory(
     migrations: Sequence[Migration], path: Path | None = None, notice: str = ""
 ) -> Database:
-    """A database that is forgotten at the end, where a file can't be used.
+    """Open a database in memory, in place of a file that can't be used.
 
     Args:
-        migrations: As for a file.
-        path: A file whose content it begins with, if that can be read.
-        notice: What to tell about it.
+        migrations: See `open_database`.
+        path: A file whose content is copied, if it can be read.
+        notice: See `Database`.
     """
     db = sqlite3.connect(":memory:", isolation_level=None)
     configure(db)
@@ -327,21 +328,21 @@ def _lock_of(path: Path) -> Path:
 
 
 def _share_prepared(lock: SharedLock, path: Path, prepare: Callable[[], str]) -> str:
-    """Share the lock of a file that can be opened; returns what was done to the file.
+    """Prepare a file if no other program has it open, acquire the shared lock, return the notice.
 
     Raises:
         sqlite3.Error: It can't be prepared.
-        StorageError: Another program has it open, and it is damaged.
+        StorageError: It is damaged, and another program has it open.
     """
     notice = ""
-    for wait_s in (0.0, _PASSING_S):
-        if lock.hold_alone(wait_s):
+    for wait_s in (0.0, _STARTING_S):
+        if lock.acquire_exclusive(wait_s):
             notice = prepare() or notice
             lock.release()
         lock.share(_PREPARING_S)
         if _is_prepared(path):
             return notice
-        lock.release()  # who prepared it was killed, or it has failed since
+        lock.release()  # the program that prepared it was killed, or it was damaged since
     raise _in_use(path)
 
 
@@ -353,16 +354,16 @@ def _in_use(path: Path) -> StorageError:
 
 
 def _is_prepared(path: Path) -> bool:
-    """Whether a file is in place, and nobody has found it damaged."""
+    """Whether a file exists and isn't marked as damaged."""
     return path.exists() and path.stat().st_size > 0 and not marker_of(path).exists()
 
 
 def _prepare(path: Path, migrations: Sequence[Migration], mend: Mend, busy_s: float) -> str:
-    """Bring a file that nobody has open into a state to be opened; returns what was done to it.
+    """Create, salvage or migrate a file that no other program has open; return the notice.
 
     Raises:
-        sqlite3.Error: That can't be done.
-        StorageError: A newer version made it.
+        sqlite3.Error: That fails.
+        StorageError: Its version is newer than this program.
     """
     finish_replacement(path)
     if not path.exists():
@@ -379,34 +380,34 @@ def _prepare(path: Path, migrations: Sequence[Migration], mend: Mend, busy_s: fl
 
 
 def _check_and_migrate(path: Path, migrations: Sequence[Migration], busy_s: float) -> None:
-    """Look whether all is well, and migrate.
+    """Check a file and migrate it.
 
     Raises:
         sqlite3.Error: It can't be used.
     """
-    looks = path.stat().st_size <= _SMALL_BYTES or was_left_open(path)
+    checks = path.stat().st_size <= _SMALL_BYTES or was_left_open(path)
     if not _is_prepared(path):
         raise damage("it couldn't be read before")
     with closing(connect(path, busy_s)) as db:
-        if looks:
-            _look_through(db)
+        if checks:
+            _check(db)
         _refuse_newer(db, len(migrations), path)
         _migrate(db, migrations, path)
 
 
 def _connect_to_write(path: Path, version: int, busy_s: float) -> sqlite3.Connection:
-    """A connection to a file of this version.
+    """Connect to a file of a version.
 
     Raises:
         sqlite3.Error: It can't be written.
-        StorageError: Another program made it another version.
+        StorageError: It has another version.
     """
     db = connect(path, busy_s)
     try:
         _refuse_newer(db, version, path)
         if version_of(db) < version:
             raise _in_use(path)
-        # A file that can't be written shows now, not when there is something to lose.
+        # Detects a read-only file now, not when there is something to lose.
         db.execute("BEGIN IMMEDIATE")
         db.rollback()
     except BaseException:
@@ -415,7 +416,7 @@ def _connect_to_write(path: Path, version: int, busy_s: float) -> sqlite3.Connec
     return db
 
 
-def _look_through(db: sqlite3.Connection) -> None:
+def _check(db: sqlite3.Connection) -> None:
     (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise damage(str(found))

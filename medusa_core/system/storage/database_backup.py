@@ -1,4 +1,4 @@
-"""Backups beside a database: from before each migration, and one that is renewed as it grows."""
+"""Backups of a database in its folder: one before each migration, and one that is renewed."""
 
 from __future__ import annotations
 
@@ -21,50 +21,50 @@ _PRIVATE = 0o600
 
 
 def beside(path: Path, ending: str) -> Path:
-    """A file whose name begins like the database's."""
+    """Return the path of an accompanying file, such as `NAME-wal`."""
     return path.with_name(path.name + ending)
 
 
 def make_private(path: Path) -> None:
-    """Begin a file that nobody else may read; its log will be the same."""
+    """Create a file with mode 0600, which SQLite copies for the write-ahead log."""
     path.touch(_PRIVATE)
 
 
 def backup_of(path: Path) -> Path:
-    """The backup that is renewed."""
+    """Return the path of the renewed backup."""
     return beside(path, ".backup")
 
 
 def is_due(path: Path, age_s: float) -> bool:
-    """Whether the backup is missing, or is this old with something written since.
+    """Whether the backup is missing, or old enough with something written since.
 
     Raises:
-        OSError: The file isn't there any more.
+        OSError: The file has been removed.
     """
     backup = backup_of(path)
     if not backup.exists():
         return True
     made_s = backup.stat().st_mtime
-    is_old = not 0 <= time.time() - made_s < age_s  # or the clock was moved back
+    is_old = not 0 <= time.time() - made_s < age_s  # negative if the clock was set back
     stats = [each.stat() for each in (path, beside(path, "-wal")) if each.exists()]
     return is_old and any(stat.st_size and stat.st_mtime > made_s for stat in stats)
 
 
 def back_up(db: sqlite3.Connection, path: Path, backup: Path) -> None:
-    """Copy a database into a backup, which takes the place of the one before once it is sound.
+    """Copy a database, check the copy, and replace the backup by it.
 
     Args:
-        db: A connection to the file.
+        db: Connection to the file.
         path: The file.
-        backup: The copy.
+        backup: Path of the backup.
 
     Raises:
         sqlite3.Error: The file is damaged, or there is no room.
         OSError: It can't be written.
     """
-    for left in path.parent.glob(f"{path.name}.backup-part-*"):  # by a program that was killed
+    for left in path.parent.glob(f"{path.name}.backup-part-*"):  # by killed programs
         left.unlink(missing_ok=True)
-    # Each program writes its own: one that was removed meanwhile never takes the place.
+    # One for each process: two that back up at once don't write into the same file.
     part = beside(path, f".backup-part-{os.getpid()}")
     make_private(part)
     begun_s = time.time()
@@ -74,7 +74,7 @@ def back_up(db: sqlite3.Connection, path: Path, backup: Path) -> None:
             copy.execute("PRAGMA journal_mode = DELETE")
             if not is_sound(copy):
                 raise damage("its copy isn't sound")
-        os.utime(part, (begun_s, begun_s))  # what others write meanwhile is newer
+        os.utime(part, (begun_s, begun_s))  # so that concurrent writes count as newer
         part.replace(backup)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -83,12 +83,12 @@ def back_up(db: sqlite3.Connection, path: Path, backup: Path) -> None:
 
 
 def is_sound(db: sqlite3.Connection) -> bool:
-    """Whether SQLite finds nothing wrong."""
+    """Whether SQLite's quick check finds no error."""
     return bool(db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
 
 
 def newest_backup(path: Path, migrations: Sequence[Migration], copy: Path) -> Path | None:
-    """A copy of the newest sound backup, brought to the newest version; None without one."""
+    """Copy the newest sound backup and migrate the copy; return None if there is none."""
     backups = [backup_of(path), *path.parent.glob(f"{path.name}.backup-[0-9]*")]
     there = [backup for backup in backups if backup.exists()]
     for backup in sorted(there, key=lambda each: each.stat().st_mtime, reverse=True):

@@ -1,6 +1,6 @@
-"""Files beside a database: a new one before it is in place, and damaged ones.
+"""Creating a database file, and replacing a damaged one.
 
-Each step may be the last one before the power goes: the next start finishes what it finds.
+Power may fail after any step: the next start completes the replacement.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ _BESIDE = ("-wal", "-shm")
 
 
 def marker_of(path: Path) -> Path:
-    """The file that says that the database failed while it was used."""
+    """Return the path of the file whose existence marks a database as damaged."""
     return beside(path, ".failed")
 
 
 def was_left_open(path: Path) -> bool:
-    """Whether the last program ended without closing it, or one has it open."""
+    """Whether the last program didn't close it, or one has it open."""
     log_file = beside(path, "-wal")
     return log_file.exists() and log_file.stat().st_size > 0
 
 
 def create(path: Path, migrations: Sequence[Migration]) -> None:
-    """Make a file that is complete when it appears: an empty one is a damaged one.
+    """Create a file atomically, as an empty one would count as damaged.
 
     Raises:
-        sqlite3.Error: It can't be made.
-        OSError: It can't be made.
+        sqlite3.Error: It can't be created.
+        OSError: It can't be created.
     """
-    set_aside(path, (*_BESIDE, ".backup"))  # without their file they belong to another one
+    set_aside(path, (*_BESIDE, ".backup"))  # leftovers of a file that was deleted
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         made = Path(folder) / "new.db"
         build(made, migrations)
         try:
-            os.link(made, path)  # unlike a rename, this never replaces another program's
+            os.link(made, path)  # unlike a rename, it never replaces an existing file
         except FileExistsError:
-            log.info("another program has made %s", path)
+            log.info("another program has created %s", path)
         except OSError:  # a file system without links
             made.rename(path)
 
 
 def build(path: Path, migrations: Sequence[Migration]) -> None:
-    """Make a file by migrations.
+    """Create a file by running all migrations.
 
     Raises:
-        sqlite3.Error: It can't be made.
+        sqlite3.Error: It can't be created.
     """
     make_private(path)
     with closing(connect(path)) as db:
@@ -79,12 +79,12 @@ def build(path: Path, migrations: Sequence[Migration]) -> None:
 
 
 def load_into_memory(path: Path, db: sqlite3.Connection, newest: int) -> None:
-    """Fill a database with what a file holds, without writing beside it; or leave it empty.
+    """Copy a file into a database without writing to the file's folder; errors are only logged.
 
     Args:
         path: The file.
-        db: The database.
-        newest: A file of a newer version isn't read.
+        db: The database, which stays empty if the file can't be read.
+        newest: Newest known version; a newer file isn't read.
     """
     try:
         with tempfile.TemporaryDirectory(prefix="medusa-") as folder:
@@ -95,7 +95,7 @@ def load_into_memory(path: Path, db: sqlite3.Connection, newest: int) -> None:
     except (*FAULTS, OSError):
         log.info("%s can't be copied", path, exc_info=True)
     try:
-        # A full disk: what is in the file can be read, what is in the log can't.
+        # Without room for a copy, the file can be read, but not its write-ahead log.
         _load(f"{path.absolute().as_uri()}?immutable=1", db, newest)
     except (*FAULTS, OSError):
         log.warning("%s can't be read", path, exc_info=True)
@@ -108,10 +108,10 @@ def _load(uri: str, db: sqlite3.Connection, newest: int) -> None:
 
 
 def replace_damaged(path: Path, migrations: Sequence[Migration], mend: Mend) -> str:
-    """Put what can be read of a damaged file, or else its newest backup, into its place.
+    """Replace a damaged file by its salvaged rows, or else by its newest backup.
 
     Returns:
-        What was done, for people.
+        A notice for people.
 
     Raises:
         sqlite3.Error: There is no room.
@@ -140,7 +140,7 @@ def replace_damaged(path: Path, migrations: Sequence[Migration], mend: Mend) -> 
 
 
 def finish_replacement(path: Path) -> str:
-    """Put a salvaged file in its place, if there is one; returns the damaged one's new name."""
+    """Move a salvaged file into place, if there is one; return the damaged file's new name."""
     salvaged = _salvaged(path)
     shutil.rmtree(beside(path, ".salvaging"), ignore_errors=True)
     if not salvaged.exists():
@@ -152,9 +152,9 @@ def finish_replacement(path: Path) -> str:
 
 
 def set_aside(path: Path, beside_it: Sequence[str] = _BESIDE) -> str:
-    """Rename a file and its log, so that nothing reads them by mistake; returns the new name.
+    """Rename a file and its accompanying files, and return the new name.
 
-    The log goes first: it would be played into whatever file is there.
+    The write-ahead log is renamed first: SQLite would apply it to any file of that name.
     """
     there = [ending for ending in (*beside_it, "") if beside(path, ending).exists()]
     if not there:
@@ -175,7 +175,7 @@ def _salvaged(path: Path) -> Path:
 
 
 def _copy(path: Path, copy: Path) -> None:
-    """Copy a file and its log."""
+    """Copy a file and its write-ahead log."""
     for ending in ("", "-wal"):
         if beside(path, ending).exists():
             shutil.copyfile(beside(path, ending), beside(copy, ending))

@@ -1,4 +1,4 @@
-"""Errors of SQLite files as messages for people."""
+"""Translates errors of SQLite into messages for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from medusa_core.errors import StorageError
 
-# SQLite quotes what it found in a damaged file, which may be no text.
+# SQLite's messages quote a damaged file, whose bytes may not be UTF-8.
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -21,27 +21,27 @@ _REFUSED = (
 
 
 def code_of(error: Exception) -> int:
-    """The kind of an error, without its details."""
-    # Errors of the module itself, such as of a closed connection, have no code.
+    """Return the primary result code of an error."""
+    # Errors of the Python module, such as for a closed connection, have no code.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Whether the file itself is damaged."""
+    """Whether an error means that the file is damaged."""
     if isinstance(error, UnicodeDecodeError):
         return True
     return isinstance(error, sqlite3.Error) and code_of(error) in _DAMAGED
 
 
 def damage(what: str) -> sqlite3.DatabaseError:
-    """The error of a file that was found to be damaged."""
+    """Return the error of a damaged file."""
     error = sqlite3.DatabaseError(what)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error
 
 
 def as_storage_error(error: Exception, path: Path | None) -> StorageError:
-    """An error of SQLite or of the system, with what to do about it."""
+    """Translate an error of SQLite or of the system."""
     name = "The database in memory" if path is None else str(path)
     folder = "its folder" if path is None else str(path.parent)
     if isinstance(error, OSError):

@@ -1,8 +1,8 @@
-"""Rows on the pages of a damaged SQLite file, read without SQLite.
+"""Reads rows from the leaf pages of a damaged SQLite file, without SQLite.
 
-SQLite walks from the root of a table down to its leaves. Where the first page or an inner page is
-lost, it finds nothing below, though the texts are whole on their leaves. Here each leaf of the file
-is read for itself. It doesn't say whose it is: the kinds of a row's values do.
+SQLite descends from the root page of a table to its leaves. If an inner page is damaged, it can't
+reach the leaves below, though they may be intact. This module reads each leaf of the file by
+itself. A leaf doesn't name its table; the types of a row's values tell.
 
 Source: "Database File Format", https://www.sqlite.org/fileformat2.html, sections 1.6, 2.1 and 4.
 """
@@ -18,18 +18,18 @@ SqlValue = None | int | float | str | bytes
 
 _LEAF, _LEAF_HEADER_BYTES = 0x0D, 8
 _LOG_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
-# Of a row too long for its leaf, between so many bytes stay there.
-_MOST_LOCAL, _LEAST_LOCAL = PAGE - 35, (PAGE - 12) * 32 // 255 - 23
-# Bytes of a value by its kind: nothing, whole numbers of six lengths, a float, and just 0 or 1.
+# Limits of a row's bytes on its leaf; the rest is on overflow pages.
+_MAX_LOCAL, _MIN_LOCAL = PAGE - 35, (PAGE - 12) * 32 // 255 - 23
+# Bytes of a value by its serial type: NULL, integers of six sizes, a float, constants 0 and 1.
 _NUM_BYTES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 _FLOAT, _ZERO, _ONE, _FIRST_BLOB = 7, 8, 9, 12
 
 
 class PagesOf:
-    """The pages of a file as the last commit of its log left them."""
+    """Pages of a file after the last commit in its write-ahead log."""
 
     def __init__(self, path: Path, log: Path) -> None:
-        """Read them.
+        """Read the file and its log.
 
         Raises:
             OSError: They can't be read.
@@ -42,7 +42,7 @@ class PagesOf:
         return self._logged.get(number) or self._raw[begin : begin + PAGE]
 
     def rows(self) -> Iterator[tuple[int, list[SqlValue]]]:
-        """Number and values of each row that is whole, whatever its table."""
+        """Yield the rowid and values of each intact row of all tables."""
         for number in sorted({*range(2, len(self._raw) // PAGE + 1), *self._logged}):
             page = self[number]
             if page[:1] != bytes([_LEAF]) or len(page) < PAGE:
@@ -53,27 +53,27 @@ class PagesOf:
                 try:
                     yield self._row(page, place)
                 except (IndexError, ValueError, struct.error):
-                    continue  # torn: the others on the page may be whole
+                    continue  # damaged: other rows of the page may be intact
 
     def _row(self, page: bytes, place: int) -> tuple[int, list[SqlValue]]:
         num_bytes, place = _varint(page, place)
         number, place = _varint(page, place)
         values = _values(self._payload(page, place, num_bytes))
-        return number - (number >> 63 << 64), values  # numbers have a sign
+        return number - (number >> 63 << 64), values  # rowids are signed
 
     def _payload(self, page: bytes, place: int, num_bytes: int) -> bytes:
-        """The bytes of a row, with the pages that it flows over into."""
-        if num_bytes <= _MOST_LOCAL:
+        """Return the bytes of a row, including its overflow pages."""
+        if num_bytes <= _MAX_LOCAL:
             return page[place : place + num_bytes]
-        local = _LEAST_LOCAL + (num_bytes - _LEAST_LOCAL) % (PAGE - 4)
-        if local > _MOST_LOCAL:
-            local = _LEAST_LOCAL
+        local = _MIN_LOCAL + (num_bytes - _MIN_LOCAL) % (PAGE - 4)
+        if local > _MAX_LOCAL:
+            local = _MIN_LOCAL
         payload = bytearray(page[place : place + local])
         (following,) = struct.unpack_from(">I", page, place + local)
         seen = {0}
         while len(payload) < num_bytes:
             if following in seen:
-                raise ValueError("a row that leads back into itself")
+                raise ValueError("a cycle of overflow pages")
             seen.add(following)
             page = self[following]
             (following,) = struct.unpack_from(">I", page)
@@ -82,11 +82,11 @@ class PagesOf:
 
 
 def _values(payload: bytes) -> list[SqlValue]:
-    """The values of a row.
+    """Parse the values of a row.
 
     Raises:
-        ValueError: It isn't whole.
-        IndexError: It isn't whole.
+        ValueError: It is damaged.
+        IndexError: It is damaged.
     """
     kinds = []
     end, at = _varint(payload, 0)
@@ -120,7 +120,7 @@ def _value(kind: int, raw: bytes) -> SqlValue:
 
 
 def _varint(raw: bytes, place: int) -> tuple[int, int]:
-    """A number of up to nine bytes, and the place behind it."""
+    """Parse a varint of up to nine bytes; return it and the offset after it."""
     number = 0
     for at in range(place, place + 8):
         number = number << 7 | raw[at] & 0x7F
@@ -130,12 +130,12 @@ def _varint(raw: bytes, place: int) -> tuple[int, int]:
 
 
 def _logged_pages(raw: bytes) -> dict[int, bytes]:
-    """The newest pages in a log, without what wasn't committed."""
+    """Return the newest committed pages of a write-ahead log."""
     pages: dict[int, bytes] = {}
     begun: dict[int, bytes] = {}
     for at in range(_LOG_HEADER_BYTES, len(raw) - PAGE, _FRAME_HEADER_BYTES + PAGE):
         number, is_commit = struct.unpack_from(">II", raw, at)
-        if raw[at + 8 : at + 16] != raw[16:24]:  # from before the log began anew
+        if raw[at + 8 : at + 16] != raw[16:24]:  # salt of an earlier log in the same file
             break
         begin = at + _FRAME_HEADER_BYTES
         begun[number] = raw[begin : begin + PAGE]

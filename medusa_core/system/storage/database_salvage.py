@@ -1,7 +1,6 @@
-"""What can still be read of a damaged SQLite file, row by row, and what its backup has besides.
+"""Salvages the rows of a damaged SQLite file, and adds missing ones from its backup.
 
-A page of 4 KB that is lost costs the rows on it, and no more: what SQLite can't reach of a table is
-read from its pages.
+A damaged page costs only the rows on it: rows that SQLite can't reach are read from their pages.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from medusa_core.system.storage.database_schema import (
 log = logging.getLogger(__name__)
 
 _KINDS = {"INTEGER": int, "REAL": (float, int), "TEXT": str, "BLOB": bytes}
-_TEXTS = "_content"  # ending of a table of FTS5
+_TEXTS = "_content"  # suffix of an FTS5 index's table of texts
 _MOST_INDEXED = 1_000_000
 _VERSION_AT = 60  # in the first page
 
@@ -36,11 +35,11 @@ _Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """What became of a damaged file.
+    """Result of salvaging a file.
 
     Attributes:
-        num_read: Rows that were read of it.
-        num_from_backup: Rows that only its backup had.
+        num_read: Rows from the damaged file.
+        num_from_backup: Rows from its backup alone.
     """
 
     num_read: int
@@ -54,14 +53,14 @@ def salvage(
     mend: Mend,
     backup: Path | None = None,
 ) -> Salvaged:
-    """Fill a new file with what can be read of a damaged one.
+    """Fill a new file with the readable rows of a damaged one.
 
     Args:
-        wreck: A copy of the damaged file, which is changed.
-        made: The new file.
-        migrations: What makes its tables.
-        mend: Puts right what the tables say of each other.
-        backup: A sound file of the newest version with what was there before.
+        wreck: Copy of the damaged file; SQLite may change it.
+        made: Path of the new file.
+        migrations: Migrations that create its tables.
+        mend: Repairs references between tables.
+        backup: A sound backup of the newest version; None without one.
 
     Raises:
         sqlite3.Error: The new file can't be written.
@@ -86,7 +85,7 @@ def salvage(
 
 
 def _version(pages: PagesOf, newest: int) -> int:
-    """The version of a damaged file; the newest one if its first page doesn't tell."""
+    """Read the version of a damaged file; return the newest if its first page is damaged."""
     first = pages[1]
     if not first.startswith(b"SQLite format 3\0"):
         return newest
@@ -96,12 +95,12 @@ def _version(pages: PagesOf, newest: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table, without the column that is the row's number.
+    """A table, without the column that is the rowid.
 
     Attributes:
-        name: Its name.
-        columns: Its columns and the types of Python that they hold.
-        key: Where among all columns the number would be; None if it has no column.
+        name: Name of the table.
+        columns: Names of its columns, with the Python types of their values.
+        key: Index of the rowid's column among all columns; None if it has none.
     """
 
     name: str
@@ -110,23 +109,23 @@ class _Table:
 
     @property
     def select(self) -> str:
-        """SQL of number and values."""
+        """SQL that selects rowid and values."""
         return f"SELECT {', '.join(['rowid', *self.columns])} FROM {self.name}"
 
     @property
     def is_index(self) -> bool:
-        """Whether it holds the texts of an index: it takes whatever it is given."""
+        """Whether it holds the texts of a search index; its columns accept any type."""
         return self.name.endswith(_TEXTS)
 
     def insert(self, new: sqlite3.Connection, number: int, values: Sequence[SqlValue]) -> None:
-        """Add a row, if it is one of this table and isn't there."""
+        """Insert a row if its types match this table's and its rowid is free."""
         kinds = list(self.columns.values())[: len(values)]
         if len(values) > len(self.columns) or not all(
             value is None or isinstance(value, kind)
             for value, kind in zip(values, kinds, strict=True)
         ):
             return
-        # A row from before a column was added gets what that column is by default.
+        # A row that was written before a column was added gets the column's default.
         names = ", ".join(["rowid", *list(self.columns)[: len(values)]])
         places = ", ".join("?" * (len(values) + 1))
         with suppress(sqlite3.IntegrityError, sqlite3.DataError, OverflowError):
@@ -135,7 +134,7 @@ class _Table:
             )
 
     def insert_leaf_row(self, new: sqlite3.Connection, number: int, values: list[SqlValue]) -> None:
-        """Add a row as it lies on a leaf: the column that is its number is empty there."""
+        """Insert a row from a leaf, where the column of the rowid is NULL."""
         if self.key is not None and values[self.key : self.key + 1] == [None]:
             values = values[: self.key] + values[self.key + 1 :]
         elif self.key is not None:
@@ -144,7 +143,7 @@ class _Table:
 
 
 def _tables(db: sqlite3.Connection) -> list[_Table]:
-    """Ordinary tables, and the texts of search indexes, which are made anew."""
+    """List ordinary tables, and the tables of texts of search indexes, which are rebuilt."""
     found = db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'").fetchall()
     virtual = [name for name, sql in found if str(sql).upper().startswith("CREATE VIRTUAL")]
     shadows = tuple(f"{name}_" for name in virtual)
@@ -164,7 +163,7 @@ def _tables(db: sqlite3.Connection) -> list[_Table]:
 
 
 def _fill(new: sqlite3.Connection, wreck: Path, pages: PagesOf) -> int:
-    """Copy all rows that can be read; returns how many."""
+    """Copy all readable rows; return their number."""
     before = new.total_changes
     tables = _tables(new)
     torn = []
@@ -190,10 +189,10 @@ def _fill(new: sqlite3.Connection, wreck: Path, pages: PagesOf) -> int:
 
 
 class _RowsOf:
-    """The rows of a table in order, up to where it is damaged.
+    """Rows of a table in order, up to the first damage.
 
     Attributes:
-        are_whole: Nothing was found damaged.
+        are_whole: Whether no damage was found.
     """
 
     def __init__(self, wreck: Path, table: _Table) -> None:
@@ -209,7 +208,7 @@ class _RowsOf:
 
 
 def _rows_by_number(wreck: Path, table: _Table, top: int) -> Iterator[_Row]:
-    """Those rows that can be read, one by one: other tables say which numbers there may be."""
+    """Yield readable rows by rowid, up to the largest one of other tables."""
     with suppress(*FAULTS), closing(_open(wreck)) as db:
         for number in range(1, top + 1):
             with suppress(*FAULTS):
@@ -217,12 +216,12 @@ def _rows_by_number(wreck: Path, table: _Table, top: int) -> Iterator[_Row]:
 
 
 def _open(wreck: Path) -> sqlite3.Connection:
-    """A connection to a damaged file.
+    """Connect to a damaged file.
 
     Raises:
         sqlite3.Error: Nothing of it can be read.
     """
     db = sqlite3.connect(wreck, isolation_level=None)
     db.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    db.execute("PRAGMA writable_schema = ON")  # opens files that are shorter than they say
+    db.execute("PRAGMA writable_schema = ON")  # opens truncated files, too
     return db

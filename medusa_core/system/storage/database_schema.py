@@ -1,4 +1,4 @@
-"""How connections are made, and how a file gets its tables."""
+"""Configured SQLite connections, and migrations."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 Migration = str | Callable[[sqlite3.Connection], None]
 Mend = Callable[[sqlite3.Connection, bool], int]
-"""Puts right what tables of a salvaged file say of each other. It is told whether a backup is
-attached, as `backup`, and returns how many rows it took from there."""
+"""Repairs references between the tables of a salvaged file. Its second argument says whether a
+backup is attached as `backup`; it returns the number of rows that it copied from there."""
 
 
 def nothing_to_mend(_db: sqlite3.Connection, _has_backup: bool) -> int:
-    """A `mend` for tables without references to each other, and without backups."""
+    """Do nothing: a `mend` for tables without references and backups."""
     return 0
 
 
 def connect(path: Path, busy_s: float = 5.0) -> sqlite3.Connection:
-    """A configured connection, which waits for other writers.
+    """Connect to a file; the connection waits for other writers.
 
     Raises:
         sqlite3.Error: The file can't be opened.
@@ -34,8 +34,8 @@ def connect(path: Path, busy_s: float = 5.0) -> sqlite3.Connection:
 
 
 def configure(db: sqlite3.Connection) -> None:
-    """What holds for every connection."""
-    # One damaged letter mustn't cost the rest of a text.
+    """Set what is common to all connections."""
+    # Damaged characters are replaced; the rest of a text stays readable.
     db.text_factory = lambda raw: raw.decode("utf-8", "replace")
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA foreign_keys = ON")
@@ -43,13 +43,13 @@ def configure(db: sqlite3.Connection) -> None:
 
 
 def version_of(db: sqlite3.Connection) -> int:
-    """How many migrations made this file."""
+    """Return the version of a database: the number of its migrations."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     return int(version)
 
 
 def migrate(db: sqlite3.Connection, migrations: Sequence[Migration], version: int) -> None:
-    """Bring a database to a version, if it is of an older one.
+    """Migrate a database up to a version.
 
     Raises:
         sqlite3.Error: It can't be written.
@@ -59,12 +59,12 @@ def migrate(db: sqlite3.Connection, migrations: Sequence[Migration], version: in
 
 
 def run_migration(db: sqlite3.Connection, migration: Migration, version: int) -> None:
-    """Run one migration as one transaction.
+    """Run a migration in one transaction.
 
     Args:
         db: The database.
-        migration: What to run.
-        version: The version that it makes.
+        migration: The migration.
+        version: Version after it.
     """
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -82,7 +82,7 @@ def run_migration(db: sqlite3.Connection, migration: Migration, version: int) ->
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script: `executescript` would end the transaction."""
+    """Split a script into statements, because `executescript` commits the transaction."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -1,4 +1,4 @@
-"""A lock that many programs hold together, or one alone."""
+"""A lock between processes, shared or exclusive."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from pathlib import Path
 
 
 class SharedLock:
-    """SQLite's own lock of an empty file: it is the same on all systems, and ends with its program.
+    """SQLite's lock of an empty file, which works on all systems and ends with its process.
 
-    Nothing else may open the file: a process that closes it loses its locks there.
+    No other code may open the file: on POSIX systems, closing any handle to a file drops all locks
+    of the process on it.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open it; nothing is locked yet.
+        """Open the file without locking it.
 
         Args:
-            path: The file, which is made when it is locked first.
+            path: The file, which is created when it is first locked.
 
         Raises:
             sqlite3.Error: It can't be opened.
@@ -24,13 +25,13 @@ class SharedLock:
         self._db = sqlite3.connect(path, isolation_level=None)
 
     def share(self, wait_s: float) -> None:
-        """Hold it together with others.
+        """Acquire the lock shared.
 
         Args:
-            wait_s: How long to wait for a program that holds it alone.
+            wait_s: Longest wait for a process that holds it exclusively.
 
         Raises:
-            sqlite3.Error: It is still held alone.
+            sqlite3.Error: It is still held exclusively.
         """
         self._wait(wait_s)
         self._db.execute("BEGIN")
@@ -40,11 +41,11 @@ class SharedLock:
             self._db.rollback()
             raise
 
-    def hold_alone(self, wait_s: float = 0.0) -> bool:
-        """Hold it alone; False where another program holds it.
+    def acquire_exclusive(self, wait_s: float = 0.0) -> bool:
+        """Acquire the lock exclusively; return False if another process holds it.
 
         Args:
-            wait_s: How long to wait for the others.
+            wait_s: Longest wait for other processes.
 
         Raises:
             sqlite3.Error: The file can't be locked at all.
@@ -59,12 +60,12 @@ class SharedLock:
         return True
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         if self._db.in_transaction:
             self._db.rollback()
 
     def close(self) -> None:
-        """Let others have it, for good; may be called again."""
+        """Release the lock and close the file; a second call does nothing."""
         self._db.close()
 
     def _wait(self, wait_s: float) -> None:

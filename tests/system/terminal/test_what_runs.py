@@ -51,7 +51,7 @@ def test_ps_shows_who_has_loaded_what_and_forgets_them_at_once_when_they_are_kil
 
 def test_a_number_that_another_process_got_counts_for_nothing(tmp_path: Path) -> None:
     own = RunningFile(tmp_path, "serve")
-    own.listen_at("http://127.0.0.1:1")
+    own.set_address("http://127.0.0.1:1")
     (found,) = running_models(tmp_path)
     assert (found.pid, found.address, found.model) == (os.getpid(), "http://127.0.0.1:1", "")
     (path,) = tmp_path.iterdir()
@@ -66,7 +66,7 @@ def test_a_number_that_another_process_got_counts_for_nothing(tmp_path: Path) ->
 def test_where_no_file_can_be_kept_the_program_runs_without_one(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     own = RunningFile(tmp_path / "file" / "below", "run")
-    own.listen_at("http://127.0.0.1:1")
+    own.set_address("http://127.0.0.1:1")
     own.close()
     assert running_models(tmp_path / "file" / "below") == ()
 

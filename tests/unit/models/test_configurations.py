@@ -191,7 +191,7 @@ def test_json_that_python_can_not_hold_is_a_checkpoint_error(content: str, tmp_p
 def test_json_larger_than_any_such_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     with path.open("wb") as file:
-        file.truncate(json_file._MOST_BYTES + 1)
+        file.truncate(json_file._MAX_BYTES + 1)
     with pytest.raises(CheckpointError, match="bytes"):
         read_json(path)
 

@@ -19,8 +19,7 @@ from medusa_core.system.jobs.batch.progress import (
     read_progress,
 )
 from medusa_core.system.jobs.load_flags import flags_of
-from medusa_core.system.sandbox.command import CommandProcess
-from medusa_core.system.sandbox.problem import problem_of
+from medusa_core.system.sandbox.command import CommandProcess, problem_of
 
 log = logging.getLogger(__name__)
 

@@ -258,7 +258,7 @@ def test_a_process_whose_owner_is_gone_ends_though_it_is_busy() -> None:
         child.send({"source": HOSTILE["a power of powers"], "special_tokens": {}})
         assert child.receive(60) == {}
         child.send({"messages": TURNS, "opens_answer": True})
-        child.stop_speaking()
+        child.close_input()
         assert child.wait(60) == 1
     finally:
         child.close()
