@@ -72,13 +72,13 @@ class MtpLayout:
         for name in names:
             if (part := self.part_of(name)) is not None:
                 layers.setdefault(part[0], {})[name] = part[1]
-        joining = (at for at, found in sorted(layers.items()) if _joins(found.values()))
+        joining = (at for at, found in sorted(layers.items()) if _has_joining_part(found.values()))
         found = layers[first] if (first := next(joining, None)) is not None else {}
         return {name: own for name, own in found.items() if own}
 
 
-def _joins(names: Iterable[str]) -> bool:
-    """Whether some of the parts are outside the block."""
+def _has_joining_part(names: Iterable[str]) -> bool:
+    """Whether a layer has what joins a state and a token embedding."""
     return any(name.startswith((FC, TOKEN_NORM, STATE_NORM)) for name in names)
 
 

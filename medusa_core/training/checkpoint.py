@@ -70,7 +70,7 @@ def restore(path: Path, module: nn.Module, optimizers: Optimizers) -> int:
         optimizers.load_state_dict(state["optimizers"])
     except Exception as error:
         raise TrainingError(
-            f"{path} belongs to another run: its weights don't fit.", _afresh(path)
+            f"{path} belongs to another run: its weights don't fit.", _restart_hint(path)
         ) from error
     return int(state["step"])
 
@@ -94,14 +94,17 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             raise ValueError("its step is no count")
     except (FileNotFoundError, PermissionError) as error:
         raise TrainingError(
-            f"{path} can't be read: {_first_line(error)}.", _afresh(path)
+            f"{path} can't be read: {_first_line(error)}.", _restart_hint(path)
         ) from error
     except pickle.UnpicklingError as error:  # whose text advises to unpickle it nevertheless
         raise TrainingError(
-            f"{path} is damaged: it holds something else than tensors and numbers.", _afresh(path)
+            f"{path} is damaged: it holds something else than tensors and numbers.",
+            _restart_hint(path),
         ) from error
     except Exception as error:  # of anything a changed byte may lead to in zipfile, pickle or torch
-        raise TrainingError(f"{path} is damaged: {_first_line(error)}.", _afresh(path)) from error
+        raise TrainingError(
+            f"{path} is damaged: {_first_line(error)}.", _restart_hint(path)
+        ) from error
     return dict(state)
 
 
@@ -125,7 +128,7 @@ def _newest(path: Path) -> dict[str, Any] | None:
     return None
 
 
-def _afresh(path: Path) -> str:
+def _restart_hint(path: Path) -> str:
     """Return the advice for a run without a checkpoint."""
     return (
         f"Delete {path.name} and {previous_of(path).name} and go on: training starts at its first "

@@ -54,7 +54,7 @@ def plan_joint(
         num_texts: Texts per step.
         longest: Tokens of the longest text.
     """
-    numbers = rank * sum(_sides(config))
+    numbers = rank * sum(_summed_sizes(config))
     rows = num_texts * longest
     one = activation_bytes(config, rows) + attention_bytes(config, num_texts, longest)
     passed = config.num_layers * one
@@ -90,7 +90,7 @@ def joint_step_s(collect_s: float, num_texts: int, step_s: float) -> float:
     return _PASSES * collect_s * num_texts + step_s
 
 
-def _sides(config: ModelConfig) -> list[int]:
+def _summed_sizes(config: ModelConfig) -> list[int]:
     """Return the rows and columns of all layers that the LoRA changes, each summed."""
     sizes = {
         piece.name: piece.tensor_rows + part.columns

@@ -75,7 +75,7 @@ def count_texts(
         token_ids = tokenizer.encode(text)[: most_tokens - num_tokens]
         num_texts, num_tokens = num_texts + 1, num_tokens + len(token_ids)
         is_held_out = num_texts % _HELD_OUT_EACH == 0 and len(held_out) < NUM_HELD_OUT
-        (held_out if is_held_out else counted).extend(_known(token_ids, vocab_size))
+        (held_out if is_held_out else counted).extend(_split_at_unknown(token_ids, vocab_size))
     if not counted:
         raise TrainingError("The files hold no text.", "Name other files with --data.")
     phrases = count_phrases(counted, recipe)
@@ -100,7 +100,7 @@ def save_table(phrases: PhraseTable, out_dir: Path) -> int:
         ) from error
 
 
-def _known(token_ids: list[int], vocab_size: int) -> Iterator[OwnText]:
+def _split_at_unknown(token_ids: list[int], vocab_size: int) -> Iterator[OwnText]:
     """Split a text at tokens beyond the model's vocabulary, which some tokenizers have."""
     begin = 0
     for end, token_id in enumerate((*token_ids, vocab_size)):

@@ -27,11 +27,11 @@ class StatesRecorder(NoDrafter):
         return 0
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
-        self._parts.append(_side_by_side(states, deep))
+        self._parts.append(_concatenated(states, deep))
 
     def observe(self, observation: Observation) -> None:
         if self._has_started:  # the prompt's last state is observed again with the first token
-            self._parts.append(_side_by_side(observation.states, observation.deep))
+            self._parts.append(_concatenated(observation.states, observation.deep))
         self._has_started = True
 
     def states(self) -> Tensor:
@@ -56,6 +56,6 @@ def _serves(_: Target) -> bool:
     return True
 
 
-def _side_by_side(states: Tensor, deep: Tensor | None) -> Tensor:
+def _concatenated(states: Tensor, deep: Tensor | None) -> Tensor:
     whole = states if deep is None else torch.cat([states, deep], dim=1)
     return whole.to("cpu", torch.bfloat16)

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from medusa_core.loading.target import Target
-from medusa_core.training.heads_command import load_for_training, trainee_of
+from medusa_core.training.heads_command import joint_of, load_for_training, trainee_of
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_run import HeadsRun, RunParts
 from medusa_core.training.prompts import read_training_prompts
@@ -53,6 +53,7 @@ def run(
         prompts=lambda *_: read_training_prompts([Path(name) for name in config.data]),
         evaluate=lambda _: None,
         stop=stop or (lambda: False),
+        joint=joint_of(config),
     )
     return HeadsRun(folder, parts).run()
 

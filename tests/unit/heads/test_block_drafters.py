@@ -174,7 +174,7 @@ def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
 
     def noted(root_id: int, place: int, kv: KvCache, levels: int, most: int = 0) -> DraftedBlock:
         block = draft(root_id, place, kv, levels, most)
-        asked.append(block.behind(0, [root_id]).scores.shape[1])
+        asked.append(block.scores_after(0, [root_id]).scores.shape[1])
         return block
 
     monkeypatch.setattr(frequent_tokens, "_JUDGED", 1)

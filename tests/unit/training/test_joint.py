@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +26,18 @@ from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.training.adapted import AdaptedTarget, load_adapted, recomputes
 from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.documents import EncodedDocument
-from medusa_core.training.heads_command import joint_of, load_for_training, trainee_of
+from medusa_core.training.heads_command import load_for_training
 from medusa_core.training.heads_config import HeadsConfig, config_from
-from medusa_core.training.heads_run import HeadsRun, RunParts
 from medusa_core.training.joint import JointTrainee, heads_weight
 from medusa_core.training.joint_plan import plan_joint
 from medusa_core.training.lora import LoraSpec
 from medusa_core.training.medusa_trainee import MedusaTrainee
-from medusa_core.training.prompts import read_training_prompts
-from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.trainee import collected
 from tests.support.engine.laws import plain_states
 from tests.support.models.adapter_files import lora_for
 from tests.support.models.peers import CONFIGS, peer_of
 from tests.support.models.tiny import TinySpec, write_text_files, write_tiny
-from tests.support.training.runs import after, command, prompts_file, tensors_in
+from tests.support.training.runs import command, prompts_file, run
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=3, seed=21)
 GROUPED = TinySpec(num_layers=2, seed=5)
@@ -71,43 +67,6 @@ def config_for(model: Path, folder: Path, **more: Any) -> HeadsConfig:
         "kind": "medusa-shared",
     }
     return HeadsConfig(model=str(model), data=(str(prompts_file(folder)),), **{**usual, **more})
-
-
-def run(out: Path, config: HeadsConfig, stop: Callable[[], bool] | None = None) -> bool:
-    folder = RunFolder(out)
-    if not folder.exists:
-        folder.begin(config)
-    parts = RunParts(
-        load=lambda: load_for_training(config),
-        trainee=lambda target, answers: trainee_of(config, target, answers),
-        prompts=lambda *_: read_training_prompts([Path(name) for name in config.data]),
-        evaluate=lambda _: None,
-        stop=stop or (lambda: False),
-        joint=joint_of(config),
-    )
-    return HeadsRun(folder, parts).run()
-
-
-def all_in(out: Path) -> dict[str, Tensor]:
-    return {**tensors_in(out), **tensors_in(out / ADAPTER)}
-
-
-def test_a_run_cut_again_and_again_equals_an_uncut_one_bit_for_bit(
-    model: Path, tmp_path: Path
-) -> None:
-    config = config_for(model, tmp_path)
-    assert run(tmp_path / "whole", config)
-    slices = 0
-    while not run(tmp_path / "cut", config, after(9)):
-        slices += 1
-        assert slices < 40
-    assert slices >= 3
-    whole, cut = all_in(tmp_path / "whole"), all_in(tmp_path / "cut")
-    assert whole.keys() == cut.keys()
-    assert all(torch.equal(whole[name], cut[name]) for name in whole)
-    curves = [RunFolder(tmp_path / name).curve() for name in ("whole", "cut")]
-    assert [point["top1"] for point in curves[0]] == [point["top1"] for point in curves[1]]
-    assert [point["step"] for point in curves[0]] == [6, 16]  # where each part ends
 
 
 def test_the_adapter_is_as_peft_has_it_and_heads_draft_with_it_on(

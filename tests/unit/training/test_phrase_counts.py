@@ -33,8 +33,9 @@ from medusa_core.training.phrase_counts import (
     rank_shares,
 )
 from tests.support.engine.laws import user_says
-from tests.support.models.tiny import write_tiny
+from tests.support.models.tiny import TinySpec, write_tiny
 
+SHORT = TinySpec(context_tokens=96)  # answers end where the context does
 NUMBERS = PhraseRecipe(longest=3, least_count=2, least_chance=0.0, least_news=0.0)
 
 
@@ -168,7 +169,7 @@ def prompts_file(tmp_path: Path) -> Path:
 def test_the_command_puts_a_table_beside_a_model_that_then_drafts_with_it(
     tmp_path: Path, prompts_file: Path
 ) -> None:
-    model = write_tiny(tmp_path / "model")
+    model = write_tiny(tmp_path / "model", SHORT)
     options = ("--model", str(model), "--prompts", str(prompts_file), "--answers", "11")
     assert train("phrases", *options, "--out", str(model)) == 0
     assert read_phrases(model, 320) is not None
@@ -181,7 +182,7 @@ def test_the_command_puts_a_table_beside_a_model_that_then_drafts_with_it(
 
 
 def test_too_few_answers_are_refused(tmp_path: Path, prompts_file: Path) -> None:
-    model = write_tiny(tmp_path / "model")
+    model = write_tiny(tmp_path / "model", SHORT)
     options = ("--model", str(model), "--prompts", str(prompts_file), "--answers", "2")
     with pytest.raises(TrainingError, match="in 2 answers") as refused:
         train("phrases", *options, "--out", str(tmp_path))

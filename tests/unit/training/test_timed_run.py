@@ -80,7 +80,7 @@ def test_no_answer_to_a_held_out_question_is_learned_from(model: Path, tmp_path:
     assert reports[-1] == (num_tokens, num_tokens)
 
 
-@pytest.mark.parametrize("kind", ["hydra", "eagle"])
+@pytest.mark.parametrize("kind", [pytest.param("hydra", marks=pytest.mark.slow), "eagle"])
 def test_a_timed_run_learns_from_slices_of_answers(kind: str, model: Path, tmp_path: Path) -> None:
     config = HeadsConfig(
         model=str(model),
