@@ -3,8 +3,9 @@
 A step takes as long as the slowest of three: reading the weights at 85 % of the card's bandwidth,
 issuing the kernels' instructions at 75 % of its rate, and multiplying at 80 % of its tensor cores'.
 Instructions are counted in the shipped cubins, whose code is one unrolled loop over 256 columns of
-16 weight rows (tensor cores), or six copies of one over 256 columns of one row (dp4a). Attention, norms, launches and the host are left
-out, so that real steps are longer. Nothing of this was compared with a card.
+16 weight rows (tensor cores), or six copies of one over 256 columns of one row (dp4a). Attention,
+norms, launches and the host are left out, so that real steps are longer. Nothing of this was
+compared with a card.
 """
 
 from __future__ import annotations
