@@ -151,14 +151,14 @@ class GgufCheckpoint(Checkpoint):
         return self._tensors[name]
 
 
-def _named(gguf: Gguf, of: GgufArchitecture) -> Iterator[tuple[str, GgufTensor]]:
+def _named(gguf: Gguf, architecture: GgufArchitecture) -> Iterator[tuple[str, GgufTensor]]:
     """Yield the text model's tensors by Hugging Face's names; each expert's separately."""
-    has_mtp_prefix = of.mtp_prefix and gguf.of_model("nextn_predict_layers")
+    has_mtp_prefix = architecture.mtp_prefix and gguf.of_model("nextn_predict_layers")
     own_layers = num_layers(gguf) if has_mtp_prefix else 0
     for theirs, tensor in gguf.tensors.items():
         if theirs in _READ_ELSEWHERE or theirs.startswith(_MULTIMODAL):
             continue
-        name = _mtp_name(of.hugging_face_name(theirs), own_layers)
+        name = _mtp_name(architecture.hugging_face_name(theirs), own_layers)
         if EACH_EXPERT in name:
             yield from _of_experts(name, tensor)
         else:

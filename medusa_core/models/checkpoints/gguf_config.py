@@ -84,7 +84,7 @@ _INSTEAD = {
 
 
 def find_gguf_arch(gguf: Gguf) -> Arch:
-    """Return the family of a file.
+    """Return the architecture of a file.
 
     Raises:
         ModelError: Its architecture isn't supported.
@@ -117,8 +117,8 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
         ModelError: Its architecture isn't supported.
     """
     family = find_gguf_arch(gguf)
-    of = family.gguf
-    raw = {"model_type": family.name} | block_sizes_of(gguf, of)
+    architecture = family.gguf
+    raw = {"model_type": family.name} | block_sizes_of(gguf, architecture)
     if gguf.of_model("nextn_predict_layers"):
         raw["num_hidden_layers"] = num_layers(gguf)
     raw[TITLE] = gguf.text(TITLE)
@@ -126,34 +126,34 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors and not _lacks_files(gguf)
     raw["file_type"] = file_type(gguf)
     tensors = {".".join(name.split(".")[2:]) for name in gguf.tensors if name.startswith("blk.")}
-    raw |= {name: tensor in tensors for name, tensor in {**_FLAGS, **of.flags}.items()}
-    if of.partial_rotary:
+    raw |= {name: tensor in tensors for name, tensor in {**_FLAGS, **architecture.flags}.items()}
+    if architecture.partial_rotary:
         raw["partial_rotary_factor"] = _partial_rotary_factor(gguf, raw)
-    if of.windowed_type and raw["sliding_window"]:
-        raw["model_type"] = of.windowed_type
-    raw |= of.config(gguf, _settings(raw))
-    _check_features(gguf, of, raw)
+    if architecture.windowed_type and raw["sliding_window"]:
+        raw["model_type"] = architecture.windowed_type
+    raw |= architecture.config(gguf, _without_none(raw))
+    _check_features(gguf, architecture, raw)
     _check_tokens(gguf, raw["vocab_size"])
-    return _settings(raw), _generation(gguf), _stored_types(gguf, of)
+    return _without_none(raw), _generation(gguf), _stored_types(gguf, architecture)
 
 
-def block_sizes_of(gguf: Gguf, of: GgufArchitecture) -> dict[str, Any]:
+def block_sizes_of(gguf: Gguf, architecture: GgufArchitecture) -> dict[str, Any]:
     """Return the sizes of a file's blocks and their RoPE by the names of a `config.json`.
 
     Raises:
         CheckpointError: A tensor of factors is damaged.
         ModelError: The layers differ in their sizes.
     """
-    raw = dict(of.defaults)
-    for name, key in (_SIZES | dict(of.keys)).items():
+    raw = dict(architecture.defaults)
+    for name, key in (_SIZES | dict(architecture.keys)).items():
         value = gguf.of_model(key)
-        if value is not None and not (key in of.per_layer_keys and _differ(value)):
+        if value is not None and not (key in architecture.per_layer_keys and _differ(value)):
             raw[name] = _plain(value)
     raw["head_dim"] = gguf.of_model("attention.key_length") or hidden_per_head(raw)
     raw["rope_scaling"] = _scaling(gguf)
     raw["sliding_window"] = raw.get("sliding_window") or None
-    if of.full_attention_every:
-        raw["layer_types"] = _layer_types(gguf, raw, of.full_attention_every)
+    if architecture.full_attention_every:
+        raw["layer_types"] = _layer_types(gguf, raw, architecture.full_attention_every)
     return raw
 
 
@@ -209,7 +209,7 @@ def base_model_of(gguf: Gguf) -> str | None:
     return f"{owner.rpartition('/')[2]}/{name}" if owner and name else named or None
 
 
-def _check_features(gguf: Gguf, of: GgufArchitecture, raw: Mapping[str, Any]) -> None:
+def _check_features(gguf: Gguf, architecture: GgufArchitecture, raw: Mapping[str, Any]) -> None:
     """Refuse unsupported features that change the output."""
     rotated, size = gguf.of_model("rope.dimension_count"), raw["head_dim"]
     is_partial = isinstance(rotated, int) and isinstance(size, int) and rotated < size
@@ -225,7 +225,7 @@ def _check_features(gguf: Gguf, of: GgufArchitecture, raw: Mapping[str, Any]) ->
             "Choose a model that writes text, such as a Llama or Qwen3.",
         )
     head_dim = gguf.of_model("attention.key_length") or hidden_per_head(raw)
-    if key := unread_key(gguf, of, head_dim):
+    if key := unread_key(gguf, architecture, head_dim):
         raise ModelError(
             f"This model has {gguf.architecture}.{key}, which isn't supported.",
             "Choose another model, such as a Llama or Qwen3.",
@@ -263,7 +263,7 @@ def _lacks_files(gguf: Gguf) -> bool:
     return gguf.started_bytes is not None and isinstance(count, int) and count > 1
 
 
-def _settings(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in raw.items() if value is not None}
 
 
@@ -278,13 +278,13 @@ def _generation(gguf: Gguf) -> dict[str, Any]:
     return found
 
 
-def _stored_types(gguf: Gguf, of: GgufArchitecture) -> dict[str, str]:
+def _stored_types(gguf: Gguf, architecture: GgufArchitecture) -> dict[str, str]:
     """Return the block types of matrices by Hugging Face's names; experts have one entry."""
     return {
         half: tensor.kind
         for name, tensor in gguf.tensors.items()
         if tensor.kind in BLOCK_SIZES
-        for half in halves_of_experts(of.hugging_face_name(name))
+        for half in halves_of_experts(architecture.hugging_face_name(name))
     }
 
 

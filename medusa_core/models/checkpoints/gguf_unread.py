@@ -65,18 +65,18 @@ _CHANGING: Mapping[str, tuple[float, ...]] = {
 _BASE = 10000.0  # where a file doesn't say
 
 
-def unread_key(gguf: Gguf, of: GgufArchitecture, head_dim: object) -> str:
+def unread_key(gguf: Gguf, architecture: GgufArchitecture, head_dim: object) -> str:
     """Return the first unimplemented key that would change the output; empty if there is none.
 
     Args:
         gguf: The file.
-        of: Its architecture.
+        architecture: Conventions of its architecture.
         head_dim: Size of an attention head's keys; None if unknown.
     """
-    read, repeated = of.reads.union(of.keys.values()), _repeated(gguf, head_dim)
-    if not of.sigmoid_router:
+    read, repeated = architecture.reads.union(architecture.keys.values()), _repeated(gguf, head_dim)
+    if not architecture.sigmoid_router:
         read |= {"expert_gating_func"}
-    if of.full_attention_every:
+    if architecture.full_attention_every:
         read |= {"attention.sliding_window_pattern"}
     for key, value in gguf.entries.items():
         name = key.removeprefix(f"{gguf.architecture}.")

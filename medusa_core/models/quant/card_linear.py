@@ -36,23 +36,23 @@ class CardLinear(TensorLinear):
     """
 
     def __init__(
-        self, kernels: Kernels, of: BlockType, stored: Tensor, bias: Tensor | None = None
+        self, kernels: Kernels, kind: BlockType, stored: Tensor, bias: Tensor | None = None
     ) -> None:
         """Take stored rows.
 
         Args:
             kernels: Those of the card.
-            of: Type of the blocks.
+            kind: Block type.
             stored: uint8 [out, bytes of a row], on the card.
             bias: [out], or None.
         """
         self._kernels = kernels
-        self._of = of
+        self._kind = kind
         self._stored = stored.contiguous()
         self._bias = None if bias is None else bias.float().contiguous()
-        rebuild = partial(CardLinear, kernels, of)
-        super().__init__(f"blocks {of.name} on a card", rebuild, self._stored, self._bias)
-        self._columns = of.columns(stored)
+        rebuild = partial(CardLinear, kernels, kind)
+        super().__init__(f"blocks {kind.name} on a card", rebuild, self._stored, self._bias)
+        self._columns = kind.columns(stored)
         self._has_tensor_cores = cuda.has_tensor_cores(stored.device)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ class CardLinear(TensorLinear):
         self._kernels.launch("prepare_rows", num_rows, 256, x, dtype, halves, scales, self._columns)
         rows = next(count for count in _MMA_ROWS if count >= num_rows)
         self._kernels.launch(
-            f"rows_mma_{self._of.name}_{rows}", -(-outputs // 16), 128,
+            f"rows_mma_{self._kind.name}_{rows}", -(-outputs // 16), 128,
             self._stored, halves, scales, y, dtype, self._bias, residual, 0,
             outputs, outputs, self._columns, num_rows,
         )  # fmt: skip
@@ -101,7 +101,7 @@ class CardLinear(TensorLinear):
         )
         rows = next(count for count in _DOT_ROWS if count >= num_rows)
         self._kernels.launch(
-            f"rows_dot_{self._of.name}_{rows}", -(-outputs // 4), 128,
+            f"rows_dot_{self._kind.name}_{rows}", -(-outputs // 4), 128,
             self._stored, codes, scales, y, dtype, self._bias, residual, 0,
             outputs, outputs, self._columns, num_rows,
         )  # fmt: skip
@@ -118,18 +118,18 @@ class CardLinear(TensorLinear):
         """Unpack stored rows. uint8 [rows, bytes of a row] → [rows, in]"""
         weights = torch.empty(len(stored), self._columns, dtype=dtype, device=stored.device)
         self._kernels.launch(
-            f"dequantize_{self._of.name}", -(-weights.numel() // (8 * 128)), 128,
+            f"dequantize_{self._kind.name}", -(-weights.numel() // (8 * 128)), 128,
             stored, weights, DTYPES[dtype], len(stored), self._columns,
         )  # fmt: skip
         return weights
 
 
-def card_linear(of: BlockType, stored: Tensor, bias: Tensor | None) -> CardLinear | None:
+def card_linear(kind: BlockType, stored: Tensor, bias: Tensor | None) -> CardLinear | None:
     """Return a layer of our kernels; None where the weights aren't on a card that has them."""
-    if stored.device.type != "cuda" or of.name not in working_types(stored.device):
+    if stored.device.type != "cuda" or kind.name not in working_types(stored.device):
         return None
     kernels = load_kernels(stored.device)
-    return None if kernels is None else CardLinear(kernels, of, stored, bias)
+    return None if kernels is None else CardLinear(kernels, kind, stored, bias)
 
 
 @cache
@@ -148,11 +148,11 @@ def working_types(device: torch.device) -> frozenset[str]:
     return frozenset(working)
 
 
-def _is_correct(kernels: Kernels, of: BlockType, device: torch.device) -> bool:
+def _is_correct(kernels: Kernels, kind: BlockType, device: torch.device) -> bool:
     outputs, columns = 20, 1280  # not whole blocks of rows, nor four groups of columns
-    blocks = random_blocks(of.name, outputs, columns)
-    weights = of.dequantize(blocks)
-    layer = CardLinear(kernels, of, blocks.to(device), None)
+    blocks = random_blocks(kind.name, outputs, columns)
+    weights = kind.dequantize(blocks)
+    layer = CardLinear(kernels, kind, blocks.to(device), None)
     unpacked = layer.numbers(blocks.to(device), torch.float32).cpu()
     if not torch.equal(unpacked, weights):
         return False

@@ -171,7 +171,7 @@ def resolve_formats(
             f"Attention can't take {wanted.attended} rows.", "Choose 1 or more, or 0 for all."
         )
     for spec in (chosen.linears, chosen.lm_head, chosen.heads):
-        _check(spec, compute, hardware)
+        _check_supported(spec, compute, hardware)
     return chosen
 
 
@@ -258,7 +258,7 @@ def cache_dtype(compute: str, device: str, multiplies_halves: bool) -> str:
     return "float16" if compute == "float32" and not multiplies_halves else compute
 
 
-def _check(spec: QuantSpec, compute: str, hardware: Hardware) -> None:
+def _check_supported(spec: QuantSpec, compute: str, hardware: Hardware) -> None:
     if not spec.supports(_TYPICAL_WIDTH, _TYPICAL_WIDTH, hardware.device):
         if hardware.device == "cpu":
             raise RequestError(

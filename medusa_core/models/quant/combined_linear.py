@@ -43,11 +43,9 @@ class JoinedLinear(CombinedLinear):
         return y if self._bias is None else y.add_(self._bias)
 
     def layout(self) -> LinearLayout:
-        return combined_layout(_joined_kind, self.layers, JoinedLinear, self._bias)
-
-
-def _joined_kind(kinds: list[str]) -> str:
-    return f"joined {' + '.join(kinds)}"
+        return combined_layout(
+            lambda kinds: f"joined {' + '.join(kinds)}", self.layers, JoinedLinear, self._bias
+        )
 
 
 def join_linears(layers: Sequence[QuantLinear], bias: Tensor | None) -> QuantLinear:

@@ -88,14 +88,14 @@ class Rendering:
             if not self._wants_lists:
                 try:
                     # As in transformers: templates may test whether tools are None.
-                    return self._written(**variables, tools=list(tools) or None, documents=None)
+                    return self._generate(**variables, tools=list(tools) or None, documents=None)
                 except (TypeError, jinja2.UndefinedError):
                     text = self._with_lists(variables, tools)
                     self._wants_lists = text is not None
                     if text is None:
                         raise
                     return text
-            return self._written(**variables, **_lists(tools))
+            return self._generate(**variables, **_lists(tools))
         except TemplateError:
             raise
         except jinja2.TemplateError as error:
@@ -114,11 +114,11 @@ class Rendering:
     ) -> str | None:
         """Render with lists of tools and documents; None if that fails, too."""
         try:
-            return self._written(**variables, **_lists(tools))
+            return self._generate(**variables, **_lists(tools))
         except (TypeError, jinja2.TemplateError):
             return None
 
-    def _written(self, **variables: object) -> str:
+    def _generate(self, **variables: object) -> str:
         parts, num_chars = [], 0
         for part in self._template.generate(**self._special_tokens, **variables):
             parts.append(part)
