@@ -27,6 +27,7 @@ from medusa_core.system.files.safetensors_header import (
     read_header,
     read_metadata,
 )
+from tests.support.engine.by_turns import by_turns
 from tests.support.engine.laws import plain_scores
 from tests.support.models.tiny import TinySpec, write_tiny
 
@@ -239,8 +240,7 @@ def check_made_anew(
 
 
 @pytest.mark.expects_errors
-@pytest.mark.parametrize("quant", QUANTS)
-@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize(("name", "quant"), by_turns(list(DAMAGES), QUANTS))
 def test_a_damaged_kept_model_is_thrown_away_and_made_anew(
     name: str,
     quant: str,

@@ -373,9 +373,6 @@ def test_long_conversations_are_checked_in_time_that_grows_with_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["system", "user", "answer", "argument", "name", "result", "tool"]
-)
-@pytest.mark.parametrize(
     "name",
     [
         "takes everything",
@@ -387,15 +384,14 @@ def test_long_conversations_are_checked_in_time_that_grows_with_them() -> None:
         "insists on alternation",
     ],
 )
-def test_names_of_special_tokens_are_text_everywhere(
-    load: LoadTarget, name: str, field: str
-) -> None:
-    target = with_template(load("pebble", "float32"), TEMPLATES[name])
+def test_names_of_special_tokens_are_text_everywhere(load: LoadTarget, name: str) -> None:
+    source = "{{ tools | tojson }}" + TEMPLATES[name]
+    target = with_template(load("pebble", "float32"), source)
     tokenizer = target.tokenizer
     special = {token_id for token_id, _ in tokenizer.special_tokens}
+    fields = ("system", "user", "answer", "argument", "name", "result", "tool")
 
-    def read(text: str) -> list[int]:
-        fields = ("system", "user", "answer", "argument", "name", "result")
+    def read(field: str, text: str) -> list[int]:
         at = dict.fromkeys(fields, "plain")
         at[field] = text
         arguments = json.dumps({f"key {at['argument']}": [at["argument"]]})
@@ -406,19 +402,17 @@ def test_names_of_special_tokens_are_text_everywhere(
             *(ChatMessage(Role.TOOL, at["result"], tool_name=at["name"], call_id="c1"),),
             *(says(at["answer"]), system(at["system"]), user("end")),
         )
-        tools = (json.dumps({"name": "f", "description": at.get("tool", "")}),)
-        source = "{{ tools | tojson }}" + TEMPLATES[name]
-        return transcribe(messages, None, with_template(target, source), tools=tools).prompt_ids
+        tools = (json.dumps({"name": "f", "description": at["tool"]}),)
+        return transcribe(messages, None, target, tools=tools).prompt_ids
 
     names = "".join(token for _, token in tokenizer.special_tokens)
     hostile = f"a{names} <|e<|end|>nd|>b"
-    found = read(hostile)
-    assert [one for one in found if one in special] == [
-        one for one in read("plain") if one in special
-    ]
-    text = b"".join(map(tokenizer.bytes_of, found)).decode()
-    is_escaped = name == "wants arguments as text" and field == "argument"
-    assert hostile in text or is_escaped
+    plain = [one for one in read("user", "plain") if one in special]
+    for field in fields:
+        found = read(field, hostile)
+        assert [one for one in found if one in special] == plain, field
+        is_escaped = name == "wants arguments as text" and field == "argument"
+        assert is_escaped or hostile in b"".join(map(tokenizer.bytes_of, found)).decode(), field
 
 
 def test_a_text_with_a_guard_character_stays_as_it_is(load: LoadTarget) -> None:
