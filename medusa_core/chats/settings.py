@@ -24,6 +24,7 @@ from medusa_core.messages import (
     Overflow,
     Role,
 )
+from medusa_core.system.files.json_file import is_whole
 
 log = logging.getLogger(__name__)
 
@@ -222,7 +223,7 @@ def _text(value: Any) -> str:
 def _seed(value: Any) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_SEED:
+    if not is_whole(value, 0, _MOST_SEED):
         raise ValueError(f"{value!r} is no seed")
     return value
 

@@ -12,6 +12,7 @@ from medusa_core.errors import ModelError
 from medusa_core.models import arch
 from medusa_core.models.blocks.spec import ActivationSpec, BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
+from medusa_core.system.files.json_file import is_whole
 from medusa_core.system.registry import Registry
 
 # Several times what the largest published models have; more is a damaged file.
@@ -236,15 +237,15 @@ def layer_types(raw: Mapping[str, Any], period: int, default: int = 0) -> tuple[
     return tuple(kinds)
 
 
-def whole(raw: Mapping[str, Any], key: str, most: int, default: int) -> int:
-    """Read a whole number from 1 on; null and nothing mean the default.
+def whole(raw: Mapping[str, Any], key: str, most: int, default: int | None = None) -> int:
+    """Read a whole number from 1 on; null and nothing mean the default, if there is one.
 
     Raises:
         ModelError: It is something else.
     """
     value = raw.get(key)
     value = default if value is None else value
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= most:
+    if not is_whole(value, 1, most):
         raise ModelError(
             f"config.json: {key} is {reprlib.repr(value)}, not a whole number from 1 to {most:,}.",
             AGAIN,
@@ -262,7 +263,9 @@ def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float |
     if value is None:
         return default
     if not isinstance(value, int | float) or isinstance(value, bool) or not LEAST <= value <= MOST:
-        raise ModelError(f"config.json: {key} is {reprlib.repr(value)}.", AGAIN)
+        raise ModelError(
+            f"config.json: {key} is {reprlib.repr(value)}, not a positive number.", AGAIN
+        )
     return float(value)
 
 
@@ -283,6 +286,6 @@ def sliding_window(raw: Mapping[str, Any]) -> int | None:
     window = raw.get("sliding_window")
     if window is None:
         return None
-    if not isinstance(window, int) or isinstance(window, bool) or window < 1:
+    if not is_whole(window, 1, 1 << 62):
         raise ModelError(f"config.json: sliding_window is {reprlib.repr(window)}.", AGAIN)
     return window

@@ -15,19 +15,19 @@ from medusa_core.errors import ModelError
 from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
 from medusa_core.models.architecture import (
-    LEAST,
     MAX_HEADS,
     MAX_HIDDEN,
     MAX_INTERMEDIATE,
     MAX_LAYERS,
     MAX_TOKENS,
-    MOST,
     ArchConfig,
     LocalRope,
     PerLayerEmbeddings,
     arch_registry,
     find_arch,
+    positive,
     unknown_family,
+    whole,
 )
 from medusa_core.models.blocks.spec import (
     EACH_EXPERT,
@@ -304,25 +304,25 @@ def parse_config(
         ModelError: It describes something that this engine doesn't run.
     """
     sees = isinstance(raw.get("vision_config"), Mapping)
-    whole, raw = raw, text_part(raw)
+    full, raw = raw, text_part(raw)
     model_type = _text(raw.get("model_type", ""))
     if model_type not in arch_registry().names:
-        return _through_transformers(model_type, whole, generation)
+        return _through_transformers(model_type, full, generation)
     arch = find_arch(model_type)
     raw = arch.normalized(raw)
-    rope, hidden_size = _read_rope(raw), _size(raw, "hidden_size", MAX_HIDDEN)
-    num_heads = _size(raw, "num_attention_heads", MAX_HEADS)
-    head_dim = _size(raw, "head_dim", MAX_HEADS, hidden_size // num_heads)
+    rope, hidden_size = _read_rope(raw), whole(raw, "hidden_size", MAX_HIDDEN)
+    num_heads = whole(raw, "num_attention_heads", MAX_HEADS)
+    head_dim = whole(raw, "head_dim", MAX_HEADS, hidden_size // num_heads)
     settings = ArchConfig(
         raw,
         hidden_size=hidden_size,
-        intermediate_size=_size(raw, "intermediate_size", MAX_INTERMEDIATE),
-        num_layers=_size(raw, "num_hidden_layers", MAX_LAYERS),
+        intermediate_size=whole(raw, "intermediate_size", MAX_INTERMEDIATE),
+        num_layers=whole(raw, "num_hidden_layers", MAX_LAYERS),
         num_heads=num_heads,
-        num_kv_heads=_size(raw, "num_key_value_heads", MAX_HEADS, num_heads),
+        num_kv_heads=whole(raw, "num_key_value_heads", MAX_HEADS, num_heads),
         head_dim=head_dim,
         rotary_dim=HeadRows.of(head_dim, rope).turned,
-        vocab_size=_size(raw, "vocab_size", MAX_TOKENS),
+        vocab_size=whole(raw, "vocab_size", MAX_TOKENS),
     )
     model, blocks, packing = arch.model(settings), arch.blocks(settings), _read_quantization(raw)
     if len(blocks) != settings.num_layers:
@@ -331,7 +331,7 @@ def parse_config(
             f"{settings.num_layers}.",
             "Download config.json again.",
         )
-    context = _size(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
+    context = whole(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
     config = ModelConfig(
         advice=read_advice(generation),
         sees=sees,
@@ -478,8 +478,8 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
     old = scaling.get("original_max_position_embeddings") or raw.get(
         "original_max_position_embeddings"
     )
-    context = _size(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
-    old = _size({"original": old}, "original", _MOST_CONTEXT) if old else 8192
+    context = whole(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
+    old = whole({"original": old}, "original", _MOST_CONTEXT) if old else 8192
     factor = _number(scaling, "factor", context / old if kind in ("yarn", "longrope") else 1.0)
     is_long = kind == "longrope"
     theta = _number(scaling, "rope_theta", _number(raw, "rope_theta", 10000.0))
@@ -595,26 +595,9 @@ def _read_eos(raw: Mapping[str, Any], generation: Mapping[str, Any]) -> tuple[in
     return tuple(ids)
 
 
-def _size(raw: Mapping[str, Any], key: str, most: int, default: int | None = None) -> int:
-    value = raw.get(key)
-    value = default if value is None else value
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= most:
-        raise ModelError(
-            f"config.json: {key} is {_shown(value)}, not a whole number from 1 to {most:,}.",
-            "Choose a Llama-family model, or download config.json again.",
-        )
-    return value
-
-
 def _number(raw: Mapping[str, Any], key: str, default: float) -> float:
-    value = raw.get(key)
-    value = default if value is None else value
-    if not isinstance(value, int | float) or isinstance(value, bool) or not LEAST <= value <= MOST:
-        raise ModelError(
-            f"config.json: {key} is {_shown(value)}, not a positive number.",
-            "Download config.json again.",
-        )
-    return float(value)
+    value = positive(raw, key, default)
+    return default if value is None else value
 
 
 def _text(value: object) -> str:

@@ -1752,10 +1752,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Wählen Sie ein Gemma 4, das Text schreibt, etwa E2B oder E4B.</translation>
     </message>
     <message>
-        <source>Choose a Llama-family model, or download config.json again.</source>
-        <translation>Wählen Sie ein Modell der Llama-Familie, oder laden Sie config.json neu herunter.</translation>
-    </message>
-    <message>
         <source>Choose a LoRA of attention and MLPs, or a model into which it was merged.</source>
         <translation>Wählen Sie eine LoRA von Attention und MLPs, oder ein Modell, in das sie eingerechnet ist.</translation>
     </message>
@@ -4314,10 +4310,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>config.json: {0} is {1}, not a whole number from 1 to {2}.</source>
         <translation>config.json: {0} ist {1}, keine ganze Zahl von 1 bis {2}.</translation>
-    </message>
-    <message>
-        <source>config.json: {0} is {1}.</source>
-        <translation>config.json: {0} ist {1}.</translation>
     </message>
     <message>
         <source>config.json: {0} makes no sense.</source>

@@ -25,6 +25,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
+from medusa_core.system.files.json_file import is_whole
 from medusa_core.system.files.safetensors_header import TensorShapes
 
 _LAYER = re.compile(r"layers\.(0|[1-9]\d{0,3})\.(?:qkv|output|gate_up|down)\.lora_[AB]")
@@ -164,7 +165,7 @@ def _sizes_of(shapes: TensorShapes, settings: Mapping[str, object]) -> StreamSiz
 def _setting(settings: Mapping[str, object], name: str, otherwise: int, most: int) -> int:
     """Read a number of `config.json`, with a default for an empty one."""
     value = settings.get(name) if settings else otherwise
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+    if not is_whole(value, 0, most):
         raise HeadsError(f"config.json gives {value!r:.40} as {name}.", _AGAIN)
     return value
 

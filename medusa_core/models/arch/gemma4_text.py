@@ -39,6 +39,7 @@ from medusa_core.models.blocks.spec import (
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.gguf_architecture import GgufArchitecture, expert_tensors, per_layer
 from medusa_core.system.files.gguf import Gguf
+from medusa_core.system.files.json_file import is_whole
 
 _MAX_WIDTH = 1 << 14
 _PERIOD = 6  # of layers with full attention
@@ -206,7 +207,7 @@ def _kv_layers(config: ArchConfig, kinds: Sequence[str]) -> list[int | None]:
     The last layers read those of the last one of their kind before them.
     """
     count = config.raw.get("num_kv_shared_layers") or 0
-    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < len(kinds):
+    if not is_whole(count, 0, len(kinds) - 1):
         raise _mixed("num_kv_shared_layers")
     num_own = len(kinds) - count
     last = {kind: index for index, kind in enumerate(kinds[:num_own])}

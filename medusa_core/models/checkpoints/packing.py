@@ -12,6 +12,7 @@ from typing import Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models.quant.block_sizes import BLOCK
+from medusa_core.system.files.json_file import is_whole
 
 _LINEAR = r"model\.layers\.\d+\..+_proj\.weight"
 EXPERTS = r"model\.layers\.\d+\.mlp\.experts\..+_proj\.weight"
@@ -104,7 +105,7 @@ def integer(settings: Mapping[str, Any], key: str, default: int, method: str) ->
     """
     value = settings.get(key)
     value = default if value is None else value
-    if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= 1 << 20:
+    if not is_whole(value, -1, 1 << 20):
         raise unsupported(method, f"its {key} is no whole number", "Download config.json again")
     return value
 

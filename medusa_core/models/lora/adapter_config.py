@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from medusa_core.errors import AdapterError, CheckpointError
-from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.json_file import is_whole, read_json
 
 N = TypeVar("N", int, float)
 
@@ -127,7 +127,7 @@ def _unsupported(what: str) -> AdapterError:
 
 
 def _rank(value: object, key: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _MAX_RANK:
+    if not is_whole(value, 1, _MAX_RANK):
         raise AdapterError(
             f"{CONFIG_NAME}: {key} is {reprlib.repr(value)}, not a whole number from 1 to "
             f"{_MAX_RANK:,}.",

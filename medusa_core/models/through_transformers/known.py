@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from medusa_core.errors import ModelError
 from medusa_core.models.through_transformers.quietly import quietly
+from medusa_core.system.files.json_file import is_whole
 
 # Several times the sizes of the largest published models; more is a damaged file.
 _MAX = {
@@ -159,7 +160,7 @@ def transformers_config(raw: Mapping[str, Any]) -> Any:
     for standard_name, most in _MAX.items():
         name = kind.attribute_map.get(standard_name, standard_name)
         value = _largest(raw.get(name))
-        if value is not None and (_is_no_size(value) or value > most):
+        if value is not None and not is_whole(value, 1, most):
             raise _senseless(name, value)
     try:
         with quietly():
@@ -206,19 +207,15 @@ def _numbers(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, float
 def _size(config: Any, name: str, default: int = 0) -> int:
     value = _largest(getattr(config, name, None))
     value = default if value is None else value
-    if _is_no_size(value) or value > _MAX[name]:
+    if not is_whole(value, 1, _MAX[name]):
         raise _senseless(name, value)
     return int(value)
 
 
 def _largest(value: Any) -> Any:
     """Return the largest of a list of sizes per layer; other values are returned as given."""
-    is_listed = isinstance(value, list) and value and not any(map(_is_no_size, value))
+    is_listed = isinstance(value, list) and value and all(is_whole(v, 1, 1 << 62) for v in value)
     return max(value) if is_listed else value
-
-
-def _is_no_size(value: object) -> bool:
-    return not isinstance(value, int) or isinstance(value, bool) or value < 1
 
 
 def _senseless(name: str, value: object) -> ModelError:

@@ -1,11 +1,11 @@
-"""Reads JSON objects from untrusted files. Nothing here needs torch."""
+"""Reads and checks JSON values from untrusted files. Nothing here needs torch."""
 
 from __future__ import annotations
 
 import json
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from medusa_core.errors import CheckpointError
 
@@ -44,3 +44,8 @@ def read_json(path: Path, most_bytes: int = _MAX_BYTES) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} holds no JSON object.", "Download the file again.")
     return value
+
+
+def is_whole(value: object, least: int, most: int) -> TypeGuard[int]:
+    """Whether a JSON value is an integer within limits; true and false aren't."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most

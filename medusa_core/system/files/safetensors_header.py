@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from medusa_core.errors import CheckpointError
+from medusa_core.system.files.json_file import is_whole
 
 TensorShapes = Mapping[str, tuple[int, ...]]  # by name
 
@@ -151,10 +152,7 @@ def _entry(name: str, value: object, begin: int, file_name: str) -> TensorEntry:
 
 
 def _are_sizes(value: object) -> TypeGuard[list[int]]:
-    return isinstance(value, list) and all(
-        isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 1 << 62
-        for size in value
-    )
+    return isinstance(value, list) and all(is_whole(size, 0, (1 << 62) - 1) for size in value)
 
 
 def _damaged(file_name: str, reason: str) -> CheckpointError:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medusa_core.models.text.schema_keywords import enforced_schema
+from medusa_core.system.files.json_file import is_whole
 
 ANY = r"(.|\n)"  # one character of a value
 _MOST_CHARS = 4096  # of a length or a repetition that is enforced: each is a state of the lexer
@@ -104,12 +105,8 @@ def _whole(tokens: list[str]) -> str:
 
 def _length_pattern(least: Any, most: Any, unit: str) -> str:
     """Return a pattern of texts of a length; empty if both bounds are absent or too large."""
-    low = least if _is_length(least) else 0
-    high = str(most) if _is_length(most) else ""
+    low = least if is_whole(least, 0, _MOST_CHARS) else 0
+    high = str(most) if is_whole(most, 0, _MOST_CHARS) else ""
     if (not low and not high) or (high and int(high) < low):
         return ""
     return f"{unit}{{{low},{high}}}"
-
-
-def _is_length(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_CHARS
