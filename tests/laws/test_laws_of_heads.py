@@ -83,6 +83,23 @@ def test_plan_and_memory_are_the_same_to_the_byte(name: str, written: Written) -
     assert not any(found), found
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("EAGLE-1", "EAGLE-3", "Hydra", "DFlash2", "DSpark, DeepSeek", "MiMo"),
+        "an assistant of gemma 4 26B",
+    ],
+)
+def test_heads_in_few_bits_are_smaller(name: str, written: Written) -> None:
+    sizes = {}
+    for chosen in ("bf16", "int8", "q4"):
+        target = load_heads(written(name), Formats("bfloat16", heads=chosen))
+        assert target.heads is not None
+        assert target.formats.heads.name == chosen
+        sizes[chosen] = target.heads.nbytes
+    assert max(sizes["int8"], sizes["q4"]) < 0.8 * sizes["bf16"], sizes
+
+
 def memory_of(session: Session) -> HeadMemory:
     """What its heads keep."""
     (memory,) = session.memory.values()

@@ -32,7 +32,13 @@ def test_a_text_is_judged_by_nearly_all_of_its_last_tokens() -> None:
     assert frequent_columns([], 150_000) == 0
 
 
-@pytest.mark.parametrize("name", ["bf16", "fp32", "fp64", "int8", "q4", "q6_k", "q8_0", "nf4"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("bf16", "fp32", "fp64", "int8", "q4", "q6_k", "q8_0"),
+        pytest.param("nf4", marks=pytest.mark.slow),  # loads bitsandbytes
+    ],
+)
 def test_the_first_outputs_are_those_of_the_whole(name: str) -> None:
     spec = weight_formats().get(name)
     dtype = {"fp32": torch.float32, "fp64": torch.float64}.get(name, torch.bfloat16)
