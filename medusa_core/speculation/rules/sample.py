@@ -25,6 +25,7 @@ from medusa_core.speculation.rules.rule import (
     each_number,
 )
 from medusa_core.speculation.rules.sampling import (
+    LargestScores,
     Sampler,
     gumbel_noise_of,
 )
@@ -38,15 +39,29 @@ class Sample:
 
     def __init__(self, settings: GenerateSettings) -> None:
         self._seed = settings.seed
+        self._temperature = settings.temperature
         self._shaping = Shaping(settings)
         self._sampler = Sampler(settings)
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        if logits.is_cuda and self._shaping.is_idle and context.grammar is None:
+            return self._walk_on_card(tree, logits, context)
         rows = logits.cpu()  # all at once: a card would be waited for at each node
 
         def choose(node: int, path: RulePath) -> int:
             row = self._shaping(rows[node], context, path)
             return self._sampler.draw(row, context.position + len(path))
+
+        return descend(tree, choose)
+
+    def _walk_on_card(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        largest = LargestScores(logits, self._temperature)
+        # While the card computes.
+        positions = range(context.position, context.position + max(tree.shape.depths) + 1)
+        self._sampler.prepare_noise(positions, largest.vocab_size)
+
+        def choose(node: int, path: RulePath) -> int:
+            return self._sampler.draw_of_largest(largest, node, context.position + len(path))
 
         return descend(tree, choose)
 

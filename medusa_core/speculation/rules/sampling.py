@@ -31,6 +31,7 @@ _SEED_MASK = (1 << 64) - 1
 _KEPT_ROWS = 16  # more places than a tree is deep
 _FEW = 2048  # tokens that are not worth being parted before they are sorted or drawn from
 _ROUNDING = 1e-9
+_DOWNLOADED = 512  # largest scores of a row
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -78,6 +79,48 @@ class SampleCandidates(NamedTuple):
     scores: FloatArray
 
 
+class LargestScores:
+    """The largest scores of each row, in one small download from a card.
+
+    Whole rows of 16 nodes are 4 MB for a vocabulary of 128k tokens, and take longer to download and
+    to draw from than a step takes to compute.
+    """
+
+    def __init__(self, logits: Tensor, temperature: float) -> None:
+        """Queue the work on the card; nothing waits for it.
+
+        Args:
+            logits: [n, vocabulary], on any device.
+            temperature: Divides the scores of the sum.
+        """
+        self._logits = logits
+        values, ids = logits.topk(min(_DOWNLOADED, logits.shape[-1]))
+        total = logits.double().div(temperature).logsumexp(-1, keepdim=True)
+        # Packed as float64, which holds values and ids exactly.
+        self._packed = torch.cat([total, values.double(), ids.double()], dim=-1)
+        self._host: FloatArray | None = None
+
+    def __getitem__(self, row: int) -> tuple[float, FloatArray, Ids]:
+        """Return a row's log of the sum of exp(score / temperature), its largest scores and ids.
+
+        The scores descend. The first call waits for the card.
+        """
+        if self._host is None:
+            self._host = self._packed.cpu().numpy()
+        total, rest = self._host[row, 0], self._host[row, 1:]
+        count = len(rest) // 2
+        return float(total), rest[:count], rest[count:].astype(np.int64)
+
+    def whole(self, row: int) -> Tensor:
+        """Return a whole row; the first call downloads all. [vocabulary]"""
+        self._logits = self._logits.cpu()
+        return self._logits[row]
+
+    @property
+    def vocab_size(self) -> int:
+        return self._logits.shape[-1]
+
+
 class Sampler:
     """Draws tokens from one row of scores.
 
@@ -108,6 +151,72 @@ class Sampler:
             kept, uniform = kept[ids], uniform[ids]
         best = int((kept + _gumbel(uniform)).argmax())
         return best if ids is None else int(ids[best])
+
+    def draw_of_largest(self, largest: LargestScores, row: int, position: int) -> int:
+        """The token that `draw` gives for a row, of its largest scores where these decide.
+
+        Args:
+            largest: The scores.
+            row: Which row.
+            position: Its place in the session, the key of its noise.
+
+        Raises:
+            NumericsError: The best score is no number.
+        """
+        total, scores, ids = largest[row]
+        check_number(float(scores[0]))
+        size = largest.vocab_size
+        count = self._num_candidates(total, scores, size)
+        if count is not None:
+            order = np.argsort(ids[:count])
+            kept, ids = scores[:count][order] / self._settings.temperature, ids[:count][order]
+            noisy = kept + _gumbel(self._uniform(position, size)[ids])
+            best = int(noisy.argmax())
+            if self._has_filters or len(scores) == size:
+                return int(ids[best])
+            # No other token can win if even the largest noise doesn't raise it that far.
+            most = _gumbel(self._uniform(position, size)[:size].max(keepdims=True))[0]
+            if kept.min() + most < noisy[best] - _ROUNDING:
+                return int(ids[best])
+        return self.draw(largest.whole(row), position)
+
+    def _num_candidates(self, total: float, scores: FloatArray, size: int) -> int | None:
+        """Return how many of the largest scores pass the filters; None if more could.
+
+        Args:
+            total: Log of the sum of exp(score / temperature) over the vocabulary.
+            scores: The largest, descending.
+            size: Size of the vocabulary.
+        """
+        settings, count = self._settings, len(scores)
+        has_all = count == size
+        scaled = scores / settings.temperature
+        if 0 < settings.top_k < size:
+            if settings.top_k > count:
+                return None
+            count = int(np.count_nonzero(scores >= scores[settings.top_k - 1]))
+            if count == len(scores) and not has_all:  # others could be as likely
+                return None
+            total = float(np.log(np.exp(scaled[:count] - scaled[0]).sum()) + scaled[0])
+        if settings.top_p < 1:
+            probabilities = np.exp(scaled[:count] - total)
+            before = np.cumsum(probabilities) - probabilities
+            num_kept = max(1, int(np.count_nonzero(before < settings.top_p)))
+            # Of tokens as likely as the last one, the first ids are kept: that needs all of these.
+            if scores[num_kept - 1] == scores[-1] and not has_all:
+                return None
+            if num_kept < count and scores[num_kept] == scores[num_kept - 1]:
+                return None
+            count = num_kept
+        if settings.min_p > 0:
+            count = int(np.count_nonzero(scaled[:count] >= scaled[0] + math.log(settings.min_p)))
+        filtered = count < len(scores) or has_all
+        return count if filtered or not self._has_filters else None
+
+    def prepare_noise(self, positions: Iterable[int], vocab_size: int) -> None:
+        """Draw the noise of positions before their scores are there."""
+        for position in positions:
+            self._uniform(position, vocab_size)
 
     def shifted(
         self,

@@ -103,5 +103,7 @@ def test_heads_of_a_large_vocabulary_bring_candidates_with_their_scores(tmp_path
     heads = write_heads(tmp_path / "wide-heads", random_heads(wide), ACCURACIES)
     with imagined_card() as card:
         target = load_target(model, heads, LoadOptions("", "cuda"))
-        counted = copies(card, target, SETTINGS["sample"], False)
+        # Scores of random weights are flat: without a filter, noise could raise any token.
+        settings = replace(SETTINGS["sample"], top_k=40)
+        counted = copies(card, target, settings, False)
     assert max(down for _, down in counted) <= MOST

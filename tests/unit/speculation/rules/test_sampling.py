@@ -1,5 +1,6 @@
 """Sampling: filters, noise, and law 2's distribution, with speculation and without."""
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ from medusa_core.speculation.rules.rule import (
     rule_registry,
 )
 from medusa_core.speculation.rules.sampling import (
+    LargestScores,
     Sampler,
     gumbel_noise,
     gumbel_noise_of,
@@ -294,6 +296,37 @@ def test_of_a_large_vocabulary_what_is_out_of_reach_is_never_the_best(deviation:
         scores = (deviation * torch.randn(30_000, generator=dice)).float()
         noisy = scores.double() / 0.9 + gumbel_noise(5, position, 30_000)
         assert sampler.draw(scores, position) == int(noisy.argmax())
+
+
+@pytest.mark.parametrize("deviation", [0.01, 1, 4])
+def test_the_largest_scores_give_the_token_of_the_whole_row(deviation: float) -> None:
+    generator = torch.Generator().manual_seed(3)
+    logits = (torch.randn(6, 3000, generator=generator) * deviation).bfloat16()  # with ties
+    logits[1, 40:44] = logits[1].max() + 1
+    logits[2] = logits[2, :1]
+    filters = [
+        {},
+        {"top_k": 40},
+        {"top_p": 0.9},
+        {"min_p": 0.05},
+        {"top_k": 2000},
+        {"top_p": 0.9999},
+    ]
+    filters += [{"top_k": 30, "top_p": 0.8, "min_p": 0.01}, {"top_k": 512}]
+    for given in filters:
+        for temperature in (0.3, 0.7, 1.5):
+            settings = GenerateSettings(rule="sample", seed=5, temperature=temperature, **given)
+            sampler, largest = Sampler(settings), LargestScores(logits, temperature)
+            for row, position in itertools.product(range(len(logits)), range(3)):
+                wanted = Sampler(settings).draw(logits[row], position)
+                assert sampler.draw_of_largest(largest, row, position) == wanted, (given, row)
+
+
+def test_scores_that_are_no_numbers_are_refused_among_the_largest() -> None:
+    logits = torch.zeros(1, 3000)
+    logits[0, 7] = torch.nan
+    with pytest.raises(NumericsError):
+        Sampler(GenerateSettings()).draw_of_largest(LargestScores(logits, 1.0), 0, 0)
 
 
 def test_top_k_of_one_and_a_tiny_nucleus_are_greedy() -> None:
