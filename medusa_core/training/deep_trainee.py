@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
+_TEXTS_AT_ONCE = 8  # in evaluation
 _EACH_TOKENS = 128  # mean tokens per text: a step reads `batch` tokens
 
 
-class DeepTrainee:
+class DeepTrainee(ABC):
     """Heads that read tapped layers; see `Trainee`."""
 
     has_trees = False
@@ -61,6 +63,19 @@ class DeepTrainee:
 
     def num_samples(self, shard: Shard) -> int:
         return len(shard["lengths"])
+
+    @torch.inference_mode()
+    def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
+        parts: list[Tensor] = []
+        for texts in torch.split(torch.arange(len(shard["lengths"])), _TEXTS_AT_ONCE):
+            if most is not None and sum(map(len, parts)) >= most:
+                break
+            parts.append(self._ranks(shard, texts, num_ranks).cpu())
+        return torch.cat(parts)
+
+    @abstractmethod
+    def _ranks(self, shard: Shard, texts: Tensor, num_ranks: int) -> Tensor:
+        """Return `ranks` of some texts. [samples, depths]"""
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
         return [{"params": list(self.module.parameters()), "lr": learning_rate}]

@@ -30,7 +30,6 @@ from medusa_core.training.states import Shard
 
 _MOST_TAPS = 5
 _ANCHORS = 32  # anchors per text and step
-_AT_ONCE = 8  # texts per batch in evaluation
 _DECAY = 4.0  # positions over which the weight falls to 1/e
 _PARTS = {
     "q": "self_attn.q_proj",
@@ -117,20 +116,13 @@ class DSparkTrainee(DeepTrainee):
         confidence = F.binary_cross_entropy_with_logits(odds, is_right.float(), weights)
         return total + confidence * len(weights) / weights.sum()
 
-    @torch.inference_mode()
-    def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
-        parts, count = [], 0
-        for places in torch.split(torch.arange(len(shard["lengths"])), _AT_ONCE):
-            if most is not None and count >= most:
-                break
-            texts = pad_texts(shard, places, self._device)
-            blocks = _all_blocks(texts.is_answer)
-            columns, previous, is_known = self._wanted(texts, blocks)
-            scores = self.module.scores(self._states(texts, blocks).float(), previous)
-            rank = torch.where(is_known, ranks_of(columns, scores, num_ranks), UNKNOWN)
-            parts.append(rank[blocks.is_kept].cpu())
-            count += len(parts[-1])
-        return torch.cat(parts)
+    def _ranks(self, shard: Shard, texts: Tensor, num_ranks: int) -> Tensor:
+        padded = pad_texts(shard, texts, self._device)
+        blocks = _all_blocks(padded.is_answer)
+        columns, previous, is_known = self._wanted(padded, blocks)
+        scores = self.module.scores(self._states(padded, blocks).float(), previous)
+        rank = torch.where(is_known, ranks_of(columns, scores, num_ranks), UNKNOWN)
+        return rank[blocks.is_kept]
 
     def write(self, folder: Path, base_model: str) -> str:
         form = self.module.form

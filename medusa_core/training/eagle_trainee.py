@@ -19,7 +19,6 @@ from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.states import Shard
 
-_AT_ONCE = 8
 _NAMES = {
     "fc": "fc",
     "q": "midlayer.self_attn.q_proj",
@@ -79,27 +78,19 @@ class EagleTrainee(DeepTrainee):
             total = total + LOSS_DECAY**step * loss
         return total
 
-    @torch.inference_mode()
-    def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
-        parts, count = [], 0
-        for places in torch.split(torch.arange(len(shard["lengths"])), _AT_ONCE):
-            if most is not None and count >= most:
-                break
-            features, ids, is_answer = pad_texts(shard, places, self._device)
-            states = self.module.steps(features, ids[:, 1:], self._num_steps)
-            columns = []
-            for step, state in enumerate(states):
-                scores = F.linear(self.module.last_norm(state[:, :-1]), self.module.lm_head)
-                wanted, known = self._wanted(ids, is_answer, step)
-                rank = torch.where(known, ranks_of(wanted, scores, num_ranks), UNKNOWN)
-                # Indexed by the position of the draft's start.
-                moved = torch.full_like(rank, UNKNOWN)
-                moved[:, : rank.shape[1] - step] = rank[:, step:]
-                columns.append(moved)
-            together = torch.stack(columns, dim=-1).flatten(0, 1)
-            parts.append(together[together[:, 0] != UNKNOWN].cpu())
-            count += len(parts[-1])
-        return torch.cat(parts)
+    def _ranks(self, shard: Shard, texts: Tensor, num_ranks: int) -> Tensor:
+        features, ids, is_answer = pad_texts(shard, texts, self._device)
+        columns = []
+        for step, state in enumerate(self.module.steps(features, ids[:, 1:], self._num_steps)):
+            scores = F.linear(self.module.last_norm(state[:, :-1]), self.module.lm_head)
+            wanted, known = self._wanted(ids, is_answer, step)
+            rank = torch.where(known, ranks_of(wanted, scores, num_ranks), UNKNOWN)
+            # Indexed by the position of the draft's start.
+            moved = torch.full_like(rank, UNKNOWN)
+            moved[:, : rank.shape[1] - step] = rank[:, step:]
+            columns.append(moved)
+        together = torch.stack(columns, dim=-1).flatten(0, 1)
+        return together[together[:, 0] != UNKNOWN]
 
     def write(self, folder: Path, base_model: str) -> str:
         tensors = {

@@ -9,9 +9,8 @@ Source: Speculative Streaming (Bhendawade et al. 2024), sections 3.1.2 and 3.2.3
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -24,18 +23,14 @@ from medusa_core.loading.target import Target
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.rope import interleave_rows
 from medusa_core.training.accuracy import UNKNOWN, ranks_of
-from medusa_core.training.deep_texts import deep_texts
-from medusa_core.training.documents import EncodedDocument
+from medusa_core.training.deep_trainee import DeepTrainee
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.positions import later_tokens, states_of
-from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 from medusa_core.training.streams import StreamsModule, TappedText, power_of_two
 
-_EACH_TOKENS = 128  # mean tokens per document: a step reads `batch` tokens
-_AT_ONCE = 8
 _TRIED_TOKENS = 64
 
 
@@ -53,10 +48,8 @@ class _Batch(NamedTuple):
     later: Tensor
 
 
-class StreamsTrainee:
+class StreamsTrainee(DeepTrainee):
     """Streams in training."""
-
-    has_trees = False
 
     def __init__(self, target: Target, config: HeadsConfig) -> None:
         """Initialize untrained streams.
@@ -69,11 +62,9 @@ class StreamsTrainee:
             TrainingError: The target isn't supported.
         """
         sizes = stream_sizes(target, config)
-        self._taps = tuple(range(sizes.first_layer, sizes.num_layers))
-        target.runner.tap(self._taps)
+        super().__init__(target, config, None, tuple(range(sizes.first_layer, sizes.num_layers)))
         decoder = target.shared_weights.decoder
         assert decoder is not None  # checked by `stream_sizes`
-        self._device, self._config = target.precision.device, target.config
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             module = StreamsModule(
@@ -84,18 +75,7 @@ class StreamsTrainee:
                 target.precision,
                 _state_scale(target),
             )
-        self.module = module.to(self._device)
-        self.context = config.context
-        self._bf16 = trains_in_bf16(self._device.type)
-        self.batch = max(2, config.batch // _EACH_TOKENS)
-        self.row_bytes = 2 * len(self._taps) * sizes.hidden + 9
-        self.state_width = (1 + len(self._taps)) * sizes.hidden
-
-    def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
-        return deep_texts(documents, states, self._config.hidden_size, self.context)
-
-    def num_samples(self, shard: Shard) -> int:
-        return len(shard["lengths"])
+        self.module: StreamsModule = module.to(self._device)
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
         some = self._batch(shard, places)
@@ -117,29 +97,19 @@ class StreamsTrainee:
             self.module.lm_head,
             targets[known],
             torch.ones(len(known), device=self._device),
-            torch.bfloat16 if self._bf16 else torch.float32,
+            self._narrow,
         )
 
-    @torch.inference_mode()
-    def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
-        parts: list[Tensor] = []
-        for places in torch.split(torch.arange(len(shard["lengths"])), _AT_ONCE):
-            if most is not None and sum(map(len, parts)) >= most:
-                break
-            some = self._batch(shard, places)
-            states = self.module.states(some.texts)
-            scores = F.linear(states, self.module.lm_head.to(states.dtype))
-            rank = ranks_of(some.later, scores, num_ranks)
-            parts.append(torch.where(some.later < 0, UNKNOWN, rank).cpu())
-        return torch.cat(parts)
-
-    def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
-        return [{"params": list(self.module.parameters()), "lr": learning_rate}]
+    def _ranks(self, shard: Shard, texts: Tensor, num_ranks: int) -> Tensor:
+        some = self._batch(shard, texts)
+        states = self.module.states(some.texts)
+        scores = F.linear(states, self.module.lm_head.to(states.dtype))
+        return torch.where(some.later < 0, UNKNOWN, ranks_of(some.later, scores, num_ranks))
 
     def write(self, folder: Path, base_model: str) -> str:
         sizes = self.module.sizes
         named = {
-            name: published(_published_rows(name, tensor, self._config))
+            name: published(_published_rows(name, tensor, self._sizes))
             for name, tensor in self.module.tensors().items()
         }
         settings = {
