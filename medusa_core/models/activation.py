@@ -29,6 +29,10 @@ def _silu(gate: Tensor, up: Tensor) -> Tensor:
     return F.silu(gate) * up
 
 
+def _gelu(gate: Tensor, up: Tensor) -> Tensor:
+    return F.gelu(gate) * up
+
+
 def _gelu_tanh(gate: Tensor, up: Tensor) -> Tensor:
     return F.gelu(gate, approximate="tanh") * up
 
@@ -50,6 +54,7 @@ def _with_scaled_gate(active: Active, multiplier: float, gate: Tensor, up: Tenso
 
 _ACTIVE: dict[Activation, Active] = {
     Activation.SILU: _silu,
+    Activation.GELU: _gelu,
     Activation.GELU_TANH: _gelu_tanh,
     Activation.CLAMPED_SWIGLU: _clamped_swiglu,
     Activation.RELU2: _relu2,

@@ -32,6 +32,7 @@ from medusa_core.models.architecture import (
 from medusa_core.models.blocks.spec import (
     EACH_EXPERT,
     SILU,
+    Activation,
     ActivationSpec,
     BlockSpec,
     MlpSpec,
@@ -57,6 +58,7 @@ _MAX_STATE = 1 << 24  # numbers; the largest published have 4 million
 _OUTER = ("eos_token_id", "tie_word_embeddings", "quantization_config")
 _EXPERT = re.compile(r"\.experts\.\d+\.")
 _SENSES = ("vision_config", "audio_config")
+_GATED = (Activation.SILU, Activation.GELU, Activation.GELU_TANH)
 _ROPE_KINDS = ("default", "linear", "llama3", "yarn", "longrope", "factors")
 
 
@@ -325,6 +327,7 @@ def parse_config(
         vocab_size=whole(raw, "vocab_size", MAX_TOKENS),
     )
     model, blocks, packing = arch.model(settings), arch.blocks(settings), _read_quantization(raw)
+    model.setdefault("activation", _activation(raw))
     if len(blocks) != settings.num_layers:
         raise ModelError(
             f"config.json: {len(blocks)} layers are described, and there are "
@@ -357,6 +360,12 @@ def parse_config(
     )
     _check(config, raw)
     return config
+
+
+def _activation(raw: Mapping[str, Any]) -> ActivationSpec:
+    """Return the activation of architectures that leave it to `config.json`."""
+    named = raw.get("hidden_activation", raw.get("hidden_act"))
+    return next((ActivationSpec(kind) for kind in _GATED if kind.value == named), SILU)
 
 
 def _most_common_type(stored_types: Mapping[str, str]) -> str:

@@ -30,6 +30,7 @@ class Activation(str, Enum):
     """Activation of MLPs, by its name in `config.json` (`hidden_act`)."""
 
     SILU = "silu"
+    GELU = "gelu"
     GELU_TANH = "gelu_pytorch_tanh"
     CLAMPED_SWIGLU = "clamped_swiglu"  # GPT-OSS's config.json calls it silu
     RELU2 = "relu2"

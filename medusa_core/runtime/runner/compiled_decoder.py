@@ -58,6 +58,7 @@ _GATES = {
     Activation.GELU_TANH: 1,
     Activation.CLAMPED_SWIGLU: 2,
     Activation.RELU2: 3,
+    Activation.GELU: 4,
 }
 # Of experts.h.
 _SCORINGS = {Scoring.SOFTMAX: 0, Scoring.TOPK_SOFTMAX: 1, Scoring.SIGMOID: 2}

@@ -231,3 +231,10 @@ def test_the_least_numbers_with_sense_are_taken() -> None:
     config = parse_config(RAW | {"rope_scaling": scaling, "rope_theta": 1.001}, {})
     frequencies = inverse_frequencies(config.rope, config.head_dim, config.context_tokens)
     assert frequencies.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["silu", "gelu", "gelu_pytorch_tanh"])
+def test_gated_mlps_take_the_activation_that_config_json_names(name: str) -> None:
+    assert parse_config(RAW | {"hidden_act": name}, {}).activation.kind.value == name
+    with pytest.raises(ModelError, match="relu2"):
+        parse_config(RAW | {"hidden_act": "relu2"}, {})  # of MLPs without a gate

@@ -22,6 +22,7 @@ INLINE void activate_vectors(const Activation *job, int32_t index, int kind) {
             Lanes factor = load(job->factor + r * job->factor_stride + v * LANES);
             Lanes y = kind == BOUNDED ? bounded(gate, factor, all(job->of.bound))
                       : kind == RELU  ? positive(gate) * factor
+                      : kind == GELU_ERF ? gelu_erf(gate) * factor
                                       : (kind == GELU ? gelu(gate) : silu(gate)) * factor;
             store(job->y + r * job->inner + v * LANES, y);
         }
@@ -34,6 +35,7 @@ static void activate_some(void *context, int32_t index, int32_t worker) {
         case SILU: activate_vectors(job, index, SILU); break;
         case GELU: activate_vectors(job, index, GELU); break;
         case RELU: activate_vectors(job, index, RELU); break;
+        case GELU_ERF: activate_vectors(job, index, GELU_ERF); break;
         default: activate_vectors(job, index, BOUNDED);
     }
 }

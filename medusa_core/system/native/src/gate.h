@@ -7,7 +7,7 @@
 
 #include "pool.h"
 
-enum { SILU, GELU, BOUNDED, RELU };
+enum { SILU, GELU, BOUNDED, RELU, GELU_ERF };
 
 typedef struct {
     int32_t kind;

@@ -78,12 +78,14 @@ CASES = {
     "scales and rows of the router's own (Gemma 4)": Case(
         RoutingSpec(5, 2), 32, scales=True, activation=Activation.GELU_TANH, routed=True
     ),
+    "exact GELU": Case(RoutingSpec(6, 2), 32, activation=Activation.GELU),
 }
 KINDS = {
     Activation.SILU: 0,
     Activation.GELU_TANH: 1,
     Activation.CLAMPED_SWIGLU: 2,
     Activation.RELU2: 3,
+    Activation.GELU: 4,
 }
 
 
