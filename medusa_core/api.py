@@ -67,12 +67,13 @@ if TYPE_CHECKING:
         fetch_first_model,
         is_first_model_offered,
     )
+    from medusa_core.hub.hub_api import whoami
     from medusa_core.hub.job import DownloadJob, JobState, Pair
     from medusa_core.hub.library.installed import Installed
-    from medusa_core.hub.library.library import AdapterOffer, Library, PairOffer
+    from medusa_core.hub.library.library import AdapterOffer, Library
     from medusa_core.hub.library.library_folder import ContentsKind
+    from medusa_core.hub.library.offers import PairOffer
     from medusa_core.hub.settings import HubSettings
-    from medusa_core.hub.whoami import whoami
     from medusa_core.loading.offers import LoadOffer, smaller_loads
     from medusa_core.loading.offload_forecast import (
         OffloadPlan,

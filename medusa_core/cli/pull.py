@@ -95,8 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _base(folder: Path) -> tuple[str, ...]:
     """Return the base model of a download, if it is known."""
-    title = next((one.base for one in read_catalog() if one.pair.model == name_at(folder)), "")
-    return (title,) if title else ()
+    return next((one.bases for one in read_catalog() if one.pair.model == name_at(folder)), ())
 
 
 def _heads_file(settings: HubSettings, repo: str, quant: str) -> str:

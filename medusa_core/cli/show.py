@@ -87,7 +87,7 @@ def _names(name: str) -> tuple[str, ...]:
     own = repo if path is None else name_at(path if path.is_dir() else path.parent)
     if own.casefold().endswith(SUFFIX) or "/" not in own:
         own = Path(own).stem
-    bases = [one.base for one in read_catalog() if one.pair.model == own]
+    bases = [one.bases[0] for one in read_catalog() if one.pair.model == own]
     if path is not None and is_gguf(path) and (base := base_model_of(read_gguf(path))):
         bases.append(base)
     return (own, *bases)

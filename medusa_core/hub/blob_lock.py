@@ -1,7 +1,7 @@
-"""One writer for each file of the cache, over threads, processes and programs.
+"""Locks of the cache's files among threads, processes and programs.
 
-The lock is the one that huggingface_hub takes for the same file, so that it waits for us and we for
-it. The system releases it when a process dies.
+huggingface_hub takes the same lock for the same file, so both programs wait for each other. The
+system releases it when a process dies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from medusa_core.errors import DiskFullError
 from medusa_core.hub.boundary import Boundary, printable
 from medusa_core.hub.watch import Stopped
 
-_LOOK_EVERY_S = 0.1
+_POLL_S = 0.1
 
 
 @contextmanager
@@ -27,24 +27,24 @@ def hold(
     stop: threading.Event,
     waits_for: Callable[[str], None] = lambda _: None,
 ) -> Iterator[None]:
-    """Hold a lock, as a context manager; waits while another thread, process or program holds it.
+    """Hold a lock; waits while another thread, process or program holds it.
 
     Args:
         boundary: The cache.
-        path: The lock's file in it.
+        path: Lock file in the cache.
         stop: Ends the waiting.
-        waits_for: Called with what is waited for.
+        waits_for: Called with the reason of a wait, for people; empty when it ends.
 
     Raises:
         Stopped: `stop` was set.
-        DiskFullError: The lock's file can't be made.
-        RequestError: It leads out of the cache.
+        DiskFullError: The lock file can't be created.
+        RequestError: Its path leaves the cache.
     """
     lock = _lock_at(boundary, path)
-    if not _take(lock):
+    if not _try_acquire(lock):
         waits_for("another download is fetching this file")
-        while not _take(lock):
-            if stop.wait(_LOOK_EVERY_S):
+        while not _try_acquire(lock):
+            if stop.wait(_POLL_S):
                 raise Stopped
         waits_for("")
     try:
@@ -55,13 +55,13 @@ def hold(
 
 @contextmanager
 def hold_if_free(boundary: Boundary, path: Path) -> Iterator[bool]:
-    """Hold a lock if it is free, as a context manager; yields whether it is held."""
+    """Hold a lock if it is free; yields whether it is held."""
     lock = _lock_at(boundary, path)
-    is_mine = _take(lock)
+    is_held = _try_acquire(lock)
     try:
-        yield is_mine
+        yield is_held
     finally:
-        if is_mine:
+        if is_held:
             lock.release()
 
 
@@ -73,7 +73,7 @@ def _lock_at(boundary: Boundary, path: Path) -> FileLock:
     return FileLock(folder / path.name)
 
 
-def _take(lock: FileLock) -> bool:
+def _try_acquire(lock: FileLock) -> bool:
     try:
         lock.acquire(blocking=False)
     except Timeout:

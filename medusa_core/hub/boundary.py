@@ -1,4 +1,4 @@
-"""Checks names, ids and paths; the only module that changes files in the shared cache.
+"""Check names, ids and paths; the only module that changes files in the shared cache.
 
 Names and ids come from the Hub, links from whoever wrote to the cache before. So names are checked
 when they arrive, and every place is resolved and must lie inside the cache before anything there is
@@ -16,53 +16,53 @@ from typing import TypeGuard
 
 from medusa_core.errors import NotFoundError, RequestError
 from medusa_core.hub.bounds import (
-    MOST_NAME_BYTES,
-    MOST_PATH_BYTES,
-    MOST_REPO_CHARS,
+    MAX_NAME_BYTES,
+    MAX_PATH_BYTES,
+    MAX_REPO_CHARS,
     SHOWN_CHARS,
 )
 
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REPO = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
-# What keeps a link from being followed where a file is opened; Windows has no such flag.
+# Opens a file without following a link; Windows has no such flag.
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def is_sha1(text: object) -> TypeGuard[str]:
-    """Is it what git calls an object, 40 hexadecimal digits?"""
+    """Return whether a value is a sha1 of 40 hexadecimal digits."""
     return isinstance(text, str) and _SHA1.fullmatch(text) is not None
 
 
 def is_sha256(text: object) -> TypeGuard[str]:
-    """Is it a sha256, 64 hexadecimal digits?"""
+    """Return whether a value is a sha256 of 64 hexadecimal digits."""
     return isinstance(text, str) and _SHA256.fullmatch(text) is not None
 
 
 def is_id(text: object) -> TypeGuard[str]:
-    """Is it a hash of one of the two kinds?"""
+    """Return whether a value is a sha1 or sha256."""
     return is_sha1(text) or is_sha256(text)
 
 
 def is_safe_path(text: object) -> TypeGuard[str]:
-    """Does it name a file below whatever folder it is put in, on every system?"""
+    """Return whether a relative path stays in its folder on every system."""
     if not isinstance(text, str) or not text.isprintable() or "\\" in text:
         return False
     parts = text.split("/")
-    return len(text.encode()) <= MOST_PATH_BYTES and all(
-        part not in ("", ".", "..") and len(part.encode()) <= MOST_NAME_BYTES for part in parts
+    return len(text.encode()) <= MAX_PATH_BYTES and all(
+        part not in ("", ".", "..") and len(part.encode()) <= MAX_NAME_BYTES for part in parts
     )
 
 
 def is_repo(text: object) -> TypeGuard[str]:
-    """Is it a name of a repository, `owner/name`?"""
-    if not isinstance(text, str) or len(text) > MOST_REPO_CHARS or not _REPO.fullmatch(text):
+    """Return whether a value is a name of a repository, `owner/name`."""
+    if not isinstance(text, str) or len(text) > MAX_REPO_CHARS or not _REPO.fullmatch(text):
         return False
     return not any(word in text for word in ("--", "..")) and not text.endswith((".git", "-", "."))
 
 
 def check_repo(repo: str) -> None:
-    """Refuse what is no name of a repository.
+    """Check the name of a repository.
 
     Raises:
         NotFoundError: It is none.
@@ -72,7 +72,7 @@ def check_repo(repo: str) -> None:
 
 
 def check_revision(revision: str) -> None:
-    """Refuse what is no name of a branch, tag or commit.
+    """Check the name of a branch, tag or commit.
 
     Raises:
         NotFoundError: It is none.
@@ -85,13 +85,13 @@ def check_revision(revision: str) -> None:
 
 
 def printable(text: str) -> str:
-    """An untrusted name for a message: printable, and cut to a readable length."""
+    """Return an untrusted name for a message, printable and shortened."""
     seen = text if text.isprintable() else ascii(text)[1:-1]
     return seen if len(seen) <= SHOWN_CHARS else f"{seen[: SHOWN_CHARS - 1]}…"
 
 
 def printable_value(value: object) -> str:
-    """An untrusted value for a message; of a list or object only its type."""
+    """Return an untrusted value for a message; only the type of a list or object."""
     return (
         printable(repr(value))
         if isinstance(value, str | int | float | None)
@@ -100,17 +100,17 @@ def printable_value(value: object) -> str:
 
 
 class Boundary:
-    """The shared cache, as far as its files are changed.
+    """Changes of files in the shared cache.
 
     Attributes:
-        root: The cache's folder, without links.
+        root: Folder of the cache, links resolved.
     """
 
     def __init__(self, cache_dir: Path) -> None:
         self.root = cache_dir.resolve()
 
     def check(self, path: Path) -> Path:
-        """A place in the cache, by its true folder; what is there may itself be a link.
+        """Return a path in the cache with its folder resolved; the file may itself be a link.
 
         Raises:
             RequestError: It leads out of the cache.
@@ -124,14 +124,14 @@ class Boundary:
         return folder / path.name
 
     def holds(self, path: Path) -> bool:
-        """Does a file lie in the cache, whatever links lead to it?"""
+        """Return whether a file is in the cache after links are resolved."""
         try:
             return path.resolve().is_relative_to(self.root)
         except (OSError, RuntimeError):  # links in a circle
             return False
 
     def make_folder(self, folder: Path) -> Path:
-        """Make a folder with those above it; returns its true place.
+        """Create a folder and its parents; returns its resolved path.
 
         Raises:
             RequestError: It leads out of the cache.
@@ -143,7 +143,7 @@ class Boundary:
         return self.check(folder / "any").parent
 
     def write_text(self, path: Path, text: str) -> None:
-        """Let a file appear whole, in place of what was there.
+        """Replace a file atomically.
 
         Raises:
             RequestError: It leads out of the cache.
@@ -155,7 +155,7 @@ class Boundary:
         part.replace(part.with_name(path.name))
 
     def link(self, blob: Path, name: Path) -> None:
-        """Let a file of the cache appear under a name.
+        """Link a blob under a name.
 
         Raises:
             RequestError: One of them leads out of the cache.
@@ -171,13 +171,13 @@ class Boundary:
         try:
             place.symlink_to(target)
         except OSError:
-            # Windows without the right to make links: the library keeps copies there, too.
+            # Windows without the privilege for links: huggingface_hub copies there, too.
             part = self._fresh_part(place)
             shutil.copyfile(blob, part)
             part.replace(place)
 
     def move(self, source: Path, place: Path) -> None:
-        """Move a file to another place, whatever was there.
+        """Move a file, replacing any other.
 
         Raises:
             RequestError: One of them leads out of the cache.
@@ -186,7 +186,7 @@ class Boundary:
         self.check(source).replace(self.check(place))
 
     def remove(self, path: Path) -> None:
-        """Remove a file if there is one; of a link the link.
+        """Remove a file or a link, if it exists.
 
         Raises:
             RequestError: It leads out of the cache.
@@ -195,7 +195,7 @@ class Boundary:
         self.check(path).unlink(missing_ok=True)
 
     def remove_tree(self, folder: Path) -> None:
-        """Remove a folder with all that is in it; links are removed, not followed.
+        """Remove a folder and its contents; links aren't followed.
 
         Raises:
             RequestError: It leads out of the cache.
@@ -204,7 +204,7 @@ class Boundary:
         shutil.rmtree(self.check(folder))
 
     def open_regular(self, path: Path) -> int:
-        """Open a file for reading and writing, made if there is none; returns its descriptor.
+        """Open or create a regular file for reading and writing; returns its descriptor.
 
         A link, or a file that has a second name elsewhere, gives way to a new one.
 
@@ -219,7 +219,7 @@ class Boundary:
         return os.open(place, flags, 0o666)
 
     def _fresh_part(self, path: Path) -> Path:
-        """Where a file gathers before it appears; nothing is there."""
+        """Return an unused path for a file before it is moved into place."""
         place = self.make_folder(path.parent) / f"{path.name}.part"
         place.unlink(missing_ok=True)
         return place
@@ -232,13 +232,13 @@ class Boundary:
 
 
 def is_same_file(path: Path, opened: int) -> bool:
-    """Does a path still name the file that was opened?"""
+    """Return whether a path still names an opened file."""
     seen = _seen(path)
     return seen is not None and os.path.samestat(seen, os.fstat(opened))
 
 
 def _seen(path: Path) -> os.stat_result | None:
-    """What is at a place, links unfollowed; None if nothing is."""
+    """Return the status of a path without following links; None if it doesn't exist."""
     try:
         return path.lstat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The cache that all programs share, in huggingface_hub's layout.
+"""The cache that programs share, in huggingface_hub's layout.
 
 `models--owner--name/` holds `blobs/` (files by hash), `snapshots/<commit>/` (links to them by
 name), `refs/` (commits by revision) and `trees/` (what a commit holds).
@@ -40,15 +40,15 @@ class RepoCache:
         self.folder = cache_dir / f"models--{repo.replace('/', '--')}"
 
     def blob(self, file: RemoteFile) -> Path:
-        """Where a file's bytes belong."""
+        """Return the path of a file's blob."""
         return self.folder / "blobs" / file.blob_id
 
     def part(self, file: RemoteFile) -> Path:
-        """Where they gather; named by their hash, so that nothing else can be gone on with."""
+        """Return the path of a partial download, named by the hash so that only it is resumed."""
         return self.folder / "blobs" / f"{file.blob_id}{_PART}"
 
     def lacking_bytes(self, file: RemoteFile) -> int:
-        """Bytes of a file that aren't here yet."""
+        """Return the bytes of a file that are still to download."""
         if self.blob(file).exists():
             return 0
         part = self.part(file)
@@ -56,15 +56,15 @@ class RepoCache:
         return max(0, file.size - have)
 
     def lock(self, name: str) -> Path:
-        """Who holds it is the only one at work on a blob, or on a commit's folder."""
+        """Return the lock file of a blob, or of a commit's snapshot."""
         return self.folder.parent / ".locks" / self.folder.name / f"{name}.lock"
 
     def snapshot(self, sha: str) -> Path:
-        """The folder of a commit."""
+        """Return the snapshot folder of a commit."""
         return self.folder / "snapshots" / sha
 
     def prepare(self) -> None:
-        """Make the folder for blobs.
+        """Create the folder of blobs.
 
         Raises:
             DiskFullError: The disk has no room, or the folder can't be written.
@@ -76,7 +76,7 @@ class RepoCache:
             raise unwritable(self.folder, error) from error
 
     def place(self, listing: Listing) -> Path:
-        """Let a commit's needed files appear under their names; returns its folder.
+        """Link a commit's needed files in its snapshot folder, and return that.
 
         Raises:
             DiskFullError: The disk has no room, or the folder can't be written.
@@ -98,7 +98,7 @@ class RepoCache:
         return snapshot
 
     def _listed(self, sha: str) -> dict[str, object]:
-        """The files that are known of a commit."""
+        """Return the files of a commit that earlier downloads listed."""
         try:
             files = read_json(self.folder / "trees" / f"{sha}.json").get("files")
         except CheckpointError:
@@ -106,7 +106,7 @@ class RepoCache:
         return files if isinstance(files, dict) else {}
 
     def forget_parts(self) -> None:
-        """Remove what was fetched of files that aren't whole, unless somebody fetches them now.
+        """Remove partial downloads that no other process works on.
 
         Raises:
             DiskFullError: The folder can't be written.
@@ -122,7 +122,7 @@ class RepoCache:
 
 
 def find_snapshot(cache_dir: Path, repo: str, revision: str = "main") -> Path | None:
-    """The folder of a repository's commit in the cache, if it is there."""
+    """Return the snapshot folder of a repository, if it is in the cache."""
     if not is_repo(repo) or not is_safe_path(revision):
         return None
     folder = RepoCache(cache_dir, repo).folder
@@ -132,7 +132,7 @@ def find_snapshot(cache_dir: Path, repo: str, revision: str = "main") -> Path | 
 
 
 def read_ref(path: Path) -> str:
-    """The commit that a revision's file names; empty where it names none."""
+    """Return the commit in a ref file; empty if it is invalid."""
     try:
         if not path.is_file():
             return ""
@@ -144,7 +144,7 @@ def read_ref(path: Path) -> str:
 
 
 def file_hash(path: Path, is_large: bool, check: Callable[[int], None] = lambda _: None) -> str:
-    """The hash that names a blob: sha256, or git's sha1.
+    """Compute the hash that names a blob: sha256, or git's sha1.
 
     Args:
         path: The file.
@@ -158,7 +158,7 @@ def file_hash(path: Path, is_large: bool, check: Callable[[int], None] = lambda 
 def open_file_hash(
     file: BinaryIO, is_large: bool, check: Callable[[int], None] = lambda _: None
 ) -> str:
-    """The same of a file that is open, from its beginning, as the disk gives it back."""
+    """Compute the hash of an open file from its first byte; see `file_hash`."""
     digest = new_hash(is_large, file.seek(0, os.SEEK_END))
     file.seek(0)
     while chunk := file.read(_READ_BYTES):
@@ -168,7 +168,7 @@ def open_file_hash(
 
 
 def new_hash(is_large: bool, size: int) -> hashlib._Hash:
-    """A hash to be fed with a file's bytes."""
+    """Create the hash object of a file of so many bytes."""
     if is_large:
         return hashlib.sha256()
     digest = hashlib.sha1(usedforsecurity=False)

@@ -1,6 +1,6 @@
-"""All downloads: queued, running, paused, and where each of them ended.
+"""The queue of downloads.
 
-Coroutines of one loop, whichever that is. States are on disk before anybody is told of them.
+Coroutines of one event loop. A state is saved before listeners are notified.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 OnChange = Callable[[DownloadJob], None]
 
 _REPORT_EVERY_S = 0.25
-_SAVE_EVERY = 8  # tellings; a restart counts the bytes on the disk anyway
+_SAVE_EVERY = 8  # reports; a restart counts the bytes on the disk anyway
 
 
 class Downloads:
@@ -36,11 +36,11 @@ class Downloads:
         """Open the list of downloads.
 
         Args:
-            store_path: File that it is kept in.
-            settings: How to deal with the Hub; `settings` may be set anew at any time.
+            store_path: Database of downloads.
+            settings: Settings of the Hub, which may be replaced at any time.
 
         Raises:
-            HubError: A newer version made the list.
+            HubError: A newer version of the program created the database.
         """
         self.settings = settings
         self._store = JobStore(store_path)
@@ -49,31 +49,31 @@ class Downloads:
         self._stops: dict[int, threading.Event] = {}
         self._wanted: dict[int, JobState] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._turn = asyncio.Lock()
+        self._running = asyncio.Lock()
         self._is_closed = False
 
     @property
     def notice(self) -> str:
-        """What happened when the list was opened, in a sentence for people; mostly empty."""
+        """Problem at opening the database, for people; mostly empty."""
         return self._store.notice
 
     @property
     def jobs(self) -> tuple[DownloadJob, ...]:
-        """Every download, the oldest first."""
+        """Return all downloads, the oldest first."""
         return tuple(self._jobs.values())
 
     def subscribe(self, on_change: OnChange) -> None:
-        """Be told of every change."""
+        """Call a function after every change."""
         self._listeners.append(on_change)
 
     def start(self) -> None:
-        """Go on with what ran or waited when the program ended."""
+        """Continue what ran or waited when the program ended."""
         for job in self.jobs:
             if job.state in (JobState.QUEUED, JobState.DOWNLOADING, JobState.VERIFYING):
                 self._run(job.id)
 
     def add(self, pair: Pair) -> DownloadJob:
-        """Fetch a pair; one that is under way already isn't fetched twice."""
+        """Download a pair, or return its download that isn't over."""
         for job in self.jobs:
             if job.pair == pair and not job.state.is_over:
                 if job.state is JobState.PAUSED:
@@ -86,36 +86,36 @@ class Downloads:
         return job
 
     def pause(self, job_id: int) -> None:
-        """Stop fetching and keep what is here."""
+        """Stop a download; its bytes stay."""
         self._end(job_id, JobState.PAUSED)
 
     def cancel(self, job_id: int) -> None:
-        """Stop fetching for good and remove what isn't whole."""
+        """End a download and remove its incomplete files."""
         self._end(job_id, JobState.CANCELLED)
 
     def resume(self, job_id: int) -> None:
-        """Go on with a download that is paused or failed."""
+        """Continue a download that is paused or failed."""
         if self._jobs[job_id].state in (JobState.PAUSED, JobState.FAILED):
-            self._become(job_id, JobState.QUEUED)
+            self._set_state(job_id, JobState.QUEUED)
             self._run(job_id)
 
     def forget(self, job_id: int) -> None:
-        """Take a download that is over off the list; its files stay."""
+        """Remove a download that is over from the list; its files stay."""
         if self._jobs[job_id].state.is_over:
             self._store.remove(job_id)
             self._notify(self._jobs.pop(job_id))
 
     async def wait(self, job_id: int) -> DownloadJob:
-        """A download once nothing more will happen to it by itself."""
+        """Wait until a download ends or pauses."""
         if task := self._tasks.get(job_id):
             await asyncio.wait([task])
         return self._jobs[job_id]
 
     async def close(self, timeout_s: float = 3.0) -> None:
-        """Stop everything; the next start goes on where it was.
+        """Stop all downloads; the next start continues them.
 
         Args:
-            timeout_s: How long to wait for threads that wait for a silent server.
+            timeout_s: Longest wait for threads with a silent server.
         """
         for stop in self._stops.values():
             stop.set()
@@ -134,8 +134,8 @@ class Downloads:
         if self._jobs[job_id].state.is_over:
             return
         self._wanted[job_id] = state
-        # At once: a thread that waits for a silent server takes a while to notice.
-        self._become(job_id, state)
+        # Shown at once: a thread with a silent server notices later.
+        self._set_state(job_id, state)
         stop = self._stops.get(job_id)
         if stop is not None:
             stop.set()
@@ -146,36 +146,36 @@ class Downloads:
     async def _clean(self, job_id: int, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait([before])
-        self._become(job_id, JobState.CANCELLED)
+        self._set_state(job_id, JobState.CANCELLED)
         await forget_pair(self.settings, self._jobs[job_id].pair)
 
     async def _work(self, job_id: int, before: asyncio.Task[None] | None) -> None:
-        """Fetch one pair when its turn comes, and end in one of the states."""
+        """Download one pair after those before it, and set its final state."""
         if before is not None:
             await asyncio.wait([before])
         stop = self._stops[job_id]
-        async with self._turn:
+        async with self._running:
             if stop.is_set():
                 return
-            self._become(job_id, JobState.DOWNLOADING)
+            self._set_state(job_id, JobState.DOWNLOADING)
             tally = Tally()
-            teller = asyncio.ensure_future(self._report_progress(job_id, tally))
+            reporter = asyncio.ensure_future(self._report_progress(job_id, tally))
             try:
                 await download_pair(self.settings, self._jobs[job_id].pair, tally, stop)
                 outcome = (JobState.READY, "", "")
             except Stopped:
-                # Nobody asked: the program ends, and the next start goes on.
+                # Without a wanted state the program is closing, and the next start continues.
                 outcome = (self._wanted.get(job_id, self._jobs[job_id].state), "", "")
             except DiskFullError as error:
                 outcome = (JobState.PAUSED, error.message, error.hint)
             except Exception as error:  # noqa: BLE001 - the list of downloads must live on
                 outcome = self._failure(error)
             finally:
-                teller.cancel()
+                reporter.cancel()
                 with suppress(asyncio.CancelledError):
-                    await teller
+                    await reporter
         self._count(job_id, tally)
-        self._become(job_id, *outcome)
+        self._set_state(job_id, *outcome)
 
     def _failure(self, error: Exception) -> tuple[JobState, str, str]:
         if not isinstance(error, MedusaError):
@@ -207,9 +207,9 @@ class Downloads:
             bytes_per_s=tally.bytes_per_s,
         )
 
-    def _become(self, job_id: int, state: JobState, reason: str = "", hint: str = "") -> None:
+    def _set_state(self, job_id: int, state: JobState, reason: str = "", hint: str = "") -> None:
         if self._is_closed:
-            return  # a thread came back late; the next start finds the state from before
+            return  # a late thread: the next start finds the saved state
         job = replace(
             self._jobs[job_id], state=state, reason=reason, hint=hint, waits_for="", bytes_per_s=0.0
         )

@@ -1,6 +1,6 @@
-"""Drafters that are published for a model: which kind a repository holds, and for whom.
+"""Find drafters that are published for a model.
 
-A repository's card names its model (`base_model`); where it doesn't, names tell.
+The card of a repository names its target (`base_model`); without it, the names are compared.
 """
 
 from __future__ import annotations
@@ -22,12 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class DrafterKind(NamedTuple):
-    """How a kind of drafters is shown.
-
-    Attributes:
-        label: Its name.
-        text: What it does, in one sentence.
-    """
+    """Name and description of a kind of drafters, for people."""
 
     label: str
     text: str
@@ -54,7 +49,7 @@ DRAFTER_KINDS: Mapping[str, DrafterKind] = {
         label="EAGLE", text="One layer that goes on from the model's own states, token by token."
     ),
 }
-# What names say of a kind, those first that others hold in theirs.
+# Patterns of names; a kind whose name contains another's comes first.
 _WORDS = {
     "dspark": r"dspark",
     "jetspec": r"jetspec",
@@ -68,9 +63,11 @@ _WORDS = {
 _PATTERNS = {kind: re.compile(rf"(?:^|[-_.]){words}(?=[-_.]|$)") for kind, words in _WORDS.items()}
 _SEARCHED = ("eagle3", "dflash", "dspark", "jetspec", "speculator", "assistant")
 _TOKEN = re.compile(r"[a-z]+|\d+(?:\.\d+)?[a-z]*")
-# Parts of names that don't tell which model is meant, and those that tell another one of a size.
-_ANY = frozenset(("instruct", "it", "chat", "meta", "hf", "base", "gguf", "google", "openai"))
-_OTHERS = frozenset(
+# Words of names that don't distinguish models, and those that do among models of one size.
+_GENERIC_WORDS = frozenset(
+    ("instruct", "it", "chat", "meta", "hf", "base", "gguf", "google", "openai")
+)
+_DISTINCT_WORDS = frozenset(
     (
         *("vl", "vlm", "coder", "code", "omni", "math", "distill", "thinking", "next", "guard"),
         *("embedding", "reranker", "vision", "audio", "r"),
@@ -78,8 +75,8 @@ _OTHERS = frozenset(
 )
 _BASE = re.compile(r"base_model:(?:quantized:|finetune:|adapter:|merge:)?(.+)")
 _LICENCE = "license:"
-_MOST_AT_ONCE = 3
-_MOST_OF_MODEL = 100
+_MAX_AT_ONCE = 3
+_MAX_OF_MODEL = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +84,15 @@ class DrafterOffer:
     """A drafter that is published for a model.
 
     Attributes:
-        repo: Its repository; empty where it lies in the model's own files.
+        repo: Repository; empty if it is among the model's own files.
         kind: One of `DRAFTER_KINDS`.
-        made_for: The model that its makers name; empty where its name alone tells.
-        file: Its GGUF file; empty for safetensors.
-        nbytes: What is fetched; 0 while unknown.
-        licence: Its licence; empty if unknown.
-        is_gated: Its owner asks who you are.
+        made_for: Target that the card names; empty if only the names match.
+        file: GGUF file; empty for safetensors.
+        nbytes: Bytes to download; 0 while unknown.
+        licence: Licence; empty if unknown.
+        is_gated: The repository is gated.
         is_pickled: It is a pickle, which is converted once.
-        is_unverified: It is listed as its makers describe it, and wasn't tried here.
+        is_unverified: It was never tried with this program.
     """
 
     repo: str
@@ -110,7 +107,7 @@ class DrafterOffer:
 
 
 def drafter_kind(name: str, tags: Iterable[str] = ()) -> str:
-    """The kind of drafter that a repository or a file is called, or tagged; empty for none."""
+    """Return the kind of drafter by the name or tags of a repository or file; empty for none."""
     last = name.rpartition("/")[2].casefold().removesuffix(".gguf")
     tagged = [tag.casefold() for tag in tags if ":" not in tag]
     for kind, pattern in _PATTERNS.items():
@@ -122,23 +119,23 @@ def drafter_kind(name: str, tags: Iterable[str] = ()) -> str:
 
 
 def base_models(tags: Iterable[str]) -> tuple[str, ...]:
-    """The models that a card names as those its own was made of or for."""
+    """Return the base models that a card names."""
     found = (_BASE.fullmatch(tag) for tag in tags)
     return tuple(dict.fromkeys(match[1] for match in found if match))
 
 
 def licence_in(tags: Iterable[str]) -> str:
-    """The licence that a card names; empty for none, or for one that it has no word for."""
+    """Return the licence that a card names; empty for none, or for `other`."""
     found = next((tag for tag in tags if tag.startswith(_LICENCE)), "").removeprefix(_LICENCE)
     return "" if found == "other" else found
 
 
 def made_for(found: SearchResult, names: Sequence[str]) -> tuple[bool, str]:
-    """Is a repository for a model, and which model do its makers name?
+    """Return whether a drafter is made for a model, and the target that its card names.
 
     Args:
-        found: The repository.
-        names: Of the model: its own, and those of what it was made of.
+        found: Repository of the drafter.
+        names: Names of the model and its base models.
     """
     named = base_models(found.tags)
     for base in named:
@@ -150,25 +147,25 @@ def made_for(found: SearchResult, names: Sequence[str]) -> tuple[bool, str]:
 
 
 def find_drafters(settings: HubSettings, names: Sequence[str]) -> tuple[DrafterOffer, ...]:
-    """Drafters on the Hub for a model, the most downloaded first; blocks.
+    """Search the Hub for drafters of a model, the most downloaded first; blocks.
 
     Args:
-        settings: How to deal with the Hub.
-        names: Of the model: repositories, its own first.
+        settings: Settings of the Hub.
+        names: Repositories of the model and its base models, its own first.
 
     Raises:
         HubError: The Hub can't be reached, or its answer can't be read.
     """
     bases = list(dict.fromkeys(names))
-    parts = [part for part in bare_name(bases[-1]).split("-") if part not in _ANY]
+    parts = [part for part in bare_name(bases[-1]).split("-") if part not in _GENERIC_WORDS]
 
     def by_words(word: str) -> tuple[SearchResult, ...]:
         return search(settings, " ".join((*parts, word)))
 
     def of_model(base: str) -> tuple[SearchResult, ...]:
-        return search(settings, "", limit=_MOST_OF_MODEL, base_model=base)
+        return search(settings, "", limit=_MAX_OF_MODEL, base_model=base)
 
-    with ThreadPoolExecutor(_MOST_AT_ONCE, "drafters") as threads:
+    with ThreadPoolExecutor(_MAX_AT_ONCE, "drafters") as threads:
         lists = [*threads.map(by_words, _SEARCHED), *threads.map(of_model, bases)]
     every = {one.repo: one for one in sorted((o for found in lists for o in found), key=_rarity)}
     offers = []
@@ -183,15 +180,15 @@ def find_drafters(settings: HubSettings, names: Sequence[str]) -> tuple[DrafterO
 
 
 def with_size(settings: HubSettings, drafter: DrafterOffer) -> DrafterOffer:
-    """A drafter with what is fetched of it; as it is where that can't be found out. Blocks."""
+    """Return a drafter with its download size, if the Hub tells it; blocks."""
     if not drafter.repo or drafter.nbytes:
         return drafter
     try:
         listing = list_repo(settings, drafter.repo)
     except HubError as error:
-        log.info("%s isn't looked at: %s", drafter.repo, error.message)
+        log.info("the size of %s is unknown: %s", drafter.repo, error.message)
         return drafter
-    file = drafter.file or listing.usual_drafter
+    file = drafter.file or listing.default_drafter
     takes_pickles = drafter.is_pickled
     return replace(
         drafter,
@@ -203,8 +200,8 @@ def with_size(settings: HubSettings, drafter: DrafterOffer) -> DrafterOffer:
 def sized_drafters(
     settings: HubSettings, drafters: Iterable[DrafterOffer]
 ) -> tuple[DrafterOffer, ...]:
-    """Drafters with what is fetched of each; blocks."""
-    with ThreadPoolExecutor(_MOST_AT_ONCE, "drafters") as threads:
+    """Return drafters with their download sizes; blocks."""
+    with ThreadPoolExecutor(_MAX_AT_ONCE, "drafters") as threads:
         return tuple(threads.map(lambda one: with_size(settings, one), drafters))
 
 
@@ -213,10 +210,10 @@ def _rarity(one: SearchResult) -> tuple[int, str]:
 
 
 def _is_called_for(repo: str, name: str) -> bool:
-    """Does a drafter's name hold all that tells a model, and nothing that tells another?"""
+    """Return whether a drafter's name contains all distinctive words of a model and no others."""
     ours, theirs = _tokens(name), _tokens(repo)
-    return bool(ours) and ours <= theirs and not (theirs - ours) & _OTHERS
+    return bool(ours) and ours <= theirs and not (theirs - ours) & _DISTINCT_WORDS
 
 
 def _tokens(name: str) -> set[str]:
-    return set(_TOKEN.findall(bare_name(name))) - _ANY
+    return set(_TOKEN.findall(bare_name(name))) - _GENERIC_WORDS

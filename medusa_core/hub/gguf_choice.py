@@ -1,4 +1,4 @@
-"""Which of a repository's GGUF files is meant by `owner/repo:QUANT`, and which is best here."""
+"""Choose a GGUF file of a repository: the one that `owner/repo:QUANT` names, or the best one."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from medusa_core.messages import Fit, HeadsShape, WeightFormats
 log = logging.getLogger(__name__)
 
 _USUAL_CONTEXT = 4096
-# More bits cost time in every step, and change answers hardly at all.
+# More bits cost time in every step, and hardly change answers.
 _UNQUANTIZED = ("f32", "fp32", "bf16", "f16", "fp16")
 
 
 class GgufChoice(NamedTuple):
-    """A file that was chosen.
+    """A chosen file.
 
     Attributes:
-        path: Its path in the repository; of one in parts that of the first.
-        nbytes: Bytes of all of its parts.
-        num_files: Of how many.
-        fit: Whether it fits this computer; None where it was named.
+        path: Path in the repository, of the first part of a split file.
+        nbytes: Bytes of all parts.
+        num_files: Number of files to choose from.
+        fit: Whether it fits this computer; None if the user named it.
     """
 
     path: str
@@ -40,24 +40,24 @@ class GgufChoice(NamedTuple):
 
 
 def split_quant(name: str) -> tuple[str, str]:
-    """A repository and the format that is named behind it; empty where none is."""
+    """Split `owner/repo:QUANT`; the format is empty without one."""
     repo, _, quant = name.partition(":")
     return repo, quant
 
 
 def with_quant(paths: Iterable[str], quant: str) -> list[str]:
-    """The files whose names have a format such as `Q4_K_M`, in any case, as a part of their own."""
+    """Return the files whose names contain a format such as `Q4_K_M` as a word, in any case."""
     pattern = re.compile(rf"(?:^|[-._]){re.escape(quant)}(?:[-.]|$)", re.IGNORECASE)
     return [path for path in paths if pattern.search(PurePosixPath(path).stem)]
 
 
 def named_file(listing: Listing, quant: str, of_heads: bool = False) -> GgufChoice:
-    """The file of a format that somebody named.
+    """Return the file of a format.
 
     Args:
         listing: The repository.
-        quant: The format; of heads it may be what they are called by, such as `eagle3`.
-        of_heads: It holds heads, not a model.
+        quant: The format; for heads also a name such as `eagle3`.
+        of_heads: The repository has heads, not a model.
 
     Raises:
         RequestError: There is none, or more than one.
@@ -75,12 +75,12 @@ def named_file(listing: Listing, quant: str, of_heads: bool = False) -> GgufChoi
 
 
 def best_file(settings: HubSettings, listing: Listing, budget: Budget) -> GgufChoice:
-    """The largest file in few bits that fits; where none does, the smallest.
+    """Return the largest file of few bits that fits; if none does, the smallest.
 
     Args:
-        settings: Where the headers of the files are read.
+        settings: Settings of the Hub.
         listing: The repository.
-        budget: What the device has.
+        budget: Memory of the device.
 
     Raises:
         ModelError: None of them can be loaded.
@@ -116,7 +116,7 @@ def _size(choice: GgufChoice) -> int:
 
 
 def _fit(settings: HubSettings, listing: Listing, path: str, budget: Budget) -> Fit:
-    """Whether a file fits, by its header.
+    """Return whether a file fits, by its header.
 
     Raises:
         MedusaError: It can't be read, or not be loaded here.
@@ -130,7 +130,7 @@ def _fit(settings: HubSettings, listing: Listing, path: str, budget: Budget) -> 
 
 
 def described(choice: GgufChoice) -> str:
-    """A choice in a line, for people."""
+    """Describe a choice in a line, for people."""
     name = f"{PurePosixPath(choice.path).name} ({choice.nbytes / 1e9:.2f} GB)"
     match choice.fit:
         case None:

@@ -1,4 +1,4 @@
-"""What the Hub's interface answers: JSON, read within bounds."""
+"""Requests to the Hub's JSON API, with limits on the response."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 import threading
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 from medusa_core.errors import HubError, NotFoundError
-from medusa_core.hub.bounds import MOST_JSON_BYTES, MOST_JSON_S
+from medusa_core.hub.bounds import MAX_JSON_BYTES, MAX_JSON_S
 from medusa_core.hub.refusals import (
     access_error,
     no_repository,
@@ -23,6 +24,7 @@ from medusa_core.hub.wire import BrokenError, Exchange, Head, Wire, with_deadlin
 
 _OK, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _BAD = 200, 401, 403, 404, 400
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+_MAX_ACCOUNT_CHARS = 100
 
 
 def query_hub(
@@ -32,14 +34,14 @@ def query_hub(
     parameters: Mapping[str, str | int] | None = None,
     stop: threading.Event | None = None,
 ) -> Any:
-    """Ask the Hub's interface; blocks.
+    """Send a request to the API; blocks.
 
     Args:
-        settings: How to deal with the Hub.
-        path: What to ask, below `/api/`.
-        about: The repository or the words that it is about, for messages.
-        parameters: Of the request.
-        stop: Ends the waiting.
+        settings: Settings of the Hub.
+        path: Path after `/api/`.
+        about: Repository or search words, for messages.
+        parameters: Query parameters.
+        stop: Set to cancel.
 
     Returns:
         What the JSON says; nothing of it is checked.
@@ -63,13 +65,29 @@ def query_hub(
         wire.close()
     try:
         return json.loads(text)
-    # Deep nesting, numbers of thousands of digits, and bytes that are no text.
+    # Deep nesting, numbers of thousands of digits, and invalid UTF-8.
     except (ValueError, RecursionError) as error:
         raise unreadable(about, f"it is no JSON ({type(error).__name__})") from error
 
 
+def whoami(settings: HubSettings, token: str) -> str:
+    """Request the account name of a token; blocks.
+
+    Raises:
+        AccessError: The Hub rejects the token.
+        HubError: The Hub can't be reached.
+    """
+    try:
+        answer = query_hub(replace(settings, token=token), "whoami-v2", "this token")
+    except NotFoundError as error:  # a mirror's answer
+        raise unknown_token() from error
+    if not isinstance(answer, dict) or not isinstance(answer.get("name"), str):
+        raise unreadable("this token", "it names nobody")
+    return str(answer["name"])[:_MAX_ACCOUNT_CHARS]
+
+
 def _refusal(settings: HubSettings, about: str, head: Head) -> HubError | None:
-    """Why the Hub doesn't give what was asked for; None if it does."""
+    """Return the error of a response; None if it succeeded."""
     status, code = head.status, head.headers.get("X-Error-Code", "")
     if status == _OK:
         return None
@@ -90,7 +108,7 @@ def _text(settings: HubSettings, about: str, exchange: Exchange) -> bytes:
     head = exchange.head()
     if error := _refusal(settings, about, head):
         raise error
-    pieces = with_deadline(exchange.pieces(), MOST_JSON_S)
+    pieces = with_deadline(exchange.pieces(), MAX_JSON_S)
     encoding = head.headers.get("Content-Encoding", "identity").lower()
     if encoding in ("gzip", "deflate"):
         pieces = _unfold(pieces, about)
@@ -99,13 +117,13 @@ def _text(settings: HubSettings, about: str, exchange: Exchange) -> bytes:
     found = bytearray()
     for piece in pieces:
         found += piece
-        if len(found) > MOST_JSON_BYTES:
-            raise unreadable(about, f"it is longer than {MOST_JSON_BYTES >> 20} MB")
+        if len(found) > MAX_JSON_BYTES:
+            raise unreadable(about, f"it is longer than {MAX_JSON_BYTES >> 20} MB")
     return bytes(found)
 
 
 def _unfold(pieces: Iterator[bytes], about: str) -> Iterator[bytes]:
-    """Compressed bytes as they were; a little at a time, however small they were made."""
+    """Decompress pieces of a response in bounded steps, against zip bombs."""
     unfolder = zlib.decompressobj(_GZIP_OR_ZLIB)
     try:
         for piece in pieces:

@@ -1,4 +1,4 @@
-"""What is known of a download. Plain data, for the screens too."""
+"""State of a download. Plain data, for the window, too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class JobState(str, Enum):
-    """How far a download is."""
+    """Phase of a download."""
 
     QUEUED = "queued"
     DOWNLOADING = "downloading"
@@ -19,23 +19,21 @@ class JobState(str, Enum):
 
     @property
     def is_over(self) -> bool:
-        """Nothing more will happen by itself."""
+        """Whether it ends here, unless the user acts."""
         return self in (JobState.READY, JobState.FAILED, JobState.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A target and the heads that go with it.
+    """A target and its heads to download.
 
     Attributes:
         model: Repository of the target.
-        heads: Repository of its heads, which may be the target's own; empty for none.
+        heads: Repository of the heads, which may be the target's; empty for none.
         revision: Revision of the target.
-        converts: Pickles may be fetched, looked through and converted: the user agreed.
-        file: The one GGUF file of the target that is wanted, of several its first; empty for a
-            repository of safetensors.
-        heads_file: The GGUF file of the heads that is wanted; empty for safetensors, or for the
-            one that is usual.
+        converts: The user agreed to downloading and converting pickles.
+        file: GGUF file of the target, the first of a split one; empty for safetensors.
+        heads_file: GGUF file of the heads; empty for safetensors, or for the default one.
     """
 
     model: str
@@ -47,7 +45,7 @@ class Pair:
 
     @property
     def repos(self) -> tuple[tuple[str, str], ...]:
-        """Repositories with their revisions."""
+        """Return the repositories with their revisions."""
         model = (self.model, self.revision)
         revision = self.revision if self.heads == self.model else "main"
         return (model, (self.heads, revision)) if self.heads else (model,)
@@ -58,14 +56,14 @@ class DownloadJob:
     """A download.
 
     Attributes:
-        id: Its number.
-        pair: What is fetched.
-        state: How far it is.
-        reason: Why it failed or paused; empty otherwise.
+        id: Number of the download.
+        pair: Repositories and files.
+        state: Phase.
+        reason: Why it failed or was paused; empty otherwise.
         hint: What to do about that.
-        waits_for: What it waits for right now; empty if it goes on.
-        done_bytes: Bytes that are here and right.
-        total_bytes: Bytes in all; 0 while unknown.
+        waits_for: Reason of a wait; empty while it runs.
+        done_bytes: Bytes on the disk.
+        total_bytes: Size; 0 while unknown.
         bytes_per_s: Speed of the last seconds.
     """
 

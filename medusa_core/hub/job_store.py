@@ -1,4 +1,4 @@
-"""Downloads on disk, so that a restart finds them as they were."""
+"""Database of downloads, from which a restart continues."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3)
 
 
 class JobStore:
-    """The table of downloads.
+    """Table of downloads.
 
     Attributes:
-        notice: What happened when it was opened, in a sentence for people; mostly empty.
+        notice: Problem at opening, for people; mostly empty.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open or make it; where it can't be written, the list is kept in memory.
+        """Open or create the database; if it can't be written, an in-memory one.
 
         Raises:
-            HubError: A newer version made it.
+            HubError: A newer version of the program created it.
         """
         try:
             self._database = open_database(path, _MIGRATIONS)
@@ -58,7 +58,7 @@ class JobStore:
         self.notice = self._database.notice
 
     def add(self, pair: Pair) -> DownloadJob:
-        """A new download, queued.
+        """Add a queued download.
 
         Raises:
             HubError: It can't be written.
@@ -76,7 +76,7 @@ class JobStore:
         return DownloadJob(number, pair, JobState.QUEUED)
 
     def save(self, job: DownloadJob) -> None:
-        """Write down how far a download is; it goes on where that fails."""
+        """Save the state of a download; a failure is only logged."""
         self._try(
             "UPDATE jobs SET state = ?, reason = ?, hint = ?, done_bytes = ?, total_bytes = ?"
             " WHERE id = ?",
@@ -84,7 +84,7 @@ class JobStore:
         )
 
     def remove(self, job_id: int) -> None:
-        """Forget a download."""
+        """Delete a download."""
         self._try("DELETE FROM jobs WHERE id = ?", job_id)
 
     def _try(self, sql: str, *parameters: object) -> None:
@@ -94,7 +94,7 @@ class JobStore:
             log.warning("the list of downloads isn't written: %s", error)
 
     def all(self) -> tuple[DownloadJob, ...]:
-        """Every download, the oldest first; rows that make no sense are left out."""
+        """Return all downloads, the oldest first; invalid rows are left out."""
         try:
             rows = self._database.rows(
                 "SELECT id, model, heads, revision, converts, file, heads_file, state, reason,"
@@ -124,7 +124,7 @@ def _in_memory(path: Path, error: StorageError) -> Database:
 def _job(row: tuple[Any, ...]) -> DownloadJob:
     number, model, heads, revision, converts, file, heads_file, *progress = row
     state, reason, hint, done, total = progress
-    # A damaged name would be asked of the Hub, and written as a folder.
+    # A damaged name would be requested from the Hub and created as a folder.
     for repo in (model, heads):
         if not (repo + revision + file + heads_file).isprintable():
             raise ValueError(repo)

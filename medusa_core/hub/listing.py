@@ -1,4 +1,4 @@
-"""What a repository holds, and what of it is needed."""
+"""Files of a repository, and which of them a download needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from medusa_core.hub.boundary import (
     printable,
     printable_value,
 )
-from medusa_core.hub.bounds import MOST_FILE_BYTES, MOST_LISTED_FILES
+from medusa_core.hub.bounds import MAX_FILE_BYTES, MAX_LISTED_FILES
 from medusa_core.hub.hub_api import query_hub
 from medusa_core.hub.refusals import unreadable
 from medusa_core.hub.settings import HubSettings
@@ -36,7 +36,7 @@ _TEXT_FILES = re.compile(
     r"|medusa_trees)\.json|merges\.txt|tokenizer\.model|chat_template\.jinja"
     r"|[^/]*\.safetensors\.index\.json"
 )
-# Copies of the weights in the layouts of other programs.
+# Copies of the weights in formats of other programs.
 _OTHER_LAYOUTS = re.compile(r"consolidated.*|.*/.*|adapter_model.*|openvino.*")
 _USUAL_HEADS = ("q8_0", "bf16", "f16", "q4_k_m")  # few bits cost acceptance, and save little
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
@@ -47,11 +47,11 @@ class RemoteFile:
     """A file of a repository.
 
     Attributes:
-        path: Its path there.
+        path: Path in the repository.
         size: Bytes.
-        blob_id: What the cache calls it: the sha256 of a large file, git's sha1 of another.
-        is_large: The Hub keeps it apart from git (LFS), under its sha256.
-        git_id: Git's own hash of it, or of the pointer that stands for it.
+        blob_id: Name in the cache: sha256 of an LFS file, else git's sha1.
+        is_large: It is an LFS file.
+        git_id: Git's sha1 of the file or of its LFS pointer.
     """
 
     path: str
@@ -67,11 +67,11 @@ class Listing:
 
     Attributes:
         repo: `owner/name`.
-        revision: What was asked for, such as `main`.
+        revision: Requested revision, such as `main`.
         sha: The commit.
-        files: All of its files.
-        takes_pickles: Where there are no safetensors, pickles are taken, to be converted.
-        file: The GGUF file that is wanted, of several its first; empty for safetensors.
+        files: All files.
+        takes_pickles: Without safetensors, pickles are downloaded and converted.
+        file: Wanted GGUF file, the first of a split one; empty for safetensors.
     """
 
     repo: str
@@ -83,11 +83,11 @@ class Listing:
 
     @property
     def needed(self) -> tuple[RemoteFile, ...]:
-        """What loading it takes: a GGUF file; or safetensors, configuration and tokenizer."""
+        """Files that loading needs: a GGUF file; or safetensors, configuration and tokenizer."""
         if self.file:
             return self.parts_of(self.file)
         weights = [file for file in self.files if _is_weights(file.path)]
-        # Vicuna and its relatives: one file beside shards is a second copy.
+        # Vicuna: a single file next to shards is a second copy.
         shards = [file for file in weights if re.search(r"-\d+-of-\d+\.", file.path)]
         chosen = shards or weights
         texts = [file for file in self.files if _TEXT_FILES.fullmatch(file.path)]
@@ -95,12 +95,12 @@ class Listing:
 
     @property
     def has_safetensors(self) -> bool:
-        """Does it hold weights as safetensors?"""
+        """Whether it has weights as safetensors."""
         return any(_is_weights(file.path) for file in self.files)
 
     @property
     def ggufs(self) -> tuple[RemoteFile, ...]:
-        """GGUF files that are models, of several that are one together the first."""
+        """GGUF files of models, the first of each split one."""
         return tuple(
             file
             for file in self.files
@@ -111,7 +111,7 @@ class Listing:
 
     @property
     def drafters(self) -> tuple[RemoteFile, ...]:
-        """GGUF files that draft for a model, by their names; of several together the first."""
+        """GGUF files of drafters by their names, the first of each split one."""
         return tuple(
             file
             for file in self.files
@@ -121,8 +121,8 @@ class Listing:
         )
 
     @property
-    def usual_drafter(self) -> str:
-        """The GGUF file of heads that most people take; empty where there are safetensors."""
+    def default_drafter(self) -> str:
+        """Default GGUF file of heads; empty if there are safetensors."""
         if self.has_safetensors or not self.drafters:
             return ""
         named = (
@@ -135,38 +135,38 @@ class Listing:
 
     @property
     def only_gguf(self) -> str:
-        """The one GGUF model of a repository that holds nothing else to load; empty otherwise."""
+        """The only GGUF model of a repository without other weights; empty otherwise."""
         is_alone = len(self.ggufs) == 1 and not self.has_safetensors
         return self.ggufs[0].path if is_alone else ""
 
     def parts_of(self, path: str) -> tuple[RemoteFile, ...]:
-        """The GGUF files that are one model with this one."""
+        """Return all parts of a GGUF file."""
         together = {str(Path(path).with_name(name)) for name in names_of(Path(path).name)}
         return tuple(file for file in self.files if file.path in together)
 
     @property
     def converts(self) -> bool:
-        """Does it come as pickles that are converted once they are here?"""
+        """Whether pickles are downloaded and converted."""
         has_weights = any(_is_weights(file.path) for file in self.files)
         return self.takes_pickles and bool(self.pickles) and not has_weights
 
     @property
     def blobs(self) -> tuple[RemoteFile, ...]:
-        """The needed files, those of the same content once."""
+        """The needed files, those of equal content once."""
         return tuple({file.blob_id: file for file in self.needed}.values())
 
     @property
     def needed_bytes(self) -> int:
-        """Bytes to fetch for it."""
+        """Bytes to download."""
         return sum(file.size for file in self.blobs)
 
     @property
     def pickles(self) -> tuple[RemoteFile, ...]:
-        """Weights that only running code can open."""
+        """Weights in pickles, which can run code when they are opened."""
         return tuple(file for file in self.files if file.path.endswith(_PICKLES))
 
     def check(self) -> None:
-        """Refuse a repository of which nothing can be loaded, and say what to get instead.
+        """Check that something of the repository can be loaded, else say what to download instead.
 
         Raises:
             UnusableRepoError: It holds neither safetensors nor the GGUF file that is wanted.
@@ -219,7 +219,7 @@ def list_repo(
     revision: str = "main",
     stop: threading.Event | None = None,
 ) -> Listing:
-    """Ask the Hub what a repository holds; blocks.
+    """Request the files of a repository; blocks.
 
     Every id and name in the listing is one that can be used for a file.
 
@@ -235,12 +235,12 @@ def list_repo(
 
 
 def read_listing(repo: str, revision: str, answer: Any) -> Listing:
-    """What the Hub says that a repository holds.
+    """Parse the Hub's list of files.
 
     Args:
         repo: `owner/name`.
-        revision: What was asked for.
-        answer: From the Hub; anything.
+        revision: Requested revision.
+        answer: JSON of the Hub, which may be anything.
 
     Raises:
         AnswerError: It is no listing, or one with ids or names that aren't safe.
@@ -250,7 +250,7 @@ def read_listing(repo: str, revision: str, answer: Any) -> Listing:
     sha, siblings = answer.get("sha"), answer.get("siblings")
     if not is_id(sha):
         raise unreadable(repo, f"its commit is {printable_value(sha)}")
-    if not isinstance(siblings, list) or len(siblings) > MOST_LISTED_FILES:
+    if not isinstance(siblings, list) or len(siblings) > MAX_LISTED_FILES:
         raise unreadable(repo, "it has no list of files, or too many")
     files = tuple(_file(repo, sibling) for sibling in siblings)
     if len({file.path for file in files}) < len(files):
@@ -261,12 +261,12 @@ def read_listing(repo: str, revision: str, answer: Any) -> Listing:
 
 
 def _file(repo: str, sibling: Any) -> RemoteFile:
-    """One file of a listing."""
+    """Parse a file of a listing."""
     if not isinstance(sibling, dict) or not is_safe_path(path := sibling.get("rfilename")):
         raise unreadable(repo, f"it names a file {printable_value(sibling)}")
     size, git_id, lfs = sibling.get("size"), sibling.get("blobId"), sibling.get("lfs")
-    # A bool is an int to Python.
-    if type(size) is not int or not 0 <= size <= MOST_FILE_BYTES:
+    # bool is a subclass of int.
+    if type(size) is not int or not 0 <= size <= MAX_FILE_BYTES:
         raise unreadable(repo, f"the size of {path} is {printable_value(size)}")
     if lfs is None:
         if not is_sha1(git_id):

@@ -1,4 +1,4 @@
-"""Fetching a pair of repositories, several files at a time."""
+"""Download a pair of repositories, several files at a time."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import Listing, RemoteFile, list_repo
 from medusa_core.hub.refusals import disk_full
 from medusa_core.hub.settings import HubSettings
-from medusa_core.hub.speed import Limiter
+from medusa_core.hub.speed import RateLimiter
 from medusa_core.hub.transfer import Transfer
-from medusa_core.hub.watch import Stopped, Watch
+from medusa_core.hub.watch import Stopped, TransferMonitor
 from medusa_core.hub.wire import Wire
 
 log = logging.getLogger(__name__)
@@ -34,14 +34,14 @@ _CONVERSION = "conversion"
 
 @dataclass(slots=True)
 class Tally:
-    """What a download has done; fed by its threads.
+    """Progress of a download, updated by its threads.
 
     Attributes:
-        done_bytes: Bytes that are here.
-        total_bytes: Bytes in all; 0 while unknown.
-        fetched_bytes: Bytes that came over the network since the start.
-        waits_for: What it waits for, by file.
-        verifies: All bytes are here; what is left is looking at them.
+        done_bytes: Bytes on the disk.
+        total_bytes: Size; 0 while unknown.
+        fetched_bytes: Bytes from the network since the start.
+        waits_for: Reasons of waits by file.
+        verifies: All bytes are downloaded, and their hashes are checked.
     """
 
     done_bytes: int = 0
@@ -51,12 +51,12 @@ class Tally:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def settle(self, nbytes: int) -> None:
+    def add_stored(self, nbytes: int) -> None:
         """Count bytes on the disk."""
         with self._lock:
             self.done_bytes += nbytes
 
-    def fetch(self, nbytes: int) -> None:
+    def add_fetched(self, nbytes: int) -> None:
         """Count bytes from the network."""
         with self._lock:
             self.fetched_bytes += nbytes
@@ -80,17 +80,17 @@ class Tally:
 
     @property
     def waiting(self) -> str:
-        """What a waiting file waits for; empty if no file waits."""
+        """Reason of one file's wait; empty if none waits."""
         return next((text for text in list(self.waits_for.values()) if text), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """How many files are fetched at a time.
+    """Semaphores for files that are downloaded at a time.
 
     Attributes:
-        large: Those that fill the line.
-        small: Those that spend their time waiting for an answer.
+        large: For files that use the bandwidth.
+        small: For files whose time is mostly latency.
     """
 
     large: asyncio.Semaphore
@@ -100,13 +100,13 @@ class Slots:
 async def download_pair(
     settings: HubSettings, pair: Pair, tally: Tally, stop: threading.Event
 ) -> tuple[Path, ...]:
-    """Have a pair whole in the cache.
+    """Download a pair into the cache.
 
     Args:
-        settings: Where from and where to.
-        pair: What.
-        tally: Takes the progress.
-        stop: Set to end it; what was fetched stays.
+        settings: Settings of the Hub.
+        pair: Repositories and files.
+        tally: Receives the progress.
+        stop: Set to cancel; downloaded bytes stay.
 
     Returns:
         Folders of the repositories' commits.
@@ -120,12 +120,12 @@ async def download_pair(
     wanted = _wanted(listings)
     tally.total_bytes = sum(file.size for _, files in wanted for file in files)
     _make_ready(settings, wanted)
-    limiter = Limiter(settings.bytes_per_s)
+    limiter = RateLimiter(settings.bytes_per_s)
     num_small = settings.num_connections * SMALL_PER_CONNECTION
     slots = Slots(asyncio.Semaphore(settings.num_connections), asyncio.Semaphore(num_small))
     wire = Wire(settings)
     transfers = [Transfer(settings, listing, wire, limiter) for listing in listings]
-    # Threads of its own: those that wait for a file of another download keep nobody from working.
+    # Its own threads: waits for locks of other downloads would exhaust a shared pool.
     threads = ThreadPoolExecutor(settings.num_connections + num_small, "download")
     try:
         await _all_or_none(
@@ -146,7 +146,7 @@ WantedFiles = Sequence[tuple[Listing, Sequence[RemoteFile]]]
 
 
 def _wanted(listings: Sequence[Listing]) -> WantedFiles:
-    """What to fetch, once each: a model may be its own heads, and files may have one content."""
+    """Return the files to download, those of equal content once."""
     seen: set[tuple[str, str]] = set()
     wanted = []
     for listing in listings:
@@ -157,7 +157,7 @@ def _wanted(listings: Sequence[Listing]) -> WantedFiles:
 
 
 def _place(settings: HubSettings, listing: Listing, tally: Tally, stop: threading.Event) -> Path:
-    """Let a commit appear, and make safetensors of its pickles; one download at a time does so."""
+    """Create the snapshot of a commit and convert its pickles, under a lock."""
     cache = RepoCache(settings.cache_dir, listing.repo)
     with hold(cache.boundary, cache.lock(listing.sha), stop):
         folder = cache.place(listing)
@@ -167,7 +167,7 @@ def _place(settings: HubSettings, listing: Listing, tally: Tally, stop: threadin
 
 
 def _convert(folder: Path, tally: Tally, stop: threading.Event) -> None:
-    """Make safetensors of the pickles in a folder, unless that was done before."""
+    """Convert the pickles in a folder to safetensors, unless that was done before."""
     from medusa_core.hub.convert.convert import convert
     from medusa_core.hub.convert.convert_source import (
         HEADS_FILES,
@@ -188,7 +188,7 @@ def _convert(folder: Path, tally: Tally, stop: threading.Event) -> None:
 
 
 async def forget_pair(settings: HubSettings, pair: Pair) -> None:
-    """Remove what was fetched of files that aren't whole."""
+    """Remove incomplete files."""
     for repo, _ in pair.repos:
         if is_repo(repo):
             await asyncio.to_thread(RepoCache(settings.cache_dir, repo).forget_parts)
@@ -206,7 +206,7 @@ async def _listings(
     model, *heads = listings
     listings = (
         replace(model, file=pair.file or model.only_gguf),
-        *(replace(one, file=pair.heads_file or one.usual_drafter) for one in heads),
+        *(replace(one, file=pair.heads_file or one.default_drafter) for one in heads),
     )
     for listing in listings:
         listing.check()
@@ -214,7 +214,7 @@ async def _listings(
 
 
 def _make_ready(settings: HubSettings, wanted: WantedFiles) -> None:
-    """See that there is room for what isn't here yet.
+    """Check that there is room for the missing bytes.
 
     Raises:
         DiskFullError: There isn't.
@@ -245,12 +245,14 @@ async def _fetch(
         def waits_for(text: str) -> None:
             tally.waits_for[file.path] = text
 
-        watch = Watch(stop=stop, fetched=tally.fetch, settled=tally.settle, waits_for=waits_for)
+        watch = TransferMonitor(
+            stop=stop, fetched=tally.add_fetched, stored=tally.add_stored, waits_for=waits_for
+        )
         await asyncio.get_running_loop().run_in_executor(threads, transfer.fetch, file, watch)
 
 
 async def _all_or_none(work: Sequence[Coroutine[None, None, None]], stop: threading.Event) -> None:
-    """Run all; if one fails, stop the others, wait for their threads, and tell the failure."""
+    """Run all; if one fails, stop the others, wait for their threads, and raise its error."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
         await asyncio.gather(*tasks)

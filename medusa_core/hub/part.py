@@ -1,7 +1,6 @@
-"""The bytes of a file that are here already, and how they become a blob.
+"""Partial downloads: a file that grows until it becomes a blob of the cache.
 
-What counts is the disk: its size says where to go on, and what is read back from it is what is
-hashed and moved into place.
+The file's size says where to resume; the hash is computed from what is read back from the disk.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from medusa_core.hub.refusals import unwritable
 
 
 class PartialFile:
-    """A file as it grows. Only who holds the blob's lock may open it.
+    """A partial download, opened only under the blob's lock.
 
     Attributes:
-        length: How many of its bytes are here; never more than were declared.
-        num_restarts: How often it was begun anew.
+        length: Bytes on the disk; at most the declared size.
+        num_restarts: Number of restarts from the first byte.
     """
 
     def __init__(self, cache: RepoCache, file: RemoteFile) -> None:
-        """Go on with what an earlier download left, or begin.
+        """Open the part of an earlier download, or create one.
 
         Raises:
             DiskFullError: It can't be written.
-            RequestError: It leads out of the cache.
+            RequestError: Its path leaves the cache.
         """
         self._cache = cache
         self._file = file
@@ -57,20 +56,20 @@ class PartialFile:
 
     @property
     def missing(self) -> int:
-        """Bytes that aren't here."""
+        """Bytes that are still to fetch."""
         return self._file.size - self.length
 
     def append(self, chunk: bytes) -> None:
-        """Write bytes behind those that are here, all of them.
+        """Append all bytes of a chunk.
 
         Raises:
-            DiskFullError: The disk doesn't take them.
+            DiskFullError: The disk is full or refuses them.
         """
         assert len(chunk) <= self.missing
         left = memoryview(chunk)
         try:
             while left:
-                # A disk that is full takes a few bytes, and says how many, before it refuses.
+                # A full disk writes a few bytes, and says how many, before it fails.
                 count = self._open.write(left)
                 if not count:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -80,10 +79,10 @@ class PartialFile:
             raise unwritable(self._path.parent, error) from error
 
     def forget(self) -> None:
-        """Begin anew.
+        """Truncate the part to restart from the first byte.
 
         Raises:
-            DiskFullError: The disk doesn't let us.
+            DiskFullError: The disk refuses.
         """
         try:
             self._open.truncate(0)
@@ -94,27 +93,27 @@ class PartialFile:
         self.num_restarts += 1
 
     def become_blob(self, check: Callable[[int], None]) -> bool:
-        """Read it back from the disk, and move it into place if it is right.
+        """Hash the file on the disk, and move it into place if the hash is right.
 
         Args:
-            check: Called with every piece that was read; may raise.
+            check: Called after every piece that was read; may raise.
 
         Returns:
-            Is it? Then nothing more can be done with the part.
+            Whether it was moved; the part can't be used any more then.
 
         Raises:
-            DiskFullError: The disk doesn't let us.
-            RequestError: Its place leads out of the cache.
+            DiskFullError: The disk refuses.
+            RequestError: The blob's path leaves the cache.
         """
         boundary, blob = self._cache.boundary, self._cache.blob(self._file)
         try:
             os.fsync(self._open.fileno())
             digest = open_file_hash(self._open, self._file.is_large, check)
             self._open.seek(0, os.SEEK_END)
-            is_ours = is_same_file(self._path, self._open.fileno())
-            if digest != self._file.blob_id or not is_ours:
+            is_unchanged = is_same_file(self._path, self._open.fileno())
+            if digest != self._file.blob_id or not is_unchanged:
                 return False
-            self._open.close()  # Windows moves no open file
+            self._open.close()  # Windows can't move an open file
             boundary.move(self._path, blob)
         except OSError as error:
             raise unwritable(self._path.parent, error) from error

@@ -1,4 +1,4 @@
-"""Sizes of a repository's model, read from headers: a few kilobytes instead of gigabytes."""
+"""Read configurations and tensor headers of a repository: kilobytes instead of gigabytes."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _HEADER_BYTES = (1 << 20, 8 << 20, 48 << 20)
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """What is known of a repository without its weights.
+    """A model on the Hub, without its weights.
 
     Attributes:
-        listing: Its files.
-        config: Sizes of its model.
-        heads: Sizes of heads that lie among its weights; no heads otherwise.
+        listing: Files of the repository.
+        config: Configuration of the model.
+        heads: Sizes of heads among its weights.
 
     Where it is a GGUF file, the listing says which.
     """
@@ -60,11 +60,11 @@ class RemoteModel:
 
 @dataclass(frozen=True, slots=True)
 class RemoteHeads:
-    """What is known of heads without their weights.
+    """Heads on the Hub, without their weights.
 
     Attributes:
-        listing: Their files; where they are a GGUF file, it says which.
-        shape: Their sizes.
+        listing: Files of the repository, with the GGUF file if there is one.
+        shape: Sizes of the heads.
     """
 
     listing: Listing
@@ -77,10 +77,10 @@ def look_at_model(
     """Read a model's configuration and the headers of its weights; blocks.
 
     Args:
-        settings: Where from.
+        settings: Settings of the Hub.
         repo: `owner/name`.
         revision: Branch, tag or commit.
-        file: A GGUF file of it; where there is nothing else, a usual one is looked at.
+        file: GGUF file; empty for safetensors, or for the default GGUF file.
 
     Raises:
         HubError: The Hub can't be reached, or lacks it.
@@ -88,7 +88,7 @@ def look_at_model(
     """
     listing = list_repo(settings, repo, revision)
     if file or (listing.ggufs and not listing.has_safetensors):
-        listing = replace(listing, file=file or _usual_file(listing))
+        listing = replace(listing, file=file or _default_file(listing))
         listing.check()
         return RemoteModel(listing, *_gguf_header(settings, listing, _model_in))
     listing.check()
@@ -104,8 +104,8 @@ def look_at_model(
     return RemoteModel(listing, config, heads)
 
 
-def _usual_file(listing: Listing) -> str:
-    """Of GGUF files the one that most people take: about 4.5 bits; else the smallest."""
+def _default_file(listing: Listing) -> str:
+    """Return the default GGUF file, of about 4.5 bits; else the smallest."""
     for kind in _USUAL:
         for file in listing.ggufs:
             if kind in file.path.lower():
@@ -116,7 +116,7 @@ def _usual_file(listing: Listing) -> str:
 def _gguf_header(
     settings: HubSettings, listing: Listing, make: Callable[[Gguf], T], is_model: bool = True
 ) -> T:
-    """What is made of the header of a GGUF file, of which as little is fetched as holds it."""
+    """Read the header of a GGUF file in growing pieces until it is complete."""
     first = listing.needed[0]
     with tempfile.TemporaryDirectory(prefix="medusa-header-") as folder:
         path = Path(folder) / PurePosixPath(first.path).name  # which may tell the types
@@ -133,7 +133,7 @@ def _gguf_header(
 
 
 def _model_in(gguf: Gguf) -> tuple[ModelConfig, HeadsShape]:
-    """Sizes of a model and of heads among its tensors."""
+    """Return the configuration, and the sizes of heads among the tensors."""
     raw, *others = config_of(gguf)
     with gguf_errors(gguf):
         config = parse_config(raw, *others)
@@ -151,16 +151,16 @@ def look_at_heads(settings: HubSettings, repo: str, file: str = "") -> RemoteHea
     """Read the sizes of a repository's heads; blocks.
 
     Args:
-        settings: Where from.
+        settings: Settings of the Hub.
         repo: `owner/name`.
-        file: A GGUF file of it; where there is nothing else, a usual one is looked at.
+        file: GGUF file; empty for safetensors, or for the default GGUF file.
 
     Raises:
         HubError: The Hub can't be reached, or lacks it.
         HeadsError: It holds no heads.
     """
     listing = list_repo(settings, repo)
-    listing = replace(listing, file=file or listing.usual_drafter)
+    listing = replace(listing, file=file or listing.default_drafter)
     listing.check()
     if listing.file:
         return RemoteHeads(listing, _gguf_header(settings, listing, _gguf_shape, is_model=False))
@@ -185,7 +185,7 @@ def _gguf_shape(gguf: Gguf) -> HeadsShape:
 def read_remote_header(
     settings: HubSettings, listing: Listing, path: str
 ) -> dict[str, TensorEntry]:
-    """Names, dtypes and shapes of the tensors of a file on the Hub; blocks.
+    """Read the header of a safetensors file on the Hub; blocks.
 
     Raises:
         CheckpointError: It is no safetensors file.
@@ -218,7 +218,7 @@ def _read_json(settings: HubSettings, listing: Listing, path: str) -> dict[str, 
 
 
 def _read(settings: HubSettings, listing: Listing, path: str, start: int, count: int) -> bytes:
-    """Some bytes of a file."""
+    """Read a range of a file."""
     settings.require_online()
     url = f"{settings.endpoint}/{listing.repo}/resolve/{listing.sha}/{quote(path)}"
     headers = {"Range": f"bytes={start}-{start + count - 1}", "Accept-Encoding": "identity"}

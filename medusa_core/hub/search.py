@@ -1,4 +1,4 @@
-"""Looking for models on the Hub."""
+"""Search models on the Hub."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A repository that a search found.
+    """A repository of a search result.
 
     Attributes:
         repo: `owner/name`.
-        downloads: How often it was downloaded lately.
-        likes: How many like it.
-        is_gated: Its owner asks who you are.
-        changed: When it was changed last, as `2026-01-31`; empty if unknown.
-        tags: What its card says, such as `base_model:owner/name`.
+        downloads: Downloads of the last month.
+        likes: Number of likes.
+        is_gated: It is gated.
+        changed: Date of the last change, such as `2026-01-31`; empty if unknown.
+        tags: Tags of its card, such as `base_model:owner/name`.
     """
 
     repo: str
@@ -45,14 +45,14 @@ def search(
     limit: int = 40,
     base_model: str = "",
 ) -> tuple[SearchResult, ...]:
-    """Look for text generation models in safetensors; blocks.
+    """Search text generation models; blocks.
 
     Args:
-        settings: How to deal with the Hub.
-        words: Part of their names.
-        sort: What comes first.
-        limit: Most to find.
-        base_model: Only what was made of this model, or for it; empty for anything.
+        settings: Settings of the Hub.
+        words: Words of the names.
+        sort: Order of the results.
+        limit: Upper limit of results.
+        base_model: Only models whose card names this base model; empty for all.
 
     Raises:
         HubError: The Hub can't be reached, or its answer can't be read.

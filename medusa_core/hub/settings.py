@@ -1,4 +1,4 @@
-"""Where the Hub is, where its files go, and what may leave this computer."""
+"""Settings of the Hub: endpoint, cache, token, limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medusa_core.errors import OfflineError
-from medusa_core.hub.bounds import LEAST_BYTES_PER_S, LEAST_RATE_OVER_S
+from medusa_core.hub.bounds import MIN_BYTES_PER_S, MIN_RATE_WINDOW_S
 from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.user_folders import portable_home
 
@@ -21,35 +21,35 @@ class HubTimeouts:
     """When a silent, slow or failing server is given up.
 
     Attributes:
-        stall_s: Without a byte for so long, the connection is given up.
-        backoff_s: First pause before another try; doubles up to `longest_s`.
-        longest_s: Longest pause.
-        most_tries: Tries in a row that may bring nothing worth it.
-        least_bytes_per_s: A server that sends less counts as silent.
-        least_rate_over_s: Time over which that is seen.
+        stall_s: Longest time without a byte.
+        backoff_s: First pause before a retry; doubles up to `max_backoff_s`.
+        max_backoff_s: Longest pause.
+        max_tries: Attempts in a row that may bring less than `WORTHWHILE_BYTES`.
+        min_bytes_per_s: Rate below which a server counts as silent.
+        min_rate_window_s: Time over which the rate is measured.
     """
 
     stall_s: float = 30.0
     backoff_s: float = 1.0
-    longest_s: float = 30.0
-    most_tries: int = 8
-    least_bytes_per_s: float = LEAST_BYTES_PER_S
-    least_rate_over_s: float = LEAST_RATE_OVER_S
+    max_backoff_s: float = 30.0
+    max_tries: int = 8
+    min_bytes_per_s: float = MIN_BYTES_PER_S
+    min_rate_window_s: float = MIN_RATE_WINDOW_S
 
 
 @dataclass(frozen=True, slots=True)
 class HubSettings:
-    """How to deal with the Hub.
+    """Settings of the Hub.
 
     Attributes:
-        endpoint: Its address; a mirror works too.
+        endpoint: Address of the Hub or a mirror.
         cache_dir: Cache in huggingface_hub's layout.
-        token: What proves who the user is; empty for nobody. Not shown when printed.
-        is_offline: No request may leave.
-        bytes_per_s: Most bytes a second over all connections; 0 for no limit.
+        token: Access token; empty for none. Not part of `repr`.
+        is_offline: No request may be sent.
+        bytes_per_s: Rate limit over all connections; 0 for none.
         num_connections: Files that are fetched at a time.
-        floor_bytes: Left free on the disk.
-        patience: When the server is given up.
+        floor_bytes: Bytes that stay free on the disk.
+        timeouts: When a server is given up.
     """
 
     endpoint: str = HUB_ENDPOINT
@@ -59,10 +59,10 @@ class HubSettings:
     bytes_per_s: int = 0
     num_connections: int = 4
     floor_bytes: int = _FLOOR_BYTES
-    patience: HubTimeouts = field(default_factory=HubTimeouts)
+    timeouts: HubTimeouts = field(default_factory=HubTimeouts)
 
     def require_online(self) -> None:
-        """Refuse what needs the Hub in offline mode.
+        """Check that offline mode is off.
 
         Raises:
             OfflineError: It is on.
@@ -74,20 +74,20 @@ class HubSettings:
             )
 
     def terms_url(self, repo: str) -> str:
-        """Where the terms of a repository are accepted."""
+        """Return the page where the terms of a repository are accepted."""
         return f"{self.endpoint}/{repo}"
 
 
 def settings_from(environment: Mapping[str, str], cache_dir: Path | None = None) -> HubSettings:
-    """The settings that the environment asks for, as huggingface_hub reads it.
+    """Read the settings from environment variables as huggingface_hub does.
 
-    A portable program has a cache and a token of its own in `MEDUSA_HOME`: elsewhere it would be
-    without its models, and would leave gigabytes and a token behind. What names another place for
-    the Hub's files still holds.
+    A portable program has a cache and a token of its own in `MEDUSA_HOME`: on another computer it
+    would be without its models, and would leave gigabytes and a token there. Variables of
+    huggingface_hub take precedence.
 
     Args:
-        environment: Its variables.
-        cache_dir: Another folder than the shared cache.
+        environment: Environment variables.
+        cache_dir: Folder in place of the shared cache.
     """
     home = _home(environment)
     cache = environment.get("HF_HUB_CACHE") or environment.get("HUGGINGFACE_HUB_CACHE")
@@ -100,19 +100,19 @@ def settings_from(environment: Mapping[str, str], cache_dir: Path | None = None)
 
 
 def save_token(token: str, environment: Mapping[str, str]) -> Path:
-    """Keep a token where huggingface_hub looks for it, readable by the user alone."""
+    """Save a token where huggingface_hub reads it, readable by the user alone."""
     path = _token_file(environment)
     replace_text(path, token.strip())
     return path
 
 
 def has_token_file(environment: Mapping[str, str]) -> bool:
-    """Whether a token is kept in a file, which `remove_token` removes."""
+    """Return whether a token is saved in a file, which `remove_token` deletes."""
     return bool(_read_token(_token_file(environment)))
 
 
 def remove_token(environment: Mapping[str, str]) -> None:
-    """Remove the kept token; one in the environment stays.
+    """Delete the saved token; one in the environment stays.
 
     Raises:
         OSError: It can't be removed.
@@ -139,4 +139,4 @@ def _read_token(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
-        return ""  # nobody logged in here
+        return ""  # not logged in

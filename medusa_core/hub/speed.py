@@ -1,4 +1,4 @@
-"""How fast bytes may come, and how slowly they still may."""
+"""Rate limit of transfers, and detection of stalled servers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import time
 from medusa_core.hub.settings import HubTimeouts
 
 
-class Limiter:
-    """Bytes a second over all connections."""
+class RateLimiter:
+    """Limits bytes per second over all connections."""
 
     def __init__(self, bytes_per_s: int) -> None:
         self._bytes_per_s = bytes_per_s
@@ -17,7 +17,7 @@ class Limiter:
         self._free_at_s = 0.0
 
     def pass_bytes(self, nbytes: int, stop: threading.Event) -> None:
-        """Wait until so many bytes may pass."""
+        """Wait until so many bytes are within the limit."""
         if not self._bytes_per_s:
             return
         with self._lock:
@@ -27,34 +27,34 @@ class Limiter:
         stop.wait(wait_s)
 
 
-class Waiting:
-    """Time spent on a server, and what it brought; time spent on disk or limits doesn't count."""
+class StallDetector:
+    """Decides when a server is given up; only time spent waiting for it counts."""
 
-    def __init__(self, patience: HubTimeouts) -> None:
-        self._patience = patience
+    def __init__(self, timeouts: HubTimeouts) -> None:
+        self._timeouts = timeouts
         self._silent_s = 0.0
         self._window_s = 0.0
         self._window_bytes = 0
 
     def count(self, seconds: float, nbytes: int) -> str:
-        """Take note of a wait.
+        """Record a wait.
 
         Args:
-            seconds: How long it was.
-            nbytes: What it brought.
+            seconds: Duration of the wait.
+            nbytes: Bytes that arrived after it.
 
         Returns:
-            Why the server is given up; empty if it isn't.
+            Why the server is given up, for people; empty if it isn't.
         """
-        patience = self._patience
+        timeouts = self._timeouts
         self._silent_s = 0.0 if nbytes else self._silent_s + seconds
         self._window_s += seconds
         self._window_bytes += nbytes
-        if self._silent_s >= patience.stall_s:
-            return f"the server has been silent for {patience.stall_s:.0f} s"
-        if self._window_s < patience.least_rate_over_s:
+        if self._silent_s >= timeouts.stall_s:
+            return f"the server has been silent for {timeouts.stall_s:.0f} s"
+        if self._window_s < timeouts.min_rate_window_s:
             return ""
-        if self._window_bytes < patience.least_bytes_per_s * self._window_s:
+        if self._window_bytes < timeouts.min_bytes_per_s * self._window_s:
             rate = self._window_bytes / self._window_s
             return f"the server sends only {rate:.0f} bytes a second"
         self._window_s, self._window_bytes = 0.0, 0

@@ -1,4 +1,4 @@
-"""Who watches a transfer, and how it is told to end."""
+"""Progress and cancellation of a transfer."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from dataclasses import dataclass
 
 
 class Stopped(Exception):  # noqa: N818 - asked for, not an error
-    """Somebody asked for the end."""
+    """The transfer was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
-    """Who watches a transfer.
+class TransferMonitor:
+    """Callbacks of a transfer.
 
     Attributes:
-        stop: Set to end it.
-        fetched: Called with bytes that arrived.
-        settled: Called with bytes that are right on the disk, negative if they turn out wrong.
-        waits_for: Called with what it waits for; empty when it goes on.
+        stop: Set to cancel it.
+        fetched: Called with the number of bytes that arrived.
+        stored: Called with the number of bytes that were written; negative if they are discarded.
+        waits_for: Called with the reason of a wait, for people; empty when it ends.
     """
 
     stop: threading.Event
     fetched: Callable[[int], None]
-    settled: Callable[[int], None]
+    stored: Callable[[int], None]
     waits_for: Callable[[str], None]
 
     def check(self, _: int = 0) -> None:
-        """End the work if that was asked for.
+        """Raise if the transfer was cancelled.
 
         Raises:
             Stopped: It was.

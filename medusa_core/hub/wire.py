@@ -1,4 +1,4 @@
-"""Requests that can be stopped at any time, also while the server is silent.
+"""HTTP requests that can be cancelled at any time, also while the server is silent.
 
 Every request runs in a thread of its own that touches no file. Whoever wants its bytes takes them
 from a short queue and looks up ten times a second; so a wait ends when it is asked to.
@@ -17,28 +17,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from medusa_core.hub.settings import HubSettings
-from medusa_core.hub.speed import Waiting
+from medusa_core.hub.speed import StallDetector
 from medusa_core.hub.watch import Stopped
 
 log = logging.getLogger(__name__)
 
-_LOOK_EVERY_S = 0.1
-_PIECES_AHEAD = 8  # of 64 KiB each
+_POLL_S = 0.1
+_QUEUED_PIECES = 8  # of 64 KiB each
 _CONNECTED = ("connect_tcp.complete", "start_tls.complete")
 
 
 class BrokenError(Exception):
-    """The way to the server failed; the text says how."""
+    """The connection failed; the text says how."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How an answer begins.
+    """Status and headers of a response.
 
     Attributes:
-        status: HTTP's number for it.
-        headers: Its headers.
-        first: Headers of the answer that led here, where there was a redirection.
+        status: HTTP status code.
+        headers: Headers.
+        first: Headers of the first response of a redirection; else the same.
     """
 
     status: int
@@ -47,16 +47,16 @@ class Head:
 
 
 class Wire:
-    """Connections to the Hub, and the requests that are under way on them."""
+    """Connections to the Hub and their requests."""
 
     def __init__(self, settings: HubSettings) -> None:
-        """Open it; it heeds the proxy and certificate settings of the environment."""
+        """Create a client with the proxy and certificates of the environment."""
         import httpx2
 
-        self._patience = settings.patience
+        self._timeouts = settings.timeouts
         self._token = settings.token
         self._client = httpx2.Client(
-            timeout=settings.patience.stall_s,
+            timeout=settings.timeouts.stall_s,
             follow_redirects=True,
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
         )
@@ -66,7 +66,7 @@ class Wire:
         self._is_closed = False
 
     def close(self) -> None:
-        """End it. Requests that still wait for a server are woken, and the last one tidies up."""
+        """Close all connections; running requests are woken, and the last one closes the client."""
         with self._lock:
             self._is_closed = True
             is_idle = not self._num_running
@@ -75,20 +75,20 @@ class Wire:
             self._client.close()
             return
         for one in woken:
-            with suppress(OSError):  # ended by itself
-                # A TLS socket's own method would touch what its reader is at work with.
+            with suppress(OSError):  # already closed
+                # SSLSocket.shutdown would race with the thread that reads.
                 socket.socket.shutdown(one, socket.SHUT_RDWR)
 
     @contextmanager
     def get(
         self, url: str, stop: threading.Event, headers: Mapping[str, str] | None = None
     ) -> Iterator[Exchange]:
-        """Ask for something.
+        """Send a GET request.
 
         Args:
-            url: What.
-            stop: Ends every wait for it.
-            headers: What to say beside who asks.
+            url: The URL.
+            stop: Ends every wait for the response.
+            headers: Headers besides the authorization.
 
         Raises:
             BrokenError: The server can't be reached, is silent or too slow.
@@ -97,7 +97,7 @@ class Wire:
         sent_headers = dict(headers or {})
         if self._token:
             sent_headers["Authorization"] = f"Bearer {self._token}"
-        exchange = Exchange(Waiting(self._patience), stop)
+        exchange = Exchange(StallDetector(self._timeouts), stop)
         with self._lock:
             self._num_running += 1
         threading.Thread(
@@ -111,7 +111,7 @@ class Wire:
     def _run(self, url: str, headers: Mapping[str, str], exchange: Exchange) -> None:
         try:
             self._answer(url, headers, exchange)
-        except Exception as error:  # noqa: BLE001 - told to whoever waits, in words
+        except Exception as error:  # noqa: BLE001 - passed to the waiting thread
             exchange.offer(BrokenError(_reason(error)))
         with self._lock:
             self._num_running -= 1
@@ -130,30 +130,30 @@ class Wire:
             exchange.offer(None)
 
     def _note(self, event: str, details: Mapping[str, Any]) -> None:
-        """Remember sockets as they are made, to wake those who wait for them."""
+        """Remember sockets as they are opened, so that `close` can wake their readers."""
         if event.endswith(_CONNECTED):
             found = details["return_value"].get_extra_info("socket")
             with self._lock:
-                # An encrypted connection takes over the socket that it was made of.
+                # A TLS connection takes over the plain socket, whose descriptor becomes -1.
                 self._sockets = [one for one in self._sockets if one.fileno() >= 0]
                 self._sockets.append(found)
 
 
 class Exchange:
-    """One request, seen by whoever waits for its answer."""
+    """A response as the waiting thread reads it."""
 
-    def __init__(self, waiting: Waiting, stop: threading.Event) -> None:
+    def __init__(self, waiting: StallDetector, stop: threading.Event) -> None:
         self._waiting = waiting
         self._stop = stop
         self._left = threading.Event()
-        self._arrived: queue.Queue[Head | bytes | BrokenError | None] = queue.Queue(_PIECES_AHEAD)
+        self._arrived: queue.Queue[Head | bytes | BrokenError | None] = queue.Queue(_QUEUED_PIECES)
 
     def head(self) -> Head:
-        """How the answer begins.
+        """Return status and headers.
 
         Raises:
-            BrokenError: There is none.
-            Stopped: Somebody asked for the end.
+            BrokenError: There was no response.
+            Stopped: `stop` was set.
         """
         head = self._next()
         assert isinstance(head, Head)
@@ -174,7 +174,7 @@ class Exchange:
         """Queue something for the reader; False if the reader has left."""
         while not self._left.is_set():
             with suppress(queue.Full):
-                self._arrived.put(item, timeout=_LOOK_EVERY_S)
+                self._arrived.put(item, timeout=_POLL_S)
                 return True
         return False
 
@@ -189,7 +189,7 @@ class Exchange:
             began_s = time.monotonic()
             item: Head | bytes | BrokenError | None = b""
             with suppress(queue.Empty):
-                item = self._arrived.get(timeout=_LOOK_EVERY_S)
+                item = self._arrived.get(timeout=_POLL_S)
             if isinstance(item, BrokenError):
                 raise item
             nbytes = len(item) if isinstance(item, bytes) else 1

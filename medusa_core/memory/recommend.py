@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.plan import NO_ADAPTER, DraftModel, default_plan, plan_memory, weights_bytes
@@ -20,6 +21,7 @@ from medusa_core.models.through_transformers.formats import lack_of
 _CONTEXT = 4096
 _SHORT_CONTEXT = 2048
 _SMALL_BYTES = 2 * GIB
+_MIN_SHORTER_CONTEXT, _MAX_CHOICES = 512, 3
 _MAX_BITS = 32  # float64 is for tests
 _WIDTH = 4096
 
@@ -155,6 +157,46 @@ def recommend(
             if not choice.lack and choice.plan.fit in (Fit.FITS, fit):
                 return _lengthened(choice, config, heads, budget, draft_model)
     return None
+
+
+def smaller_choices(
+    config: ModelConfig,
+    heads: HeadsShape,
+    budget: Budget,
+    now: WeightFormats,
+    context_tokens: int,
+    draft_model: ModelConfig | None = None,
+) -> tuple[Recommendation, ...]:
+    """Return recommendations that need less memory than the present one, the mildest first.
+
+    Args:
+        config: Configuration of the model.
+        heads: Sizes of its heads.
+        budget: Memory of the device.
+        now: Weight formats that didn't fit.
+        context_tokens: Context that didn't fit.
+        draft_model: Configuration of a model that drafts; None for none.
+
+    Returns:
+        At most three: the same weights with a half of the context or less, and smaller weights
+        with the same context. Those that don't fit are left out if any fits.
+    """
+    plan = partial(plan_choice, config, heads, now, budget, draft_model=draft_model)
+    present = plan(context_tokens)
+    most = present.plan.weights_bytes
+    shorter = []
+    tokens = context_tokens // 2
+    while tokens >= _MIN_SHORTER_CONTEXT:
+        shorter.append(plan(tokens))
+        tokens //= 2
+    coarser = [
+        choice
+        for choice in choices(config, heads, budget, context_tokens, draft_model)
+        if not choice.lack and choice.plan.weights_bytes < most and not config.quantization
+    ]
+    fitting = [one for one in shorter if one.plan.fit is not Fit.NO][:1]
+    fitting += [one for one in coarser if one.plan.fit is not Fit.NO][: _MAX_CHOICES - len(fitting)]
+    return tuple(fitting or [*shorter[:1], *coarser[-1:]])
 
 
 def _lengthened(

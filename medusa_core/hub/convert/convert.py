@@ -1,4 +1,4 @@
-"""Turning pickles of tensors into safetensors, once and with consent.
+"""Convert pickles of tensors to safetensors, with consent.
 
 A pickle is opened by torch's restricted unpickler (`pickles`) in a process of its own
 (`convert_worker`) that has bounds on memory and time. What that writes gathers in a folder
@@ -39,12 +39,12 @@ _RESULTS = (*HEADS_FILES, MODEL_FILE, INDEX_FILE)
 
 @dataclass(frozen=True, slots=True)
 class ConversionLimits:
-    """Bounds of a conversion.
+    """Limits of a conversion.
 
     Attributes:
-        time_s: Longest time without sign of work; opening a file and each piece of it count anew.
-        memory_bytes: What the process may take beyond three times its largest file.
-        floor_bytes: Left free on the disk.
+        time_s: Longest time without progress.
+        memory_bytes: Memory of the process beyond three times its largest file.
+        floor_bytes: Bytes that stay free on the disk.
         most_growth: The result may be so many times as large: tensors that share memory in a
             pickle are written each for itself.
     """
@@ -60,8 +60,8 @@ class Converted:
     """Result of a conversion.
 
     Attributes:
-        files: What was written, in the order in which it appeared.
-        nbytes: Their size.
+        files: Written files in the order in which they appeared.
+        nbytes: Size of all files.
     """
 
     files: tuple[Path, ...]
@@ -78,14 +78,14 @@ def convert(
 ) -> Converted:
     """Write the tensors of pickles as safetensors.
 
-    The pickles stay as they are. Small files that a model needs go along into another folder.
+    The pickles stay unchanged. Small files that a model needs are copied to another folder.
 
     Args:
-        source: From `find_source`.
-        is_consented: The user was told that a pickle can run code, and wants it converted.
-        on_progress: Called with bytes written and bytes to write, from this thread.
-        is_cancelled: Asked many times a second; stops the conversion.
-        limits: Its bounds.
+        source: Result of `find_source`.
+        is_consented: The user knows that a pickle can run code, and agreed.
+        on_progress: Called with bytes written and bytes to write, in this thread.
+        is_cancelled: Called many times a second; true stops the conversion.
+        limits: Limits.
 
     Raises:
         ConversionError: There is no consent; the pickle is refused, damaged or out of bounds; or
@@ -105,7 +105,7 @@ def convert(
     sizes = [path.stat().st_size for path in source.files]
     with _staging(source.output) as staging:
         room = shutil.disk_usage(staging).free - limits.floor_bytes
-        # Heads are written raw first, and then in their format.
+        # Heads are written twice: as they are, then in their format.
         needed = sum(sizes) * (2 if source.may_be_heads else 1)
         if room < needed:
             raise DiskFullError(
@@ -135,7 +135,7 @@ def _refuse_existing(output: Path) -> None:
 
 @contextlib.contextmanager
 def _staging(output: Path) -> Iterator[Path]:
-    """A folder beside the result, gone afterwards; those of processes that died go too."""
+    """Create a temporary folder next to the result, and remove those of dead processes."""
     try:
         output.mkdir(parents=True, exist_ok=True)
         for left in output.glob(f"{_PREFIX}*{_SUFFIX}"):
@@ -154,7 +154,7 @@ def _staging(output: Path) -> Iterator[Path]:
 
 
 def _commit(written: Path, source: ConversionSource) -> Converted:
-    """Let whole files appear; the index, without which shards aren't read, is the last."""
+    """Move complete files into place, the index last: shards aren't read without it."""
     staged = sorted(written.iterdir(), key=lambda path: (path.name in _RESULTS, path.name))
     for path in staged:
         if path.suffix == ".safetensors":

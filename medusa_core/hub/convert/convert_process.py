@@ -1,4 +1,4 @@
-"""The process that opens pickles, seen from outside.
+"""Start the process that opens pickles, and watch it.
 
 The worker reports each piece that it wrote and waits for a word before the next; so it stops when
 it is told to, and when whoever started it is gone.
@@ -29,16 +29,16 @@ _KINDS: dict[str, type[MedusaError]] = {
 
 @dataclass(frozen=True, slots=True)
 class ConversionJob:
-    """What the worker is to do.
+    """Job of the worker process.
 
     Attributes:
         files: Pickles, in order.
-        staging: Folder that it may write to; the result goes to `out` within.
+        staging: Folder that it may write to; the result goes to its subfolder `out`.
         is_sharded: They are shards of one model.
-        expected_names: Tensors that they must hold; empty if nothing says.
-        base_model: What the heads' configuration calls their target.
-        memory_bytes: Address space that it may take beyond what torch has.
-        most_bytes: Most bytes of a result.
+        expected_names: Tensor names of the index; empty without one.
+        base_model: Target that the heads' configuration names.
+        memory_bytes: Address space in addition to torch's.
+        most_bytes: Upper limit of a result's bytes.
     """
 
     files: tuple[str, ...]
@@ -56,13 +56,13 @@ def run_job(
     on_progress: Callable[[int, int], None] | None,
     is_cancelled: Callable[[], bool],
 ) -> None:
-    """Do a job in a process of its own, and wait for its end.
+    """Run a job in a process of its own, and wait for its end.
 
     Args:
-        job: What to do.
-        time_s: Longest silence of the worker.
+        job: The job.
+        time_s: Longest time without progress.
         on_progress: Called with bytes written and bytes to write.
-        is_cancelled: Asked while waiting.
+        is_cancelled: Called while waiting.
 
     Raises:
         Cancelled: It was stopped.
@@ -74,7 +74,7 @@ def run_job(
     def check() -> None:
         if is_cancelled():
             raise Cancelled("The conversion was stopped.", "Nothing was changed.")
-        # Only Linux lets the child bound itself.
+        # Only on Linux can the child limit itself.
         if sandbox.resident_bytes() > _TORCH_BYTES + job.memory_bytes:
             raise ConversionError(
                 "The conversion takes far more memory than its file explains, and was stopped.",

@@ -1,4 +1,4 @@
-"""What there is to convert: one file of heads or weights, or the shards that an index names."""
+"""Find what to convert: one file of heads or weights, or the shards of an index."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _PICKLED_MODEL = "pytorch_model.bin"
 
 @dataclass(frozen=True, slots=True)
 class ConversionSource:
-    """What to convert, and where to.
+    """Pickles to convert, and where to.
 
     Attributes:
-        folder: Where the pickles are.
+        folder: Folder of the pickles.
         files: The pickles.
         output: Folder for the result.
         is_sharded: They are shards of one model.
-        expected_names: Tensors that the shards must hold; empty if nothing says.
-        base_model: What the heads' configuration calls their target.
+        expected_names: Tensor names of the index; empty without one.
+        base_model: Target that the heads' configuration names.
     """
 
     folder: Path
@@ -47,12 +47,12 @@ class ConversionSource:
 
     @property
     def may_be_heads(self) -> bool:
-        """Heads come as one file."""
+        """Whether it is a file of heads."""
         return not self.is_sharded
 
     @property
     def nbytes(self) -> int:
-        """Size of all pickles."""
+        """Bytes of all pickles."""
         return sum(path.stat().st_size for path in self.files)
 
 

@@ -1,4 +1,4 @@
-"""Tensors as a safetensors file, written piece by piece. Runs in the converter's process only."""
+"""Write safetensors files piece by piece. Runs in the converter's process only."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _PIECE_BYTES = 16 << 20
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], written: int, report: Callable[[int, int], None]
 ) -> int:
-    """Write a safetensors file, each tensor for itself, so that shared memory does no harm.
+    """Write a safetensors file; tensors that share memory are written separately.
 
     Args:
-        path: The file.
-        tensors: By name.
+        path: File to write.
+        tensors: Tensors by name.
         written: Bytes of tensors written before.
         report: Called with bytes written and bytes to write, with those before; may end the
             process.
@@ -40,7 +40,7 @@ def write_tensors(
     Returns:
         Bytes of tensors written so far.
     """
-    # Wide numbers first: then every tensor lies where its numbers may.
+    # Wide dtypes first, which aligns every tensor.
     order = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
     total = written + sum(tensor.nbytes for tensor in tensors.values())
     with path.open("xb") as file:

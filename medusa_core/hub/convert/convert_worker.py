@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 def main() -> int:
-    """Do one job; the last line says `done` or `error`."""
+    """Run one job; the last line of output is `done` or `error`."""
     with open_channel() as channel:
         try:
             run(_job(channel.receive()), channel)
@@ -53,11 +53,11 @@ def _job(raw: dict[str, Any]) -> ConversionJob:
 
 
 def run(job: ConversionJob, channel: Channel) -> None:
-    """Convert within bounds."""
+    """Convert within the limits."""
     import torch  # noqa: F401 - the bound on memory is beyond what it has taken
 
     def report(written: int, total: int) -> None:
-        """Say how far it is, and wait to be told to go on."""
+        """Report the progress, and wait for permission to continue."""
         channel.send(written=written, total=total)
         channel.receive()
 
@@ -86,7 +86,7 @@ def run(job: ConversionJob, channel: Channel) -> None:
 def _convert_file(
     source: Path, path: Path, written: int, job: ConversionJob, report: Callable[[int, int], None]
 ) -> tuple[int, set[str]]:
-    """One pickle; returns bytes written so far, and the names of its tensors."""
+    """Convert a pickle; returns bytes written so far, and its tensor names."""
     from medusa_core.hub.convert.convert_tensors import write_tensors
     from medusa_core.hub.convert.pickles import load_tensors
 
@@ -105,7 +105,7 @@ def _check_names(job: ConversionJob, weight_map: dict[str, str]) -> None:
 
 
 def _rewrite_heads(source_name: str, out: Path, job: ConversionJob) -> None:
-    """Give heads the file and the configuration of their format; leave other weights alone."""
+    """Write heads in their format with a configuration; other weights stay."""
     from medusa_core.heads.kinds import hydra
     from medusa_core.heads.reader import read_head_set
     from medusa_core.heads.writer import write_heads

@@ -1,4 +1,4 @@
-"""Tensors of a file that torch saved, mapped from it. Runs in the converter's process only.
+"""Map the tensors of a file that torch saved. Runs in the converter's process only.
 
 torch's restricted unpickler, that of `torch.load(weights_only=True)`, rebuilds tensors and calls
 nothing else. But `torch.load` maps as many bytes as the pickle asks for, and goes on in what lies
@@ -26,7 +26,7 @@ from medusa_core.hub.convert.convert_tensors import DTYPES
 
 _ZIP = b"PK\x03\x04"
 _ZIP_END, _ZIP_END_BYTES = b"PK\x05\x06", 22
-_HEADER_BYTES, _LENGTHS_AT = 30, 26  # of what stands before a member
+_HEADER_BYTES, _LENGTHS_AT = 30, 26  # local file header of a zip member
 _ENCRYPTED = 1  # bit of a member's flags
 _LEGACY = "legacy"
 _KNOWN = (
@@ -36,18 +36,18 @@ _KNOWN = (
     (b"<", "a web page"),
     (b"{", "JSON"),
 )
-_CALLED = re.compile(r"GLOBAL (\S+)")  # in torch's messages
+_CALLED = re.compile(r"GLOBAL (\S+)")  # in torch's error messages
 _OTHERWISE = "Get the weights as safetensors instead."
 _MISLEADING = "It is damaged, or made to mislead: download it again, or don't use it."
 _WEIGHTS_ALONE = "Choose the file with the weights alone."
 
 
 def load_tensors(path: Path, most_bytes: int) -> dict[str, Tensor]:
-    """The tensors of a pickle, mapped from the file.
+    """Map the tensors of a pickle from the file.
 
     Args:
-        path: A file that torch saved.
-        most_bytes: Most bytes of all tensors.
+        path: File that torch saved.
+        most_bytes: Upper limit of all tensors' bytes.
 
     Raises:
         ConversionError: The file is damaged, misleads, or holds something besides tensors.
@@ -58,7 +58,7 @@ def load_tensors(path: Path, most_bytes: int) -> dict[str, Tensor]:
             archive = _read_archive(file, path.name)
     except OSError as error:
         raise ConversionError(f"{path} can't be read: {error}.", "Check the disk.") from error
-    # What zipfile raises on damage depends on where the damage is.
+    # zipfile raises various errors for damaged files.
     except (zipfile.BadZipFile, struct.error, RuntimeError, ValueError, EOFError) as error:
         raise _damaged(path.name, str(error)) from error
     mapping = cast(
@@ -78,14 +78,14 @@ def load_tensors(path: Path, most_bytes: int) -> dict[str, Tensor]:
 
 @dataclass(frozen=True, slots=True)
 class _Archive:
-    """The zip of torch: its pickle, and where in the file each storage begins and ends."""
+    """Pickle of torch's zip, and the range of each storage in the file."""
 
     pickle: bytes
     storages: dict[str, tuple[int, int]]
 
 
 def _check_kind(file: BinaryIO, name: str) -> None:
-    """Say what a file is that isn't torch's zip, and refuse a zip that something follows."""
+    """Check that a file is torch's zip, and that nothing follows the zip."""
     first = file.read(32)
     if not first.startswith(_ZIP):
         what = next((what for magic, what in _KNOWN if first.startswith(magic)), "of unknown kind")
@@ -136,7 +136,7 @@ def _read_archive(file: BinaryIO, name: str) -> _Archive:
 
 
 def _span(file: BinaryIO, entry: zipfile.ZipInfo) -> tuple[int, int]:
-    """Where the bytes of a member begin and end."""
+    """Return the range of a member's bytes."""
     file.seek(entry.header_offset + _LENGTHS_AT)
     lengths = struct.unpack("<2H", file.read(4))  # of its name and its extra field
     begin = entry.header_offset + _HEADER_BYTES + sum(lengths)
@@ -144,14 +144,14 @@ def _span(file: BinaryIO, entry: zipfile.ZipInfo) -> tuple[int, int]:
 
 
 class _Storages(Unpickler):
-    """torch's restricted unpickler; the storages that it asks for are parts of the mapped file."""
+    """torch's restricted unpickler, with storages that are slices of the mapped file."""
 
     def __init__(self, archive: _Archive, mapping: torch.UntypedStorage, name: str) -> None:
         super().__init__(io.BytesIO(archive.pickle), encoding="utf-8")
         self._archive, self._mapping, self._name = archive, mapping, name
 
     def persistent_load(self, pid: tuple[Any, ...]) -> torch.TypedStorage:
-        """The storage that a pickle declares."""
+        """Return the storage that a pickle refers to."""
         _, kind, key, _, count = pid
         dtype = torch.uint8 if kind is torch.UntypedStorage else kind.dtype
         begin, end = self._archive.storages.get(str(key), (0, 0))
@@ -167,7 +167,7 @@ class _Storages(Unpickler):
 
 
 def _unpickle(archive: _Archive, mapping: torch.UntypedStorage, name: str) -> object:
-    """What the pickle holds."""
+    """Unpickle the object."""
     try:
         return _Storages(archive, mapping, name).load()  # type: ignore[no-untyped-call]
     except ConversionError:
@@ -182,7 +182,7 @@ def _unpickle(archive: _Archive, mapping: torch.UntypedStorage, name: str) -> ob
             else f"{name} would do more than rebuild tensors when it is opened.",
             "Tensors need nothing of the kind. Don't open this file with any program.",
         ) from error
-    # torch raises nearly anything for a damaged pickle, and nothing of it is ours.
+    # torch raises nearly any exception for a damaged pickle.
     except Exception as error:
         raise _damaged(name, str(error)[:200] or type(error).__name__) from error
 
@@ -202,7 +202,7 @@ def _checked(name: object, value: object, file: str) -> Tensor:
 
 
 def _lies_within(tensor: Tensor, mapping: torch.UntypedStorage) -> bool:
-    """Whether its numbers are the file's: a pickle may also ask for memory that isn't filled."""
+    """Return whether a tensor is within the file: a pickle can also create uninitialized ones."""
     storage = tensor.untyped_storage()
     begin = storage.data_ptr() - mapping.data_ptr()
     return not storage.nbytes() or 0 <= begin <= mapping.nbytes() - storage.nbytes()

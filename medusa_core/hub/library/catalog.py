@@ -1,15 +1,15 @@
-"""Models, heads and drafters that are known to go together; shipped, no network."""
+"""The shipped catalog of recommended models, heads and drafters; no network."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from medusa_core.hub.drafters import DrafterOffer
 from medusa_core.hub.job import Pair
+from medusa_core.hub.library.offers import PairOffer
 from medusa_core.hub.library.pairing import same_model
 from medusa_core.memory.plan import heads_bytes, weights_bytes
 from medusa_core.messages import HeadsShape, WeightFormats
@@ -25,50 +25,17 @@ from medusa_core.system.resources import (
 _EAGLE_TOKENS = 32_000
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogPair:
-    """A pair that is recommended to somebody.
-
-    Attributes:
-        title: Its name for people.
-        pair: Its repositories.
-        licence: The model's licence.
-        is_gated: Its owner asks who you are.
-        is_pickled: Its heads are published as a pickle and are converted once.
-        note: Who it is for.
-        config: Sizes of the model.
-        heads: Sizes of the heads.
-        download_bytes: About what is fetched: the weights as they are published.
-        is_earlier: There are better ones of its size today.
-        base: The model that its files were made of, as drafters name it.
-        heads_bytes: What of the download are heads.
-    """
-
-    title: str
-    pair: Pair
-    licence: str
-    is_gated: bool
-    is_pickled: bool
-    note: str
-    config: ModelConfig
-    heads: HeadsShape
-    download_bytes: int
-    is_earlier: bool
-    base: str
-    heads_bytes: int
-
-
-def read_catalog() -> tuple[CatalogPair, ...]:
-    """All pairs: today's models before earlier ones, and the smallest of them first."""
-    pairs = map(_pair, _read()["pairs"])
-    return tuple(sorted(pairs, key=lambda pair: (pair.is_earlier, pair.download_bytes)))
+def read_catalog() -> tuple[PairOffer, ...]:
+    """Return all recommendations: current models before earlier ones, then by size."""
+    offers = map(_offer, _read()["pairs"])
+    return tuple(sorted(offers, key=lambda offer: (offer.is_earlier, offer.download_bytes)))
 
 
 def published_drafters(names: Iterable[str]) -> tuple[DrafterOffer, ...]:
-    """The drafters that are known to be published for a model.
+    """Return the catalog's drafters for a model.
 
     Args:
-        names: Of the model: its own, and those of what it was made of.
+        names: Names of the model and its base models.
     """
     known = tuple(names)
     entries = [one for one in _read()["drafters"] if any(same_model(one["for"], n) for n in known)]
@@ -93,7 +60,7 @@ def _read() -> dict[str, Any]:
 
 
 def _eagle_3(config: ModelConfig) -> HeadsShape:
-    """An EAGLE-3 head as its makers publish them: a block as the model's own, 32,000 tokens.
+    """Return sizes of a published EAGLE-3 head: a block of the model's sizes, 32,000 tokens.
 
     Source: SafeAILab/EAGLE, `eagle/model/cnets.py`.
     """
@@ -118,7 +85,7 @@ def _eagle_3(config: ModelConfig) -> HeadsShape:
     )
 
 
-def _pair(entry: dict[str, object]) -> CatalogPair:
+def _offer(entry: dict[str, object]) -> PairOffer:
     config = parse_config(read_json(shapes_dir() / f"{entry['shape']}.json"), {})
     num_heads = int(str(entry["num_heads"]))
     heads = HeadsShape(num_heads, 1, config.vocab_size, config.hidden_size)
@@ -130,18 +97,21 @@ def _pair(entry: dict[str, object]) -> CatalogPair:
     published = WeightFormats("q4" if file else "" if config.holds_blocks else "bf16")
     formats = resolve_formats(published, "bfloat16", Hardware("cpu"), config.stored)
     whole = resolve_formats(WeightFormats("bf16"), "bfloat16", Hardware("cpu"), config.stored)
-    of_heads = heads_bytes(config, heads, whole)
-    return CatalogPair(
+    bytes_of_heads = heads_bytes(config, heads, whole)
+    model, base = str(entry["model"]), str(entry.get("base", entry["model"]))
+    return PairOffer(
         title=str(entry["title"]),
-        pair=Pair(str(entry["model"]), str(entry["heads"]), file=file),
+        pair=Pair(model, str(entry["heads"]), file=file),
         licence=str(entry["licence"]),
         is_gated=bool(entry["is_gated"]),
         is_pickled=bool(entry["is_pickled"]),
         note=str(entry["note"]),
         config=config,
         heads=heads,
-        download_bytes=(published_bytes or weights_bytes(config, formats)) + of_heads,
+        download_bytes=(published_bytes or weights_bytes(config, formats)) + bytes_of_heads,
         is_earlier=bool(entry.get("is_earlier")),
-        base=str(entry.get("base", entry["model"])),
-        heads_bytes=of_heads,
+        is_curated=True,
+        bases=(base,),
+        heads_bytes=bytes_of_heads,
+        drafters=published_drafters((model, base)),
     )

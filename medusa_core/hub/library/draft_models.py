@@ -1,4 +1,4 @@
-"""Which models on this computer can draft for another: smaller ones with the same tokens."""
+"""Find models that can draft for another: smaller ones with the same vocabulary."""
 
 from __future__ import annotations
 
@@ -12,36 +12,31 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
 
 # Tables of tokens are padded to rounder numbers; tokenizers of sizes further apart are others.
-_MOST_PADDING = 1024
+_MAX_PADDING = 1024
 
 
 class ModelAt(NamedTuple):
-    """A model that is here.
-
-    Attributes:
-        folder: Its folder, or its GGUF file.
-        config: Its sizes.
-    """
+    """Path and configuration of a model."""
 
     folder: Path
     config: ModelConfig
 
 
 class _Vocabulary(NamedTuple):
-    """How many tokens there are, and what names them all."""
+    """Size and hash of a vocabulary."""
 
     num_tokens: int
     digest: str
 
 
 class DraftModels:
-    """Compares models; the tokens of each are read once, and only if its sizes would do."""
+    """Compares models; each vocabulary is read once, and only if sizes match."""
 
     def __init__(self) -> None:
         self._known: dict[Path, _Vocabulary] = {}
 
     def misfit(self, target: ModelAt, other: ModelAt) -> str:
-        """Why a model can't draft for another, for people; empty if it can. Blocks.
+        """Return why a model can't draft for another, for people; empty if it can. Blocks.
 
         Args:
             target: For whom it would draft.
@@ -49,7 +44,7 @@ class DraftModels:
         """
         reason = ""
         ours, theirs = target.config.vocab_size, other.config.vocab_size
-        if abs(ours - theirs) > _MOST_PADDING:
+        if abs(ours - theirs) > _MAX_PADDING:
             reason = f"its vocabulary has {theirs:,} tokens, not {ours:,}"
         elif num_linear_parameters(other.config) >= num_linear_parameters(target.config):
             reason = "it isn't smaller"

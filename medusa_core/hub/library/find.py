@@ -1,7 +1,4 @@
-"""What a name on the command line means: a folder, a GGUF file, or a model that `list` shows.
-
-The same goes for heads.
-"""
+"""Resolve names of models and heads on the command line: paths, repositories, names of `list`."""
 
 from __future__ import annotations
 
@@ -27,10 +24,10 @@ _LOADABLE = (ContentsKind.TARGET, ContentsKind.MERGED)
 
 
 def installed(name: str) -> Path:
-    """The folder or file that a name on the command line means.
+    """Resolve a name to a folder or file.
 
     Raises:
-        RequestError: It is nothing that is here, or several things.
+        RequestError: Nothing of that name is installed, or several things are.
     """
     found = find_named(name)
     if found is not None:
@@ -45,10 +42,10 @@ def installed(name: str) -> Path:
 
 
 def refuse_heads(path: Path) -> None:
-    """Where a model is meant: a folder of heads alone has sizes, too, and isn't one.
+    """Check that a path isn't a folder of heads, which has sizes, too.
 
     Raises:
-        RequestError: It is such a folder.
+        RequestError: It is.
     """
     if path.is_dir() and look_into(path).kind is ContentsKind.HEADS:
         raise RequestError(
@@ -58,10 +55,10 @@ def refuse_heads(path: Path) -> None:
 
 
 def find_named(name: str) -> Path | None:
-    """As `installed`; None where nothing of that name is here.
+    """Resolve a name; None if nothing of that name is installed.
 
     Raises:
-        RequestError: It is several things.
+        RequestError: Several things are.
     """
     path = Path(name)
     if path.exists() and ModelFiles.find(path) is not None:
@@ -73,7 +70,7 @@ def find_named(name: str) -> Path | None:
     if snapshot is not None:
         return snapshot
     found = _loadable()
-    known = {one.casefold(): its_path for one, its_path in _by_name(found).items()}
+    known = {one.casefold(): path for one, path in _by_name(found).items()}
     titles = {one.title.casefold(): one.path for one in found}
     wanted = name.casefold()
     if wanted == FIRST_MODEL_FILE[0]:  # as `pull` and the documents call it
@@ -82,7 +79,7 @@ def find_named(name: str) -> Path | None:
 
 
 def loadable_models() -> Mapping[str, Path]:
-    """The models that can be loaded, by their names: those of `list`, and those of the program."""
+    """Return the paths of loadable models by name: those of `list`, and the program's."""
     return _by_name(_loadable())
 
 
@@ -96,43 +93,43 @@ def _loadable() -> list[Installed]:
 
 
 def own_models() -> dict[str, Path]:
-    """The models that come with the program, by their names."""
+    """Return the models that come with the program by name."""
     own = (first_model_file(), demo_model_dir())
     return {path.name.removesuffix(SUFFIX): path for path in own if path is not None}
 
 
 def listed_name(listed: Sequence[str], name: str) -> str:
-    """The name under which `list` shows `owner/repo:QUANT`, or a file whose suffix is left out.
+    """Return the name in `list` of `owner/repo:QUANT`, or of a file without its suffix.
 
-    Other names stay as they are.
+    Other names are returned unchanged.
 
     Args:
-        listed: The names that it shows.
-        name: What was typed.
+        listed: Names of `list`.
+        name: Typed name.
     """
     if f"{name}{SUFFIX}".casefold() in (one.casefold() for one in listed):
         return f"{name}{SUFFIX}"
     repo, quant = split_quant(name)
-    its = [one for one in listed if one.casefold().startswith(f"{repo}/".casefold())]
-    found = with_quant([f"{one}{SUFFIX}" for one in its], quant) if quant else []
+    files = [one for one in listed if one.casefold().startswith(f"{repo}/".casefold())]
+    found = with_quant([f"{one}{SUFFIX}" for one in files], quant) if quant else []
     return found[0].removesuffix(SUFFIX) if len(found) == 1 else name
 
 
 def is_loadable(one: Installed) -> bool:
-    """Whether it is a whole model."""
+    """Return whether it is a complete model."""
     return one.is_complete and one.contents.kind in _LOADABLE
 
 
 def folder_list() -> FolderList:
-    """The folders that the user added."""
+    """Return the list of folders that the user added."""
     return FolderList(places().data / "folders.json")
 
 
 def _gguf_of(snapshot: Path, repo: str, quant: str) -> Path:
-    """The GGUF file of a repository that is meant; the folder where it holds none.
+    """Return a GGUF file of a snapshot, or the snapshot if it has none.
 
     Raises:
-        RequestError: None is, or several are.
+        RequestError: No file or several files match.
     """
     every = [path.name for path in sorted(snapshot.glob(f"*{SUFFIX}")) if is_first(path)]
     drafters = [name for name in every if is_drafter_name(name)]

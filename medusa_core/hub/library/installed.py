@@ -1,4 +1,4 @@
-"""Models and heads on this computer: in the shared cache, and in folders the user added."""
+"""List models and heads on this computer: in the shared cache, and in added folders."""
 
 from __future__ import annotations
 
@@ -133,16 +133,15 @@ class Installed:
 def list_installed(
     cache_dir: Path, folders: Iterable[Path] = (), others: Iterable[ForeignModel] = ()
 ) -> tuple[Installed, ...]:
-    """All that is installed, by name.
+    """List everything that is installed, by name.
 
     Args:
         cache_dir: The shared cache, in huggingface_hub's layout.
-        folders: Models, or folders of models, that lie elsewhere.
-        others: What belongs to other programs.
+        folders: Further models, or folders of models.
+        others: Models of other programs.
 
     Returns:
-        Every revision and every folder. Damaged and unfinished ones are among them, with what they
-        lack.
+        Every revision and folder, damaged and incomplete ones with their problems.
     """
     found = [one for repo in _repos(cache_dir) for one in _revisions(repo)]
     seen: set[Path] = set()
@@ -160,12 +159,12 @@ def list_installed(
 
 
 def find_installed(installed: Iterable[Installed], name: str, revision: str = "") -> Installed:
-    """The one of that name, or of that folder.
+    """Find an item by name or path.
 
     Args:
-        installed: From `list_installed`.
-        name: Repository, name or path of a folder; or a title.
-        revision: Branch, tag, or the beginning of a commit; may be empty if there is but one.
+        installed: Result of `list_installed`.
+        name: Repository, name or path of a folder, or a title.
+        revision: Branch, tag, or prefix of a commit; may be empty if there is only one.
 
     Raises:
         RequestError: There is none, or more than one.
@@ -179,7 +178,7 @@ def find_installed(installed: Iterable[Installed], name: str, revision: str = ""
     named = named or [one for one in installed if name.casefold() == one.title.casefold()]
     fitting = [one for one in named if revision in one.refs or one.revision.startswith(revision)]
     if len(fitting) > 1 and not revision:
-        # What programs get that ask for no revision.
+        # The default revision of huggingface_hub.
         fitting = [one for one in fitting if "main" in one.refs] or fitting
     if len(fitting) == 1:
         return fitting[0]
@@ -192,7 +191,7 @@ def find_installed(installed: Iterable[Installed], name: str, revision: str = ""
 
 
 def pairings(installed: Iterable[Installed]) -> tuple[Pairing, ...]:
-    """Every installed model with all installed heads, and why each fits or doesn't."""
+    """Match every installed model with all installed heads."""
     contents = [one.contents for one in installed]
     return pair(
         [one.target for one in contents if one.target is not None],
@@ -201,12 +200,12 @@ def pairings(installed: Iterable[Installed]) -> tuple[Pairing, ...]:
 
 
 def repo_folder(cache_dir: Path, name: str) -> Path:
-    """Where the cache keeps a repository."""
+    """Return the folder of a repository in the cache."""
     return cache_dir / (_PREFIX + name.replace("/", "--"))
 
 
 def _with_distinct_titles(found: Sequence[Installed]) -> list[Installed]:
-    """Tell files of one model apart: by their mix of types, else by their own names."""
+    """Make titles of a model's files distinct: by file type, else by file name."""
     by_type = [
         replace(one, title=f"{one.title} {one.contents.quantization}".strip()) if is_shared else one
         for one, is_shared in _with_shared_titles(found)
@@ -225,7 +224,7 @@ def _with_shared_titles(
 
 
 def size_of(folder: Path) -> int:
-    """Bytes on disk of the files below a folder, or of a GGUF file, each once, links followed."""
+    """Return the bytes of a folder's files or a GGUF file, links followed, each file once."""
     sizes = {}
     for path in files_of_model(folder):
         if path.exists():
@@ -269,7 +268,7 @@ def _refs(repo: Path) -> dict[str, str]:
 
 
 def _models_in(folder: Path) -> Iterator[Path]:
-    """The folder or file itself, or the models right below it."""
+    """Yield a folder or file that is a model, else the models in its subfolders."""
     if not folder.is_dir():
         if ModelFiles.find(folder) is not None:
             yield folder
@@ -289,7 +288,7 @@ def _models_in(folder: Path) -> Iterator[Path]:
 
 
 def _ggufs_in(folder: Path) -> list[Path]:
-    """The GGUF files of a folder that holds no other weights, split ones once."""
+    """Return the GGUF files of a folder without other weights, split ones once."""
     if any((folder / name).exists() for name in (INDEX_FILE, MODEL_FILE)):
         return []
     return [path for path in sorted(folder.glob("*.gguf")) if is_first(path)]
@@ -323,7 +322,7 @@ def _cached(path: Path, name: str, revision: str, refs: tuple[str, ...]) -> Inst
 
 
 def name_at(path: Path) -> str:
-    """The repository whose snapshot a folder is; of other folders and files their own name."""
+    """Return the repository of a snapshot; of other paths their name."""
     repo = repo_of(path)
     if repo is None:
         return path.name
@@ -331,7 +330,7 @@ def name_at(path: Path) -> str:
 
 
 def _lost(snapshot: Path) -> str:
-    """Files whose blob is gone, or of another size than the commit says."""
+    """Describe files whose blob is missing or has another size than the commit's listing."""
     listed = expected_files(snapshot)
     wrong = []
     for path in files_in(snapshot):

@@ -1,6 +1,6 @@
-"""All that a model manager asks: what there is, what fits, what is here. No Qt.
+"""Models of the catalog, of the Hub and on this computer, for the model manager. No Qt.
 
-Coroutines of whichever loop runs them; what blocks is done in threads.
+Coroutines; blocking work is done in threads.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from medusa_core.hub.library.library_verify import (
     repair,
     verify,
 )
+from medusa_core.hub.library.offers import PairOffer, Variant
 from medusa_core.hub.library.other_programs import models_of_others
 from medusa_core.hub.library.pairing import HeadsFit as HowHeadsFit
 from medusa_core.hub.library.pairing import match, misfit
@@ -55,7 +56,7 @@ from medusa_core.hub.search import Sort, search
 from medusa_core.hub.settings import HubSettings
 from medusa_core.loading.choice import ready_choices
 from medusa_core.memory.budget import Budget
-from medusa_core.messages import HeadsShape, local_device
+from medusa_core.messages import local_device
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import (
     ADAPTER,
@@ -70,105 +71,20 @@ from medusa_core.runtime.offload.layer_file import (
 )
 from medusa_core.system.resources import quantized_models_dir
 
-_SOON_S = 5.0
-_MOST_DRAFTERS = 24
-# Kinds whose repositories describe their heads as models are described.
+_QUICK_STALL_S = 5.0  # for requests that somebody waits to see
+_MAX_DRAFTERS = 24
+# Kinds of drafters whose repositories have a model's config.json.
 _LIKE_MODELS = ("eagle", "dflash", "dspark", "jetspec", "gemma4-assistant")
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
-    """A GGUF file of a repository.
-
-    Attributes:
-        file: Its path there, of several that are one model the first.
-        nbytes: Bytes of all of them.
-    """
-
-    file: str
-    nbytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class PairOffer:
-    """A pair that could be downloaded.
-
-    Attributes:
-        title: Its name for people.
-        pair: Its repositories.
-        licence: The model's licence; empty if unknown.
-        is_gated: Its owner asks who you are.
-        is_pickled: Its heads are a pickle, which is converted once.
-        note: A word about it.
-        download_bytes: What is fetched; 0 while unknown.
-        config: Sizes of the model; None while unknown.
-        heads: Sizes of the heads.
-        is_curated: From the shipped catalog.
-        is_earlier: There are better ones of its size today.
-        is_heads: Nothing but heads, for a model that is fetched for itself.
-        kind: The kind of drafter that it is called; empty for a model.
-        variants: GGUF files of which one is enough; `pair.file` is the one that is looked at.
-        bases: The models that its own was made of, or for, as its card says.
-        drafters: What is published to draft for it, as far as that is known.
-        misfit: Why its heads can't be used with it; empty if they can.
-        heads_bytes: What of `download_bytes` are heads of another repository or file.
-    """
-
-    title: str
-    pair: Pair
-    licence: str = ""
-    is_gated: bool = False
-    is_pickled: bool = False
-    note: str = ""
-    download_bytes: int = 0
-    config: ModelConfig | None = None
-    heads: HeadsShape = HeadsShape()  # noqa: RUF009 - frozen
-    is_curated: bool = False
-    is_earlier: bool = False
-    is_heads: bool = False
-    kind: str = ""
-    variants: tuple[Variant, ...] = ()
-    bases: tuple[str, ...] = ()
-    drafters: tuple[DrafterOffer, ...] = ()
-    misfit: str = ""
-    heads_bytes: int = 0
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What drafters may call the model."""
-        return (self.pair.model, *self.bases)
-
-    @property
-    def drafter(self) -> DrafterOffer | None:
-        """The drafter that is fetched with it; None for none."""
-        pair = self.pair
-        its = [one for one in self.drafters if one.repo and one.repo == pair.heads]
-        return next((one for one in its if pair.heads_file in ("", one.file)), None)
-
-    def with_drafter(self, drafter: DrafterOffer | None) -> PairOffer:
-        """The same model with another drafter, whose sizes are unknown; or without one."""
-        pair = replace(self.pair, heads="", heads_file="")
-        if drafter is not None:
-            pair = replace(pair, heads=drafter.repo, heads_file=drafter.file)
-        return replace(
-            self,
-            pair=pair,
-            is_pickled=drafter is not None and drafter.is_pickled,
-            heads=HeadsShape(),
-            misfit="",
-            download_bytes=max(0, self.download_bytes - self.heads_bytes),
-            heads_bytes=0,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class AdapterOffer:
-    """A LoRA on this computer, beside a model.
+    """A LoRA on this computer, matched with a model.
 
     Attributes:
-        name: Its name.
-        folder: Where it lies.
-        shape: What it changes; of nothing where it doesn't fit.
+        name: Name of the adapter.
+        folder: Its folder.
+        shape: Sizes; empty if it doesn't fit.
         reason: Why it doesn't fit; empty if it does.
     """
 
@@ -190,12 +106,12 @@ class Library:
         """Open the library.
 
         Args:
-            store_path: File with the list of downloads.
+            store_path: Database of downloads.
             folders_path: File with the list of folders outside of the cache.
-            settings: How to deal with the Hub.
+            settings: Settings of the Hub.
 
         Raises:
-            HubError: A newer version made the list of downloads.
+            HubError: A newer version of the program created the database.
         """
         self.downloads = Downloads(store_path, settings)
         self.layers_dir: Path | None = None
@@ -204,47 +120,29 @@ class Library:
 
     @property
     def notice(self) -> str:
-        """What happened when it was opened, in a sentence for people; mostly empty."""
+        """Problem at opening the database of downloads, for people; mostly empty."""
         return self.downloads.notice
 
     @property
     def settings(self) -> HubSettings:
-        """How the Hub is dealt with."""
+        """Settings of the Hub."""
         return self.downloads.settings
 
     def change_settings(self, settings: HubSettings) -> None:
-        """Deal with the Hub in another way from the next request on."""
+        """Use other settings from the next request on."""
         self.downloads.settings = settings
 
     def catalog(self) -> tuple[PairOffer, ...]:
-        """Pairs that are known to be good; no network."""
-        return tuple(
-            PairOffer(
-                title=entry.title,
-                pair=entry.pair,
-                licence=entry.licence,
-                is_gated=entry.is_gated,
-                is_pickled=entry.is_pickled,
-                note=entry.note,
-                download_bytes=entry.download_bytes,
-                config=entry.config,
-                heads=entry.heads,
-                is_curated=True,
-                is_earlier=entry.is_earlier,
-                bases=(entry.base,),
-                heads_bytes=entry.heads_bytes,
-                drafters=published_drafters((entry.pair.model, entry.base)),
-            )
-            for entry in read_catalog()
-        )
+        """Return the shipped recommendations; no network."""
+        return read_catalog()
 
     async def search(self, words: str, sort: Sort = "downloads") -> tuple[PairOffer, ...]:
-        """Models on the Hub; their sizes are unknown until they are looked at.
+        """Search models on the Hub; `look_at` reads their sizes.
 
         Raises:
             HubError: The Hub can't be reached.
         """
-        found = await asyncio.to_thread(search, _impatient(self.settings), words, sort)
+        found = await asyncio.to_thread(search, _with_quick_timeout(self.settings), words, sort)
         return tuple(
             PairOffer(
                 title=one.repo,
@@ -261,24 +159,24 @@ class Library:
         )
 
     async def find_drafters(self, offer: PairOffer) -> PairOffer:
-        """The offer with all drafters that the Hub has for its model.
+        """Return an offer with all drafters that the Hub has for its model.
 
         Raises:
             HubError: The Hub can't be reached.
         """
-        settings = _impatient(self.settings)
+        settings = _with_quick_timeout(self.settings)
         found = await asyncio.to_thread(find_drafters, settings, offer.names)
-        every = _each_once((*offer.drafters, *found))[:_MOST_DRAFTERS]
+        every = _without_duplicates((*offer.drafters, *found))[:_MAX_DRAFTERS]
         return replace(offer, drafters=await asyncio.to_thread(sized_drafters, settings, every))
 
     async def look_at(self, offer: PairOffer) -> PairOffer:
-        """The offer with the sizes that the Hub tells.
+        """Return an offer with sizes read from the Hub.
 
         Raises:
             HubError: The Hub can't be reached, or there is nothing to load.
-            ModelError: It is a model of another kind.
+            ModelError: The architecture isn't supported.
         """
-        settings, pair = _impatient(self.settings), offer.pair
+        settings, pair = _with_quick_timeout(self.settings), offer.pair
         if offer.is_heads and (alone := await self._heads_alone(offer)) is not None:
             return alone
         try:
@@ -304,14 +202,14 @@ class Library:
             heads=heads,
             download_bytes=needed if listing.file else max(needed, offer.download_bytes),
             variants=_variants(listing) if listing.file else (),
-            drafters=_each_once((*offer.drafters, *_beside(listing))),
+            drafters=_without_duplicates((*offer.drafters, *_drafters_in(listing))),
             misfit=misfit(model.config, heads) if heads.num_heads else "",
             heads_bytes=nbytes,
             is_heads=False,
         )
 
     async def _heads_alone(self, offer: PairOffer) -> PairOffer | None:
-        """The offer as one of heads, if it is that."""
+        """Return the offer with heads alone, if it has heads; else None."""
         try:
             found = await asyncio.to_thread(look_at_heads, self.settings, offer.pair.model)
         except (ModelError, HubError):
@@ -321,7 +219,7 @@ class Library:
         return replace(offer, pair=pair, heads=found.shape, is_heads=True, download_bytes=nbytes)
 
     async def installed(self) -> tuple[Installed, ...]:
-        """What is on this computer, in the shared cache and in folders that were added."""
+        """List models and heads in the shared cache, added folders and other programs."""
         return await asyncio.to_thread(self._installed)
 
     def _installed(self) -> tuple[Installed, ...]:
@@ -332,20 +230,20 @@ class Library:
         return found
 
     def add_folder(self, folder: str) -> None:
-        """Take a folder with a model or with heads, or a GGUF file, among what is here.
+        """Add a folder with a model or heads, or a GGUF file.
 
         Raises:
-            ModelError: It holds none, or one that isn't whole; or the list can't be written.
+            ModelError: It has none or is incomplete, or the list can't be written.
         """
         self._folders.add(Path(folder))
 
     def heads_for(
         self, model: Installed, installed: Sequence[Installed]
     ) -> tuple[tuple[Installed, str], ...]:
-        """All heads that are here, each with the reason why it doesn't fit; the best come first.
+        """Return all installed heads, the best first, each with the reason why it doesn't fit.
 
-        Of those that fit, the ones that were found to make it slower come last. Shipped ones
-        are among them where they were made for it.
+        Of those that fit, heads that were measured to be slower come last. Shipped heads are
+        included if they were made for the model.
         """
         target = model.contents.target
         if target is None:
@@ -366,9 +264,9 @@ class Library:
     async def draft_models_for(
         self, model: Installed, installed: Sequence[Installed]
     ) -> tuple[tuple[Installed, str], ...]:
-        """All other models that are here, each with the reason why it can't draft for this one.
+        """Return all other installed models, each with the reason why it can't draft for this one.
 
-        Those that can come first, the smallest of them first.
+        Those that can come first, by size.
         """
         target = _model_at(model)
         if target is None:
@@ -388,7 +286,7 @@ class Library:
     def adapters_for(
         self, model: Installed, installed: Sequence[Installed]
     ) -> tuple[AdapterOffer, ...]:
-        """All LoRAs that are here, those that heads learned with too; those that fit come first."""
+        """Return all LoRAs, those trained together with heads included; fitting ones come first."""
         if model.config is None:
             return ()
         found = [(one.name, one.path) for one in installed if one.kind is ContentsKind.ADAPTER]
@@ -402,22 +300,22 @@ class Library:
         return tuple(sorted(offers, key=lambda offer: bool(offer.reason)))
 
     def built_in(self) -> tuple[Installed, ...]:
-        """Models that are here without a download; they can't be deleted."""
+        """Return the models that come with the program, which can't be deleted."""
         return tuple(
             replace(at_path(one.model_dir, one.name), title=one.name, is_built_in=True)
             for one in ready_choices()
         )
 
     def forget_downloads(self, item: Installed) -> None:
-        """Take finished downloads of something that was deleted off the list."""
+        """Remove finished downloads of a deleted item from the list."""
         for job in self.downloads.jobs:
             if job.state.is_over and item.name in (job.pair.model, job.pair.heads):
                 self.downloads.forget(job.id)
 
     async def verify(self, item: Installed) -> tuple[str, ...]:
-        """Look at every byte; returns what is wrong, after removing damaged files from the cache.
+        """Check all hashes, and remove damaged files from the cache; returns what is wrong.
 
-        What is removed is fetched again by the next download, and nothing else.
+        The next download fetches only removed files.
 
         Raises:
             ModelError: A file can't be read.
@@ -435,7 +333,7 @@ class Library:
         return await asyncio.to_thread(look)
 
     def warning_for(self, item: Installed) -> str:
-        """What to know before it is deleted."""
+        """Return a warning before an item is deleted."""
         if not item.is_cached:
             return "Files stay on disk."
         plan = self._plan_removal(item)
@@ -443,7 +341,7 @@ class Library:
         return words + (f" Shared with {len(plan.sharers)} revisions." if plan.sharers else "")
 
     async def remove(self, item: Installed) -> int:
-        """Delete it from the cache, or take its folder off the list; returns the bytes freed.
+        """Delete an item from the cache, or its folder from the list; returns the freed bytes.
 
         Raises:
             RequestError: It isn't in the cache.
@@ -460,22 +358,22 @@ class Library:
         return await asyncio.to_thread(work)
 
     def _plan_removal(self, item: Installed) -> Removal:
-        """What goes with something in the cache: a revision, or one GGUF model of it."""
+        """Plan the removal of a revision in the cache, or of one GGUF model."""
         cache = self.settings.cache_dir
         if item.path.is_dir():
             return plan_removal(cache, repo_folder(cache, item.name), item.revision)
         return plan_file_removal(cache, item.path.parents[2], item.path)
 
     def kept_bytes(self) -> int:
-        """Bytes of the copies of models that make their next load quicker."""
+        """Return the bytes of quantized copies and layer files, which speed up the next load."""
         quantized = sum(kept.nbytes for kept in QuantizedModels(quantized_models_dir()).entries())
         return quantized + sum(nbytes for _, nbytes in self._layer_files())
 
     async def remove_quantized(self) -> int:
-        """Delete these copies; returns the bytes freed.
+        """Delete quantized copies and layer files; returns the freed bytes.
 
         Raises:
-            TierError: A file of layers can't be deleted.
+            TierError: A layer file can't be deleted.
         """
 
         def work() -> int:
@@ -488,12 +386,12 @@ class Library:
         return () if self.layers_dir is None else layer_files(self.layers_dir)
 
     async def budget(self, own_bytes: int = 0, device: str = "") -> Budget:
-        """The memory of a device, now.
+        """Measure the memory of a device.
 
         Args:
-            own_bytes: What the loaded model holds of it, which another one would free.
-            device: Torch device name; empty for the best there is. With a cluster, this computer's
-                part is meant.
+            own_bytes: Bytes of it that unloading the present model would free.
+            device: Torch device name; empty for the best there is. Of a cluster, this computer's
+                device is measured.
 
         Raises:
             RequestError: There is no such device, or it can't compute.
@@ -507,8 +405,8 @@ class Library:
         return await asyncio.to_thread(measure)
 
 
-def _beside(listing: Listing) -> tuple[DrafterOffer, ...]:
-    """The drafters that lie in a model's own repository."""
+def _drafters_in(listing: Listing) -> tuple[DrafterOffer, ...]:
+    """Return the drafters in a model's own repository."""
     found = ((file, drafter_kind(file.path)) for file in listing.drafters)
     return tuple(
         DrafterOffer(
@@ -523,8 +421,8 @@ def _beside(listing: Listing) -> tuple[DrafterOffer, ...]:
     )
 
 
-def _each_once(drafters: Iterable[DrafterOffer]) -> tuple[DrafterOffer, ...]:
-    """Those of the same files once; what came first stays."""
+def _without_duplicates(drafters: Iterable[DrafterOffer]) -> tuple[DrafterOffer, ...]:
+    """Return drafters without duplicates of the same files; the first one stays."""
     known: dict[tuple[str, str, str], DrafterOffer] = {}
     for one in drafters:
         known.setdefault((one.repo, one.file, "" if one.repo else one.kind), one)
@@ -550,7 +448,7 @@ def _variants(listing: Listing) -> tuple[Variant, ...]:
     return tuple(sorted(found, key=lambda one: one.nbytes))
 
 
-def _impatient(settings: HubSettings) -> HubSettings:
-    """For what somebody waits to see: a silent Hub is given up soon."""
-    stall_s = min(_SOON_S, settings.patience.stall_s)
-    return replace(settings, patience=replace(settings.patience, stall_s=stall_s))
+def _with_quick_timeout(settings: HubSettings) -> HubSettings:
+    """Return settings for requests that somebody waits for: a silent Hub is given up soon."""
+    stall_s = min(_QUICK_STALL_S, settings.timeouts.stall_s)
+    return replace(settings, timeouts=replace(settings.timeouts, stall_s=stall_s))

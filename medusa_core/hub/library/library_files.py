@@ -1,4 +1,4 @@
-"""The files of an installed model, and the hashes that they should have.
+"""Files of an installed model, and their expected hashes.
 
 A snapshot of the shared cache links names to blobs that are called by their hash. huggingface_hub
 may let a blob be a link once more, into a store that repositories share.
@@ -22,12 +22,12 @@ _SHA1 = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a file should be.
+    """Expected hash and size of a file.
 
     Attributes:
-        digest: Its hash in hexadecimal; empty if unknown.
-        is_large: The hash is the sha256 of a large file, else git's sha1 of a blob.
-        nbytes: Its size; -1 if unknown.
+        digest: Hash in hexadecimal; empty if unknown.
+        is_large: It is the sha256 of an LFS file, else git's sha1 of a blob.
+        nbytes: Size; -1 if unknown.
     """
 
     digest: str = ""
@@ -36,20 +36,20 @@ class Expected:
 
 
 def repo_of(snapshot: Path) -> Path | None:
-    """The repository's folder in the cache that a snapshot belongs to; None for other folders."""
+    """Return the repository folder of a snapshot in the cache; None for other folders."""
     is_cached = snapshot.parent.name == "snapshots" and "--" in snapshot.parent.parent.name
     return snapshot.parent.parent if is_cached else None
 
 
 def first_hop(path: Path) -> Path:
-    """What a link names, without following it further; other files name themselves."""
+    """Follow one link; other files are returned as they are."""
     if not path.is_symlink():
         return path
     return Path(os.path.normpath(path.parent / path.readlink()))
 
 
 def files_in(folder: Path) -> list[Path]:
-    """All files and links below a folder, in order; hidden folders of tools are left out."""
+    """Return all files and links of a folder, sorted, without hidden folders."""
     return [
         path
         for path in sorted(folder.rglob("*"))
@@ -59,14 +59,14 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def files_of_model(path: Path) -> list[Path]:
-    """All files of a model's folder, or those that are one model with a file; some may lack."""
+    """Return all files of a folder, or all parts of a GGUF file; some may be missing."""
     if path.is_dir():
         return files_in(path)
     return [path.with_name(name) for name in names_of(path.name)]
 
 
 def indexed_files(folder: Path) -> list[str]:
-    """The weight files that the index names.
+    """Return the weight files that the index names.
 
     Raises:
         CheckpointError: It is damaged, or names files elsewhere.
@@ -89,7 +89,7 @@ def indexed_files(folder: Path) -> list[str]:
 
 
 def expected_files(snapshot: Path) -> dict[str, Expected]:
-    """What the commit's list says about its files, by path; empty where there is no list."""
+    """Return the expectations of the commit's listing by path; empty without one."""
     repo = repo_of(snapshot)
     path = None if repo is None else repo / "trees" / f"{snapshot.name}.json"
     if path is None or not path.exists():
@@ -104,7 +104,7 @@ def expected_files(snapshot: Path) -> dict[str, Expected]:
 
 
 def expected_of(path: Path, listed: Expected | None) -> Expected:
-    """What a file should be: by the commit's list, else by the name of its blob."""
+    """Return a file's expectation: of the commit's listing, else from the name of its blob."""
     if listed is not None and listed.digest:
         return listed
     blob = first_hop(path)

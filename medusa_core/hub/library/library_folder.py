@@ -1,4 +1,4 @@
-"""What a folder holds: a model, heads or both, in which format, and what it lacks.
+"""Identify the contents of a folder: a model, heads or both, their format and problems.
 
 Configuration and headers are read, tensors are not.
 """
@@ -58,7 +58,7 @@ _OWN = ("medusa_head.", "mtp.", "mtp_layers.", ".eh_proj.", ".nextn.")
 
 
 class ContentsKind(Enum):
-    """What a folder is good for."""
+    """What a folder or file can be used as."""
 
     TARGET = "target"
     HEADS = "heads"
@@ -69,17 +69,17 @@ class ContentsKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a folder holds.
+    """Contents of a folder or a GGUF file.
 
     Attributes:
-        kind: What it is good for; merged is a target with its heads.
+        kind: Its use; merged is a target with its heads.
         storage: `safetensors`, `pickle`, `gguf`, or empty.
-        problems: What it lacks before it can be loaded, for people.
-        target: Sizes of the target in it.
-        heads: Sizes of the heads in it; None too where they are a pickle.
-        title: What a GGUF file's metadata calls the model; empty for others.
-        quantization: GGUF's name of the file's mix of types, such as Q4_K_M; may be empty.
-        dtype: Of most weights of safetensors files, as the format names it, such as BF16.
+        problems: Reasons why it can't be loaded, for people.
+        target: Facts of the target, if any.
+        heads: Facts of the heads, if any; None for a pickle.
+        title: Model name of a GGUF file's metadata; else empty.
+        quantization: GGUF file type, such as Q4_K_M; may be empty.
+        dtype: Dtype of most weights of safetensors files, such as BF16.
     """
 
     kind: ContentsKind
@@ -93,11 +93,11 @@ class Contents:
 
 
 def look_into(folder: Path, name: str = "") -> Contents:
-    """Say what a folder holds; damage is among the problems, not an error.
+    """Identify the contents of a folder; damage is a problem of the result, not an error.
 
     Args:
-        folder: In Hugging Face layout; or a GGUF file.
-        name: What to call it; its own name if empty.
+        folder: Folder in Hugging Face layout, or a GGUF file.
+        name: Name of the model; empty for that of the path.
     """
     name = name or folder.name
     if not folder.is_dir():
@@ -152,7 +152,7 @@ def _gguf_heads(path: Path, name: str) -> Contents:
 
 
 def _is_named(path: Path) -> bool:
-    """A link whose blob is gone doesn't exist, but says what was there."""
+    """Return whether a file or a dangling link is there: its blob may have been removed."""
     return path.exists() or path.is_symlink()
 
 
@@ -161,7 +161,7 @@ def _may_hold_heads(names: Iterable[str]) -> bool:
 
 
 def _own_heads(path: Path, name: str, problems: list[str]) -> HeadsFacts | None:
-    """The heads among a model's own tensors."""
+    """Return the heads among a model's tensors."""
     from medusa_core.heads.kind import own_heads  # takes torch along
 
     try:
@@ -173,14 +173,14 @@ def _own_heads(path: Path, name: str, problems: list[str]) -> HeadsFacts | None:
 
 
 def _heads_in(folder: Path) -> str:
-    """The file of heads in a folder; empty if there is none."""
+    """Return the heads file of a folder; empty without one."""
     return next((file for file in HEADS_FILES if _is_named(folder / file)), "")
 
 
 def _weights(
     folder: Path, name: str, weights: str, config: dict[str, Any], problems: list[str]
 ) -> Contents:
-    """A model, with heads among its tensors or beside them; or heads in a model's file."""
+    """Identify a folder with a weights file: a model, a model with heads, or heads."""
     entries = _read_entries(folder, weights, problems)
     shapes = _shapes_of(entries)
     is_model = any(tensor.endswith(_EMBEDDINGS) for tensor in shapes)
@@ -210,7 +210,7 @@ def _weights(
 
 
 def _is_of_another_family(config: Mapping[str, Any]) -> bool:
-    """Whether a `config.json` is of a family whose tensors have other names."""
+    """Return whether the architecture uses other tensor names than Llama's."""
     model_type = config.get("model_type")
     return isinstance(model_type, str) and model_type not in arch_registry().names
 
@@ -259,7 +259,7 @@ def _shapes_of(entries: Mapping[str, TensorEntry]) -> TensorShapes:
 
 
 def _main_dtype(entries: Mapping[str, TensorEntry]) -> str:
-    """The dtype that most bytes are of; empty without tensors."""
+    """Return the dtype of most bytes; empty without tensors."""
     sizes = Counter[str]()
     for entry in entries.values():
         sizes[entry.dtype] += entry.nbytes
@@ -299,7 +299,7 @@ def _heads(
 
 
 def _check_gguf(path: Path) -> None:
-    """Say what is wrong with a model's file.
+    """Check a GGUF file of a model.
 
     Raises:
         CheckpointError: It is damaged.
@@ -312,7 +312,7 @@ def _check_gguf(path: Path) -> None:
 
 
 def check_folder(folder: Path) -> Contents:
-    """Make sure that a folder can be loaded: configuration, weights and tokenizer are there.
+    """Check that a folder can be loaded: configuration, weights and tokenizer.
 
     Raises:
         CheckpointError: Something is missing or damaged.

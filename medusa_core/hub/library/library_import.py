@@ -1,4 +1,4 @@
-"""Models that the user has already: used where they are, or copied to where models are kept."""
+"""Add models of the user: in place, or copied."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _FLOOR_BYTES = 2 << 30
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A folder that is part of the library now.
+    """A folder that was added to the library.
 
     Attributes:
-        path: Where it is.
-        contents: What it holds.
+        path: Path of the folder.
+        contents: Its contents.
     """
 
     path: Path
@@ -37,7 +37,7 @@ class Imported:
 
 
 class FolderList:
-    """The folders outside of the cache that the library lists, kept in a file."""
+    """List of folders outside of the cache, saved in a file."""
 
     def __init__(self, path: Path) -> None:
         """Use a list.
@@ -48,7 +48,7 @@ class FolderList:
         self._path = path
 
     def read(self) -> tuple[Path, ...]:
-        """The folders, in the order in which they were added.
+        """Return the folders in the order in which they were added.
 
         Raises:
             ModelError: The list can't be read.
@@ -63,7 +63,7 @@ class FolderList:
             ) from error
 
     def add(self, folder: Path) -> Imported:
-        """Use a model where it is.
+        """Add a model in place.
 
         Raises:
             CheckpointError: The folder isn't complete.
@@ -77,7 +77,7 @@ class FolderList:
         return Imported(folder, contents)
 
     def drop(self, folder: Path) -> None:
-        """Forget a folder; its files stay.
+        """Remove a folder from the list; its files stay.
 
         Raises:
             RequestError: It isn't in the list.
@@ -100,12 +100,12 @@ class FolderList:
 
 
 def import_copy(folder: Path, models_dir: Path, floor_bytes: int = _FLOOR_BYTES) -> Imported:
-    """Copy a model to where models are kept.
+    """Copy a model into the folder of models.
 
     Args:
-        folder: In Hugging Face layout.
-        models_dir: Gets a folder of the same name; it appears when all of it is there.
-        floor_bytes: Left free on the disk.
+        folder: Folder in Hugging Face layout.
+        models_dir: Parent of the copy, which appears when it is complete.
+        floor_bytes: Bytes that stay free on the disk.
 
     Raises:
         CheckpointError: The folder isn't complete.

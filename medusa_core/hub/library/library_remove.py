@@ -1,4 +1,4 @@
-"""Removing models from the shared cache: what goes, what stays for others, and what it frees.
+"""Remove models from the shared cache: what is removed, what others share, and what is freed.
 
 Nothing outside of the cache is ever removed, whatever links say.
 """
@@ -29,16 +29,16 @@ _PREFIX = "models--"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What would be removed.
+    """A planned removal.
 
     Attributes:
-        repo: The repository's folder in the cache.
+        repo: Folder of the repository in the cache.
         revision: The commit; empty for the whole repository.
-        folders: Folders that go with all that is in them.
-        files: Further files that go.
-        freed_bytes: Bytes that this frees.
-        kept_bytes: Bytes of its files that stay, since other revisions have them too.
-        sharers: Those revisions.
+        folders: Folders to remove with their contents.
+        files: Further files to remove.
+        freed_bytes: Bytes that the removal frees.
+        kept_bytes: Bytes of files that other revisions share.
+        sharers: These revisions.
     """
 
     repo: Path
@@ -51,12 +51,12 @@ class Removal:
 
 
 def plan_removal(cache_dir: Path, repo: Path, revision: str = "") -> Removal:
-    """See what a removal would do; nothing is removed yet.
+    """Plan a removal.
 
     Args:
         cache_dir: The shared cache.
         repo: A repository's folder in it.
-        revision: A commit; empty for all of the repository. The last one takes the rest along.
+        revision: A commit; empty for the whole repository, which the last commit removes, too.
 
     Raises:
         RequestError: That isn't in the cache.
@@ -77,12 +77,12 @@ def plan_removal(cache_dir: Path, repo: Path, revision: str = "") -> Removal:
 
 
 def plan_file_removal(cache_dir: Path, repo: Path, file: Path) -> Removal:
-    """See what the removal of one GGUF model would do; the last one takes the repository along.
+    """Plan the removal of a GGUF model; the last one removes the repository, too.
 
     Args:
         cache_dir: The shared cache.
         repo: A repository's folder in it.
-        file: The model's file in a snapshot, of several the first.
+        file: GGUF file in a snapshot, the first of a split one.
 
     Raises:
         RequestError: That isn't in the cache.
@@ -100,7 +100,7 @@ def plan_file_removal(cache_dir: Path, repo: Path, file: Path) -> Removal:
 
 
 def remove(cache_dir: Path, removal: Removal) -> int:
-    """Remove what was planned.
+    """Carry out a removal.
 
     Args:
         cache_dir: The shared cache.
@@ -143,7 +143,7 @@ def _plan_revision(cache_dir: Path, repo: Path, gone: Path, others: list[Path]) 
     theirs = {other.name: {first_hop(path) for path in files_in(other)} for other in others}
     kept = set().union(*theirs.values())
     blobs = repo / "blobs"
-    # A link may name anything; only what lies right among the blobs is removed with it.
+    # A link may point anywhere: only a direct child of blobs/ is removed with it.
     going = sorted(path for path in mine - kept if path.parent == blobs and _is_there(path))
     refs = [path for path in _walk(repo / "refs") if read_ref(path) == gone.name]
     tree = repo / "trees" / f"{gone.name}.json"
@@ -171,7 +171,7 @@ def _check_place(cache_dir: Path, repo: Path) -> None:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """All files and links below a folder, links unfollowed."""
+    """Yield all files and links of a folder without following links."""
     for root, folders, files in os.walk(folder):
         names = [*files, *(name for name in folders if (Path(root) / name).is_symlink())]
         yield from (Path(root) / name for name in names)
@@ -187,7 +187,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _freed(paths: Iterable[Path]) -> int:
-    """Bytes that go with these files: links have none, and a file with other names keeps its."""
+    """Return the freed bytes: none for links, or for files with further hard links."""
     stats = {path: path.lstat() for path in paths}
     return sum(
         stat.st_size for path, stat in stats.items() if not path.is_symlink() and stat.st_nlink <= 1
@@ -195,7 +195,7 @@ def _freed(paths: Iterable[Path]) -> int:
 
 
 def _through_library(cache_dir: Path, repo: Path, revision: str) -> DeleteCacheStrategy | None:
-    """A removal by huggingface_hub, where it keeps the blobs in its shared store.
+    """Plan a removal by huggingface_hub if blobs are in its shared store.
 
     Only it knows who else uses a file there. None where the store isn't used.
     """
@@ -211,7 +211,7 @@ def _through_library(cache_dir: Path, repo: Path, revision: str) -> DeleteCacheS
         for one in found.revisions
         if revision in ("", one.commit_hash)
     ]
-    # It looks for commits in all repositories, and copies of a repository have the same ones.
+    # It searches commits in all repositories, and copies of a repository share commits.
     strategy = replace(cache, repos=known).delete_revisions(*commits)
     boundary = Boundary(cache_dir)
     for path in (*strategy.blobs, *strategy.refs, *strategy.snapshots, *strategy.repos):

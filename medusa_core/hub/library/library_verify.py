@@ -1,4 +1,4 @@
-"""Compares the files of an installed model with the Hub's hashes, and removes damaged ones."""
+"""Compare files of an installed model with the Hub's hashes, and remove damaged ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _READ_BYTES = 1 << 22
 
 
 class FileState(Enum):
-    """What was found of a file."""
+    """Result of checking a file."""
 
     WHOLE = "whole"
     DAMAGED = "damaged"
@@ -36,13 +36,13 @@ class FileState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
-    """One file.
+    """Check of a file.
 
     Attributes:
-        name: Its path in the model's folder.
-        state: What was found.
+        name: Path in the model's folder.
+        state: Result.
         reason: Why it is damaged, missing or unchecked; empty if it is whole.
-        nbytes: Its size; 0 if it is missing.
+        nbytes: Size; 0 if it is missing.
     """
 
     name: str
@@ -53,39 +53,39 @@ class FileCheck:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was found of a model.
+    """Checks of a model.
 
     Attributes:
-        folder: Its folder.
-        files: Every file.
+        folder: Folder of the model.
+        files: Checks of all files.
     """
 
     folder: Path
     files: tuple[FileCheck, ...]
 
     def names(self, *states: FileState) -> tuple[str, ...]:
-        """Files of which this was found."""
+        """Return the files with a result."""
         return tuple(file.name for file in self.files if file.state in states)
 
     @property
     def to_fetch(self) -> tuple[str, ...]:
-        """Files that must be downloaded again."""
+        """Names of files that must be downloaded again."""
         return self.names(FileState.DAMAGED, FileState.MISSING)
 
     @property
     def is_whole(self) -> bool:
-        """Nothing is wrong with what could be checked."""
+        """Whether no file is damaged or missing."""
         return not self.to_fetch
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair did.
+    """Result of a repair.
 
     Attributes:
         to_fetch: Files that must be downloaded again.
         freed_bytes: Bytes of damaged files that were removed.
-        left: Damaged files outside of the cache, which are left alone.
+        left: Damaged files outside of the cache, which stay.
     """
 
     to_fetch: tuple[str, ...]
@@ -104,7 +104,7 @@ def verify(
         folder: A snapshot of the cache, any other folder, or a GGUF file. Without hashes to compare
             with, only headers are checked, and the files are named as unchecked.
         on_progress: Called with bytes read and bytes to read.
-        is_cancelled: Asked every few megabytes.
+        is_cancelled: Called every few megabytes.
 
     Raises:
         Cancelled: It was stopped.
@@ -155,7 +155,7 @@ def repair(report: VerifyReport) -> Repair:
 
 
 def _removed_bytes(boundary: Boundary, path: Path) -> int:
-    """Remove a file of the cache; returns what that frees."""
+    """Remove a file of the cache and return the freed bytes."""
     try:
         nbytes = 0 if path.is_symlink() else path.stat().st_size
         boundary.remove(path)
@@ -189,7 +189,7 @@ def _check(path: Path, name: str, expected: Expected, count: Callable[[int], Non
 
 
 def _check_header(path: Path, name: str, size: int) -> FileCheck:
-    """All that can be said without a hash."""
+    """Check the header of a file without a known hash."""
     if path.suffix == ".safetensors":
         try:
             read_header(path)
@@ -213,7 +213,7 @@ def _digest(path: Path, size: int, is_large: bool, count: Callable[[int], None])
 
 
 def _absent(folder: Path, present: set[str]) -> list[FileCheck]:
-    """Weight files that the index names and that were never there."""
+    """Return checks of weight files that the index names and that don't exist."""
     if not (folder / INDEX_FILE).exists():
         return []
     try:
@@ -228,7 +228,7 @@ def _absent(folder: Path, present: set[str]) -> list[FileCheck]:
 
 
 def _removable(repo: Path, path: Path) -> list[Path]:
-    """The name, its blob, and the shared file that the blob may be a link to; in the cache only."""
+    """Return the name, its blob and the file that it links to, as far as they are in the cache."""
     blob = first_hop(path)
     if blob != path and blob.parent.resolve() != (repo / "blobs").resolve():
         return []

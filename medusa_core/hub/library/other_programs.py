@@ -1,4 +1,4 @@
-"""GGUF files that other programs on this computer have: they are listed, and never changed."""
+"""List GGUF files of other programs, which are never changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medusa_core.system.files.gguf_companions import is_companion, is_drafter_na
 
 _MANIFEST_BYTES = 1 << 20
 _MODEL_LAYER = "application/vnd.ollama.image.model"
-_MOST_FOUND = 1000
+_MAX_FOUND = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class ForeignModel:
     """A model of another program.
 
     Attributes:
-        name: What that program calls it.
-        path: Its file.
-        owner: The program.
+        name: Name in that program.
+        path: GGUF file.
+        owner: Name of the program.
     """
 
     name: str
@@ -32,11 +32,11 @@ class ForeignModel:
 
 
 def models_of_others(environment: Mapping[str, str], home: Path) -> tuple[ForeignModel, ...]:
-    """GGUF files of LM Studio, llama.cpp and Ollama, where these usually keep them.
+    """Return GGUF files of LM Studio, llama.cpp and Ollama in their default folders.
 
     Args:
-        environment: Says where they are if not there.
-        home: The user's folder.
+        environment: Environment variables, which may name other folders.
+        home: Home folder of the user.
     """
     llama_cpp = environment.get("LLAMA_CACHE", "")
     ollama = environment.get("OLLAMA_MODELS", "")
@@ -51,11 +51,11 @@ def models_of_others(environment: Mapping[str, str], home: Path) -> tuple[Foreig
         for path in _files_below(folder)
     ]
     found += _of_ollama(Path(ollama) if ollama else home / ".ollama" / "models")
-    return tuple(found[:_MOST_FOUND])
+    return tuple(found[:_MAX_FOUND])
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Models and drafters two folders deep, as publisher/repository/file; nothing else is."""
+    """Yield GGUF files at publisher/repository/file."""
     if not folder.is_dir():
         return
     for pattern in ("*.gguf", "*/*.gguf", "*/*/*.gguf"):
@@ -66,7 +66,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _of_ollama(folder: Path) -> Iterator[ForeignModel]:
-    """Files named by their hashes; manifests say which is whose."""
+    """Yield Ollama's blobs, which manifests name."""
     for manifest in sorted(folder.glob("manifests/*/*/*/*")):
         digest = _model_digest(manifest)
         path = folder / "blobs" / digest.replace(":", "-")
@@ -75,7 +75,7 @@ def _of_ollama(folder: Path) -> Iterator[ForeignModel]:
 
 
 def _model_digest(manifest: Path) -> str:
-    """The hash of the layer with the weights; empty where there is none."""
+    """Return the digest of the layer with the weights; empty without one."""
     try:
         if not manifest.is_file() or manifest.stat().st_size > _MANIFEST_BYTES:
             return ""

@@ -1,4 +1,4 @@
-"""Which heads fit which model, and why the others don't. From sizes alone.
+"""Match heads with models by their sizes, and explain mismatches.
 
 Headers on this computer and on the Hub are compared by the same functions; nothing is loaded.
 """
@@ -30,7 +30,7 @@ _SIZES = (
 
 
 class TargetSizes(Protocol):
-    """What heads must agree with."""
+    """Sizes of a target that heads must match."""
 
     @property
     def hidden_size(self) -> int: ...
@@ -47,15 +47,15 @@ class TargetSizes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
-    """A target, as far as heads are concerned.
+    """Facts of a target for matching heads.
 
     Attributes:
         name: Repository or folder.
-        hidden_size: Its width.
-        vocab_size: Its tokens.
-        num_layers: Its blocks.
-        title: What its file calls it, which may have another name; empty for nothing.
-        model_type: Its family; empty if that isn't known.
+        hidden_size: Width of hidden states.
+        vocab_size: Size of the vocabulary.
+        num_layers: Number of layers.
+        title: Name in the file's metadata; empty without one.
+        model_type: `model_type` of config.json; empty if unknown.
     """
 
     name: str
@@ -68,12 +68,12 @@ class TargetFacts:
 
 @dataclass(frozen=True, slots=True)
 class HeadsFacts:
-    """Heads, as far as their target is concerned.
+    """Facts of heads for matching targets.
 
     Attributes:
         name: Repository or folder.
-        shape: Their sizes.
-        base_model: What they say they were trained for; empty if they don't.
+        shape: Sizes of the heads.
+        base_model: Target that their configuration names; empty without one.
     """
 
     name: str
@@ -82,7 +82,7 @@ class HeadsFacts:
 
 
 class HeadsFit(Enum):
-    """How well heads go with a target; the best first."""
+    """How well heads match a target, the best first."""
 
     MADE_FOR = "made for it"
     FITS = "fits"
@@ -92,12 +92,12 @@ class HeadsFit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HeadsMatch:
-    """Heads beside a target.
+    """Heads matched with a target.
 
     Attributes:
         heads: The heads.
-        fit: How well they go with it.
-        reason: Why, for people.
+        fit: How well they match.
+        reason: Reason, for people.
     """
 
     heads: HeadsFacts
@@ -107,11 +107,11 @@ class HeadsMatch:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """A target and all heads there are; those that fit come first.
+    """A target and all heads, the best match first.
 
     Attributes:
         target: The target.
-        matches: Every set of heads; empty if there are none at all.
+        matches: A match for each set of heads.
     """
 
     target: TargetFacts
@@ -119,12 +119,12 @@ class Pairing:
 
     @property
     def fitting(self) -> tuple[HeadsMatch, ...]:
-        """The heads that can be used with it."""
+        """Heads that can be used with the target."""
         return tuple(match for match in self.matches if match.fit is not HeadsFit.MISFIT)
 
 
 def misfit(sizes: TargetSizes, heads: HeadsShape) -> str:
-    """Why heads can't be used with a model, for people; empty if they can.
+    """Return why heads can't be used with a model, for people; empty if they can.
 
     That the sizes agree doesn't mean that they were trained for it: then few drafts are accepted,
     and the text is right all the same.
@@ -149,7 +149,7 @@ def misfit(sizes: TargetSizes, heads: HeadsShape) -> str:
 
 
 def match(target: TargetFacts, heads: HeadsFacts) -> HeadsMatch:
-    """Put heads beside a target."""
+    """Match heads with a target."""
     if reason := misfit(target, heads.shape):
         return HeadsMatch(heads, HeadsFit.MISFIT, reason)
     if not heads.base_model:
@@ -167,7 +167,7 @@ def match(target: TargetFacts, heads: HeadsFacts) -> HeadsMatch:
 
 
 def pair(targets: Iterable[TargetFacts], heads: Iterable[HeadsFacts]) -> tuple[Pairing, ...]:
-    """All targets, those without heads too, each with all heads and the reason for each."""
+    """Match every target with all heads."""
     sets = tuple(heads)
     order = list(HeadsFit)
     return tuple(
@@ -185,18 +185,18 @@ def pair(targets: Iterable[TargetFacts], heads: Iterable[HeadsFacts]) -> tuple[P
 
 
 def same_model(one: str, other: str) -> bool:
-    """Are these two names of one model, whoever stores it, and however it is quantized?"""
+    """Return whether two names are of one model, whatever its owner and format."""
     return bare_name(one) == bare_name(other)
 
 
 def _first_of(config: Mapping[str, Any], names: Iterable[str]) -> object:
-    """What stands under the first of some names that is there; of a list how long it is."""
+    """Return the value of the first key that exists; of a list its length."""
     found = next((config[name] for name in names if name in config), None)
     return len(found) if isinstance(found, list) else found
 
 
 def target_facts(name: str, config: Mapping[str, Any]) -> TargetFacts | None:
-    """What heads must agree with, from a `config.json`; None if it says nothing of the kind."""
+    """Read a target's facts from `config.json`; None if it has no sizes."""
     text = text_part(config)
     sizes = [_first_of(text, names) for names in _SIZES]
     counts = [size for size in sizes if isinstance(size, int) and size > 0]
@@ -210,12 +210,12 @@ def target_facts(name: str, config: Mapping[str, Any]) -> TargetFacts | None:
 def heads_facts(
     name: str, shapes: Mapping[str, tuple[int, ...]], config: Mapping[str, Any]
 ) -> HeadsFacts:
-    """What the header and the `config.json` of heads say.
+    """Read facts of heads from their header and `config.json`.
 
     Args:
         name: Repository or folder.
-        shapes: Of all tensors, by name.
-        config: Empty if there is none; its counts are often wrong and are not used.
+        shapes: Shapes of all tensors.
+        config: Their config.json, if any; its counts are often wrong and aren't used.
 
     Raises:
         HeadsError: They are no heads.
@@ -226,7 +226,7 @@ def heads_facts(
 
 
 def _base_model(config: Mapping[str, Any]) -> str:
-    """What heads say they were trained for: Medusa's way, or that of "speculators"."""
+    """Return the target that a configuration of Medusa or of "speculators" names."""
     speculators = config.get("speculators_config")
     verifier = speculators.get("verifier") if isinstance(speculators, Mapping) else None
     found = verifier.get("name_or_path") if isinstance(verifier, Mapping) else None

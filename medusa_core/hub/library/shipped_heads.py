@@ -1,4 +1,4 @@
-"""Heads that ship with the application, and the models that they were made for."""
+"""Heads that are shipped with the application."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from medusa_core.system.resources import shipped_heads_dirs
 
 
 def shipped_heads() -> tuple[Installed, ...]:
-    """All of them, as what is installed is told."""
+    """Return all shipped heads."""
     return tuple(at_path(folder) for folder in shipped_heads_dirs())
 
 
-@cache  # a command asks more than once, and the header of a GGUF file is long
+@cache  # a command asks several times, and headers of GGUF files are long
 def heads_made_for(model: Path) -> Path | None:
-    """The folder of shipped heads that were made for a model.
+    """Return the folder of shipped heads for a model.
 
     Args:
         model: Folder of the model, or its GGUF file.
 
     Returns:
-        None if there are none, or if the model brings its own.
+        None without such heads, or if the model has its own.
     """
     contents = look_into(model, name_at(model))
     target = contents.target

@@ -15,7 +15,7 @@ from tests.support.hub.fixtures import LoopbackHub, random_file
 T = TypeVar("T")
 MIB = 1 << 20
 MODEL, HEADS = "org/model", "org/heads"
-QUICK = HubTimeouts(stall_s=0.5, backoff_s=0.01, longest_s=0.05, most_tries=3)
+QUICK = HubTimeouts(stall_s=0.5, backoff_s=0.01, max_backoff_s=0.05, max_tries=3)
 
 
 def run(work: Awaitable[T]) -> T:

@@ -18,7 +18,7 @@ from medusa_core.hub.convert.convert_source import find_source
 
 HIDDEN, VOCABULARY = 16, 40
 LIMITS = ConversionLimits(time_s=120, floor_bytes=0)
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 
 
 class Runs:

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from medusa_core.errors import DiskFullError, IntegrityError, MedusaError, NetworkError
-from medusa_core.hub.bounds import MOST_RESTARTS, SMALL_PER_CONNECTION
+from medusa_core.hub.bounds import MAX_RESTARTS, SMALL_PER_CONNECTION
 from medusa_core.hub.cache_folder import RepoCache
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import Listing, list_repo
 from medusa_core.hub.pair_download import Tally, download_pair
 from medusa_core.hub.part import PartialFile
 from medusa_core.hub.settings import HubSettings, HubTimeouts
-from medusa_core.hub.speed import Waiting
+from medusa_core.hub.speed import StallDetector
 from medusa_core.hub.watch import Stopped
 from tests.support.hub.fixtures import REPOSITORY, random_file
 from tests.support.hub.pairs import MIB, QUICK, fetch, run
@@ -40,7 +40,7 @@ def refused(hub: ScriptedHub, settings: HubSettings, data: bytes, script: Script
     hub.publish(REPO, {"model.safetensors": data})
     hub.answers[PATH] = script
     with pytest.raises(MedusaError) as caught:
-        fetch(replace(settings, patience=QUICK), Pair(REPO))
+        fetch(replace(settings, timeouts=QUICK), Pair(REPO))
     blobs = RepoCache(settings.cache_dir, REPO).folder / "blobs"
     assert [path.suffix for path in blobs.iterdir()] == [".part"]
     assert all(path.stat().st_size <= len(data) for path in blobs.iterdir())
@@ -154,7 +154,7 @@ def test_a_server_that_never_goes_on_is_given_up(
         settings = replace(scripted_settings, cache_dir=scripted_settings.cache_dir / how)
         scripted.requested.clear()
         assert isinstance(refused(scripted, settings, data, script), kind), how
-        assert scripted.requested.count(PATH) <= 2 * (MOST_RESTARTS + 1), how
+        assert scripted.requested.count(PATH) <= 2 * (MAX_RESTARTS + 1), how
 
 
 def test_tries_that_bring_next_to_nothing_are_counted(
@@ -162,7 +162,7 @@ def test_tries_that_bring_next_to_nothing_are_counted(
 ) -> None:
     error = refused(scripted, scripted_settings, data, cut_at(data, 0.001))
     assert isinstance(error, NetworkError)
-    assert scripted.requested.count(PATH) == QUICK.most_tries + 1
+    assert scripted.requested.count(PATH) == QUICK.max_tries + 1
 
 
 def test_tries_that_bring_much_are_not(
@@ -171,9 +171,9 @@ def test_tries_that_bring_much_are_not(
     data = random_file(tmp_path / "large", 10 * MIB).read_bytes()
     scripted.publish(REPO, {"model.safetensors": data})
     scripted.answers[PATH] = cut_at(data, 0.11)
-    (folder,) = fetch(replace(scripted_settings, patience=QUICK), Pair(REPO))
+    (folder,) = fetch(replace(scripted_settings, timeouts=QUICK), Pair(REPO))
     assert (folder / "model.safetensors").read_bytes() == data
-    assert scripted.requested.count(PATH) > QUICK.most_tries + 1
+    assert scripted.requested.count(PATH) > QUICK.max_tries + 1
 
 
 def test_how_long_to_wait_may_be_said_oddly(
@@ -185,7 +185,7 @@ def test_how_long_to_wait_may_be_said_oddly(
         scripted.publish(REPO, {"model.safetensors": data})
         busy = Answer(status=429, headers={"Retry-After": reported})
         scripted.answers[PATH] = in_turns(partial(send, answer=busy), file_script(data))
-        (folder,) = fetch(replace(scripted_settings, patience=QUICK), Pair(REPO))
+        (folder,) = fetch(replace(scripted_settings, timeouts=QUICK), Pair(REPO))
         assert (folder / "model.safetensors").read_bytes() == data
 
 
@@ -204,8 +204,8 @@ def test_another_part_than_was_asked_for_is_not_written(
 
 
 def test_a_server_slower_than_the_least_rate_is_given_up() -> None:
-    patience = HubTimeouts(least_bytes_per_s=100.0, least_rate_over_s=60.0, stall_s=30.0)
-    slow, fast = Waiting(patience), Waiting(patience)
+    timeouts = HubTimeouts(min_bytes_per_s=100.0, min_rate_window_s=60.0, stall_s=30.0)
+    slow, fast = StallDetector(timeouts), StallDetector(timeouts)
     output = [slow.count(0.5, 1) for _ in range(120)]
     assert [bool(text) for text in output] == [False] * 119 + [True]
     assert "bytes a second" in output[-1]
@@ -213,14 +213,14 @@ def test_a_server_slower_than_the_least_rate_is_given_up() -> None:
 
 
 def test_a_server_that_is_fast_at_first_is_given_up_in_the_next_minute() -> None:
-    patience = HubTimeouts(least_bytes_per_s=100.0, least_rate_over_s=60.0, stall_s=30.0)
-    waiting = Waiting(patience)
+    timeouts = HubTimeouts(min_bytes_per_s=100.0, min_rate_window_s=60.0, stall_s=30.0)
+    waiting = StallDetector(timeouts)
     assert not any(waiting.count(1.0, 1 << 20) for _ in range(60))
     assert any(waiting.count(1.0, 1) for _ in range(60))
 
 
 def test_silence_is_not_outweighed_by_what_came_before() -> None:
-    waiting = Waiting(HubTimeouts(stall_s=30.0))
+    waiting = StallDetector(HubTimeouts(stall_s=30.0))
     assert not waiting.count(0.1, 1 << 30)
     assert not any(waiting.count(1.0, 0) for _ in range(29))
     assert "silent" in waiting.count(1.0, 0)
@@ -242,11 +242,11 @@ def test_a_server_that_drips_is_given_up(
     scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
     scripted.publish(REPO, {"model.safetensors": data})
-    patience = replace(QUICK, least_bytes_per_s=1000.0, least_rate_over_s=0.3, most_tries=1)
+    timeouts = replace(QUICK, min_bytes_per_s=1000.0, min_rate_window_s=0.3, max_tries=1)
     for started in (b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nX: \r\n\r\n"):
         scripted.answers[PATH] = dripping(scripted, started)
         with pytest.raises(NetworkError, match=r"bytes a second|silent"):
-            fetch(replace(scripted_settings, patience=patience), Pair(REPO))
+            fetch(replace(scripted_settings, timeouts=timeouts), Pair(REPO))
 
 
 def silent(hub: ScriptedHub, before: bytes, reached: threading.Event) -> Script:
@@ -281,7 +281,7 @@ def test_a_stop_is_heard_while_the_server_is_silent(
     scripted.publish(REPO, {"model.safetensors": data})
     reached, stop = threading.Event(), threading.Event()
     scripted.answers[path] = silent(scripted, before, reached)
-    patient = replace(scripted_settings, patience=HubTimeouts(stall_s=3600.0))
+    patient = replace(scripted_settings, timeouts=HubTimeouts(stall_s=3600.0))
     outcome: list[type[BaseException]] = []
 
     def work() -> None:

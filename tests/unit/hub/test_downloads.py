@@ -171,8 +171,8 @@ def test_a_silent_server_is_told_about_while_it_is_waited_for(
     hub.set_faults(config__json={"kind": "broken", "times": 2})
 
     async def work() -> None:
-        patient = HubTimeouts(backoff_s=0.6, longest_s=0.6)
-        downloads = Downloads(tmp_path / "jobs.db", replace(settings, patience=patient))
+        patient = HubTimeouts(backoff_s=0.6, max_backoff_s=0.6)
+        downloads = Downloads(tmp_path / "jobs.db", replace(settings, timeouts=patient))
         job = downloads.add(Pair(MODEL))
         waiting = await until(downloads, job.id, lambda j: bool(j.waits_for))
         assert "trying again" in waiting.waits_for
@@ -220,7 +220,7 @@ def test_a_silent_server_keeps_nobody_from_pausing_or_leaving(
     hub.set_faults(config__json={"kind": "silent", "seconds": 2, "times": 9})
 
     async def work() -> None:
-        patient = replace(settings, patience=HubTimeouts(stall_s=1.5, backoff_s=0.01))
+        patient = replace(settings, timeouts=HubTimeouts(stall_s=1.5, backoff_s=0.01))
         downloads = Downloads(tmp_path / "jobs.db", patient)
         job = downloads.add(Pair(MODEL))
         await until(downloads, job.id, lambda j: j.state is JobState.DOWNLOADING)

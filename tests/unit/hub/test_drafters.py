@@ -76,7 +76,7 @@ def test_a_name_tells_the_kind(name: str, kind: str) -> None:
 
 
 def test_the_catalog_names_drafters_for_its_models() -> None:
-    offers = {entry.title: published_drafters((entry.base,)) for entry in read_catalog()}
+    offers = {entry.title: published_drafters((*entry.bases,)) for entry in read_catalog()}
     kinds = {title: {one.kind for one in drafters} for title, drafters in offers.items()}
     assert kinds["Qwen3 8B"] == {"eagle", "dflash", "dspark", "jetspec"}
     assert kinds["Qwen3.5 9B"] == {"dflash", "mtp"}

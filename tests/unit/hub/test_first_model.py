@@ -42,7 +42,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEDUSA_MODELS", str(tmp_path / "models"))
     monkeypatch.setattr(first_model, "SHA256", hashlib.sha256(WEIGHTS).hexdigest())
     monkeypatch.setattr(first_model, "FILE_BYTES", len(WEIGHTS))
-    monkeypatch.setattr(first_model, "_ORIGIN_PATIENCE", HubTimeouts(most_tries=0))
+    monkeypatch.setattr(first_model, "_ORIGIN_TIMEOUTS", HubTimeouts(max_tries=0))
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # where nothing answers

@@ -115,7 +115,7 @@ def test_a_fault_is_survived(
     fill(hub)
     hub.set_faults(**{"model-00001-of-00002__safetensors": fault})
     tally = Tally()
-    (model,) = fetch(replace(settings, patience=QUICK), Pair(MODEL), tally)
+    (model,) = fetch(replace(settings, timeouts=QUICK), Pair(MODEL), tally)
     check_whole(hub, MODEL, model)
     assert tally.done_bytes == tally.total_bytes
     assert not list(model.parents[1].glob("blobs/*.part"))
@@ -128,7 +128,7 @@ def test_a_cut_answer_is_gone_on_with_where_it_was_cut(
     cut = {"kind": "truncated", "after": 300_000, "times": 2}
     hub.set_faults(**{"model-00001-of-00002__safetensors": cut})
     tally = Tally()
-    fetch(replace(settings, patience=QUICK), Pair(MODEL), tally)
+    fetch(replace(settings, timeouts=QUICK), Pair(MODEL), tally)
     assert tally.fetched_bytes == tally.total_bytes
     assert [e["range"] for e in hub.log if "00001" in e["path"]][1:] == [
         "bytes=300000-",
@@ -140,7 +140,7 @@ def test_the_server_is_given_the_time_it_asks_for(hub: LoopbackHub, settings: Hu
     fill(hub)
     hub.set_faults(config__json={"kind": "busy", "retry_after": 1})
     started = time.monotonic()
-    fetch(replace(settings, patience=QUICK), Pair(MODEL))
+    fetch(replace(settings, timeouts=QUICK), Pair(MODEL))
     assert time.monotonic() - started >= 1.0
 
 
@@ -166,9 +166,9 @@ def test_what_can_not_be_survived_is_said(
 ) -> None:
     fill(hub)
     hub.set_faults(**{"model-00002-of-00002__safetensors": fault})
-    quick = replace(QUICK, stall_s=0.3, most_tries=2)
+    quick = replace(QUICK, stall_s=0.3, max_tries=2)
     with pytest.raises(error, match=words):
-        fetch(replace(settings, patience=quick), Pair(MODEL))
+        fetch(replace(settings, timeouts=quick), Pair(MODEL))
     assert find_snapshot(settings.cache_dir, MODEL) is None, "half a model must not be found"
 
 
@@ -284,6 +284,6 @@ def test_a_name_that_can_not_be_resolved_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
-    settings = HubSettings(endpoint="http://nowhere.invalid", cache_dir=tmp_path, patience=QUICK)
+    settings = HubSettings(endpoint="http://nowhere.invalid", cache_dir=tmp_path, timeouts=QUICK)
     with pytest.raises(NetworkError, match="Can't reach"):
         list_repo(settings, MODEL)

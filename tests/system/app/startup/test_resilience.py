@@ -31,7 +31,7 @@ from medusa_core.loading.state import (
     Phase,
 )
 from medusa_core.memory.budget import imagined_card
-from medusa_core.memory.smaller import smaller_choices
+from medusa_core.memory.recommend import smaller_choices
 from medusa_core.messages import Event, Failed, Fit, HeadsShape, WeightFormats
 from tests.support.window.driving import ask, errors, wait_ready
 from tests.support.window.fakes import FakeEngine, Script

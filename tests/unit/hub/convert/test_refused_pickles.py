@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from medusa_core.errors import ConversionError
 from medusa_core.hub.convert.pickles import load_tensors
 from tests.support.hub.pickled import (
-    MOST_BYTES,
+    MAX_BYTES,
     Runs,
     assert_same,
     head_tensors,
@@ -48,7 +48,7 @@ def commands(command: str) -> dict[str, bytes]:
 def refuse(path: Path, words: str | None = None) -> ConversionError:
     """The error of a pickle that isn't opened."""
     with pytest.raises(ConversionError, match=words) as caught:
-        load_tensors(path, MOST_BYTES)
+        load_tensors(path, MAX_BYTES)
     return caught.value
 
 
@@ -135,7 +135,7 @@ def test_a_tensor_much_larger_than_its_file_is_refused(tmp_path: Path) -> None:
         refuse(path)
     # And the same pickle with a size that is true is taken.
     path = write_archive(tmp_path / "ok.bin", storage_pickle(4, (2, 2), (2, 1)), _0=b"\0" * 16)
-    assert_same(load_tensors(path, MOST_BYTES), {"w": torch.zeros(2, 2)})
+    assert_same(load_tensors(path, MAX_BYTES), {"w": torch.zeros(2, 2)})
 
 
 def test_a_compressed_archive_is_refused(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_members_that_promise_more_than_the_file_are_refused(tmp_path: Path) -> 
 def test_archives_that_two_readers_could_read_differently_are_refused(tmp_path: Path) -> None:
     data_pkl = storage_pickle(4, (2, 2), (2, 1))
     good = write_archive(tmp_path / "x.bin", data_pkl, _0=b"\0" * 16).read_bytes()
-    load_tensors(tmp_path / "x.bin", MOST_BYTES)
+    load_tensors(tmp_path / "x.bin", MAX_BYTES)
     foreign = {
         "something after the end": good + b"x",
         "something before the beginning": b"PK\x03\x04" + good,
@@ -208,7 +208,7 @@ def test_a_flipped_byte_never_escapes_as_another_error(tmp_path: Path) -> None:
         data[place] ^= 0x5A
         path.write_bytes(data)
         try:
-            load_tensors(path, MOST_BYTES)
+            load_tensors(path, MAX_BYTES)
         except ConversionError:
             refused += 1
         data[place] ^= 0x5A
@@ -219,7 +219,7 @@ def test_the_format_of_old_torch_is_refused_with_a_way_out(tmp_path: Path) -> No
     path = tmp_path / "medusa_lm_head.pt"
     torch.save(head_tensors(), path, _use_new_zipfile_serialization=False)
     with pytest.raises(ConversionError, match=r"1\.6") as caught:
-        load_tensors(path, MOST_BYTES)
+        load_tensors(path, MAX_BYTES)
     assert "weights_only=True" in caught.value.hint
 
 
@@ -300,7 +300,7 @@ def test_storages_are_found_by_name_in_an_archive_that_was_packed_anew(tmp_path:
     ):
         for name in sorted(old.namelist()):  # 10 before 2
             new.writestr(name, old.read(name))
-    assert_same(load_tensors(tmp_path / "y.bin", MOST_BYTES), tensors)
+    assert_same(load_tensors(tmp_path / "y.bin", MAX_BYTES), tensors)
 
 
 def test_all_that_torch_saves_is_taken(tmp_path: Path) -> None:
