@@ -201,7 +201,7 @@ def _kv_heads(config: ModelConfig) -> list[int]:
 
 
 def _add_windows(writer: Any, config: ModelConfig) -> None:
-    """What layers with a window have for themselves, and those that read others' rows."""
+    """Add sliding windows, local RoPE and shared KV layers."""
     windows = config.windows
     writer.add_sliding_window(max(window for window in windows if window is not None))
     writer.add_sliding_window_pattern([window is not None for window in windows])
@@ -222,7 +222,7 @@ def _add_windows(writer: Any, config: ModelConfig) -> None:
 
 
 def _add_states(writer: Any, config: ModelConfig) -> None:
-    """What gated delta nets hold, and how the layers beside them turn."""
+    """Add sizes of gated delta nets, and RoPE of the attention layers."""
     shape = config.state_layers[0]
     writer.add_ssm_conv_kernel(shape.conv_width)
     writer.add_ssm_state_size(shape.key_dim)

@@ -1,8 +1,8 @@
 """Check names, ids and paths; the only module that changes files in the shared cache.
 
-Names and ids come from the Hub, links from whoever wrote to the cache before. So names are checked
-when they arrive, and every place is resolved and must lie inside the cache before anything there is
-written, linked or removed.
+Names and ids come from the Hub, links from any program that wrote to the cache. So names are
+checked on arrival, and every path is resolved and must be inside the cache before it is written,
+linked or removed.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Boundary:
         """Return a path in the cache with its folder resolved; the file may itself be a link.
 
         Raises:
-            RequestError: It leads out of the cache.
+            RequestError: Its path leaves the cache.
         """
         try:
             folder = path.parent.resolve()
@@ -134,7 +134,7 @@ class Boundary:
         """Create a folder and its parents; returns its resolved path.
 
         Raises:
-            RequestError: It leads out of the cache.
+            RequestError: Its path leaves the cache.
             OSError: It can't be made.
         """
         if folder.absolute() != self.root:
@@ -146,7 +146,7 @@ class Boundary:
         """Replace a file atomically.
 
         Raises:
-            RequestError: It leads out of the cache.
+            RequestError: Its path leaves the cache.
             OSError: It can't be written.
         """
         part = self._fresh_part(path)
@@ -158,7 +158,7 @@ class Boundary:
         """Link a blob under a name.
 
         Raises:
-            RequestError: One of them leads out of the cache.
+            RequestError: A path leaves the cache.
             OSError: It can't be linked.
         """
         if not self.holds(blob):
@@ -180,7 +180,7 @@ class Boundary:
         """Move a file, replacing any other.
 
         Raises:
-            RequestError: One of them leads out of the cache.
+            RequestError: A path leaves the cache.
             OSError: It can't be moved.
         """
         self.check(source).replace(self.check(place))
@@ -189,7 +189,7 @@ class Boundary:
         """Remove a file or a link, if it exists.
 
         Raises:
-            RequestError: It leads out of the cache.
+            RequestError: Its path leaves the cache.
             OSError: It can't be removed.
         """
         self.check(path).unlink(missing_ok=True)
@@ -198,7 +198,7 @@ class Boundary:
         """Remove a folder and its contents; links aren't followed.
 
         Raises:
-            RequestError: It leads out of the cache.
+            RequestError: Its path leaves the cache.
             OSError: It can't be removed.
         """
         shutil.rmtree(self.check(folder))
@@ -209,7 +209,7 @@ class Boundary:
         A link, or a file that has a second name elsewhere, gives way to a new one.
 
         Raises:
-            RequestError: It leads out of the cache.
+            RequestError: Its path leaves the cache.
             OSError: It can't be opened.
         """
         place = self.check(path)

@@ -1,7 +1,7 @@
 """The cache that programs share, in huggingface_hub's layout.
 
 `models--owner--name/` holds `blobs/` (files by hash), `snapshots/<commit>/` (links to them by
-name), `refs/` (commits by revision) and `trees/` (what a commit holds).
+name), `refs/` (commits by revision) and `trees/` (listings by commit).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RepoCache:
 
         Raises:
             DiskFullError: The disk has no room, or the folder can't be written.
-            RequestError: It leads out of the cache.
+            RequestError: Its path leaves the cache.
         """
         try:
             self.boundary.make_folder(self.folder / "blobs")
@@ -80,10 +80,12 @@ class RepoCache:
 
         Raises:
             DiskFullError: The disk has no room, or the folder can't be written.
-            RequestError: Something leads out of the cache.
+            RequestError: A path leaves the cache.
         """
         snapshot = self.snapshot(listing.sha)
-        known = self._listed(listing.sha) if listing.file else {}  # one file comes beside others
+        known = (
+            self._listed(listing.sha) if listing.file else {}
+        )  # other files of the commit may be there already
         files = known | {file.path: _tree_entry(file) for file in listing.needed}
         tree = {"format_version": 1, "files": files}
         try:
@@ -110,7 +112,7 @@ class RepoCache:
 
         Raises:
             DiskFullError: The folder can't be written.
-            RequestError: Something leads out of the cache.
+            RequestError: A path leaves the cache.
         """
         try:
             for part in self.folder.glob(f"blobs/*{_PART}"):

@@ -180,7 +180,7 @@ def find_drafters(settings: HubSettings, names: Sequence[str]) -> tuple[DrafterO
 
 
 def with_size(settings: HubSettings, drafter: DrafterOffer) -> DrafterOffer:
-    """Return a drafter with its download size, if the Hub tells it; blocks."""
+    """Return a drafter with its download size, if the Hub returns it; blocks."""
     if not drafter.repo or drafter.nbytes:
         return drafter
     try:

@@ -80,7 +80,7 @@ class _Fetcher:
 def is_first_model_offered() -> bool:
     """Return whether the first model is missing, and was never offered.
 
-    A checkout's installer fetches it, and a system package asks before the first start.
+    A checkout's installer downloads it, and a system package asks before the first start.
     """
     return installation() is Installation.PIP and first_model_file() is None
 

@@ -44,10 +44,10 @@ def query_hub(
         stop: Set to cancel.
 
     Returns:
-        What the JSON says; nothing of it is checked.
+        The parsed JSON, unchecked.
 
     Raises:
-        HubError: It can't be reached, has no such repository, wants to know who asks, or its answer
+        HubError: It can't be reached, has no such repository, requires a token, or its answer
             can't be read.
         Stopped: `stop` was set.
     """

@@ -60,7 +60,7 @@ class DownloadJob:
         pair: Repositories and files.
         state: Phase.
         reason: Why it failed or was paused; empty otherwise.
-        hint: What to do about that.
+        hint: Remedy, for people.
         waits_for: Reason of a wait; empty while it runs.
         done_bytes: Bytes on the disk.
         total_bytes: Size; 0 while unknown.

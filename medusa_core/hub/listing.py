@@ -224,7 +224,7 @@ def list_repo(
     Every id and name in the listing is one that can be used for a file.
 
     Raises:
-        HubError: It can't be reached, has no such repository, wants to know who asks, or its answer
+        HubError: It can't be reached, has no such repository, requires a token, or its answer
             can't be read.
         Stopped: `stop` was set.
     """

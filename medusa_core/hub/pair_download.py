@@ -218,7 +218,7 @@ def _make_ready(settings: HubSettings, wanted: WantedFiles) -> None:
 
     Raises:
         DiskFullError: There isn't.
-        RequestError: A repository's folder leads out of the cache.
+        RequestError: A repository's folder is outside of the cache.
     """
     lacking = 0
     for listing, files in wanted:

@@ -119,7 +119,7 @@ def _gguf_header(
     """Read the header of a GGUF file in growing pieces until it is complete."""
     first = listing.needed[0]
     with tempfile.TemporaryDirectory(prefix="medusa-header-") as folder:
-        path = Path(folder) / PurePosixPath(first.path).name  # which may tell the types
+        path = Path(folder) / PurePosixPath(first.path).name  # the name may contain the file type
         for count in _HEADER_BYTES:
             head = _read(settings, listing, first.path, 0, min(count, first.size))
             path.write_bytes(head)

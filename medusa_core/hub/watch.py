@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 
-class Stopped(Exception):  # noqa: N818 - asked for, not an error
+class Stopped(Exception):  # noqa: N818 - not an error
     """The transfer was cancelled."""
 
 

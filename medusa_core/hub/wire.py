@@ -1,7 +1,7 @@
 """HTTP requests that can be cancelled at any time, also while the server is silent.
 
-Every request runs in a thread of its own that touches no file. Whoever wants its bytes takes them
-from a short queue and looks up ten times a second; so a wait ends when it is asked to.
+Every request runs in a thread of its own that touches no file. Its reader takes bytes from a short
+queue and polls for cancellation ten times a second.
 """
 
 from __future__ import annotations
@@ -160,11 +160,11 @@ class Exchange:
         return head
 
     def pieces(self) -> Iterator[bytes]:
-        """What follows the head, as it arrives.
+        """Yield the body as it arrives.
 
         Raises:
             BrokenError: It breaks off, or comes too slowly.
-            Stopped: Somebody asked for the end.
+            Stopped: `stop` was set.
         """
         while (piece := self._next()) is not None:
             assert isinstance(piece, bytes)

@@ -8,7 +8,6 @@ they are downloaded.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -242,16 +241,16 @@ def _machine(
     Raises:
         TierError: The disk can't be measured.
     """
-    from medusa_core.memory.measure.machine import MeasuredRates
+    from medusa_core.memory.measure.machine import DiskRates, LinkRates, MeasuredRates
     from medusa_core.models.precision import choose_device
     from medusa_core.system.files.measurement_files import MeasurementFiles
     from medusa_core.system.resources import calibrations_dir
 
     config, formats = planner.config, planner.formats
     measured = MeasuredRates(MeasurementFiles(calibrations_dir()), _ignore, device.remeasure)
-    to_device, disk = math.inf, {"read": math.inf, "each": 0.0}
+    link, disk = LinkRates(), DiskRates()
     if formats.device == "cuda":
-        to_device = measured.card(choose_device(device.name or ""))["to"]
+        link = measured.card(choose_device(device.name or ""))
     if placement.layers(Tier.DISK) and device.room.disk is not None:
         disk = measured.disk(device.room.disk, piece_bytes(config, formats))
     curve = tuple(
@@ -261,9 +260,9 @@ def _machine(
     return MachineRates(
         device_bytes=planner.budget.total_bytes,
         memory_bytes=device.room.memory_bytes,
-        to_device=to_device,
-        from_disk=disk["read"],
-        read_s=disk["each"],
+        to_device=link.to_device,
+        from_disk=disk.read,
+        read_s=disk.each,
         layer_s=curve,
         head_s=((1, 0.0), (2, 0.0)),  # its bytes are among those that a step reads
     )

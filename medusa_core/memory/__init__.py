@@ -1,1 +1,1 @@
-"""What a model takes of a device's memory, known before it is loaded by `loading`."""
+"""Plans of a model's memory and speed, before `loading` loads it."""

@@ -55,7 +55,7 @@ class DeviceOffer:
 def limit_budget(budget: Budget, memory_gib: float) -> Budget:
     """Return the part of a device's free memory that may be used, as a device of its own.
 
-    What this program takes before any model isn't counted in it.
+    Memory that this program needs before any model isn't part of it.
 
     Args:
         budget: The device.

@@ -1,9 +1,8 @@
 """Convert pickles of tensors to safetensors, with consent.
 
 A pickle is opened by torch's restricted unpickler (`pickles`) in a process of its own
-(`convert_worker`) that has bounds on memory and time. What that writes gathers in a folder
-`.conversion-….partial` beside the result; only whole and checked files leave it, the one that makes
-the others count last.
+(`convert_worker`) with limits on memory and time. It writes to `.conversion-….partial` next
+to the result, from which complete and checked files are moved, the index last.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Start the process that opens pickles, and watch it.
 
-The worker reports each piece that it wrote and waits for a word before the next; so it stops when
-it is told to, and when whoever started it is gone.
+The worker reports each piece that it wrote and waits for a reply; so it stops when it is cancelled,
+and when its parent has died.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def run_job(
     Raises:
         Cancelled: It was stopped.
         ConversionError: The worker ended without a result, or fell silent.
-        MedusaError: What the worker found.
+        MedusaError: The worker's error.
     """
     sandbox = Sandbox("medusa_core.hub.convert.convert_worker")
 

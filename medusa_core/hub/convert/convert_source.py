@@ -14,7 +14,7 @@ STREAMS_FILE = "streams.safetensors"
 HEADS_FILES = (HEADS_FILE, HYDRA_FILE, STREAMS_FILE)
 MODEL_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
-# What a folder needs beside its weights.
+# Small files that a model needs.
 COMPANIONS = (
     *("config.json", "generation_config.json", "tokenizer*", "special_tokens_map.json"),
     *("added_tokens.json", "vocab.json", "merges.txt", "chat_template.*", "medusa_trees.json"),

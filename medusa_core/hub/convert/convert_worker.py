@@ -1,6 +1,6 @@
 """The process that opens pickles.
 
-Reads one job from its input, reports on its output, and waits for a word after each report.
+Reads one job from its input, reports on its output, and waits for a reply after each report.
 """
 
 from __future__ import annotations

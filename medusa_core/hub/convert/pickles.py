@@ -1,8 +1,8 @@
 """Map the tensors of a file that torch saved. Runs in the converter's process only.
 
 torch's restricted unpickler, that of `torch.load(weights_only=True)`, rebuilds tensors and calls
-nothing else. But `torch.load` maps as many bytes as the pickle asks for, and goes on in what lies
-behind them; so the storages that it asks for are looked up here.
+nothing else. But `torch.load` maps as many bytes as the pickle claims, beyond its storages, too; so
+storages are looked up in the zip here.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is installed, what goes with what, and what may be removed."""
+"""Installed models and heads: listing, matching, verifying, importing and removing."""

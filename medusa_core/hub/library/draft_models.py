@@ -39,7 +39,7 @@ class DraftModels:
         """Return why a model can't draft for another, for people; empty if it can. Blocks.
 
         Args:
-            target: For whom it would draft.
+            target: The target.
             other: Who would.
         """
         reason = ""

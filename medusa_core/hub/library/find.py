@@ -135,7 +135,7 @@ def _gguf_of(snapshot: Path, repo: str, quant: str) -> Path:
     drafters = [name for name in every if is_drafter_name(name)]
     names = [name for name in every if not is_companion(name)] or drafters
     found = names
-    if quant:  # `mtp` or `eagle3` names a drafter beside models
+    if quant:  # `mtp` or `eagle3` names a drafter next to models
         found = with_quant(names, quant) or with_quant(drafters, quant)
     if len(found) == 1:
         return snapshot / found[0]

@@ -48,12 +48,12 @@ _MODEL_FILES = (*HEADS_FILES, INDEX_FILE, MODEL_FILE, "config.json")
 class Installed:
     """A model, heads or an adapter on this computer: a revision in the cache, or a path elsewhere.
 
-    Configuration and gain are read from its files when they are first asked for.
+    Configuration and gain are read from its files at the first access.
 
     Attributes:
         name: Repository, or the name of the folder or file.
         path: Folder with its files, or a GGUF file.
-        contents: What it is, and what it lacks.
+        contents: Kind, format and problems.
         nbytes: Bytes on disk; blobs that revisions share count for each of them.
         title: Name for people: a GGUF file's name of its model, else `name`.
         revision: The commit; empty outside of the cache.
@@ -76,12 +76,12 @@ class Installed:
 
     @property
     def kind(self) -> ContentsKind:
-        """What it can be used as."""
+        """Kind of the contents."""
         return self.contents.kind
 
     @property
     def is_complete(self) -> bool:
-        """Whether no file is missing or damaged, as far as headers tell."""
+        """Whether headers and listings show no missing or damaged file."""
         return not self.contents.problems
 
     @property

@@ -58,7 +58,7 @@ _OWN = ("medusa_head.", "mtp.", "mtp_layers.", ".eh_proj.", ".nextn.")
 
 
 class ContentsKind(Enum):
-    """What a folder or file can be used as."""
+    """Kind of a folder's or file's contents."""
 
     TARGET = "target"
     HEADS = "heads"
@@ -166,7 +166,7 @@ def _own_heads(path: Path, name: str, problems: list[str]) -> HeadsFacts | None:
 
     try:
         files = own_heads(ModelFiles.open(path))
-    except ModelError as error:  # whoever loads it is told
+    except ModelError as error:  # loading it reports the error
         log.debug("%s: %s", name, error.message)
         return None
     return None if files is None else _heads(name, files.shapes, files.settings, problems)

@@ -219,7 +219,7 @@ def _absent(folder: Path, present: set[str]) -> list[FileCheck]:
     try:
         names = indexed_files(folder)
     except CheckpointError:
-        return []  # the index itself is damaged, which its hash tells
+        return []  # a damaged index is found by its hash
     return [
         FileCheck(name, FileState.MISSING, f"{INDEX_FILE} names it")
         for name in names

@@ -16,12 +16,12 @@ from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.gguf_config import TITLE as GGUF_TITLE
 from medusa_core.models.config import text_part
 
-# Endings that tell how a model is stored, not which it is.
+# Suffixes of a stored format, which aren't part of a model's name.
 _STORAGE = re.compile(
     r"[-_.](hf|bf16|fp16|f16|fp32|nf4|nf4-dq|int8|int4|8bit|4bit|bnb|bnb-4bit|bnb-8bit"
     r"|safetensors|quantized|unquantized|gguf|i?q\d(_\w+)?|f32)$"
 )
-# Names of the width, of the count of tokens and of that of blocks: the usual ones first.
+# Keys of hidden size, vocabulary size and number of layers, the most common first.
 _SIZES = (
     ("hidden_size", "n_embd", "d_model"),
     ("vocab_size",),

@@ -9,13 +9,13 @@ import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.heap import trim_heap
-from medusa_core.memory.measure.compute import Paces, model_rates, paces_of
+from medusa_core.memory.measure.compute import ModelRates, Paces, model_rates, paces_of
 from medusa_core.memory.measure.transfers import (
     disk_errors,
     disk_read_latency,
@@ -40,14 +40,36 @@ OnMeasure = Callable[[str], None]
 # Kinds of measurements: a layer and attention, the disk, the link to a card, copies in memory, and
 # how much computing and reading slow each other down.
 MEASURED = MODEL, DISK, CARD, MEMORY, BESIDE = ("model", "disk", "card", "memory", "beside")
-_NUMBERS = {
-    MODEL: ("cache", "prompts", "host"),
-    DISK: ("read", "write", "each"),
-    CARD: ("to", "from"),
-    MEMORY: ("copied",),
-    BESIDE: ("computing", "reading"),
-}
-_CURVES = {MODEL: ("layer_s", "head_s")}
+
+
+class DiskRates(NamedTuple):
+    """Rates of a disk past the page cache.
+
+    Attributes:
+        read: Sequential reads. [bytes/s]
+        write: Writes that reach the disk. [bytes/s]
+        each: Latency of a small read. [s]
+    """
+
+    read: float = math.inf
+    write: float = math.inf
+    each: float = 0.0
+
+
+class LinkRates(NamedTuple):
+    """Rates of copies between pinned memory and a card. [bytes/s]"""
+
+    to_device: float = math.inf
+    from_device: float = math.inf
+
+
+class CopyRate(NamedTuple):
+    """Rate of copies in memory by one core. [bytes/s]"""
+
+    copied: float
+
+
+_Rates = TypeVar("_Rates", ModelRates, DiskRates, LinkRates, CopyRate, Paces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,79 +86,83 @@ class MeasuredRates:
     on_measure: OnMeasure
     remeasure: Collection[str] = ()
 
-    def disk(self, folder: Path, piece: int) -> dict[str, Any]:
-        """Return rates of reads of so many bytes, of writes, and the latency of a read.
+    def disk(self, folder: Path, piece: int) -> DiskRates:
+        """Return rates of the disk of a folder, with reads of `piece` bytes.
 
         Raises:
             TierError: The folder can't be written or read.
         """
 
-        def measure() -> dict[str, Any]:
-            self.on_measure(f"measuring the disk of {folder}")
-            return {
-                "read": disk_read_rate(folder, piece),
-                "write": disk_write_rate(folder),
-                "each": disk_read_latency(folder),
-            }
+        def measure() -> DiskRates:
+            read, written = disk_read_rate(folder, piece), disk_write_rate(folder)
+            return DiskRates(read, written, disk_read_latency(folder))
 
-        return self._known(DISK, _disk_key(folder, piece), measure)
+        facts = _disk_facts(folder, piece)
+        return self._known(DiskRates, facts, f"measuring the disk of {folder}", measure)
 
-    def card(self, device: torch.device) -> dict[str, Any]:
-        """Return rates of the link to a card, and back."""
+    def card(self, device: torch.device) -> LinkRates:
+        """Return rates of the link to a card."""
+        return self._known(
+            LinkRates,
+            (CARD, cuda.name(device)),
+            "measuring the link to the card",
+            lambda: LinkRates(to_card_rate(device), from_card_rate(device)),
+        )
 
-        def measure() -> dict[str, Any]:
-            self.on_measure("measuring the link to the card")
-            return {"to": to_card_rate(device), "from": from_card_rate(device)}
-
-        return self._known(CARD, (CARD, cuda.name(device)), measure)
-
-    def memory(self) -> dict[str, Any]:
+    def memory(self) -> CopyRate:
         """Return the rate of copies in memory."""
-        return self._known(MEMORY, (MEMORY,), lambda: {"copied": memory_copy_rate()})
+        return self._known(CopyRate, (MEMORY,), "", lambda: CopyRate(memory_copy_rate()))
 
-    def model(self, request: PolicyRequest) -> dict[str, Any]:
+    def model(self, request: PolicyRequest) -> ModelRates:
         """Return the times of a layer, and rates of attention."""
+        kinds = (request.config, request.formats, request.precision)
+        return self._known(
+            ModelRates,
+            _model_facts(request),
+            "measuring a layer of the model",
+            lambda: model_rates(*kinds, request.mean_tokens, request.num_threads),
+        )
 
-        def measure() -> dict[str, Any]:
-            self.on_measure("measuring a layer of the model")
-            kinds = (request.config, request.formats, request.precision)
-            return model_rates(*kinds, request.mean_tokens, request.num_threads)._asdict()
-
-        return self._known(MODEL, _model_key(request), measure)
-
-    def beside(self, request: PolicyRequest, folder: Path, piece: int) -> dict[str, Any]:
+    def beside(self, request: PolicyRequest, folder: Path, piece: int) -> Paces:
         """Return the paces of computing a layer and reading a disk at the same time.
 
         Raises:
             TierError: The folder can't be written or read.
         """
 
-        def measure() -> dict[str, Any]:
-            self.on_measure("measuring a layer and the disk at the same time")
+        def measure() -> Paces:
             kinds = (request.config, request.formats, request.precision, request.num_threads)
             with disk_errors(folder), open_reads(folder, piece) as read:
-                return paces_of(*kinds, read)._asdict()
+                return paces_of(*kinds, read)
 
-        return self._known(BESIDE, (BESIDE, _model_key(request), _disk_key(folder, piece)), measure)
+        facts = (BESIDE, _model_facts(request), _disk_facts(folder, piece))
+        return self._known(Paces, facts, "measuring a layer and the disk at the same time", measure)
 
     def _known(
-        self, kind: str, facts: Sequence[object], measure: Callable[[], dict[str, Any]]
-    ) -> dict[str, Any]:
+        self,
+        kind: type[_Rates],
+        facts: tuple[object, ...],
+        what: str,
+        measure: Callable[[], _Rates],
+    ) -> _Rates:
         """Return a kept measurement, or measure and keep it.
 
         Args:
-            kind: One of `MEASURED`.
-            facts: Everything that it depends on.
+            kind: Record of the measurement.
+            facts: One of `MEASURED`, and everything that the measurement depends on.
+            what: What is measured, for people; empty if it takes no time.
             measure: Measures it.
         """
         key = hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
         found = None
-        if kind not in self.remeasure:
-            found = self.files.load(key, "rates", lambda raw: _checked(kind, raw))
+        if facts[0] not in self.remeasure:
+            found = self.files.load(key, "rates", lambda raw: _read(kind, raw))
         if found is None:
+            if what:
+                self.on_measure(what)
             found = measure()
             trim_heap()  # a model that is loaded next needs that memory
-            self.files.save(key, "rates", found)
+            self.files.save(key, "rates", found._asdict())
         return found
 
 
@@ -158,37 +184,35 @@ def measure_machine(
     piece = min(PIECE_BYTES, piece_bytes(request.config, request.formats))
     # Checked first: a folder that can't be used is an error before anything is measured.
     free = 0 if folder is None else _free_bytes(folder) - _RESERVED_BYTES
-    model, copied = rates.model(request), rates.memory()["copied"]
-    disk: Mapping[str, Any] = {"read": 1.0, "write": 1.0, "each": 0.0}
-    paces: Mapping[str, Any] = Paces(1.0, 1.0)._asdict()
+    model, copied = rates.model(request), rates.memory().copied
+    disk, paces, link = DiskRates(), Paces(1.0, 1.0), LinkRates()
     if folder is not None:
         disk, paces = rates.disk(folder, piece), rates.beside(request, folder, piece)
-    link: Mapping[str, Any] = {"to": math.inf, "from": math.inf}
     if device.type == "cuda":
         link = rates.card(device)
     return MachineRates(
         device_bytes=budget.total_bytes - budget.other_bytes - budget.runtime_bytes,
         memory_bytes=room.memory_bytes,
         disk_bytes=max(0, free),
-        to_device=link["to"],
-        from_device=link["from"],
-        from_disk=disk["read"],
-        read_s=disk["each"],
-        to_disk=disk["write"],
+        to_device=link.to_device,
+        from_device=link.from_device,
+        from_disk=disk.read,
+        read_s=disk.each,
+        to_disk=disk.write,
         copied=copied,
         num_cores=request.num_threads,
-        cache_on_device=model["cache"],
-        cache_of_prompts=model["prompts"],
-        cache_in_memory=model["host"],
+        cache_on_device=model.cache,
+        cache_of_prompts=model.prompts,
+        cache_in_memory=model.host,
         visit_s=_VISIT_S,
-        layer_s=_curve(model["layer_s"]),
-        head_s=_curve(model["head_s"]),
-        computing_beside=paces["computing"],
-        reading_beside=paces["reading"],
+        layer_s=model.layer_s,
+        head_s=model.head_s,
+        computing_beside=paces.computing,
+        reading_beside=paces.reading,
     )
 
 
-def _model_key(request: PolicyRequest) -> tuple[object, ...]:
+def _model_facts(request: PolicyRequest) -> tuple[object, ...]:
     config, formats, device = request.config, request.formats, request.precision.device
     where = cuda.name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
     sizes = (config.hidden_size, config.intermediate_size, config.vocab_size, config.row_sizes)
@@ -198,11 +222,11 @@ def _model_key(request: PolicyRequest) -> tuple[object, ...]:
     return MODEL, sizes, heads, mixers, sorted(formats.names.items()), facts, where
 
 
-def _disk_key(folder: Path, piece: int) -> tuple[object, ...]:
+def _disk_facts(folder: Path, piece: int) -> tuple[object, ...]:
     return DISK, str(folder.absolute()), piece
 
 
-def _checked(kind: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+def _read(kind: type[_Rates], raw: Mapping[str, Any]) -> _Rates:
     """Read a kept measurement.
 
     Raises:
@@ -210,10 +234,14 @@ def _checked(kind: str, raw: Mapping[str, Any]) -> dict[str, Any]:
         TypeError: A rate isn't a number.
         ValueError: Likewise, or it is negative or not finite.
     """
-    found: dict[str, Any] = {name: float(raw[name]) for name in _NUMBERS[kind]}
-    if not all(0 <= rate < math.inf for rate in found.values()):
+    values: dict[str, Any] = {
+        name: _curve(raw[name]) if name.endswith("_s") else float(raw[name])
+        for name in kind._fields
+    }
+    numbers = [value for value in values.values() if isinstance(value, float)]
+    if not all(0 <= rate < math.inf for rate in numbers):
         raise ValueError("a rate is negative or not finite")
-    return found | {name: _curve(raw[name]) for name in _CURVES.get(kind, ())}
+    return kind(**values)
 
 
 def _free_bytes(folder: Path) -> int:

@@ -1,1 +1,1 @@
-"""Where weights, cache and activations of a batch lie (Sheng et al. 2023, FlexGen)."""
+"""Search of a batch's placement and block size (Sheng et al. 2023, FlexGen)."""

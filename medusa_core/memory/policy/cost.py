@@ -27,7 +27,7 @@ COMPUTING, READING = "computing", "reading from disk"
 
 @dataclass(frozen=True, slots=True)
 class ComputePlacement:
-    """What a layout leaves open.
+    """Tiers that a layout doesn't decide.
 
     Attributes:
         activations: Tier of the activations between two layers.

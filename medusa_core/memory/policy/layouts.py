@@ -71,7 +71,7 @@ def layouts(
         block: The block.
         machine: The machine.
         activations: Tier of the activations between two layers.
-        rules: What may be offloaded.
+        rules: Restrictions of the search.
     """
     cache_memory, cache_disk = _cache_counts(work, machine, rules)
     room = rooms(work, block, machine, activations, cache_memory, cache_disk)

@@ -94,6 +94,6 @@ class PolicySearch:
         return replace(self._measured(), request=replace(self.request, num_prompts=1))
 
     def _measured(self) -> PolicySearch:
-        """Return this search after measuring, so that the next one doesn't measure anew."""
+        """Return this search after measuring, so that a derived one doesn't measure again."""
         _ = self.machine
         return replace(self, rates=replace(self.rates, remeasure=()))

@@ -1,4 +1,4 @@
-"""What a policy is searched for: a model, and the prompts of a batch."""
+"""Request of a policy: a model, and the prompts of a batch."""
 
 from __future__ import annotations
 

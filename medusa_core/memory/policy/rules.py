@@ -1,4 +1,4 @@
-"""What the engine can offload of a model: policies are searched within these rules."""
+"""Restrictions of policies: what the engine can offload of a model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rules_of(config: ModelConfig, device: str, *, has_adapter: bool = False) -> 
     Args:
         config: Configuration of the model.
         device: `cpu` or `cuda`.
-        has_adapter: A LoRA adapter is applied beside the weights.
+        has_adapter: A LoRA adapter is applied without merging.
     """
     return Rules(
         may_offload_cache=not (has_adapter or why_cache_stays(config)),

@@ -71,13 +71,6 @@ def search(work: Workload, machine: MachineRates, rules: Rules | None = None) ->
     return _best(work, machine, rules, blocks(work, rules))
 
 
-def solve(
-    work: Workload, block: BatchBlock, machine: MachineRates, rules: Rules
-) -> FoundPolicy | None:
-    """Find the best policy for one block; None if it doesn't fit."""
-    return _best(work, machine, rules, [block])
-
-
 def forecast_policy(
     work: Workload, machine: MachineRates, policy: Policy, overlaps: bool = True
 ) -> BatchForecast:

@@ -1,4 +1,4 @@
-"""What a batch demands of a machine, in bytes and rows."""
+"""Workload of a batch in bytes and rows."""
 
 from __future__ import annotations
 

@@ -33,10 +33,10 @@ from medusa_core.memory.policy.request import PolicyRequest, workload_of
 from medusa_core.memory.policy.result import FoundPolicy
 from medusa_core.memory.policy.rules import Rules, check_policy, rules_of
 from medusa_core.memory.policy.search import (
+    _best,
     blocks,
     forecast_policy,
     search,
-    solve,
 )
 from medusa_core.memory.policy.workload import BatchBlock, Workload
 from medusa_core.messages import Policy, Shares, Tier, WeightFormats
@@ -75,6 +75,10 @@ WORK = Workload(
     new_tokens=64,
     rows_at_once=(256, 64),
 )
+
+
+def best_for(block: BatchBlock, machine: MachineRates, rules: Rules) -> FoundPolicy | None:
+    return _best(WORK, machine, rules, [block])
 
 
 def synthetic(seed: int) -> tuple[Workload, MachineRates]:
@@ -292,7 +296,7 @@ def test_a_slow_disk_binds_and_a_larger_block_shares_what_is_read() -> None:
     assert "reading from disk" in found.forecast.binds
     assert "room on the device" in found.forecast.binds
     assert found.policy.cache == Shares()
-    one = solve(WORK, BatchBlock(1, 1, 256, 256), slow, Rules(may_offload_cache=False))
+    one = best_for(BatchBlock(1, 1, 256, 256), slow, Rules(may_offload_cache=False))
     assert one is not None
     assert found.forecast.tokens_per_s > 3 * one.forecast.tokens_per_s
 
@@ -331,7 +335,7 @@ def test_activations_below_go_and_come_between_two_computations() -> None:
 
 def test_without_overlap_all_that_is_done_adds_up() -> None:
     block, machine = BatchBlock(8, 1, 64, 64), replace(MACHINE, device_bytes=3 * GIB)
-    both = [solve(WORK, block, machine, Rules(False, overlaps)) for overlaps in (True, False)]
+    both = [best_for(block, machine, Rules(False, overlaps)) for overlaps in (True, False)]
     assert both[0] is not None
     assert both[1] is not None
     assert both[0].forecast.tokens_per_s > both[1].forecast.tokens_per_s
@@ -464,7 +468,7 @@ POLICY = Policy(Shares(0.25, 0.0, 0.75), Shares(0.5, 0.0, 0.5), batch=8, num_bat
 
 
 def write_policy(path: Path, **changes: object) -> Path:
-    found = solve(WORK, BatchBlock(8, 1, 64, 64), MACHINE, Rules())
+    found = best_for(BatchBlock(8, 1, 64, 64), MACHINE, Rules())
     assert found is not None
     raw = found_as_json(FoundPolicy(POLICY, found.forecast))["policy"]
     assert isinstance(raw, dict)

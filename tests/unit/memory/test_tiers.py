@@ -30,7 +30,7 @@ from medusa_core.memory import probe
 from medusa_core.memory.budget import GIB, Budget, limit_budget
 from medusa_core.memory.estimate import ReadRate
 from medusa_core.memory.measure import machine, transfers, weights
-from medusa_core.memory.measure.machine import MEASURED, MeasuredRates
+from medusa_core.memory.measure.machine import MEASURED, DiskRates, MeasuredRates
 from medusa_core.memory.placement import OffloadRoom, Planner
 from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import (
@@ -305,7 +305,7 @@ def test_the_reader_leaves_with_its_model(model: tuple[Path, Path]) -> None:
 def test_a_pass_that_is_broken_off_begins_anew_at_its_first_layer(load: LoadTarget) -> None:
     target = load("streamed", "float32")
     expected = decode(target, SETTINGS, MESSAGES)
-    target.runner.tiers.weights.enter(1)  # type: ignore[attr-defined]
+    target.runner.tiers.weights.acquire(1)  # type: ignore[attr-defined]
     check_same_tokens(expected, decode(target, SETTINGS, MESSAGES))
 
 
@@ -398,7 +398,7 @@ ASKED = ("vicuna-7b", "--quant", "q4_0", "--lm-head-quant", "q4_0", "--context",
 def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk of a gigabyte a second below a device that computes ten rows in the time of one."""
     rate = ReadRate(((1, 10e9), (16, 5e9)))
-    disk = {"read": 1e9, "write": 1e9, "each": 0.0}
+    disk = DiskRates(1e9, 1e9)
     monkeypatch.setattr(machine.MeasuredRates, "disk", lambda *_: disk)
     monkeypatch.setattr(weights, "measure_read_rate", lambda *_: rate)
     monkeypatch.setattr(probe, "live_budget", lambda *_: tight(16 * GIB))
@@ -428,9 +428,9 @@ def test_rates_of_a_busy_moment_are_measured_anew_if_that_is_asked_for(
 ) -> None:
     remeasured: list[object] = []
 
-    def disk(rates: MeasuredRates, *_: object) -> dict[str, float]:
+    def disk(rates: MeasuredRates, *_: object) -> DiskRates:
         remeasured.append(rates.remeasure)
-        return {"read": 1e9, "write": 1e9, "each": 0.0}
+        return DiskRates(1e9, 1e9)
 
     monkeypatch.setattr(MeasuredRates, "disk", disk)
     requested = ["plan", *ASKED, "--memory-gib", "1.5", "--tier-disk", str(tmp_path)]
@@ -473,13 +473,13 @@ def test_a_disk_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     kept = MeasurementFiles(tmp_path / "state")
     rates, folder = MeasuredRates(kept, reported.append), tmp_path / "layers"
     first = rates.disk(folder, 0)
-    assert all(rate > 0 for rate in first.values())
+    assert all(rate > 0 for rate in first)
     assert rates.disk(folder, 0) == first
     assert not list(folder.iterdir())
     assert len(reported) == 1
     (file,) = (tmp_path / "state").iterdir()
     file.write_text("[]", encoding="utf-8")
-    assert rates.disk(folder, 0)["read"] > 0
+    assert rates.disk(folder, 0).read > 0
     assert len(reported) == 2
     with pytest.raises(TierError, match="can't be measured"):
         rates.disk(file / "below a file", 0)

@@ -22,6 +22,7 @@ from medusa_core.loading.state import (
     ModelStatus,
     Phase,
 )
+from medusa_core.memory.measure.machine import DiskRates
 from medusa_core.messages import (
     Failed,
     Fit,
@@ -51,7 +52,7 @@ TINY = replace(SMALL, total_bytes=2 * GIB)
 @pytest.fixture(autouse=True)
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is timed: the disk gives a gigabyte a second."""
-    disk = {"read": 1e9, "write": 1e9, "each": 0.0}
+    disk = DiskRates(1e9, 1e9)
     monkeypatch.setattr("medusa_core.memory.measure.machine.MeasuredRates.disk", lambda *_: disk)
 
 
