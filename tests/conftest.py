@@ -37,7 +37,11 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 pytest.register_assert_rewrite("tests.support")
 
 # First of all: from here on HOME is a temporary folder.
-pytest_plugins = ["tests.support.isolated_home", "tests.support.engine.fixtures"]
+pytest_plugins = [
+    "tests.support.isolated_home",
+    "tests.support.engine.fixtures",
+    "tests.support.server.fixtures",
+]
 
 SEED = 20_261_120
 TESTS = Path(__file__).resolve().parent

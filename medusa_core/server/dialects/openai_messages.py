@@ -134,13 +134,13 @@ class ToolRecord(Record):
 
 
 class ToolName(Named):
-    """A function by its name, which chat completions nest and responses don't."""
+    """A function name: nested in chat completions, flat in responses."""
 
     function: Named = Named()
 
     @property
     def function_name(self) -> str:
-        """The name, wherever it is."""
+        """The name in either form."""
         return self.function.name or self.name
 
 

@@ -29,6 +29,7 @@ class Served:
         log: Its JSON log.
         address: Scheme, host and port.
         key: The key that it made; empty where it made none.
+        headers: Headers with the key.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Served:
         self.address = re.search(r"http://\S+(?=/v1)", text).group()  # type: ignore[union-attr]
         made = re.search(r"made for this run: (\S+)", text)
         self.key = made.group(1) if made else ""
+        self.headers = {"x-api-key": self.key} if self.key else {}
         self.port = int(self.address.rpartition(":")[2])
 
     def _read(self) -> None:
@@ -92,12 +94,13 @@ class Served:
         return f"http://127.0.0.1:{self.port}{path}"
 
     def post(self, path: str, body: Any, **headers: str) -> httpx2.Response:
-        """Send JSON, or bytes as they are."""
+        """Send JSON, or bytes as they are; with the key unless `headers` have another one."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = self.headers | headers
         return httpx2.post(self.url(path), content=content, headers=headers, timeout=240)
 
     def get(self, path: str, **headers: str) -> httpx2.Response:
-        return httpx2.get(self.url(path), headers=headers, timeout=240)
+        return httpx2.get(self.url(path), headers=self.headers | headers, timeout=240)
 
     def chat(self, text: str, **fields: Any) -> dict[str, Any]:
         """One answer."""

@@ -14,7 +14,6 @@ from medusa_core.__main__ import main
 from medusa_core.system.resources import demo_model_dir
 from medusa_core.system.running_models import RunningFile, running_models
 from medusa_core.system.user_folders import places
-from tests.support.server.served import Served
 from tests.support.terminal.fixtures import PEBBLE, StartChat
 from tests.support.terminal.typing_at import READY
 
@@ -85,15 +84,3 @@ def test_show_says_what_a_model_is(printed: Printed) -> None:
 def test_what_isnt_here_ends_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "no-such-model"]) == 1
     assert "medusa list shows what is here" in capsys.readouterr().err
-
-
-def test_a_server_is_listed_with_its_address(printed: Printed, tmp_path: Path) -> None:
-    served = Served(tmp_path, "--model", PEBBLE)
-    try:
-        listed = running_models(tmp_path / "medusa-chat" / "loaded")
-        assert [(one.program, one.model, one.address) for one in listed] == [
-            ("serve", "llama-pebble", served.address)
-        ]
-    finally:
-        served.close()
-    assert running_models(tmp_path / "medusa-chat" / "loaded") == ()

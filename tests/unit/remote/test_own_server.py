@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import re
-from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from io import StringIO
@@ -29,25 +27,12 @@ from tests.support.remote.fixtures import asks, done_of, events_of, no_key, remo
 from tests.support.server.served import Served
 
 PROMPT = "Write a short story about a cat."
-KEY = "a-key-for-this-test"
+MODEL = "llama-pebble"
 
 
-@pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The other machine, which wants a key."""
-    process = Served(tmp_path_factory.mktemp("machine"), "--api-key", KEY)
-    yield process
-    process.close()
-
-
-def load_from(machine: Served, key: str = KEY, model_id: str = "") -> LoadRemote:
-    return LoadRemote("", "load", Model(machine.base_url, model_id, "the other one"), key=key)
-
-
-def is_idle(machine: Served) -> bool:
-    """Whether nothing is answered there."""
-    text = machine.get("/metrics", **{"x-api-key": KEY}).text
-    return re.search(r"^medusa_answers_running 0", text, re.MULTILINE) is not None
+def load_from(server: Served, key: str | None = None, model_id: str = MODEL) -> LoadRemote:
+    endpoint = Model(server.base_url, model_id, "the other one")
+    return LoadRemote("", "load", endpoint, key=server.key if key is None else key)
 
 
 def story(**settings: object) -> Generate:
@@ -55,10 +40,10 @@ def story(**settings: object) -> Generate:
     return replace(asks(PROMPT), settings=chosen)
 
 
-def test_it_says_the_same_as_this_computer_and_how_many_drafts_were_right(machine: Served) -> None:
+def test_it_says_the_same_as_this_computer_and_how_many_drafts_were_right(guarded: Served) -> None:
     async def work() -> None:
         async with Client(start_engine) as client:
-            loaded = await client.load(load_from(machine))
+            loaded = await client.load(load_from(guarded))
             assert loaded.is_remote
             assert loaded.name == "llama-pebble"
             _, *steps, there = await events_of(client, story())
@@ -75,10 +60,10 @@ def test_it_says_the_same_as_this_computer_and_how_many_drafts_were_right(machin
     run(work())
 
 
-def test_settings_reach_it(machine: Served) -> None:
+def test_settings_reach_it(guarded: Served) -> None:
     async def work() -> None:
         async with remote_client() as client:
-            await client.load(load_from(machine))
+            await client.load(load_from(guarded))
             drawn = story(rule="sample", temperature=1.2, seed=3)
             texts = [(await done_of(client, drawn)).text for _ in range(2)]
             assert texts[0] == texts[1]
@@ -94,26 +79,25 @@ def test_settings_reach_it(machine: Served) -> None:
     run(work())
 
 
-def test_stopping_frees_it(machine: Served) -> None:
+def test_stopping_frees_it(guarded: Served) -> None:
     async def work() -> None:
         async with remote_client() as client:
-            await client.load(load_from(machine))
+            await client.load(load_from(guarded))
             long = story(max_new_tokens=0, rule="sample", temperature=1.5)
             async with aclosing(client.generate(long)) as events:
                 async for event in events:
                     if isinstance(event, StepDone) and event.step == 2:
                         break
             async with asyncio.timeout(2):
-                while not await asyncio.to_thread(is_idle, machine):
-                    await asyncio.sleep(0.01)
+                await asyncio.to_thread(guarded.wait_until_idle)
 
     run(work())
 
 
-def test_conversations_share_it(machine: Served) -> None:
+def test_conversations_share_it(guarded: Served) -> None:
     async def work() -> None:
         async with remote_client() as client:
-            await client.load(load_from(machine))
+            await client.load(load_from(guarded))
             alone = (await done_of(client, story())).text
             requests = [replace(story(), session_id=f"chat {n}") for n in range(8)]
             together = await asyncio.gather(*(done_of(client, one) for one in requests))
@@ -122,27 +106,27 @@ def test_conversations_share_it(machine: Served) -> None:
     run(work())
 
 
-def test_it_refuses_strangers_and_unknown_models(machine: Served) -> None:
+def test_it_refuses_strangers_and_unknown_models(guarded: Served) -> None:
     async def work() -> None:
         async with remote_client(no_key) as client:
             for key in ("", "wrong"):
                 with pytest.raises(EndpointKeyError):
-                    await client.load(load_from(machine, key))
+                    await client.load(load_from(guarded, key))
             with pytest.raises(EndpointModelError, match="no model large"):
-                await client.load(load_from(machine, model_id="large"))
+                await client.load(load_from(guarded, model_id="large"))
 
     run(work())
 
 
 def test_the_command_line_asks_it(
-    machine: Served,
+    guarded: Served,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("MEDUSA_ENDPOINT_KEY", KEY)
+    monkeypatch.setenv("MEDUSA_ENDPOINT_KEY", guarded.key)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    arguments = ["generate", "-p", PROMPT, "--endpoint", machine.base_url, "--max-new-tokens", "8"]
+    arguments = ["generate", "-p", PROMPT, "--endpoint", guarded.base_url, "--max-new-tokens", "8"]
     assert main(arguments) == 0
     shown = capsys.readouterr().out
     assert "8 tokens · " in shown
@@ -158,14 +142,14 @@ def test_the_command_line_asks_it(
 
 
 def test_a_terminal_chat_asks_it(
-    machine: Served,
+    guarded: Served,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("MEDUSA_ENDPOINT_KEY", KEY)
+    monkeypatch.setenv("MEDUSA_ENDPOINT_KEY", guarded.key)
     monkeypatch.setattr("sys.stdin", StringIO(""))
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    options = ["--endpoint", machine.base_url, "--data-dir", str(tmp_path), "--no-history"]
+    options = ["--endpoint", guarded.base_url, "--data-dir", str(tmp_path), "--no-history"]
     assert main(["run", "llama-pebble", PROMPT, *options, "--set", "max_new_tokens", "8"]) == 0
     assert len(capsys.readouterr().out.split()) > 3

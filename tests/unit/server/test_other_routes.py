@@ -6,7 +6,6 @@ import json
 import re
 
 import openai
-import pytest
 
 from tests.support.server.served import Served, events_of
 
@@ -104,22 +103,19 @@ def test_the_loaded_model_answers_for_one_that_isnt_here(served: Served) -> None
 
 
 def test_a_strict_server_names_the_models_that_are_here(guarded: Served) -> None:
-    key = {"x-api-key": guarded.key}
     body = {"model": "gpt-99", "messages": [{"role": "user", "content": "Hello"}]}
-    error = guarded.error("/v1/chat/completions", body, 404, **key)
+    error = guarded.error("/v1/chat/completions", body, 404)
     assert error["code"] == "model_not_found"
     assert MODEL in error["message"]
     long = {**body, "model": "x" * 100_000}
-    assert len(guarded.error("/chat/completions", long, 404, **key)["message"]) < 300
+    assert len(guarded.error("/chat/completions", long, 404)["message"]) < 300
 
 
-@pytest.mark.parametrize(
-    "path", ["/v1/chat/completions", "/apply-template", "/v1/messages/count_tokens"]
-)
-def test_a_conversation_that_is_far_too_long_stops_nobody(served: Served, path: str) -> None:
+def test_a_conversation_that_is_far_too_long_stops_nobody(served: Served) -> None:
     body = {"messages": [{"role": "user", "content": "a b " * 140_000}], "max_tokens": 1}
-    reply = served.post(path, body)
-    assert (reply.status_code, "characters" in reply.text) == (400, True)
+    for path in ("/v1/chat/completions", "/apply-template", "/v1/messages/count_tokens"):
+        reply = served.post(path, body)
+        assert (path, reply.status_code, "characters" in reply.text) == (path, 400, True)
 
 
 def test_embeddings_are_refused_in_words(served: Served) -> None:
@@ -190,26 +186,21 @@ def test_an_address_that_isnt_here_is_an_error_in_openais_form(served: Served) -
     assert reply.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"null",
-        b'"text"',
-        b"\xff\xfe",
-        b'{"messages": NaN}',
-        b'{"temperature": 1e999}',
-        b'{"seed": ' + b"9" * 5000 + b"}",
-        b"[" * 100_000,
-        b'{"a":' * 300 + b"1" + b"}" * 300,
-        json.dumps({"messages": [{"role": "user", "content": "\ud800"}]}).encode(),
-    ],
+NO_OBJECTS = (
+    *(b"", b"{", b"[]", b"null", b'"text"', b"\xff\xfe"),
+    b'{"messages": NaN}',
+    b'{"temperature": 1e999}',
+    b'{"seed": ' + b"9" * 5000 + b"}",
+    b"[" * 100_000,
+    b'{"a":' * 300 + b"1" + b"}" * 300,
+    json.dumps({"messages": [{"role": "user", "content": "\ud800"}]}).encode(),
 )
-def test_what_is_no_json_object_is_refused(served: Served, body: bytes) -> None:
+
+
+def test_what_is_no_json_object_is_refused(served: Served) -> None:
     for path in ("/v1/chat/completions", "/v1/completions", "/tokenize", "/apply-template"):
-        assert served.error(path, body, 400)["type"] == "invalid_request_error"
+        for body in NO_OBJECTS:
+            assert served.error(path, body, 400)["type"] == "invalid_request_error", body[:30]
 
 
 def test_a_completion_in_llama_servers_form_is_the_same_text(served: Served) -> None:

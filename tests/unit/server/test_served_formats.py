@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from medusa_core.system.resources import demo_model_dir
-from tests.support.models.tool_call_templates import TEMPLATES
+from tests.support.server.fixtures import TEMPLATED
 from tests.support.server.served import Served, events_of
 from tests.support.server.tool_requests import CLOCK, QUESTION, TOOL, check_arguments
-
-FORMATS = ("bare_keys", "python", "typed", "xml")
-
-
-@pytest.fixture(scope="module")
-def several(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server with copies of the demo model that differ in their templates."""
-    folder = tmp_path_factory.mktemp("formats")
-    models = [copied(folder / name, TEMPLATES[name]) for name in FORMATS]
-    process = Served(folder, "--model", str(models[0]), models=models)
-    yield process
-    process.close()
-
-
-def copied(folder: Path, template: str) -> Path:
-    folder.mkdir()
-    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
-        (folder / name).symlink_to(demo_model_dir() / name)
-    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-    return folder
 
 
 def message_of(answer: dict[str, Any]) -> dict[str, Any]:
@@ -40,14 +17,14 @@ def message_of(answer: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEMPLATED)
 def test_a_call_of_a_learned_form_matches_its_schema_and_can_be_sent_back(
-    several: Served, name: str
+    guarded: Served, name: str
 ) -> None:
     options = {"model": name, "temperature": 0, "max_tokens": 160, "tools": [TOOL, CLOCK]}
 
     def asked(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        reply = several.post("/v1/chat/completions", {"messages": messages, **options, **fields})
+        reply = guarded.post("/v1/chat/completions", {"messages": messages, **options, **fields})
         assert reply.status_code == 200, reply.text
         found: dict[str, Any] = reply.json()
         return found
@@ -64,7 +41,7 @@ def test_a_call_of_a_learned_form_matches_its_schema_and_can_be_sent_back(
     for again in second.get("tool_calls", ()):
         json.loads(again["function"]["arguments"])
     body = {"messages": [QUESTION], **options, "tool_choice": named, "stream": True}
-    reply = several.post("/v1/chat/completions", body)
+    reply = guarded.post("/v1/chat/completions", body)
     deltas = [
         one["function"]["arguments"]
         for event in events_of(reply.text.splitlines())
