@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from medusa_core.cli.installed import PACKAGED, is_packaged, run_by_package
 from medusa_core.cli.program import CommandEntry, print_any_text, program_of_commands, run
@@ -32,128 +33,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(parser, words)
 
 
-def _run(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli.run import add_run_arguments, run_chat
+def _of(module: str, name: str = "") -> Callable[[argparse.ArgumentParser], None]:
+    """Return what adds a command's arguments: its module is imported for that command alone.
 
-    add_run_arguments(parser)
-    parser.set_defaults(run=run_chat)
-
-
-def _generate(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli.generate import (
-        add_generate_arguments,
-        run_generate,
-    )
-
-    add_generate_arguments(parser)
-    parser.set_defaults(run=run_generate)
-
-
-def _batch(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import batch as cli
-
-    cli.add_arguments(parser)
-    parser.set_defaults(run=cli.run)
-
-
-def _serve(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli.serve import add_serve_arguments, run_serve
-
-    add_serve_arguments(parser)
-    parser.set_defaults(run=run_serve)
-
-
-def _serve_layers(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli.serve_layers import (
-        add_serve_layers_arguments,
-        run_serve_layers,
-    )
-
-    add_serve_layers_arguments(parser)
-    parser.set_defaults(run=run_serve_layers)
-
-
-def _bench(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import bench as cli
-
-    cli.add_arguments(parser)
-    parser.set_defaults(run=cli.run)
-
-
-def _heads(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import heads as cli
-
-    cli.add_arguments(parser)
-
-
-def _pull(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import pull as cli
-
-    cli.add_arguments(parser)
-    parser.set_defaults(run=cli.run)
-
-
-def _of_library(name: str) -> Callable[[argparse.ArgumentParser], None]:
-    """Return the arguments of a command of the model library."""
+    Args:
+        module: Module in `medusa_core.cli`.
+        name: Name of the command in a module of several commands; empty for others.
+    """
 
     def add_arguments(parser: argparse.ArgumentParser) -> None:
-        from medusa_core.cli import library as cli
-
-        cli.COMMANDS[name](parser)
+        cli = import_module(f"medusa_core.cli.{module}")
+        (cli.COMMANDS[name] if name else cli.add_arguments)(parser)
 
     return add_arguments
-
-
-def _ps(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli.ps import add_ps_arguments, run_ps
-
-    add_ps_arguments(parser)
-    parser.set_defaults(run=run_ps)
-
-
-def _show(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli.show import add_show_arguments, run_show_model
-
-    add_show_arguments(parser)
-    parser.set_defaults(run=run_show_model)
-
-
-def _history(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import history as cli
-
-    cli.add_arguments(parser)
-
-
-def _settings(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import settings as cli
-
-    cli.add_arguments(parser)
-
-
-def _plan(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import plan as cli
-
-    cli.add_arguments(parser)
-    parser.set_defaults(run=cli.run)
-
-
-def _doctor(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import doctor as cli
-
-    cli.add_arguments(parser)
-    parser.set_defaults(run=cli.run)
-
-
-def _train(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import train as cli
-
-    cli.add_train_arguments(parser)
-
-
-def _eval(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import train as cli
-
-    cli.add_eval_arguments(parser)
 
 
 def _of_package(name: str) -> Callable[[argparse.ArgumentParser], None]:
@@ -166,32 +58,35 @@ def _of_package(name: str) -> Callable[[argparse.ArgumentParser], None]:
 
 
 def _completion(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli.completion import add_completion_arguments, run_completion
+    from medusa_core.cli.completion import add_completion_arguments
 
     add_completion_arguments(parser, COMMANDS)
-    parser.set_defaults(run=run_completion)
 
 
 COMMANDS = {
-    "run": CommandEntry("Chat", "chat with a model in the terminal", _run),
-    "generate": CommandEntry("", "answer one prompt, with all settings", _generate),
-    "batch": CommandEntry("", "answer a file of prompts, many at a time", _batch),
-    "history": CommandEntry("", "export and import conversations; or settings", _history),
-    "settings": CommandEntry("", "export and import settings and presets", _settings, False),
-    "list": CommandEntry("Models", "models and heads on this computer", _of_library("list")),
-    "pull": CommandEntry("", "fetch a model and its heads from the Hub", _pull),
-    "show": CommandEntry("", "what a model is, by its files", _show),
-    "rm": CommandEntry("", "remove a model from the cache", _of_library("rm")),
-    "verify": CommandEntry("", "compare a model's files with their hashes", _of_library("verify")),
-    "import": CommandEntry("", "list a model that lies in a folder", _of_library("import")),
-    "convert": CommandEntry(
-        "", "turn pickled heads or weights into safetensors", _of_library("convert")
+    "run": CommandEntry("Chat", "chat with a model in the terminal", _of("run")),
+    "generate": CommandEntry("", "answer one prompt, with all settings", _of("generate")),
+    "batch": CommandEntry("", "answer a file of prompts, many at a time", _of("batch")),
+    "history": CommandEntry("", "export and import conversations; or settings", _of("history")),
+    "settings": CommandEntry("", "export and import settings and presets", _of("settings"), False),
+    "list": CommandEntry("Models", "models and heads on this computer", _of("library", "list")),
+    "pull": CommandEntry("", "fetch a model and its heads from the Hub", _of("pull")),
+    "show": CommandEntry("", "what a model is, by its files", _of("show")),
+    "rm": CommandEntry("", "remove a model from the cache", _of("library", "rm")),
+    "verify": CommandEntry(
+        "", "compare a model's files with their hashes", _of("library", "verify")
     ),
-    "plan": CommandEntry("", "does a model fit, and where does the memory go?", _plan),
-    "serve": CommandEntry("Run", "let other programs use a model by HTTP", _serve),
-    "ps": CommandEntry("", "which models are loaded, and by whom", _ps),
-    "serve-layers": CommandEntry("", "let other machines use layers of a model", _serve_layers),
-    "doctor": CommandEntry("", "what works here, and what to do where it doesn't", _doctor),
+    "import": CommandEntry("", "list a model that lies in a folder", _of("library", "import")),
+    "convert": CommandEntry(
+        "", "turn pickled heads or weights into safetensors", _of("library", "convert")
+    ),
+    "plan": CommandEntry("", "does a model fit, and where does the memory go?", _of("plan")),
+    "serve": CommandEntry("Run", "let other programs use a model by HTTP", _of("serve")),
+    "ps": CommandEntry("", "which models are loaded, and by whom", _of("ps")),
+    "serve-layers": CommandEntry(
+        "", "let other machines use layers of a model", _of("serve_layers")
+    ),
+    "doctor": CommandEntry("", "what works here, and what to do where it doesn't", _of("doctor")),
     "update": CommandEntry(
         "", "install a newer version; or repair it, or uninstall it", _of_package("update")
     ),
@@ -200,10 +95,14 @@ COMMANDS = {
         "", "remove the program of this user", _of_package("uninstall"), False
     ),
     "completion": CommandEntry("", "let a shell complete commands and names", _completion),
-    "bench": CommandEntry("Speed", "compare decoding modes and peers on prompts", _bench),
-    "train": CommandEntry("", "train heads or a phrase table; eval measures heads", _train),
-    "eval": CommandEntry("", "measure heads", _eval, False),
-    "heads": CommandEntry("", "look at heads and other drafters, convert Medusa heads", _heads),
+    "bench": CommandEntry("Speed", "compare decoding modes and peers on prompts", _of("bench")),
+    "train": CommandEntry(
+        "", "train heads or a phrase table; eval measures heads", _of("train", "train")
+    ),
+    "eval": CommandEntry("", "measure heads", _of("train", "eval"), False),
+    "heads": CommandEntry(
+        "", "look at heads and other drafters, convert Medusa heads", _of("heads")
+    ),
 }
 
 

@@ -35,6 +35,7 @@ PAUSED = 3  # exit status; the same command resumes
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `batch`."""
+    parser.set_defaults(run=run)
     parser.add_argument(
         "--prompts",
         type=Path,

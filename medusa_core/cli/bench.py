@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `bench`."""
+    parser.set_defaults(run=run)
     parser.add_argument(
         "--prompts",
         type=Path,

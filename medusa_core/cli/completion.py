@@ -70,10 +70,10 @@ def add_completion_arguments(
         "medusa completion zsh > a folder of $fpath, as _medusa; "
         "medusa completion fish > ~/.config/fish/completions/medusa.fish"
     )
-    parser.set_defaults(commands=commands)
+    parser.set_defaults(run=run, commands=commands)
 
 
-def run_completion(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print a shell's script, or the candidates for the last word."""
     if args.shell != _WORDS:
         print(_SCRIPTS[args.shell], end="")

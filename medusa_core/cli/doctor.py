@@ -13,6 +13,7 @@ from medusa_core.system.user_folders import places
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `doctor`."""
+    parser.set_defaults(run=run)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--data-dir", type=Path, metavar="FOLDER", help="the folder that the window is started with"

@@ -50,8 +50,9 @@ _HEAD_STYLES = ("\x1b[4;36m", "\x1b[4;33m", "\x1b[4;35m", "\x1b[4;32m", "\x1b[4;
 _RESET = "\x1b[0m"
 
 
-def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `generate`."""
+    parser.set_defaults(run=run)
     parser.add_argument(
         *("-p", "--prompt"), required=True, metavar="TEXT", help="what to ask; - for standard input"
     )
@@ -81,7 +82,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     check_first(parser, lambda args: check_files([args.trace]))
 
 
-def run_generate(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Answer the prompt, and print the answer with statistics."""
     return asyncio.run(_generate(args))
 

@@ -44,6 +44,7 @@ Facts = tuple[ModelConfig, HeadsShape]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `plan`."""
+    parser.set_defaults(run=run)
     names = ", ".join(shape_names())
     parser.add_argument(
         "model",

@@ -15,13 +15,14 @@ from medusa_core.system.user_folders import places
 _HEAD = ("NAME", "SIZE", "DEVICE", "CONTEXT", "SINCE", "BY", "ADDRESS")
 
 
-def add_ps_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `ps`."""
+    parser.set_defaults(run=run)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--data-dir", type=Path, help="the folder that the window is started with")
 
 
-def run_ps(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print the loaded models."""
     found = running_models(places(args.data_dir).running)
     if args.json:

@@ -40,6 +40,7 @@ FIRST_MODEL = FIRST_MODEL_FILE[0]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `pull`."""
+    parser.set_defaults(run=run)
     parser.add_argument(
         "repo",
         metavar="OWNER/NAME[:QUANT]",

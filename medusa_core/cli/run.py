@@ -44,7 +44,7 @@ _LINES_FILE = "typed-lines"
 _FAILED, _STOPPED = 1, 130
 
 
-def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `run`."""
     parser.add_argument(
         "model",
@@ -86,11 +86,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_endpoint_argument(model)
     add_loading_arguments(parser, model)
-    parser.set_defaults(raw=False)
+    parser.set_defaults(run=run, raw=False)
     check_first(parser, _check_set)
 
 
-def run_chat(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Chat until the user leaves; with a prompt or piped input, answer once."""
     if args.named_model:  # then all words are the prompt's
         args.prompt = [*filter(None, (args.model,)), *args.prompt]

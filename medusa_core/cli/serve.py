@@ -13,7 +13,7 @@ from medusa_core.system.extras import SERVER_EXTRA
 KEY_VARIABLE = "MEDUSA_API_KEY"
 
 
-def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `serve`."""
     group = parser.add_argument_group("server")
     group.add_argument(
@@ -58,10 +58,10 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="draft without what the model said in earlier conversations",
     )
-    parser.set_defaults(raw=False)
+    parser.set_defaults(run=run, raw=False)
 
 
-def run_serve(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Serve until interrupted.
 
     Raises:

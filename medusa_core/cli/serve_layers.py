@@ -19,8 +19,9 @@ _PORT = 6379
 _GIB = 1 << 30
 
 
-def add_serve_layers_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `serve-layers`."""
+    parser.set_defaults(run=run)
     parser.add_argument(
         "--join", default="", metavar="HOST:PORT", help="the cluster (default: start one here)"
     )
@@ -51,7 +52,7 @@ def add_serve_layers_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run_serve_layers(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Offer layers until interrupted."""
     from medusa_core.runtime.cluster.ray_setup import (
         RayNode,

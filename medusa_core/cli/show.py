@@ -24,8 +24,9 @@ from medusa_core.system.files.gguf import SUFFIX, is_gguf, read_gguf
 _LICENCES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE")
 
 
-def add_show_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `show`."""
+    parser.set_defaults(run=run)
     parser.add_argument("model", metavar="MODEL", help="folder, GGUF file, or a name of list")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--template", action="store_true", help="print its chat template alone")
@@ -34,7 +35,7 @@ def add_show_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run_show_model(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print the data of a model, or the published drafters for it."""
     if args.drafters:
         return _show_drafters(args.model, args.json)

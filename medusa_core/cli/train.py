@@ -232,3 +232,6 @@ def _open_alone(args: argparse.Namespace) -> Target:
     model_dir, _ = model_dirs(args)
     options = replace(options_of(args), adapter_dir=None, takes_own_heads=False)
     return ready(args, load_target(model_dir, None, options))
+
+
+COMMANDS = {"train": add_train_arguments, "eval": add_eval_arguments}
