@@ -188,7 +188,9 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
     runner = choose_runner(model, precision, lower_tiers(plan, config, precision, options))
     heads = None
     if num_heads:
-        heads = MedusaHeads(_random_heads(weights, config, num_heads), shared_weights, make=make)
+        heads = MedusaHeads(
+            _random_heads(weights, config, num_heads), shared_weights, build_linear=make
+        )
         share_workers(runner, heads)
     return Target(
         name=f"random {name}",

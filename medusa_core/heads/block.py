@@ -115,18 +115,18 @@ class BlockHead(CachedHeads):
     def __init__(
         self,
         parts: DrafterParts,
-        take: ReadTensor,
+        read_part: ReadTensor,
         shared_weights: SharedWeights,
-        make: BuildLinear,
+        build_linear: BuildLinear,
         precision: Precision,
     ) -> None:
         """Read the weights.
 
         Args:
             parts: Tensor names and settings.
-            take: Reads a part in the compute dtype on the device; None if it is missing.
+            read_part: Reads a part in the compute dtype on the device; None if it is missing.
             shared_weights: Weights of the target that it shares.
-            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            build_linear: Builds a linear layer from a weight and a bias, in the heads' format.
             precision: Dtypes and device.
         """
         super().__init__(parts.layers, precision)
@@ -135,15 +135,19 @@ class BlockHead(CachedHeads):
         self.num_places, self.num_drafts = settings.num_places, settings.num_drafts
         self.num_columns = parts.num_columns or shared_weights.vocab_size
         self._settings, self._shared_weights = settings, shared_weights
-        self._fc = make(need(take, "fc"), None)
+        self._fc = build_linear(need(read_part, "fc"), None)
         eps = parts.layers.rms_norm_eps
         self._features_norm, self._last_norm = (
-            RmsNorm(need(take, name), eps) for name in ("features_norm", "last_norm")
+            RmsNorm(need(read_part, name), eps) for name in ("features_norm", "last_norm")
         )
-        self._layers = BlockLayers(parts.layers, settings, take, make, precision)
-        self._lm_head = make(need(take, "lm_head"), None) if parts.num_columns else None
-        self._token_ids = take("drafted_tokens") if parts.num_columns else None
-        self._pair_scores = _selector(parts, take, make) or _markov(parts, take, make)
+        self._layers = BlockLayers(parts.layers, settings, read_part, build_linear, precision)
+        self._lm_head = (
+            build_linear(need(read_part, "lm_head"), None) if parts.num_columns else None
+        )
+        self._token_ids = read_part("drafted_tokens") if parts.num_columns else None
+        self._pair_scores = _selector(parts, read_part, build_linear) or _markov(
+            parts, read_part, build_linear
+        )
         self._cuts: dict[int, QuantLinear] = {}  # of the target's output projection
         # With causal attention, later positions need not be computed.
         self._may_be_short = all(settings.are_causal)
@@ -242,20 +246,26 @@ class BlockHead(CachedHeads):
         return cached_first_outputs(self._shared_weights.lm_head, first_columns, self._cuts)
 
 
-def _markov(parts: DrafterParts, take: ReadTensor, make: BuildLinear) -> MarkovHead | None:
+def _markov(
+    parts: DrafterParts, read_part: ReadTensor, build_linear: BuildLinear
+) -> MarkovHead | None:
     if "markov_w1" not in parts.names:
         return None
-    weight = take("confidence")
-    confidence = None if weight is None else Confidence(weight, take("confidence_bias"))
-    return MarkovHead(need(take, "markov_w1"), make(need(take, "markov_w2"), None), confidence)
+    weight = read_part("confidence")
+    confidence = None if weight is None else Confidence(weight, read_part("confidence_bias"))
+    return MarkovHead(
+        need(read_part, "markov_w1"), build_linear(need(read_part, "markov_w2"), None), confidence
+    )
 
 
-def _selector(parts: DrafterParts, take: ReadTensor, make: BuildLinear) -> Selector | None:
+def _selector(
+    parts: DrafterParts, read_part: ReadTensor, build_linear: BuildLinear
+) -> Selector | None:
     if not parts.has_selector:
         return None
     return Selector(
-        need(take, "selector_predecessors"),
-        need(take, "selector_successors"),
-        make(need(take, "selector_projection"), None),
+        need(read_part, "selector_predecessors"),
+        need(read_part, "selector_successors"),
+        build_linear(need(read_part, "selector_projection"), None),
         parts.settings.num_selected,
     )

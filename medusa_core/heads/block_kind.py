@@ -119,10 +119,10 @@ def _read(
         )
 
     integers = {"drafted_tokens": partial(tokens_of_columns, config=config)}
-    take = tensor_reader(checkpoint, parts.names, precision, integers)
-    make = linears_of(formats, precision)
+    read_part = tensor_reader(checkpoint, parts.names, precision, integers)
+    build_linear = linears_of(formats, precision)
     try:
-        return BlockHead(parts, take, shared_weights, make, precision)
+        return BlockHead(parts, read_part, shared_weights, build_linear, precision)
     except torch.OutOfMemoryError as error:
         raise no_memory("the block drafter") from error
 

@@ -38,8 +38,8 @@ class BlockLayers:
         self,
         config: ModelConfig,
         settings: BlockSettings,
-        take: ReadTensor,
-        make: BuildLinear,
+        read_part: ReadTensor,
+        build_linear: BuildLinear,
         precision: Precision,
     ) -> None:
         """Read the weights.
@@ -47,13 +47,13 @@ class BlockLayers:
         Args:
             config: Sizes of the layers.
             settings: Attention masks, and the order of the rotated pairs.
-            take: Reads a part in the compute dtype on the device; None if it is missing.
-            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            read_part: Reads a part in the compute dtype on the device; None if it is missing.
+            build_linear: Builds a linear layer from a weight and a bias, in the heads' format.
             precision: Dtypes and device.
         """
         self._config, self._precision = config, precision
         self._visibility = tuple(zip(settings.windows, settings.are_causal, strict=True))
-        reader = BlockReader(config, take, make, settings.is_interleaved)
+        reader = BlockReader(config, read_part, build_linear, settings.is_interleaved)
         layers = [reader.read_with_kv(i, f"{i}.") for i in range(config.num_layers)]
         self._blocks = [block for block, _ in layers]
         self._only_kv = [attention for _, attention in layers]

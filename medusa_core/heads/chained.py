@@ -137,9 +137,9 @@ class LlamaHead(ChainedHead):
         layer: ModelConfig,
         taps: tuple[int, ...],
         norms: Sequence[str],
-        take: ReadTensor,
+        read_part: ReadTensor,
         shared_weights: SharedWeights,
-        make: BuildLinear,
+        build_linear: BuildLinear,
         precision: Precision,
     ) -> None:
         """Read the weights.
@@ -148,21 +148,21 @@ class LlamaHead(ChainedHead):
             layer: Sizes of its layers.
             taps: Target layers whose inputs it reads.
             norms: Names of possible norms outside the layers.
-            take: Reads a part in the compute dtype on the device; None if it is missing. Parts of
-                layers after the first are named `N.part`.
+            read_part: Reads a part in the compute dtype on the device; None if it is missing.
+                Parts of layers after the first are named `N.part`.
             shared_weights: Weights of the target that it shares.
-            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            build_linear: Builds a linear layer from a weight and a bias, in the heads' format.
             precision: Dtypes and device.
         """
         super().__init__(layer, taps, shared_weights, precision)
-        self._fc = make(need(take, "fc"), take("fc_bias"))
-        reader = BlockReader(layer, take, make)
+        self._fc = build_linear(need(read_part, "fc"), read_part("fc_bias"))
+        reader = BlockReader(layer, read_part, build_linear)
         self._blocks = [
             reader.read(index, f"{index}." if index else "") for index in range(layer.num_layers)
         ]
         self._norms: dict[str, RmsNorm] = {}
         for name in norms:
-            if (weight := take(name)) is not None:
+            if (weight := read_part(name)) is not None:
                 self._norms[name] = RmsNorm(weight, layer.rms_norm_eps)
         self._embedding = shared_weights.embedding
         self._rope = Rope(layer, precision.scores, precision.device)

@@ -35,30 +35,30 @@ class BlockReader:
     def __init__(
         self,
         config: ModelConfig,
-        take: ReadTensor,
-        make: BuildLinear,
+        read_part: ReadTensor,
+        build_linear: BuildLinear,
         is_interleaved: bool = False,
     ) -> None:
         """Prepare.
 
         Args:
             config: Sizes of the layers.
-            take: Reads a part in the compute dtype on the device; None if it is missing.
-            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            read_part: Reads a part in the compute dtype on the device; None if it is missing.
+            build_linear: Builds a linear layer from a weight and a bias, in the heads' format.
             is_interleaved: Rotated pairs of the checkpoint's heads are adjacent.
         """
-        self._config, self._take, self._make = config, take, make
+        self._config, self._read_part, self._build_linear = config, read_part, build_linear
         self._is_interleaved = is_interleaved
 
     def read(self, index: int, prefix: str) -> Block:
         """Read a block with one fused projection to queries, keys and values."""
         q, kv, bias = self._qkv(prefix)
-        return self._block(index, prefix, self._make(torch.cat([q, kv]), bias))
+        return self._block(index, prefix, self._build_linear(torch.cat([q, kv]), bias))
 
     def read_with_kv(self, index: int, prefix: str) -> tuple[Block, Attention]:
         """Read a block, and attention that projects to keys and values alone."""
         q, kv, bias = self._qkv(prefix)
-        query, key_value = self._make(q, None), self._make(kv, None)
+        query, key_value = self._build_linear(q, None), self._build_linear(kv, None)
         block = self._block(index, prefix, join_linears([query, key_value], bias))
         attention = block.attention
         assert attention is not None
@@ -69,21 +69,23 @@ class BlockReader:
         )
 
     def _block(self, index: int, prefix: str, qkv: QuantLinear) -> Block:
-        config, make = self._config, self._make
+        config, build_linear = self._config, self._build_linear
         down = self._need(prefix, "down")
         first, second = (self._convolution(prefix, half) for half in ("attention", "mlp"))
         return Block(
             branches=(Branch(self._attention(index, prefix, qkv)),),
             mlp=Mlp(
-                make(torch.cat([self._need(prefix, "gate"), self._need(prefix, "up")]), None),
-                make(down, None),
+                build_linear(
+                    torch.cat([self._need(prefix, "gate"), self._need(prefix, "up")]), None
+                ),
+                build_linear(down, None),
                 config.intermediate_size,
             ),
             pre_norm=self._norm(prefix, "attention_norm"),
             post_norm=self._norm(prefix, "post_attention_norm"),
             pre_mlp_norm=self._norm(prefix, "mlp_norm"),
             post_mlp_norm=self._norm(prefix, "post_mlp_norm"),
-            scale=self._take(f"{prefix}scale"),
+            scale=self._read_part(f"{prefix}scale"),
             convolutions=None if first is None or second is None else (first, second),
         )
 
@@ -100,7 +102,7 @@ class BlockReader:
             v_norm = RmsNorm(_wide(output.new_ones(config.head_dim)), config.rms_norm_eps)
         return Attention(
             qkv=qkv,
-            output=self._make(output, self._take(f"{prefix}o_bias")),
+            output=self._build_linear(output, self._read_part(f"{prefix}o_bias")),
             num_heads=config.num_heads,
             num_kv_heads=config.num_kv_heads,
             head_dim=config.head_dim,
@@ -115,15 +117,15 @@ class BlockReader:
     def _qkv(self, prefix: str) -> tuple[Tensor, Tensor, Tensor | None]:
         """Weights of queries, of keys and values, and the bias of all."""
         q, k = (self._interleaved(self._need(prefix, part)) for part in "qk")
-        v = self._take(f"{prefix}v")
+        v = self._read_part(f"{prefix}v")
         bias = None
-        if self._take(f"{prefix}q_bias") is not None:
+        if self._read_part(f"{prefix}q_bias") is not None:
             biases = [self._need(prefix, f"{part}_bias") for part in "qkv"]
             bias = torch.cat([*map(self._interleaved, biases[:2]), biases[2]])
         return q, k if v is None else torch.cat([k, v]), bias
 
     def _qk_norm(self, prefix: str) -> SplitQkNorm | None:
-        q, k = (self._take(f"{prefix}{part}_norm") for part in "qk")
+        q, k = (self._read_part(f"{prefix}{part}_norm") for part in "qk")
         if q is None or k is None:
             return None
         eps, size = self._config.rms_norm_eps, self._config.head_dim
@@ -132,18 +134,18 @@ class BlockReader:
         return SplitQkNorm(q_norm, k_norm, *widths)
 
     def _norm(self, prefix: str, part: str) -> RmsNorm | None:
-        weight = self._take(f"{prefix}{part}")
+        weight = self._read_part(f"{prefix}{part}")
         return None if weight is None else RmsNorm(weight, self._config.rms_norm_eps)
 
     def _convolution(self, prefix: str, half: str) -> DynamicConvolution | None:
-        kernels = self._take(f"{prefix}{half}_convolution_kernels")
+        kernels = self._read_part(f"{prefix}{half}_convolution_kernels")
         if kernels is None:
             return None
         projection = self._need(prefix, f"{half}_convolution_projection")
-        return DynamicConvolution(kernels, self._make(projection, None))
+        return DynamicConvolution(kernels, self._build_linear(projection, None))
 
     def _need(self, prefix: str, part: str) -> Tensor:
-        return need(self._take, f"{prefix}{part}")
+        return need(self._read_part, f"{prefix}{part}")
 
     def _interleaved(self, rows: Tensor) -> Tensor:
         if self._is_interleaved:

@@ -35,9 +35,9 @@ class EagleHead(LlamaHead):
         self,
         parts: EagleParts,
         taps: tuple[int, ...],
-        take: ReadTensor,
+        read_part: ReadTensor,
         shared_weights: SharedWeights,
-        make: BuildLinear,
+        build_linear: BuildLinear,
         precision: Precision,
     ) -> None:
         """Read the weights.
@@ -45,23 +45,25 @@ class EagleHead(LlamaHead):
         Args:
             parts: Tensor names and settings.
             taps: Target layers whose inputs it reads.
-            take: Reads a part in the compute dtype on the device; None if it is missing.
+            read_part: Reads a part in the compute dtype on the device; None if it is missing.
             shared_weights: Weights of the target that it shares.
-            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            build_linear: Builds a linear layer from a weight and a bias, in the heads' format.
             precision: Dtypes and device.
         """
         each = (f"feature_norm_{index}" for index in range(parts.num_features))
-        super().__init__(parts.layer, taps, (*_NORMS, *each), take, shared_weights, make, precision)
+        super().__init__(
+            parts.layer, taps, (*_NORMS, *each), read_part, shared_weights, build_linear, precision
+        )
         self.reads_final, self._parts = not parts.is_third, parts
-        own = take("lm_head") if parts.num_columns else None
-        self._lm_head = None if own is None else make(own, None)
+        own = read_part("lm_head") if parts.num_columns else None
+        self._lm_head = None if own is None else build_linear(own, None)
         self.num_columns = parts.num_columns or shared_weights.vocab_size
-        self._token_ids = take("drafted_tokens") if parts.num_columns else None
-        embedding = take("embedding")
+        self._token_ids = read_part("drafted_tokens") if parts.num_columns else None
+        embedding = read_part("embedding")
         self._own_embedding = None
         if parts.embeds(shared_weights.embedding.shape[1]) and embedding is not None:
             self._own_embedding = self._embedding = embedding
-        self.mask_token_id, masked = parts.mask_token_id, take("masked_state")
+        self.mask_token_id, masked = parts.mask_token_id, read_part("masked_state")
         self.masked = None if masked is None else self.fused(masked.view(1, -1))
 
     @property

@@ -114,10 +114,10 @@ class AssistantHead:
         self,
         parts: AssistantParts,
         read: Sequence[RowsRead],
-        take: ReadTensor,
+        read_part: ReadTensor,
         shared_weights: SharedWeights,
         embedding_scale: float,
-        make: BuildLinear,
+        build_linear: BuildLinear,
         precision: Precision,
     ) -> None:
         """Read the weights.
@@ -125,10 +125,10 @@ class AssistantHead:
         Args:
             parts: Tensor names and settings.
             read: For each layer the target's rows that it attends to.
-            take: Reads a part on the device, floats in the compute dtype; None if it is missing.
+            read_part: Reads a part on the device, floats in the compute dtype; None if missing.
             shared_weights: Weights of the target that it shares.
             embedding_scale: The target's factor of token embeddings.
-            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            build_linear: Builds a linear layer from a weight and a bias, in the heads' format.
             precision: Dtypes and device.
         """
         self._precision = precision
@@ -141,12 +141,17 @@ class AssistantHead:
         self._reads = [(rows.layer, window) for rows, window in zip(read, windows, strict=True)]
 
         self._pre_projection, self._post_projection = (
-            make(need(take, part), None) for part in ("pre_projection", "post_projection")
+            build_linear(need(read_part, part), None)
+            for part in ("pre_projection", "post_projection")
         )
-        self._last_norm = RmsNorm(need(take, "last_norm"), parts.layers.rms_norm_eps)
-        self._blocks = [_block(parts, index, rows, take, make) for index, rows in enumerate(read)]
-        self._clusters = _clusters(parts, take) if parts.num_clusters else None
-        self._lm_head = None if parts.num_clusters else make(need(take, parts.projection), None)
+        self._last_norm = RmsNorm(need(read_part, "last_norm"), parts.layers.rms_norm_eps)
+        self._blocks = [
+            _block(parts, index, rows, read_part, build_linear) for index, rows in enumerate(read)
+        ]
+        self._clusters = _clusters(parts, read_part) if parts.num_clusters else None
+        self._lm_head = (
+            None if parts.num_clusters else build_linear(need(read_part, parts.projection), None)
+        )
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
@@ -259,23 +264,23 @@ def _block(
     parts: AssistantParts,
     index: int,
     rows: RowsRead,
-    take: ReadTensor,
-    make: BuildLinear,
+    read_part: ReadTensor,
+    build_linear: BuildLinear,
 ) -> Block:
     def own(name: str) -> Tensor:
-        return need(take, f"{index}.{name}")
+        return need(read_part, f"{index}.{name}")
 
     layers, size = parts.layers, rows.shape.head_dim
     eps = layers.rms_norm_eps
-    q_bias = take(f"{index}.q_bias")
+    q_bias = read_part(f"{index}.q_bias")
     pre, post, pre_mlp, post_mlp = (RmsNorm(own(name), eps) for name in LAYER_NORMS)
     q_norm = RmsNorm(interleave_rows(own("q_norm"), size), eps)
     attention = Attention(
-        qkv=make(
+        qkv=build_linear(
             interleave_rows(own("q"), size),
             None if q_bias is None else interleave_rows(q_bias, size),
         ),
-        output=make(own("o"), take(f"{index}.o_bias")),
+        output=build_linear(own("o"), read_part(f"{index}.o_bias")),
         num_heads=layers.num_heads,
         num_kv_heads=rows.shape.num_kv_heads,
         head_dim=size,
@@ -288,8 +293,8 @@ def _block(
     return Block(
         branches=(Branch(attention),),
         mlp=Mlp(
-            make(torch.cat([own("gate"), own("up")]), None),
-            make(own("down"), None),
+            build_linear(torch.cat([own("gate"), own("up")]), None),
+            build_linear(own("down"), None),
             own("down").shape[1],
         ),
         pre_norm=pre,
@@ -300,13 +305,13 @@ def _block(
     )
 
 
-def _clusters(parts: AssistantParts, take: ReadTensor) -> ClusteredTokens:
+def _clusters(parts: AssistantParts, read_part: ReadTensor) -> ClusteredTokens:
     """Read the tokens in the order of their clusters."""
-    ordering = need(take, "ordering")
-    vectors = need(take, parts.projection).index_select(0, ordering)
+    ordering = need(read_part, "ordering")
+    vectors = need(read_part, parts.projection).index_select(0, ordering)
     count = parts.num_clusters
     return ClusteredTokens(
-        need(take, "centroids"),
+        need(read_part, "centroids"),
         vectors.view(count, -1, vectors.shape[1]),
         ordering.view(count, -1),
         parts.clusters_scored,

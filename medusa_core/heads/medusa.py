@@ -74,7 +74,7 @@ class MedusaHeads:
         shared_weights: SharedWeights,
         token_map: Tensor | None = None,
         projection: Tensor | None = None,
-        make: BuildLinear = make_linear,
+        build_linear: BuildLinear = make_linear,
     ) -> None:
         """Take the weights.
 
@@ -84,7 +84,7 @@ class MedusaHeads:
             token_map: Token id of each column of a reduced vocabulary, or None.
             projection: Output projection shared by all heads; None if they have their own or share
                 the target's.
-            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            build_linear: Builds a linear layer from a weight and a bias, in the heads' format.
         """
         layers_of: list[_Layers] = []
         own: list[QuantLinear] = []
@@ -93,13 +93,13 @@ class MedusaHeads:
             layers_of.append(_with_biases(head))
             if head.projection is not None:
                 self.num_columns = len(head.projection)
-                own.append(make(head.projection, None))
-        self._one_projection = None if projection is None else make(projection, None)
+                own.append(build_linear(head.projection, None))
+        self._one_projection = None if projection is None else build_linear(projection, None)
         self.num_heads = len(layers_of)
         self._dtype = layers_of[0][0][0].dtype if layers_of and layers_of[0] else None
         self._token_ids = token_map
         self._token_map = None if token_map is None else token_map.tolist()
-        self._residuals = _Residuals(layers_of, make)
+        self._residuals = _Residuals(layers_of, build_linear)
         self._own_projections = own
         self._shared = self._one_projection or shared_weights.lm_head
         self._embedding = shared_weights.embedding if self._residuals.reads_root else None
@@ -226,16 +226,16 @@ class _Residuals:
         nbytes: Bytes of the weights.
     """
 
-    def __init__(self, layers_of: Sequence[_Layers], make: BuildLinear) -> None:
+    def __init__(self, layers_of: Sequence[_Layers], build_linear: BuildLinear) -> None:
         firsts = [layers[0] for layers in layers_of if layers]
         self.first = (
-            make(torch.cat([w for w, _ in firsts]), torch.cat([b for _, b in firsts]))
+            build_linear(torch.cat([w for w, _ in firsts]), torch.cat([b for _, b in firsts]))
             if firsts
             else None
         )
         depth = max((len(layers) for layers in layers_of), default=0)
         self.reads_root = bool(firsts) and reads_root(firsts[0][0].shape)
-        self.rest = [[make(*layers[i]) for layers in layers_of] for i in range(1, depth)]
+        self.rest = [[build_linear(*layers[i]) for layers in layers_of] for i in range(1, depth)]
         deeper = sum(layer.nbytes for layers in self.rest for layer in layers)
         self.nbytes = deeper + (0 if self.first is None else self.first.nbytes)
 

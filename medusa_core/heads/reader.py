@@ -67,8 +67,8 @@ def read_heads(
     )
     try:
         projection = None if one is None else _without_padding(read(one), config, precision.device)
-        make = linears_of(formats, precision)
-        return MedusaHeads(heads, shared_weights, shapes_only.token_map, projection, make)
+        build_linear = linears_of(formats, precision)
+        return MedusaHeads(heads, shared_weights, shapes_only.token_map, projection, build_linear)
     except torch.OutOfMemoryError as error:
         raise no_memory("the Medusa heads") from error
 

@@ -118,9 +118,9 @@ class StreamHeads(CachedHeads):
         self,
         sizes: StreamSizes,
         config: ModelConfig,
-        take: ReadStreamTensor,
+        read_part: ReadStreamTensor,
         shared_weights: SharedWeights,
-        make: BuildLinear,
+        build_linear: BuildLinear,
         precision: Precision,
     ) -> None:
         """Read the weights.
@@ -128,9 +128,9 @@ class StreamHeads(CachedHeads):
         Args:
             sizes: Sizes of the streams, which fit the target.
             config: Sizes of the target.
-            take: Reads a tensor in the compute dtype on the device.
+            read_part: Reads a tensor in the compute dtype on the device.
             shared_weights: Weights of the target, with a decoder of Llama-like blocks.
-            make: Builds a linear layer from a weight and a bias, in the heads' format.
+            build_linear: Builds a linear layer from a weight and a bias, in the heads' format.
             precision: Dtypes and device.
         """
         assert shared_weights.decoder is not None  # checked with the sizes
@@ -139,11 +139,11 @@ class StreamHeads(CachedHeads):
         self.num_heads, self.taps = sizes.num_streams, taps
         self._decoder: Decoder = shared_weights.decoder
         self._shared_weights = shared_weights
-        self._vectors = take(EMBEDDINGS)
+        self._vectors = read_part(EMBEDDINGS)
         adapters = {
             name: (
-                make(take(f"{name}.lora_A"), None),
-                make(read_up_projection(name, take, config), None),
+                build_linear(read_part(f"{name}.lora_A"), None),
+                build_linear(read_up_projection(name, read_part, config), None),
             )
             for name in sizes.adapters
         }
@@ -305,9 +305,9 @@ def keys_values(block: Block, x: Tensor, context: PassContext) -> Tensor:
     return rotated[:, attention.num_heads :]
 
 
-def read_up_projection(name: str, take: ReadStreamTensor, config: ModelConfig) -> Tensor:
+def read_up_projection(name: str, read_part: ReadStreamTensor, config: ModelConfig) -> Tensor:
     """Read an adapter's B, with its rows in the order of the loaded target's layer."""
-    outer = take(f"{name}.lora_B")
+    outer = read_part(f"{name}.lora_B")
     if not name.endswith(".qkv"):
         return outer
     num_rotated = (config.num_heads + config.num_kv_heads) * config.head_dim

@@ -37,7 +37,7 @@ def tensor_reader(
         CheckpointError or HeadsError.
     """
 
-    def take(part: str) -> Tensor | None:
+    def read_part(part: str) -> Tensor | None:
         name = names.get(part)
         if name is None:
             return None
@@ -46,12 +46,12 @@ def tensor_reader(
         tensor = check_finite(name, checkpoint.floats(name, precision.compute))
         return tensor.to(precision.device)
 
-    return take
+    return read_part
 
 
-def need(take: ReadTensor, part: str) -> Tensor:
+def need(read_part: ReadTensor, part: str) -> Tensor:
     """Read a part that must exist."""
-    tensor = take(part)
+    tensor = read_part(part)
     assert tensor is not None  # names were checked
     return tensor
 
@@ -59,11 +59,11 @@ def need(take: ReadTensor, part: str) -> Tensor:
 def linears_of(formats: PartFormats, precision: Precision) -> BuildLinear:
     """Return a builder of linear layers in the heads' weight format."""
 
-    def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
+    def build_linear(weight: Tensor, bias: Tensor | None) -> QuantLinear:
         spec = formats.fitting(formats.heads, *weight.shape)
         return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
 
-    return make
+    return build_linear
 
 
 def check_finite(name: str, tensor: Tensor) -> Tensor:

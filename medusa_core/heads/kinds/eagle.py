@@ -81,10 +81,10 @@ def _read(
     _check_fit(parts, checkpoint, config)
 
     integers = {"drafted_tokens": partial(tokens_of_columns, config=config)}
-    take = tensor_reader(checkpoint, parts.names, precision, integers)
-    make = linears_of(formats, precision)
+    read_part = tensor_reader(checkpoint, parts.names, precision, integers)
+    build_linear = linears_of(formats, precision)
     try:
-        return EagleHead(parts, taps, take, shared_weights, make, precision)
+        return EagleHead(parts, taps, read_part, shared_weights, build_linear, precision)
     except torch.OutOfMemoryError as error:
         raise no_memory("the EAGLE head") from error
 

@@ -101,10 +101,10 @@ def _read(
     check_sizes(parts.width, parts.layers.vocab_size, config)
 
     integers = {"ordering": partial(_checked_ordering, config=config)}
-    take = tensor_reader(checkpoint, parts.names, precision, integers)
-    make, scale = linears_of(formats, precision), config.embedding_multiplier
+    read_part = tensor_reader(checkpoint, parts.names, precision, integers)
+    build_linear, scale = linears_of(formats, precision), config.embedding_multiplier
     try:
-        return AssistantHead(parts, read, take, shared_weights, scale, make, precision)
+        return AssistantHead(parts, read, read_part, shared_weights, scale, build_linear, precision)
     except torch.OutOfMemoryError as error:
         raise no_memory("the assistant") from error
 

@@ -165,11 +165,13 @@ def _read(
         tensor = check_finite(name, checkpoint.floats(name, precision.compute))
         return tensor.to(precision.device)
 
-    make = linears_of(formats, precision)
+    build_linear = linears_of(formats, precision)
     try:
         shared = _shared_projection(sizes, token_map, read, shared_weights, precision)
-        one = None if shared is None else make(shared, None)
-        heads = (_read_head(head, sizes, read, make, one) for head in range(sizes.num_heads))
+        one = None if shared is None else build_linear(shared, None)
+        heads = (
+            _read_head(head, sizes, read, build_linear, one) for head in range(sizes.num_heads)
+        )
         return HydraHeads(heads, sizes.columns, shared_weights, precision.compute, token_map)
     except torch.OutOfMemoryError as error:
         raise no_memory("the Hydra heads") from error
@@ -215,7 +217,7 @@ def _read_head(
     head: int,
     sizes: _Sizes,
     read: Callable[[str], Tensor],
-    make: BuildLinear,
+    build_linear: BuildLinear,
     one: QuantLinear | None,
 ) -> HydraHead:
     def layer(name: str) -> tuple[Tensor, Tensor]:
@@ -224,10 +226,12 @@ def _read_head(
     name, end = f"hydra_mlp.{head}", f"hydra_lm_head.{head}"
     parts = ("linear", "res_connection") if sizes.has_residual_projection else ("linear",)
     both = zip(*(layer(f"{name}.0.{part}") for part in parts), strict=True)
-    first = make(*(torch.cat(pair) for pair in both))
-    rest = (make(*layer(f"{name}.{number}.linear")) for number in range(1, sizes.num_layers))
+    first = build_linear(*(torch.cat(pair) for pair in both))
+    rest = (
+        build_linear(*layer(f"{name}.{number}.linear")) for number in range(1, sizes.num_layers)
+    )
     bias = read(f"{end}.bias") if sizes.has_bias else None
-    projection = one if one is not None else make(read(f"{end}.weight"), bias)
+    projection = one if one is not None else build_linear(read(f"{end}.weight"), bias)
     return HydraHead(first, tuple(rest), projection)
 
 

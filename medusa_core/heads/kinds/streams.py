@@ -82,13 +82,13 @@ def _read(
     checkpoint, sizes = files.checkpoint, _sizes_of(files.shapes, files.settings)
     _check_fit(sizes, config, shared_weights)
 
-    def take(name: str) -> Tensor:
+    def read_part(name: str) -> Tensor:
         tensor = check_finite(name, checkpoint.floats(name, precision.compute))
         return tensor.to(precision.device)
 
     try:
         return StreamHeads(
-            sizes, config, take, shared_weights, linears_of(formats, precision), precision
+            sizes, config, read_part, shared_weights, linears_of(formats, precision), precision
         )
     except torch.OutOfMemoryError as error:
         raise no_memory("the streams") from error
