@@ -10,6 +10,7 @@ from medusa_core.messages.tool_calls import Segment, Slot
 
 PARTIAL, MISMATCH = -1, -2  # instead of a place: more text may match; none will
 _ID = re.compile(r"[\w.:-]{1,64}")
+_NOTABLE = re.compile(r'[{}\[\]"\\]')  # of JSON
 _TRIGGER = re.compile(r"<[^<>\s][^<>]*>|\[[^\[\]\s]+\]|[^\s{]+")
 
 
@@ -129,3 +130,43 @@ def trigger_of(opening: str) -> str:
     """
     found = _TRIGGER.match(opening.lstrip())
     return found.group() if found is not None else ""
+
+
+class JsonEnd:
+    """Finds the end of a JSON object that comes in pieces."""
+
+    def __init__(self, depth: int = 0) -> None:
+        """Begin.
+
+        Args:
+            depth: Number of brackets that are open already.
+        """
+        self._depth = depth
+        self._in_string = False
+        self._escaped_at = -1  # position of a character after a backslash
+
+    def find(self, text: str) -> int:
+        """Read more of the text.
+
+        Returns:
+            The position after the last bracket; −1 if it hasn't come yet.
+        """
+        for found in _NOTABLE.finditer(text):
+            place, character = found.start(), found.group()
+            if place == self._escaped_at:
+                continue
+            if self._in_string:
+                if character == "\\":
+                    self._escaped_at = place + 1
+                elif character == '"':
+                    self._in_string = False
+            elif character == '"':
+                self._in_string = True
+            elif character in "{[":
+                self._depth += 1
+            elif character in "}]":
+                self._depth -= 1
+                if self._depth <= 0:
+                    return place + 1
+        self._escaped_at -= len(text)
+        return -1

@@ -23,11 +23,11 @@ from medusa_core.models.text.tool_calls.events import (
     ContentDelta,
     ToolCallEvent,
 )
-from medusa_core.models.text.tool_calls.json_end import JsonEnd
 from medusa_core.models.text.tool_calls.matching import (
     MISMATCH,
     PARTIAL,
     Head,
+    JsonEnd,
     match_head,
     match_some,
     match_text,

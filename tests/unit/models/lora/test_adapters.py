@@ -305,7 +305,7 @@ def test_torch_alone_decodes_with_an_adapter_beside_as_well(
 ) -> None:
     """Of a family that the compiled step doesn't know."""
     packed, lora, summed = packed_pair("gguf")
-    monkeypatch.setattr(compiled_decoder, "is_compiled", lambda config: False)
+    monkeypatch.setattr(compiled_decoder, "why_not", lambda config: "not now")
     heads = write_heads(tmp_path / "heads", random_heads(SPEC), ACCURACIES)
     target = load_target(packed, heads, LoadOptions("float32", "cpu", adapter_dir=lora))
     assert isinstance(target.runner, ResidentRunner)
