@@ -26,6 +26,7 @@ from medusa_core.runtime.kv.size import (
     state_bytes,
     state_itemsize,
     state_rows,
+    whole_blocks,
 )
 from medusa_core.runtime.kv.states import RecurrentStates
 
@@ -363,7 +364,7 @@ class KvCache(ABC):
         layers, resident = self._groups[part], self._parts[part]
         if not any(self.is_offloaded(layer) for layer in layers):
             return resident
-        slots = min(resident.shape[3], -(-self.length // ROUND_ROWS) * ROUND_ROWS)
+        slots = min(resident.shape[3], whole_blocks(self.length))
         rows = [
             self._offloaded_rows(layer, 0)
             if self.is_offloaded(layer)

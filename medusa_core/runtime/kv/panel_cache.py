@@ -13,6 +13,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows, StateShape, recurrent_part
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.store import KvStore
+from medusa_core.runtime.kv.size import whole_blocks
 from medusa_core.runtime.kv.states import RecurrentStates
 from medusa_core.system.native.lanes import LANES
 from medusa_core.system.native.structs import (
@@ -64,7 +65,7 @@ class PanelCache(KvCache):
             store: Store of offloaded layers; None if there are none.
         """
         cpu = torch.device("cpu")
-        super().__init__(config, dtype, cpu, _whole_panels(capacity), memory=memory, store=store)
+        super().__init__(config, dtype, cpu, whole_blocks(capacity), memory=memory, store=store)
         self._library = library
         self._layers = (LayerRowsStruct * config.num_layers)()
         # Layers that share rows have the place of the earlier layer that owns them.
@@ -158,7 +159,7 @@ class PanelCache(KvCache):
     @staticmethod
     def _panels(part: Tensor, first: int, stop: int) -> Tensor:
         """View the panels of some slots; the first is a multiple of 16."""
-        return part.flatten(3)[..., first * part.shape[4] : _whole_panels(stop) * part.shape[4]]
+        return part.flatten(3)[..., first * part.shape[4] : whole_blocks(stop) * part.shape[4]]
 
     @property
     def num_pending(self) -> int:
@@ -253,7 +254,7 @@ class PanelCache(KvCache):
         return first, second
 
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
-        return data.flatten(3)[..., : _whole_panels(length) * data.shape[4]]
+        return data.flatten(3)[..., : whole_blocks(length) * data.shape[4]]
 
     def _compact(self, slots: Sequence[int]) -> None:
         self._compact_native(self._struct, self.length, slots)
@@ -299,7 +300,3 @@ def shape_struct(shape: StateShape) -> StateShapeStruct:
         shape.channels,
         shape.conv_width,
     )
-
-
-def _whole_panels(slots: int) -> int:
-    return -(-slots // LANES) * LANES

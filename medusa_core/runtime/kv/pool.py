@@ -22,6 +22,7 @@ from medusa_core.runtime.kv.size import (
     offloaded_row_bytes,
     row_bytes,
     state_rows,
+    whole_blocks,
 )
 
 NewCache = Callable[[int, Tensor], KvCache]
@@ -71,7 +72,7 @@ class CachePool:
             row -= offloaded_row_bytes(config, dtype.itemsize, cache, offloaded.layers)
             offloaded.allocate(dtype, device)
         self._row = row // dtype.itemsize
-        self.num_rows = _rounded_up(num_rows)
+        self.num_rows = whole_blocks(num_rows)
         self._state_rows = state_rows(config, compute_itemsize, row)  # of each cache
         of_session = self._state_rows * row
         num = num_states(of_session, self.num_rows, config.context_tokens)
@@ -235,8 +236,8 @@ class CachePool:
 
     def _sizes(self, least: int, wanted: int) -> tuple[int, int]:
         """Least and wanted rows of a cache, including its states."""
-        least = _rounded_up(least) + self._state_rows
-        return least, max(_rounded_up(wanted) + self._state_rows, least)
+        least = whole_blocks(least) + self._state_rows
+        return least, max(whole_blocks(wanted) + self._state_rows, least)
 
     def _extended(self, cache: KvCache, least: int, wanted: int) -> range | None:
         """The rows of a cache and free ones after them, if these are enough."""
@@ -272,10 +273,6 @@ def steps_up(num_rows: int, most: int) -> int:
     while rows < num_rows:
         rows *= 2
     return min(rows, most)
-
-
-def _rounded_up(num_rows: int) -> int:
-    return -(-num_rows // ROUND_ROWS) * ROUND_ROWS
 
 
 def _nobody() -> bool:

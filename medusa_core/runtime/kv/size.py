@@ -23,7 +23,7 @@ _MIN_CHECKPOINTS, _MAX_CHECKPOINTS = 3, 8
 
 def whole_rows(context_tokens: int) -> int:
     """Number of rows for a whole context and a tree after it."""
-    return _rounded_up(context_tokens + _SPARE_ROWS)
+    return whole_blocks(context_tokens + _SPARE_ROWS)
 
 
 def row_bytes(config: ModelConfig, itemsize: int, cache: str = "") -> int:
@@ -47,7 +47,7 @@ def offloaded_row_bytes(
 
 def tail_slots(tree_rows: int) -> int:
     """Slots of a tail: for rows after the last whole block, and a tree after these."""
-    return _rounded_up(ROUND_ROWS - 1 + tree_rows)
+    return whole_blocks(ROUND_ROWS - 1 + tree_rows)
 
 
 def tail_bytes(
@@ -186,7 +186,7 @@ def state_itemsize(compute_itemsize: int) -> int:
 def state_rows(config: ModelConfig, compute_itemsize: int, row: int) -> int:
     """Number of KV rows of `row` bytes with the size of a session's states."""
     states = state_bytes(config, compute_itemsize)
-    return _rounded_up(-(-states // row)) if states else 0
+    return whole_blocks(-(-states // row)) if states else 0
 
 
 def num_states(of_session: int, num_rows: int, context_tokens: int) -> int:
@@ -212,5 +212,6 @@ def group_size(head_dim: int) -> int:
     return next(size for size in range(min(_GROUP, head_dim), 0, -1) if head_dim % size == 0)
 
 
-def _rounded_up(num_rows: int) -> int:
+def whole_blocks(num_rows: int) -> int:
+    """Round a number of rows up to whole blocks of sixteen."""
     return -(-num_rows // ROUND_ROWS) * ROUND_ROWS

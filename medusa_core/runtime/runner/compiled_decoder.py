@@ -1,4 +1,4 @@
-"""A decoder as the compiled step is given it."""
+"""Describes a decoder to the compiled step by C structures."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ _GATES = {
 # Of experts.h.
 _SCORINGS = {Scoring.SOFTMAX: 0, Scoring.TOPK_SOFTMAX: 1, Scoring.SIGMOID: 2}
 _SHARED = ("shared_gate_up", "shared_down")
-# Where a linear layer's structure lies: of an array or a structure, the place or the field.
+# Where the structure of a linear layer is: index in an array, or field of a structure.
 _Place = tuple[ctypes.Array[LinearStruct], int] | tuple[ctypes.Structure, str]
 
 
 class NativeDecoder:
-    """The structures of a decoder; its weights stay where they are.
+    """C structures of a decoder, which point to its weights.
 
     Attributes:
-        library: What computes.
-        struct: What the library is given.
+        library: The compiled library.
+        struct: The C `Decoder`.
     """
 
     def __init__(self, library: ctypes.CDLL, model: Decoder) -> None:
@@ -80,13 +80,13 @@ class NativeDecoder:
         activation = config.activation
         self.library = library
         self._model = model
-        self._kept: list[Tensor] = []  # what the structures point at
+        self._kept: list[Tensor] = []  # float32 copies that the structures point to
         self._num_positions = 0
-        self._turns: list[Tensor] = []
+        self._rope_tables: list[Tensor] = []
         self._positions = (PositionsStruct * len(model.ropes))()
-        self._token_width = 0 if model.per_layer is None else model.per_layer.width
-        self._places: dict[int, _Place] = {}  # of stand-ins, by their ids
-        self._beside: list[BlockStruct] = []
+        self._per_layer_width = 0 if model.per_layer is None else model.per_layer.width
+        self._places: dict[int, _Place] = {}  # of placeholders, by their ids
+        self._second_branches: list[BlockStruct] = []
         self._experts: list[ExpertsStruct] = []
         self._experts_beside: list[ExpertsBesideStruct] = []
         self._arrays: list[ctypes.Array[LinearStruct]] = []
@@ -113,83 +113,85 @@ class NativeDecoder:
             self.struct.token_norm = self._floats(model.per_layer.norm.weight)
             self.struct.token_width = model.per_layer.width
 
-    def reach(self, num_positions: int) -> None:
-        """Have the tables of so many positions at hand."""
+    def extend_rope(self, num_positions: int) -> None:
+        """Extend the RoPE tables to a number of positions."""
         if num_positions <= self._num_positions:
             return
         self._num_positions = num_positions
-        self._turns.clear()
+        self._rope_tables.clear()
         tables, growth = (
             self._model.rotations(num_positions),
             self._model.query_growth(num_positions),
         )
         for struct, table in zip(self._positions, tables, strict=True):
-            self._turns.append(torch.view_as_real(table).contiguous())
-            struct.turns = self._turns[-1].data_ptr()
+            self._rope_tables.append(torch.view_as_real(table).contiguous())
+            struct.turns = self._rope_tables[-1].data_ptr()
         if growth is not None:
-            self._turns.append(growth.float().contiguous())
-            self._positions[0].growth = self._turns[-1].data_ptr()
+            self._rope_tables.append(growth.float().contiguous())
+            self._positions[0].growth = self._rope_tables[-1].data_ptr()
 
-    def below(self, layer: int) -> DecoderStruct:
-        """The decoder that ends before a layer."""
+    def up_to_layer(self, layer: int) -> DecoderStruct:
+        """Return a decoder of the layers before one."""
         struct = DecoderStruct.from_buffer_copy(self.struct)
         struct.layers = layer
         return struct
 
     def from_layer(self, layer: int, entering: Tensor) -> DecoderStruct:
-        """The decoder that begins with a layer.
+        """Return a decoder of the layers from one on.
 
         Args:
-            layer: Which.
-            entering: What enters it, in place of token vectors. float32 [n, hidden]
+            layer: Index of the first layer.
+            entering: Its input, in place of the embedding table. float32 [n, hidden]
         """
         struct = DecoderStruct.from_buffer_copy(self.struct)
         at = addressof(self._blocks) + layer * sizeof(BlockStruct)
         struct.blocks = ctypes.cast(at, ctypes.POINTER(BlockStruct))
         struct.layers = self.struct.layers - layer
-        enter_with(struct, entering)
+        set_input(struct, entering)
         return struct
 
     def embed_from(self, embedding: Tensor) -> None:
-        """Look tokens up in these vectors from the next pass on. [any, hidden]"""
+        """Replace the embedding table from the next pass on. [any, hidden]"""
         self.struct.embedding = embedding.data_ptr()
         self.struct.embedding_is_half = embedding.dtype == torch.bfloat16
 
     def scratch_floats(self, num_rows: int, length: int, num_workers: int) -> int:
-        """Floats that a pass needs to work in."""
+        """Return the number of floats of scratch memory for a pass."""
         floats: int = self.library.pass_scratch(
             addressof(self.struct), num_rows, length, num_workers
         )
         return floats
 
     def layer(self, index: int) -> DecoderStruct:
-        """A decoder of one layer, with the token vectors and the last norm of the whole."""
+        """Return a decoder of one layer, with the embedding table and the final norm."""
         one = DecoderStruct.from_buffer_copy(self.struct)
         one.blocks, one.layers = pointer(self._blocks[index]), 1
         return one
 
-    def place(self, stand_ins: Sequence[OffloadedLinear], linears: Sequence[QuantLinear]) -> None:
-        """Let a layer compute with these linear layers, which stay where they are for so long.
+    def fill_placeholders(
+        self, placeholders: Sequence[OffloadedLinear], linears: Sequence[QuantLinear]
+    ) -> None:
+        """Set the linear layers of an offloaded layer; they must stay in memory while it computes.
 
         Args:
-            stand_ins: What stands for them in the decoder.
-            linears: They, in that order.
+            placeholders: Placeholders in the decoder.
+            linears: The linear layers, in the same order.
         """
-        for stand_in, linear in zip(stand_ins, linears, strict=True):
-            _put(self._places[id(stand_in)], linear)
+        for placeholder, linear in zip(placeholders, linears, strict=True):
+            _put(self._places[id(placeholder)], linear)
 
     def _describe(self, struct: BlockStruct, block: Block) -> None:
-        """Fill in the structure of a block; a second branch has one of its own."""
+        """Fill in a block's structure; a second branch has a structure of its own."""
         first, *others = block.branches or (None,)
         self._describe_mixer(struct, block, first)
         self._describe_mlp(struct, block)
         for branch in others:
-            self._beside.append(BlockStruct())
-            self._describe_mixer(self._beside[-1], block, branch)
-            struct.beside = addressof(self._beside[-1])
+            self._second_branches.append(BlockStruct())
+            self._describe_mixer(self._second_branches[-1], block, branch)
+            struct.beside = addressof(self._second_branches[-1])
 
     def _describe_mixer(self, struct: BlockStruct, block: Block, branch: Branch | None) -> None:
-        """Fill in what mixes rows."""
+        """Fill in the fields of a token mixer."""
         config = self._model.config
         struct.scale = struct.mixer_scale = struct.mlp_scale = struct.query_scale = 1.0
         struct.kv_heads, struct.head_dim = config.num_kv_heads, config.head_dim
@@ -201,20 +203,20 @@ class NativeDecoder:
         pre, post = block.pre_norm, block.post_norm if is_first else None
         struct.attention_norms = NormsStruct(self._norm(pre, branch.input_scale), self._norm(post))
         struct.mixer_scale = branch.output_scale
-        self._set((struct, "output"), mixer.output)
+        self._set_linear((struct, "output"), mixer.output)
         if isinstance(mixer, Attention):
             self._attention(struct, mixer)
         elif isinstance(mixer, ShortConvolution):
-            self._set((struct, "qkv"), mixer.in_proj)
+            self._set_linear((struct, "qkv"), mixer.in_proj)
             struct.mixed = self._model.config.hidden_size
             struct.width = 3 * struct.mixed
             struct.convolution = self._convolution(mixer.conv, mixer.bias)
         else:
-            self._set((struct, "qkv"), mixer.in_proj)
+            self._set_linear((struct, "qkv"), mixer.in_proj)
             self._recurrent(struct, mixer)
 
     def _attention(self, struct: BlockStruct, attention: Attention) -> None:
-        self._set((struct, "qkv"), attention.qkv)
+        self._set_linear((struct, "qkv"), attention.qkv)
         num_own = 0 if not attention.owns_kv else 1 if attention.values_are_keys else 2
         width = attention.inner + num_own * attention.num_kv_heads * attention.head_dim
         struct.width = width + attention.inner * attention.is_gated
@@ -224,7 +226,7 @@ class NativeDecoder:
             attention.num_heads,
             attention.window or 0,
             attention.softcap or 0.0,
-            self._maybe(attention.sinks),
+            self._optional(attention.sinks),
         )
         struct.query_scale = attention.scale
         struct.kv_heads, struct.head_dim = attention.num_kv_heads, attention.head_dim
@@ -233,8 +235,8 @@ class NativeDecoder:
             struct.positions = addressof(self._positions[attention.rope])
         norm, scales = attention.qk_norm, attention.head_scales
         if scales is not None:
-            struct.q_norm = self._part_norm(scales[0], is_behind=True)
-            struct.k_norm = self._part_norm(scales[attention.num_heads], is_behind=True)
+            struct.q_norm = self._part_norm(scales[0], after_rope=True)
+            struct.k_norm = self._part_norm(scales[attention.num_heads], after_rope=True)
         elif norm is not None:
             struct.q_norm = self._part_norm(norm.q_weight)
             struct.k_norm = self._part_norm(norm.k_weight)
@@ -245,7 +247,7 @@ class NativeDecoder:
         shape = mixer.shape
         struct.mixed = shape.num_heads * shape.value_dim
         if isinstance(mixer, DeltaNet):
-            self._set((struct, "gates"), mixer.gates)
+            self._set_linear((struct, "gates"), mixer.gates)
             recurrence = self._delta_net(mixer)
         else:
             recurrence = self._mamba(mixer)
@@ -253,7 +255,7 @@ class NativeDecoder:
         struct.recurrence = pointer(recurrence)
 
     def _describe_mlp(self, struct: BlockStruct, block: Block) -> None:
-        """Fill in what follows the mixers."""
+        """Fill in the fields of the MLP or experts, and of the per-layer input."""
         norms = (self._norm(block.pre_mlp_norm), self._norm(block.post_mlp_norm))
         struct.mlp_norms = NormsStruct(*norms)
         struct.mlp_scale = block.mlp_scale
@@ -265,17 +267,17 @@ class NativeDecoder:
             self._mlp(struct, mlp)
         if block.experts_beside is not None:
             struct.experts_beside = addressof(self._experts_beside_of(block.experts_beside))
-        struct.token_width = self._token_width
+        struct.token_width = self._per_layer_width
         if block.per_layer is not None:
-            self._set((struct, "token_gate"), block.per_layer.gate)
-            self._set((struct, "token_projection"), block.per_layer.projection)
+            self._set_linear((struct, "token_gate"), block.per_layer.gate)
+            self._set_linear((struct, "token_projection"), block.per_layer.projection)
             struct.token_norm = self._floats(block.per_layer.norm.weight)
 
     def _mlp(self, struct: BlockStruct, mlp: Mlp | PlainMlp) -> None:
         has_gate = isinstance(mlp, Mlp)
         up, down = mlp.linears
-        self._set((struct, "gate_up"), up)
-        self._set((struct, "down"), down)
+        self._set_linear((struct, "gate_up"), up)
+        self._set_linear((struct, "down"), down)
         struct.inner = mlp.width
         struct.factor_at = mlp.width * has_gate
 
@@ -283,18 +285,21 @@ class NativeDecoder:
         """Describe experts, their router and their shared expert."""
         routing, array_of = experts.routing, LinearStruct * experts.routing.num_experts
         struct, gate_ups, downs = ExpertsStruct(), array_of(), array_of()
-        self._set((struct, "router"), experts.router)
+        self._set_linear((struct, "router"), experts.router)
         for number, mlp in enumerate(experts.mlps):
             for array, linear in zip((gate_ups, downs), mlp.linears, strict=True):
-                self._set((array, number), linear)
+                self._set_linear((array, number), linear)
         if experts.shared is not None:
             for name, linear in zip(_SHARED, experts.shared.linears, strict=True):
-                self._set((struct, name), linear)
+                self._set_linear((struct, name), linear)
             struct.shared = _shape_of(experts.shared)
         if experts.shared_gate is not None:
-            self._set((struct, "shared_gate"), experts.shared_gate)
+            self._set_linear((struct, "shared_gate"), experts.shared_gate)
         struct.gate_ups, struct.downs = addressof(gate_ups), addressof(downs)
-        struct.bias, struct.scales = self._maybe(experts.bias), self._maybe(experts.scales)
+        struct.bias, struct.scales = (
+            self._optional(experts.bias),
+            self._optional(experts.scales),
+        )
         struct.shape, struct.routing = _shape_of(experts.mlps[0]), _SCORINGS[routing.scoring]
         struct.count, struct.chosen = routing.num_experts, routing.num_experts_per_tok
         struct.normalises, struct.sum_eps = routing.norm_topk_prob, SUM_EPS
@@ -317,14 +322,14 @@ class NativeDecoder:
         self._experts_beside.append(struct)
         return struct
 
-    def _set(self, place: _Place, linear: QuantLinear) -> None:
-        """Put a linear layer into its place, now or when it comes."""
+    def _set_linear(self, place: _Place, linear: QuantLinear) -> None:
+        """Set a linear layer, or note the place of one that is offloaded."""
         if isinstance(linear, OffloadedLinear):
             self._places[id(linear)] = place
         else:
             _put(place, linear)
 
-    def _maybe(self, vector: Tensor | None) -> int | None:
+    def _optional(self, vector: Tensor | None) -> int | None:
         return None if vector is None else self._floats(vector)
 
     def _delta_net(self, net: DeltaNet) -> RecurrenceStruct:
@@ -363,7 +368,7 @@ class NativeDecoder:
             bias=self._floats(mamba.dt_bias),
             skip=self._floats(mamba.skip),
             norm=None if norm is None else self._floats(norm.weight),
-            factors=self._maybe(mamba.factors),
+            factors=self._optional(mamba.factors),
             shape=shape_struct(shape),
             place=mamba.state_index,
             together=inner // shape.num_key_heads,
@@ -382,7 +387,7 @@ class NativeDecoder:
         )
 
     def _convolution(self, weight: Tensor, bias: Tensor | None) -> ConvolutionStruct:
-        return ConvolutionStruct(self._floats(weight.t()), self._maybe(bias), *weight.shape)
+        return ConvolutionStruct(self._floats(weight.t()), self._optional(bias), *weight.shape)
 
     def _norm(self, norm: RmsNorm | None, factor: float = 1.0) -> int | None:
         """Weight of a norm whose output is multiplied by a factor."""
@@ -390,24 +395,24 @@ class NativeDecoder:
             return None
         return self._floats(norm.weight if factor == 1 else norm.weight * factor)
 
-    def _part_norm(self, weight: Tensor | None, is_behind: bool = False) -> PartNormStruct:
+    def _part_norm(self, weight: Tensor | None, after_rope: bool = False) -> PartNormStruct:
         if weight is None:
             return PartNormStruct()
-        return PartNormStruct(self._floats(weight), len(weight), is_behind)
+        return PartNormStruct(self._floats(weight), len(weight), after_rope)
 
     def _floats(self, vector: Tensor) -> int:
         self._kept.append(vector.float().contiguous())
         return self._kept[-1].data_ptr()
 
 
-def enter_with(struct: DecoderStruct, entering: Tensor) -> None:
-    """Let rows enter a decoder as they are, in place of token vectors. float32 [..., hidden]"""
+def set_input(struct: DecoderStruct, entering: Tensor) -> None:
+    """Replace a decoder's embedding table by its input rows. float32 [..., hidden]"""
     struct.embedding, struct.embedding_is_half = entering.data_ptr(), False
     struct.embedding_scale, struct.token_projection = 1.0, None
 
 
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
-    """The decoder for the compiled step, or None if that can't compute it."""
+    """Return the structures of a decoder, or None if the compiled step doesn't support it."""
     library, offloaded = native_library(), offloaded_layers(model)
     per_layer = model.per_layer
     fits = (

@@ -150,7 +150,7 @@ class NativeRunner(Runner):
         count, first, size = len(token_ids), self._num_holding, self._model.config.hidden_size
         lower_taps = tuple(tap for tap in self.taps if tap < first)
         per_layer = self._per_layer_inputs(token_ids)
-        lower = _Layers(self._native.below(first), (*lower_taps, first))
+        lower = _Layers(self._native.up_to_layer(first), (*lower_taps, first))
         states = self._forward([rows], [count - 1], pool, lower, per_layer)
         kv.commit(range(count - 1))
         entering = states[:, -size:].contiguous()
@@ -277,7 +277,7 @@ class NativeRunner(Runner):
 
     def _allocate_scratch(self, num_rows: int, num_slots: int) -> None:
         """Grow the scratch memory and the RoPE tables."""
-        self._native.reach(num_slots)
+        self._native.extend_rope(num_slots)
         most_rows, most_slots = self._scratch_for
         if num_rows > most_rows or num_slots > most_slots:
             self._scratch_for = (max(num_rows, most_rows), max(num_slots, most_slots))

@@ -15,7 +15,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.runner.batches import Batch
-from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, enter_with
+from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, set_input
 from medusa_core.runtime.runner.native import NativeRunner, mark_applied
 from medusa_core.runtime.runner.runner import (
     LowerTiers,
@@ -86,7 +86,7 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
             for index in layers:
                 linears = tiers.acquire(index)
                 if linears:
-                    self._native.place(self._placeholders[index], linears)
+                    self._native.fill_placeholders(self._placeholders[index], linears)
                 for number, part in enumerate(parts):
                     self._set_input(index, number, part)
                     self._compute(index, part, x, pool)
@@ -97,7 +97,7 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
         """Set the input of a layer: embeddings, or the output of the layer before."""
         if index:
             part.input = self.tiers.activations.get(number, torch.device("cpu"))
-            enter_with(self._layers[index], part.input)
+            set_input(self._layers[index], part.input)
         elif self._model.embedding.is_meta:
             part.look_up(self._model, self._layers[index])
 

@@ -126,10 +126,6 @@ class Sandbox:
         except psutil.Error:
             return 0
 
-    def close_input(self) -> None:
-        """Close the child's stdin, as the end of this program would."""
-        _close(self._process.stdin)
-
     def wait(self, time_s: float | None = None) -> int:
         """Wait for its exit code; a negative one is a signal."""
         return self._process.wait(time_s)

@@ -14,7 +14,7 @@ from medusa_core.cli.load_arguments import NO_HEADS, add_model_arguments, option
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.system.files.record_json import as_json, from_json
-from medusa_core.system.jobs.load_flags import flags_of
+from medusa_core.system.jobs.batch.job import flags_of
 from medusa_core.system.resources import quantized_models_dir
 
 FORMATS = WeightFormats("q4_0", "q8_0", "bf16", "int8", True, "q4", 64)

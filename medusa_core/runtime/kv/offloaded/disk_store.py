@@ -39,6 +39,7 @@ from medusa_core.runtime.kv.size import (
     row_groups,
     staging_bytes,
     tail_slots,
+    whole_blocks,
 )
 
 _WORD_BYTES = 8
@@ -289,7 +290,7 @@ class DiskKv(OffloadedKv):
         """
         tail = self._tail(layer)
         two, heads, _, width = tail.shape
-        slots = _num_blocks(self._end) * ROUND_ROWS
+        slots = whole_blocks(self._end)
         size = two * heads * slots * width
         return buffer[: size * tail.itemsize].view(tail.dtype).view(two, heads, slots, width)
 
@@ -355,8 +356,8 @@ class DiskKv(OffloadedKv):
     def read(self, layer: int, first: int, length: int) -> Tensor:
         tail = self._tail(layer)
         on_disk = layer in self._moved or layer in self._missing
-        stored = _num_blocks(length) * ROUND_ROWS if on_disk else self.stored
-        count = _num_blocks(length - first) * ROUND_ROWS
+        stored = whole_blocks(length) if on_disk else self.stored
+        count = whole_blocks(length - first)
         found = tail.new_empty(*tail.shape[:2], count, tail.shape[3])
         num_read = max(0, stored - first)
         self._store.read(

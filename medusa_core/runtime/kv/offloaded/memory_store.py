@@ -21,7 +21,7 @@ from medusa_core.models.layer_shapes import RowShape
 from medusa_core.runtime.kv.offloaded.offloaded_kv import OffloadedKv, SpeculativeRows
 from medusa_core.runtime.kv.offloaded.prefetcher import HostPrefetcher, KvTransfers, LayerKv
 from medusa_core.runtime.kv.offloaded.store import KvStore
-from medusa_core.runtime.kv.size import ROUND_ROWS, head_bytes, row_groups
+from medusa_core.runtime.kv.size import head_bytes, row_groups, whole_blocks
 from medusa_core.system import cuda
 
 
@@ -167,8 +167,7 @@ class MemoryKv(OffloadedKv):
 
     def read(self, layer: int, first: int, length: int) -> Tensor:
         self._store.wait_for_copies()
-        end = -(-length // ROUND_ROWS) * ROUND_ROWS
-        return self._layer(layer)[:, :, first:end].clone()
+        return self._layer(layer)[:, :, first : whole_blocks(length)].clone()
 
     def _layer(self, layer: int) -> Tensor:
         part, place = self._store.place(layer)

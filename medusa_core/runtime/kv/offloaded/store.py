@@ -74,11 +74,6 @@ class KvStore(ABC):
             OutOfMemoryError: All slots are in use.
         """
 
-    @property
-    def num_free(self) -> int:
-        """Number of free slots."""
-        return len(self._free)
-
     def acquire_slot(self) -> int:
         """Return a free slot.
 

@@ -6,25 +6,39 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from medusa_core.errors import BatchError
-from medusa_core.messages import LoadOptions
+from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.system.files import record_json
 from medusa_core.system.files.own_folder import OWN, make_own_folder
 from medusa_core.system.jobs.batch.progress import (
     BatchProgress,
     read_progress,
 )
-from medusa_core.system.jobs.load_flags import flags_of
 from medusa_core.system.sandbox.command import CommandProcess, problem_of
 
 log = logging.getLogger(__name__)
 
 _PAUSED = 3  # exit code of `batch` for one that can be resumed
 _SPEC, _PROGRESS, _OUTPUT, _RUNS = "wish.json", "progress.json", "said.log", "runs"
+_FLAGS = {
+    "context_tokens": "--context",
+    "ignores_plan": "--anyway",
+    "linears": "--quant",
+    "lm_head": "--lm-head-quant",
+    "embedding": "--embedding-quant",
+    "heads": "--heads-quant",
+    "cache": "--cache-quant",
+    "attended": "--sparse-attention",
+}
+# Commands set these themselves.
+_NO_FLAG = frozenset(
+    ("sessions", "datastore_dir", "quantized_dir", "takes_own_heads", "is_raw", "policy")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,7 @@ class BatchSpec:
     @property
     def arguments(self) -> list[str]:
         """Arguments of the command that runs it."""
-        fields = {
+        values = {
             "--prompts": self.prompts,
             "--out": self.out,
             "--model": self.model,
@@ -63,7 +77,7 @@ class BatchSpec:
             "--max-new-tokens": str(self.max_new_tokens),
             "--policy": self.policy,
         }
-        words = (text for pair in fields.items() if pair[1] for text in pair)
+        words = (text for pair in values.items() if pair[1] for text in pair)
         return ["batch", *words, *flags_of(self.options)]
 
 
@@ -104,8 +118,8 @@ class BatchJob:
     def spec(self) -> BatchSpec | None:
         """Settings of the batch; None if they can't be read."""
         try:
-            fields = json.loads((self.folder / _SPEC).read_text(encoding="utf-8"))
-            return record_json.from_json(BatchSpec, fields, _SPEC)
+            raw = json.loads((self.folder / _SPEC).read_text(encoding="utf-8"))
+            return record_json.from_json(BatchSpec, raw, _SPEC)
         except (OSError, ValueError) as error:
             log.warning("%s holds no settings of a batch: %r", self.folder, error)
             return None
@@ -226,3 +240,23 @@ def _unwritable(folder: Path, error: OSError) -> BatchError:
 
 def _unusable(folder: Path) -> BatchError:
     return BatchError(f"{folder} holds no batch.", "Begin another one with the same files.")
+
+
+def flags_of(options: LoadOptions) -> list[str]:
+    """Return the flags of all options that differ from their defaults."""
+    names = [field.name for field in fields(options) if field.name not in ("formats", *_NO_FLAG)]
+    defaults = LoadOptions()
+    values = {name: getattr(options, name) for name in names}
+    return [
+        *_changed(values, {name: getattr(defaults, name) for name in names}),
+        *_changed(options.formats._asdict(), WeightFormats()._asdict()),
+    ]
+
+
+def _changed(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    arguments = []
+    for name, value in values.items():
+        if value != defaults[name]:
+            flag = _FLAGS.get(name, f"--{name.removesuffix('_dir').replace('_', '-')}")
+            arguments += [flag] if value is True else [flag, str(value)]
+    return arguments

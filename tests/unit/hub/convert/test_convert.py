@@ -212,7 +212,8 @@ def test_the_worker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None
     child = Sandbox("medusa_core.hub.convert.convert_worker")
     try:
         child.send(asdict(job))
-        child.close_input()
+        assert child._process.stdin is not None
+        child._process.stdin.close()  # as the end of this program would
         assert child.wait(60) == 3
     finally:
         child.close()

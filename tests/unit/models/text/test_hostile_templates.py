@@ -258,7 +258,8 @@ def test_a_process_whose_owner_is_gone_ends_though_it_is_busy() -> None:
         child.send({"source": HOSTILE["a power of powers"], "special_tokens": {}})
         assert child.receive(60) == {}
         child.send({"messages": TURNS, "opens_answer": True})
-        child.close_input()
+        assert child._process.stdin is not None
+        child._process.stdin.close()  # as the end of this program would
         assert child.wait(60) == 1
     finally:
         child.close()
