@@ -8,7 +8,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from medusa_core.errors import ModelError
@@ -114,7 +114,7 @@ class HeadRows(NamedTuple):
         return cls(head_dim, int(head_dim * rope.share))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: what follows from the blocks is computed once
 class ModelConfig:
     """A target, as `config.json` describes it.
 
@@ -205,14 +205,14 @@ class ModelConfig:
         """Return the configuration of a model of other blocks."""
         return replace(self, num_layers=len(blocks), blocks=tuple(blocks))
 
-    @property
+    @cached_property
     def layers(self) -> tuple[LayerShape, ...]:
         """What a session holds of each layer."""
         if self.blocks:
             return tuple(block.layer_shape for block in self.blocks)
         return self.cached_layers or (RowShape(self.num_kv_heads, self.head_dim),) * self.num_layers
 
-    @property
+    @cached_property
     def state_layers(self) -> tuple[StateShape, ...]:
         """Recurrent states of a session, in the order of their layers: all are alike."""
         return tuple(state for shape in self.layers if (state := recurrent_part(shape)))
@@ -278,7 +278,7 @@ class ModelConfig:
         types = _types(self.stored_types)
         return types.get(name) or types.get(_EXPERT.sub(f".experts.{EACH_EXPERT}.", name), "")
 
-    @property
+    @cached_property
     def row_sizes(self) -> tuple[int, ...]:
         """Widths of the rows that a step multiplies."""
         shapes = (rows_of(shape) for shape in self.layers)

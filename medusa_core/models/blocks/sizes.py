@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from functools import lru_cache
 
 from medusa_core.models.blocks.spec import BlockSpec, BlockTensors, tensors_at
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
@@ -22,13 +22,17 @@ def block_tensors(config: ModelConfig, index: int) -> BlockTensors:
     return tensors_at(config.blocks[index], index)
 
 
-def kinds_of_blocks(config: ModelConfig) -> Iterator[tuple[BlockTensors, int]]:
+def kinds_of_blocks(config: ModelConfig) -> tuple[tuple[BlockTensors, int], ...]:
     """Return the tensors of a layer of every kind, and the number of such layers."""
-    counts, first = Counter(config.blocks), dict[BlockSpec, int]()
-    for index, block in enumerate(config.blocks):
+    return _kinds(config.blocks)
+
+
+@lru_cache(maxsize=128)  # as many models as a catalog has: each is planned dozens of times
+def _kinds(blocks: tuple[BlockSpec, ...]) -> tuple[tuple[BlockTensors, int], ...]:
+    counts, first = Counter(blocks), dict[BlockSpec, int]()
+    for index, block in enumerate(blocks):
         first.setdefault(block, index)
-    for block, index in first.items():
-        yield block_tensors(config, index), counts[block]
+    return tuple((tensors_at(block, index), counts[block]) for block, index in first.items())
 
 
 def lm_head_spec(config: ModelConfig) -> LinearSpec:

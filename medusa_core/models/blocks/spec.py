@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.layer_shapes import (
@@ -433,7 +433,7 @@ class PerLayerGateSpec:
     norm: NormSpec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: its shape is computed once
 class BlockSpec:
     """A block.
 
@@ -504,7 +504,7 @@ class BlockSpec:
         dense = self.mlp.shared if isinstance(self.mlp, MoeSpec) else self.mlp
         return () if dense is None else (dense,)
 
-    @property
+    @cached_property
     def layer_shape(self) -> LayerShape:
         """What a session holds of it."""
         attention, state = self.attention, self.state
