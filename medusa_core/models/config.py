@@ -41,6 +41,7 @@ from medusa_core.models.blocks.spec import (
 from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.models.layer_shapes import (
     LayerShape,
+    NoShape,
     RowShape,
     StateShape,
     recurrent_part,
@@ -428,9 +429,9 @@ def _check_layers(config: ModelConfig) -> None:
                 "large.",
                 "Download config.json again.",
             )
-    if all(rows_of(shape) is None for shape in config.layers):
+    if all(isinstance(shape, NoShape) for shape in config.layers):
         raise ModelError(
-            "A model without attention layers isn't supported.", "Choose another model."
+            "A model whose layers mix no tokens isn't supported.", "Choose another model."
         )
     routings = (block.moe.routing for block in config.blocks if block.moe is not None)
     for routing in routings:

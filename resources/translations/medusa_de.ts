@@ -1468,6 +1468,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ein Modell eines anderen Rechners kann das nicht: {0}.</translation>
     </message>
     <message>
+        <source>A model whose layers mix no tokens isn&apos;t supported.</source>
+        <translation>Ein Modell, dessen Schichten keine Tokens mischen, wird nicht unterstützt.</translation>
+    </message>
+    <message>
         <source>A place in the answer is negative.</source>
         <translation>Eine Stelle in der Antwort ist negativ.</translation>
     </message>
@@ -4806,10 +4810,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>A model with states that can&apos;t be taken back keeps all rows of a pass or none.</source>
         <translation>Ein Modell mit Zuständen, die nicht zurückgenommen werden können, behält alle Zeilen eines Durchgangs oder keine.</translation>
-    </message>
-    <message>
-        <source>A model without attention layers isn&apos;t supported.</source>
-        <translation>Ein Modell ohne Attention-Schichten wird nicht unterstützt.</translation>
     </message>
     <message>
         <source>A pass hasn&apos;t computed all layers whose cached rows are offloaded.</source>

@@ -1,4 +1,4 @@
-"""Mamba-2 layers, as hybrid architectures have them; tensors are named as in Bamba.
+"""Mamba-2: blocks of one Mamba-2 layer. Hybrid architectures compose their layers here, too.
 
 Source: Transformers are SSMs (Dao and Gu 2024), section 7.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Mapping
+from typing import Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.architecture import AGAIN, MAX_HEADS, MAX_HIDDEN, ArchConfig
+from medusa_core.models.architecture import AGAIN, MAX_HEADS, MAX_HIDDEN, Arch, ArchConfig, whole
 from medusa_core.models.blocks.compose import linear
-from medusa_core.models.blocks.spec import Mamba2Spec
+from medusa_core.models.blocks.spec import BlockSpec, Mamba2Spec, NormSpec, NormsSpec
+from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.models.layer_shapes import StateShape
 
 _MAX_TAPS = 64
@@ -131,3 +133,44 @@ def mixer_types(config: ArchConfig, *keys: str) -> list[str]:
             "Layers of other kinds aren't supported in this family.",
         )
     return named
+
+
+_CONTEXT_TOKENS = 1 << 18  # config.json says nothing, and no size of a model depends on it
+_KEYS = {  # this engine's → those of config.json
+    "rms_norm_eps": "layer_norm_epsilon",
+    "mamba_n_heads": "num_heads",
+    "mamba_d_head": "head_dim",
+    "mamba_n_groups": "n_groups",
+    "mamba_d_state": "state_size",
+    "mamba_d_conv": "conv_kernel",
+    "mamba_expand": "expand",
+    "mamba_conv_bias": "use_conv_bias",
+    "mamba_proj_bias": "use_bias",
+}
+
+
+def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give attention and MLPs, which it hasn't, sizes that no tensor has."""
+    hidden = whole(raw, "hidden_size", MAX_HIDDEN, 4096)
+    none = {"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 16}
+    return {**raw, **none, "intermediate_size": hidden}
+
+
+def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    norms = NormsSpec(pre=NormSpec("norm", config.hidden_size))
+    return [BlockSpec(norms, (mamba2(config, "mixer"),), None)] * config.num_layers
+
+
+SPEC = Arch(
+    "mamba2",
+    _blocks,
+    defaults={"max_position_embeddings": _CONTEXT_TOKENS},
+    keys=_KEYS,
+    normalize=_normalize,
+    gguf=GgufArchitecture(
+        "mamba2",
+        tensors={**mamba_tensors("mixer"), "attn_norm": "norm"},
+        keys=MAMBA_KEYS,
+        flags=MAMBA_FLAGS,
+    ),
+)

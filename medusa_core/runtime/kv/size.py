@@ -34,8 +34,8 @@ def row_bytes(config: ModelConfig, itemsize: int, cache: str = "") -> int:
         itemsize: Bytes of an element that isn't quantized.
         cache: `q4`, or empty for rows that aren't quantized.
     """
-    shapes = map(rows_of, config.layers)
-    return sum(_shape_bytes(shape, itemsize, cache) for shape in shapes if shape is not None)
+    groups = row_groups(config).items()
+    return sum(len(layers) * _shape_bytes(shape, itemsize, cache) for shape, layers in groups)
 
 
 def offloaded_row_bytes(
@@ -153,6 +153,9 @@ def row_groups(
     for layer, shape in enumerate(map(rows_of, config.layers)):
         if shape is not None:
             groups.setdefault(shape, []).extend([layer] * (some is None or layer in some))
+    if not groups and config.state_layers:
+        # Pools count in rows. Without attention a row takes next to nothing, and holds nothing.
+        groups[RowShape(1, ROUND_ROWS)] = [0]
     return groups
 
 

@@ -56,6 +56,7 @@ _ARCHITECTURES = {
     "granitemoehybrid": gguf.MODEL_ARCH.GRANITE_HYBRID,
     "falcon_h1": gguf.MODEL_ARCH.FALCON_H1,
     "nemotron_h": gguf.MODEL_ARCH.NEMOTRON_H,
+    "mamba2": gguf.MODEL_ARCH.MAMBA2,
 }
 _DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text")
 _NO_WEIGHTS = {
@@ -90,7 +91,8 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
         raw, tensors = mamba_sizes(raw), stored_mamba(raw | mamba_sizes(raw), tensors)
     writer = gguf.GGUFWriter(to, gguf.MODEL_ARCH_NAMES[architecture])
     _add_sizes(writer, raw, num_guessing)
-    _add_rope(writer, raw)
+    if "rope_parameters" in raw:
+        _add_rope(writer, raw)
     _add_multipliers(writer, raw)
     if raw["model_type"] in _GEMMA4:
         add_gemma4(writer, raw)

@@ -9,7 +9,7 @@ import gguf
 import torch
 from torch import Tensor
 
-MAMBA_FAMILIES = ("granitemoehybrid", "falcon_h1", "nemotron_h")
+MAMBA_FAMILIES = ("granitemoehybrid", "falcon_h1", "nemotron_h", "mamba2")
 _NAMES = {  # of nemotron_h, by those of the others
     "num_hidden_layers": "layers_block_type",
     "rms_norm_eps": "layer_norm_epsilon",
@@ -21,9 +21,23 @@ _NAMES = {  # of nemotron_h, by those of the others
 }
 
 
+_MAMBA2_NAMES = {  # likewise of mamba2
+    "rms_norm_eps": "layer_norm_epsilon",
+    "mamba_n_heads": "num_heads",
+    "mamba_d_head": "head_dim",
+    "mamba_n_groups": "n_groups",
+    "mamba_d_state": "state_size",
+    "mamba_d_conv": "conv_kernel",
+}
+
+
 def mamba_sizes(raw: dict[str, Any]) -> dict[str, Any]:
     """A `config.json` whose sizes are given layer by layer, under the usual names."""
     raw = dict(raw)
+    if raw["model_type"] == "mamba2":
+        raw |= {ours: raw[theirs] for ours, theirs in _MAMBA2_NAMES.items()}
+        none = ("head_dim", "num_attention_heads", "num_key_value_heads", "intermediate_size")
+        return raw | dict.fromkeys(none, 0) | {"max_position_embeddings": 1 << 18}
     kinds = raw.get("layers_block_type") or raw.get("layer_types")
     if raw["model_type"] == "nemotron_h":
         raw |= {ours: raw[theirs] for ours, theirs in _NAMES.items()}

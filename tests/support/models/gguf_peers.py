@@ -20,6 +20,7 @@ from transformers import (
     Lfm2Config,
     Lfm2MoeConfig,
     LlamaConfig,
+    Mamba2Config,
     Ministral3Config,
     MistralConfig,
     NemotronHConfig,
@@ -44,6 +45,7 @@ from tests.support.models.peers import (
     LFM2,
     LFM2_MOE,
     LLAMA3_ROPE,
+    MAMBA2,
     NEMOTRON_H,
     NEMOTRON_H_EXPERTS,
     SHARED_EXPERT,
@@ -197,6 +199,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     "falcon-h1 with norms": lambda: FalconH1Config(
         **FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False
     ),
+    "mamba2": lambda: Mamba2Config(**MAMBA2),
     "nemotron_h": lambda: NemotronHConfig(**NEMOTRON_H, mlp_bias=True),
     "nemotron_h_moe": lambda: NemotronHConfig(**NEMOTRON_H | NEMOTRON_H_EXPERTS),
     "gpt-oss": lambda: GptOssConfig(

@@ -26,6 +26,7 @@ from transformers import (
     Lfm2Config,
     Lfm2MoeConfig,
     LlamaConfig,
+    Mamba2Config,
     Ministral3Config,
     MistralConfig,
     NemotronHConfig,
@@ -129,6 +130,18 @@ FALCON_H1 = {
     "ssm_multipliers": [0.5, 0.8, 1.2, 1.1, 0.9],
 }
 # No step is cut short where transformers reads many rows at once: llama.cpp and vLLM cut none.
+MAMBA2 = {
+    "vocab_size": 320,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_heads": 8,
+    "head_dim": 8,
+    "state_size": 16,
+    "n_groups": 2,
+    "chunk_size": 16,
+    "initializer_range": 0.4,
+    "eos_token_id": 1,
+}
 NEMOTRON_H = {
     **SIZES,
     "max_position_embeddings": 8192,
@@ -465,6 +478,10 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         mamba_norm_before_gate=False,
         projectors_bias=True,
         tie_word_embeddings=True,
+    ),
+    "mamba 2": lambda: Mamba2Config(**MAMBA2),
+    "mamba 2 with biases, tied": lambda: Mamba2Config(
+        **{**MAMBA2, "n_groups": 1, "tie_word_embeddings": True}, use_bias=True, use_conv_bias=False
     ),
     "nemotron h": lambda: NemotronHConfig(**NEMOTRON_H),
     "nemotron h with biases": lambda: NemotronHConfig(**NEMOTRON_H, mlp_bias=True, use_bias=True),

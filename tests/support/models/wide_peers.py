@@ -29,6 +29,7 @@ WIDER: tuple[tuple[tuple[dict[str, Any], ...], dict[str, Any]], ...] = (
     ((peers.GRANITE4, *MAMBAS), {"mamba_d_head": 16}),
     ((peers.FALCON_H1,), {"mamba_d_ssm": 128, "num_hidden_layers": 4}),
     ((peers.NEMOTRON_H,), {"mamba_head_dim": 16}),
+    ((peers.MAMBA2,), {"hidden_size": 64, "head_dim": 16, "initializer_range": 0.2}),
     ((peers.SHARED_EXPERT,), {"hidden_size": 64, "shared_expert_intermediate_size": 48}),
     (
         (peers.DELTA_NET, peers.SHARED_EXPERT),

@@ -4,6 +4,7 @@ import json
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from medusa_core.errors import ClusterError, ModelError
 from medusa_core.loading.load import load_target
-from medusa_core.messages import LoadOptions, WeightFormats
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
 from medusa_core.models.activation import active_of
 from medusa_core.models.attention import attend_by_products
 from medusa_core.models.blocks.block import Block, Branch, Mamba2
@@ -29,15 +30,18 @@ from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.recurrence import RecurrentSteps
 from medusa_core.models.row_tree import RowTree
 from medusa_core.runtime.cluster.layer_range import client_config
+from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree
 from tests.support.engine.fakes import random_shape
+from tests.support.engine.laws import decode
 from tests.support.engine.tight import with_layers_below
 from tests.support.engine.tree_paths import path_to
 from tests.support.models.mamba_files import wide
 from tests.support.models.peer_runs import TOKEN_IDS, our_logits, peer_logits
 from tests.support.models.peers import CONFIGS, make_peer, peer_of
 from tests.support.models.tiny import write_text_files
+from tests.support.models.wide_peers import wide_peer
 
 SHAPE = StateShape(
     num_heads=6, key_dim=5, value_dim=4, num_key_heads=2, channels=24 + 2 * 10, conv_width=4
@@ -230,7 +234,6 @@ GRANITE, FALCON, NEMOTRON = "granite 4 hybrid", "falcon h1", "nemotron h"
         (GRANITE, {"hidden_size": 8192, "mamba_d_state": 4096, **HUGE}, "so large"),
         (GRANITE, {"mamba_d_state": 1 << 40}, "mamba_d_state"),
         (GRANITE, {"mamba_d_conv": 65}, "mamba_d_conv"),
-        (GRANITE, {"layer_types": ["mamba"] * 4}, "without attention"),
         (GRANITE, {"layer_types": ["mamba", "attention"]}, "layer_types"),
         (GRANITE, {"layer_types": ["mamba", "attention", "mlp", "mamba"]}, "layer_types"),
         (GRANITE, {"layer_types": [["mamba"]] * 4}, "layer_types"),
@@ -248,7 +251,6 @@ GRANITE, FALCON, NEMOTRON = "granite 4 hybrid", "falcon h1", "nemotron h"
         (NEMOTRON, {"layers_block_type": None, "hybrid_override_pattern": "M?*"}, "block_type"),
         (NEMOTRON, {"mamba_head_dim": 1 << 40}, "mamba_d_head"),
         ("bamba", {"attn_layer_indices": ["one"]}, "attn_layer_indices"),
-        ("bamba", {"attn_layer_indices": [7]}, "without attention"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused_in_words(
@@ -276,3 +278,21 @@ def test_old_words_and_letters_mean_what_new_words_mean(tmp_path: Path) -> None:
     mamba = wanted.blocks[0].mixers[0]
     assert isinstance(mamba, Mamba2Spec)
     assert (mamba.prefix, mamba.has_conv_bias, mamba.in_proj.has_bias) == ("mixer", True, False)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_model_without_attention_answers_with_and_without_drafts(
+    dtype: str, tmp_path: Path
+) -> None:
+    wide_peer("mamba 2").save_pretrained(tmp_path)
+    write_text_files(tmp_path)
+    target = load_target(tmp_path, None, LoadOptions(dtype, "cpu", context_tokens=256, sessions=2))
+    assert isinstance(target.runner, NativeRunner) is (dtype == "float32")
+    assert target.caches.nbytes <= target.plan.kv_bytes
+    settings = GenerateSettings(rule="greedy", max_new_tokens=40, stop_on_repetition=False)
+    plain, drafted = (
+        decode(target, replace(settings, drafter=drafter), [ChatMessage(Role.USER, "ab ab ab")])
+        for drafter in ("none", "suffix")
+    )
+    assert drafted.token_ids == plain.token_ids
+    assert len(plain.token_ids) > 5
