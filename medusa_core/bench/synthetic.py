@@ -39,7 +39,7 @@ class SyntheticSource:
             texts: Tokens of the answer by those of the prompt.
             vocab_size: Size of the target's vocabulary.
         """
-        self.guesses: Sequence[Sequence[int]] = ()
+        self.top_tokens: Sequence[Sequence[int]] = ()
         self._rates, self._texts, self._vocab_size = rates, texts, vocab_size
         self._text: Sequence[int] = ()
         self._length = 0

@@ -16,7 +16,7 @@ from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal, WalkContext
 from medusa_core.speculation.drafters.drafter import Drafter, ScalesCosts
 from medusa_core.speculation.drafters.observation import Observation
-from medusa_core.speculation.drafters.source import ReadsCache
+from medusa_core.speculation.drafters.source import UsesTargetCache
 from medusa_core.speculation.rules.rule import Rule, RuleNumbers
 from medusa_core.speculation.tuning.step_costs import PassMix
 
@@ -60,7 +60,7 @@ class Decoding:
         self.seconds = 0.0
         self._session, self._answer = session, answer
         self._drafter, self._plain_drafter = drafter, PlainDrafter(drafter)
-        self._cache_reader = drafter if isinstance(drafter, ReadsCache) else None
+        self._cache_reader = drafter if isinstance(drafter, UsesTargetCache) else None
         self._max_rows = max_rows
         self._is_shared = False
         self._started = 0.0

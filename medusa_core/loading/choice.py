@@ -1,4 +1,4 @@
-"""Which model is loaded, and as what."""
+"""The user's choice of a model and its load options."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ DEMO_NAME = "Llama-Pebble"
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model as the user wants it loaded.
+    """A model with its load options, as chosen by the user.
 
     Attributes:
         name: Name to show.
         model_dir: Folder of the model, or its GGUF file.
-        heads_dir: Folder of its Medusa heads, or None.
-        options: How; device, cluster and what is kept are settled when it is loaded.
-        note: What one must know about it.
-        remote: The model of another machine that it is; None for one of this computer, which alone
-            has the folders and options above.
+        heads_dir: Folder of its heads, or None.
+        options: Load options; device, cluster and storage folders are set when it is loaded.
+        note: Note to show beside the name.
+        remote: A model of another machine, which has no folders and options; else None.
     """
 
     name: str
@@ -55,23 +54,23 @@ class ModelChoice:
         return replace(self, options=self.options.with_formats(formats, context_tokens))
 
     def with_layers_in(self, folder: Path | None) -> ModelChoice:
-        """The same model, with this folder for layers that have no room in memory."""
+        """The same model, with a folder for layers that don't fit into memory."""
         return replace(self, options=self.options.with_layers_in(folder))
 
     def drafted_by(self, draft_models: Mapping[str, str]) -> ModelChoice:
-        """The same model with the draft model that is remembered for it, if that is still here.
+        """The same model with its saved draft model, if that still exists.
 
         Args:
-            draft_models: Folders of draft models by those of the models they draft for.
+            draft_models: Folders of draft models by folder of their target.
         """
         folder = draft_models.get(str(self.model_dir), "")
-        is_here = bool(folder) and Path(folder).exists()
-        draft_dir = Path(folder) if is_here else None
+        exists = bool(folder) and Path(folder).exists()
+        draft_dir = Path(folder) if exists else None
         return replace(self, options=replace(self.options, assistant_dir=draft_dir))
 
     @property
     def is_demo(self) -> bool:
-        """Is it the built-in model?"""
+        """Whether it is the built-in model."""
         return self.model_dir == demo_model_dir()
 
 
@@ -86,7 +85,7 @@ def demo_choice() -> ModelChoice:
 
 
 def first_choice() -> ModelChoice:
-    """The model of the first start: SmolLM2 where it was fetched, else the demo."""
+    """The model of the first start: SmolLM2 if it was downloaded, else the demo."""
     path = first_model_file()
     if path is None:
         return demo_choice()
@@ -94,21 +93,21 @@ def first_choice() -> ModelChoice:
 
 
 def ready_choices() -> tuple[ModelChoice, ...]:
-    """The models that are here without a download, that of the first start first."""
+    """Models that need no download, that of the first start first."""
     first, demo = first_choice(), demo_choice()
     return (demo,) if first.is_demo else (first, demo)
 
 
 def as_json(choice: ModelChoice) -> dict[str, Any]:
-    """A choice as it is remembered; that of the first start is remembered as nothing."""
-    # Its draft model is remembered for itself, and what was confirmed once is asked again.
+    """The choice for saving; that of the first start is saved as an empty object."""
+    # The draft model is saved by itself, and a confirmation isn't saved.
     options = replace(choice.options, ignores_plan=False, assistant_dir=None)
-    remembered = replace(choice, options=options)
-    return {} if remembered == first_choice() else record_json.as_json(remembered)
+    saved_choice = replace(choice, options=options)
+    return {} if saved_choice == first_choice() else record_json.as_json(saved_choice)
 
 
 def from_json(saved: Mapping[str, Any]) -> ModelChoice:
-    """A remembered choice; that of the first start if its files are gone.
+    """A saved_choice choice; that of the first start if its files are gone.
 
     Raises:
         ValueError: It names what isn't known, or a value is of another type.

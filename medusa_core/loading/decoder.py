@@ -1,4 +1,4 @@
-"""A target's decoder, read from its files or from what an earlier load kept, and its runner."""
+"""Read a target's decoder from its files or from saved quantized weights, and make its runner."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ Join = Callable[[str], Cluster]
 
 @dataclass(frozen=True, slots=True)
 class DecoderParts:
-    """What a decoder is read from.
+    """Inputs for reading a decoder.
 
     Attributes:
-        files: Of the model.
-        config: Its sizes; the context is what was planned for.
-        precision: What it computes in.
-        formats: Of its parts.
+        files: Files of the model.
+        config: Its configuration, with the planned context.
+        precision: Dtypes and device.
+        formats: Weight formats of its parts.
         checkpoint: Its tensors.
-        adapter: What changes them, or None.
+        adapter: A LoRA adapter, or None.
     """
 
     files: ModelFiles
@@ -70,21 +70,21 @@ class DecoderParts:
 
     @property
     def title(self) -> str:
-        """Of the model's folder or file, for people."""
+        """Name of the model's folder or file, for users."""
         return self.files.path.name
 
     @property
     def weight_files(self) -> frozenset[Path]:
-        """Those that hold the weights and their changes."""
+        """Files of the weights and the adapter."""
         return self.checkpoint.files | (frozenset() if self.adapter is None else self.adapter.files)
 
     @property
     def key(self) -> str:
-        """Names what its quantized weights are made from."""
+        """Key of its quantized weights: files and formats."""
         return quantized_key(self.weight_files | self.files.sources, self.formats.names)
 
     def decoder(self, keep: Keep | None, after_part: AfterPart) -> Decoder:
-        """Read it."""
+        """Read the decoder."""
         weights = CheckpointWeights(
             *(self.checkpoint, self.config, self.precision, self.formats),
             *(keep, after_part, self.adapter),
@@ -95,19 +95,19 @@ class DecoderParts:
 def open_decoder(
     parts: DecoderParts, plan: MemoryPlan, options: LoadOptions, report: OnProgress, join: Join
 ) -> Opened:
-    """The weights, here or on other machines, and what runs them.
+    """Read the weights, on this computer or on other machines, and make their runner.
 
     Args:
-        parts: What they are read from.
-        plan: Says which layers lie where.
-        options: As the plan was made for.
-        report: Called with the stage, the share done and a text for people.
-        join: The way to the machines at an address, which is asked where the options name one.
+        parts: Inputs for reading them.
+        plan: The memory plan with the placement of layers.
+        options: The planned load options.
+        report: Called with the stage, the fraction done and a text for users.
+        join: Connects to the machines at the options' cluster address.
 
     Raises:
         ModelError: The weights can't be used.
         OutOfMemoryError: The device has no room.
-        ClusterError: The machines that are to have the layers can't be used.
+        ClusterError: The machines for its layers can't be used.
         TierError: The disk has no room for layers, or fails.
     """
     if not parts.config.is_ours:
@@ -141,7 +141,7 @@ def open_decoder(
 
 
 def _open_transformers(parts: DecoderParts, report: OnProgress) -> Opened:
-    """What transformers runs; imported here alone, as that takes a second."""
+    """Open a model that transformers runs; imported only now, as that takes a second."""
     from medusa_core.models.through_transformers.weights import read_transformers_model
     from medusa_core.runtime.runner.transformers import TransformersRunner
 
@@ -154,7 +154,7 @@ def _open_transformers(parts: DecoderParts, report: OnProgress) -> Opened:
 def _read_decoder(
     parts: DecoderParts, quantized_dir: Path | None, store: OffloadStore | None, report: OnProgress
 ) -> Decoder:
-    """The weights, from what was kept of an earlier load if there is such."""
+    """Read the decoder, from saved quantized weights if there are any."""
     if store is not None:
         return _read_in_tiers(parts, store, report)
     config, formats = parts.config, parts.formats
@@ -181,7 +181,7 @@ def _read_decoder(
 
 
 def _read_in_tiers(parts: DecoderParts, store: OffloadStore, report: OnProgress) -> Decoder:
-    """The weights, of which some layers go below the device."""
+    """Read the decoder, and offload layers to memory or disk."""
     config, precision, formats = parts.config, parts.precision, parts.formats
     verb = "Finding" if store.is_stored else "Storing"
     after_part = _progress(config, f"{verb} the layers of {parts.title}", report)
@@ -189,18 +189,18 @@ def _read_in_tiers(parts: DecoderParts, store: OffloadStore, report: OnProgress)
         parts.checkpoint, config, precision, formats, None, after_part, parts.adapter
     )
     with store:
-        if store.is_stored:  # what it doesn't read isn't unknown
+        if store.is_stored:  # unread tensors aren't unknown ones
             model = Decoder(config, precision, store.wrap(weights))
         else:
             model = build_decoder(config, precision, parts.checkpoint, store.wrap(weights))
-    trim_heap()  # what reading took isn't in the plan
+    trim_heap()  # memory for reading isn't part of the plan
     return model
 
 
 def offload_store(
     plan: MemoryPlan, precision: Precision, options: LoadOptions, made_from: Mapping[str, object]
 ) -> OffloadStore | None:
-    """What takes the layers that lie below the device; None where none do.
+    """The store of offloaded layers; None without any.
 
     Raises:
         TierError: The disk has no room for them, or can't be written.
@@ -214,10 +214,10 @@ def offload_store(
 def lower_tiers(
     plan: MemoryPlan, config: ModelConfig, precision: Precision, options: LoadOptions
 ) -> LowerTiers | None:
-    """What of a target lies below the device beside layers; None where all layers lie on it.
+    """Offloaded KV rows and activations of a target; None if all layers are on the device.
 
     Raises:
-        TierError: Rows lie on a disk, but no folder is named.
+        TierError: KV rows are placed on a disk without a folder.
     """
     placement, folder = plan.placement, options.tier_disk
     if placement is None:
@@ -229,7 +229,7 @@ def lower_tiers(
 
 
 def _progress(config: ModelConfig, text: str, report: OnProgress) -> AfterPart:
-    """Tells the share of the parameters that are read."""
+    """Report the fraction of parameters that are read."""
     report("weights", 0.0, text)
     total = num_linear_parameters(config) + 2 * config.vocab_size * config.hidden_size
     done = 0

@@ -1,4 +1,4 @@
-"""Loading a target: its files, its heads, and the smaller model that drafts for it."""
+"""Load a target: its weights, its heads, and its draft model."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ def load_target(
     """Load a target and its heads.
 
     Args:
-        model: Folder in Hugging Face layout, or a GGUF file; or its files, where they are open.
-        heads_dir: Folder or GGUF file with heads, or None: those in the model's own files serve.
-        options: How.
-        on_progress: Called with the stage, the share done and a text for people. What it raises
-            ends the load.
-        join: The way to the machines at an address, which is asked where the options name one.
+        model: Folder in Hugging Face layout, GGUF file, or its opened files.
+        heads_dir: Folder or GGUF file with heads; None for heads in the model's own files, if any.
+        options: Load options.
+        on_progress: Called with the stage, the fraction done and a text for users. Its errors end
+            the load.
+        join: Connects to the machines at the options' cluster address.
 
     Raises:
         ModelError: The model or the heads can't be used.
         OutOfMemoryError: The device has no room.
-        PlanError: The device has no room, as is known before.
-        ClusterError: The machines that are to have the layers can't be used.
-        RequestError: The dtype, the format or the device isn't there.
+        PlanError: The model doesn't fit the device, by its plan.
+        ClusterError: The machines for its layers can't be used.
+        RequestError: The dtype, the format or the device isn't available.
         TierError: The disk has no room for layers, or fails.
     """
     files = model if isinstance(model, ModelFiles) else _open_model(model)
@@ -87,7 +87,7 @@ def load_target(
     options, parts, draft = planned.options, planned.parts, planned.draft
     config, precision, formats = parts.config, parts.precision, parts.formats
     decoder, runner, num_parameters = open_decoder(parts, planned.plan, options, report, join)
-    with _leaving_on_failure(runner):
+    with _released_on_error(runner):
         blocks = decoder if isinstance(decoder, Decoder) else None
         shared_weights = SharedWeights(
             decoder.lm_head, config.vocab_size, decoder.embedding, blocks
@@ -125,17 +125,17 @@ def load_target(
 
 
 class _Planned(NamedTuple):
-    """What a load has settled before weights are read.
+    """Decisions of a load before weights are read.
 
     Attributes:
-        options: With the name of the device that is used.
-        device_note: Why a card that is here isn't used; empty if none is passed over.
-        parts: What the weights are read from; the context is what was planned for.
-        plan: Where the device's memory goes.
-        template: Writes prompts.
+        options: Load options with the resolved device.
+        device_note: Why an available GPU isn't used; else empty.
+        parts: Files and formats of the weights, with the planned context.
+        plan: The memory plan.
+        template: The chat template.
         phrases: The model's table of phrases, or None.
-        heads: Files of the heads; the model's own where heads lie among its tensors; or None.
-        draft: Files of the smaller model that drafts, or None.
+        heads: Files of the heads, which may be the model's own; or None.
+        draft: Files of the draft model, or None.
     """
 
     options: LoadOptions
@@ -169,10 +169,10 @@ def _open_model(path: Path) -> ModelFiles:
 
 
 def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _Planned:
-    """Settle all that is known without weights: what can't be loaded is refused here."""
+    """Plan the load without reading weights; refuse what can't be loaded."""
     chosen = resolve_device(options.device)
     device = chosen.device
-    options = replace(options, device=str(device))  # the plan is for what is used
+    options = replace(options, device=str(device))  # the plan is for the resolved device
     config = files.config
     formats = resolve_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
@@ -186,7 +186,7 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
         has_adapter=options.adapter_dir is not None,
         is_divided=bool(options.cluster),
     )
-    if config.is_ours:  # else transformers compares them as it reads
+    if config.is_ours:  # else transformers compares them while reading
         check_header(checkpoint, config)
     heads = chosen_heads(files, heads_dir, options.takes_own_heads)
     shape = HeadsShape() if heads is None else shape_of_files(heads)
@@ -196,8 +196,8 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     changes = NO_ADAPTER if adapter is None else adapter.shape
     has_drafter = not config.is_ours or any((heads, draft, adapter))
     formats = formats_for_policy(formats, options, has_drafter=has_drafter)
-    here = client_config(config) if options.cluster else config
-    plan = plan_target(here, shape, formats, options, draft_model, changes)
+    local_config = client_config(config) if options.cluster else config
+    plan = plan_target(local_config, shape, formats, options, draft_model, changes)
     config = replace(config, context_tokens=plan.context_tokens)
     parts = DecoderParts(files, config, precision, formats, checkpoint, adapter)
     return _Planned(options, chosen.note, parts, plan, template, phrases, heads, draft)
@@ -206,7 +206,7 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
 def _read_heads(
     files: HeadFiles, parts: DecoderParts, shared_weights: SharedWeights, report: OnProgress
 ) -> tuple[Heads, TreePresets | None]:
-    """Heads, and trees for those that draft by ranks."""
+    """Read heads, and trees for those that draft by ranks."""
     report("heads", 1.0, f"Reading the heads of {files.path.name}")
     kind = kind_of(files.checkpoint.names)
     heads = kind.read(files, parts.config, parts.precision, shared_weights, parts.formats)
@@ -214,8 +214,8 @@ def _read_heads(
 
 
 @contextmanager
-def _leaving_on_failure(runner: Runner) -> Iterator[None]:
-    """Machines that have the layers are let go where the rest of a load fails."""
+def _released_on_error(runner: Runner) -> Iterator[None]:
+    """Release the layers on other machines if the rest of the load fails."""
     try:
         yield
     except BaseException:
@@ -226,7 +226,7 @@ def _leaving_on_failure(runner: Runner) -> Iterator[None]:
 def _planned_draft_model(
     files: ModelFiles, options: LoadOptions, tokenizer: Tokenizer
 ) -> DraftModel:
-    """What is to be planned for a draft model, which is refused before anything is loaded."""
+    """Sizes of a draft model for the plan; refuses one with another vocabulary."""
     hardware = hardware_of(torch.device(options.device))
     check_same_vocabulary(tokenizer, files.tokenizer, files.path.name)
     return resolve_draft_model(files.config, options.formats, options.dtype, hardware)
@@ -239,21 +239,21 @@ def _name(files: ModelFiles, adapter_dir: Path | None) -> str:
 def _load_draft_model(
     files: ModelFiles, options: LoadOptions, config: ModelConfig, report: OnProgress
 ) -> Target:
-    """The smaller model, with a context as long as the target's where it has that."""
-    its_own = replace(
+    """Load the draft model, with the target's context if it has as much."""
+    draft_options = replace(
         options.with_layers_in(None),
         assistant_dir=None,
         memory_gib=0.0,
         policy=None,
         adapter_dir=None,
-        cluster="",  # drafting stays here
+        cluster="",  # drafts are computed locally
         phrases_dir=None,
         datastore_dir=None,
         takes_own_heads=False,
         formats=draft_formats(files.config, options.formats),
         context_tokens=min(config.context_tokens, files.config.context_tokens),
     )
-    return load_target(files, None, its_own, report)
+    return load_target(files, None, draft_options, report)
 
 
 def _learned(
@@ -266,4 +266,4 @@ def _learned(
 
 
 def _ignore(stage: str, fraction: float, text: str) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress."""

@@ -1,4 +1,4 @@
-"""Smaller ways to load the model that a user chose, in words. Blocks; nothing here needs Qt."""
+"""Load options that take less memory, to offer after a model didn't fit; blocks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from medusa_core.memory.recommend import smaller_choices
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.block_format import weight_formats
 
-_USUAL_CONTEXT = 4096
+_DEFAULT_CONTEXT = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOffer:
-    """A way to load a model.
+    """Load options that take less memory.
 
     Attributes:
-        choice: The model, to be loaded so.
-        format_label: Its weight format for people; empty where that stays as it is.
-        context_tokens: Longest prompt plus answer.
+        choice: The model with these options.
+        format_label: Label of its weight format; empty if that is unchanged.
+        context_tokens: Length of the context.
     """
 
     choice: ModelChoice
@@ -32,13 +32,13 @@ class LoadOffer:
 def smaller_loads(
     choice: ModelChoice, context_tokens: int = 0, device: str = "", own_bytes: int = 0
 ) -> tuple[LoadOffer, ...]:
-    """Ways to load a model that take less memory than the present one, the mildest first.
+    """Load options that take less memory than the current ones, the mildest first.
 
     Args:
-        choice: The model as it was too large.
+        choice: The model with the current options.
         context_tokens: The context that it was loaded with; 0 if it wasn't.
-        device: Torch device name; empty for the best there is.
-        own_bytes: What it holds of the device, which loading it anew would free.
+        device: Torch device name; empty for the best available.
+        own_bytes: Bytes of the device that it holds, which loading it again would free.
 
     Raises:
         ModelError: Its files can't be read.
@@ -47,7 +47,9 @@ def smaller_loads(
     options, files = choice.options, ModelFiles.open(choice.model_dir)
     config = files.config
     heads = chosen_shape(files, choice.heads_dir, options.takes_own_heads)
-    context = context_tokens or options.context_tokens or min(_USUAL_CONTEXT, config.context_tokens)
+    context = (
+        context_tokens or options.context_tokens or min(_DEFAULT_CONTEXT, config.context_tokens)
+    )
     budget = live_budget(device, own_bytes)
     draft_dir = options.assistant_dir
     draft_model = None if draft_dir is None else ModelFiles.open(draft_dir).config

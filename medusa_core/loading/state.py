@@ -1,4 +1,4 @@
-"""Which model is loaded and how far that is, told from commands and events alone."""
+"""State of the engine's model, tracked from commands and events."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from medusa_core.system.files.gguf import SUFFIX
 
 log = logging.getLogger(__name__)
 
-# Belongs to no conversation.
+# The session id of commands that belong to no conversation.
 SESSION = "model"
 
 
 class Phase(Enum):
-    """How far the model is."""
+    """Phase of the model."""
 
     LOADING = "loading"
     READY = "ready"
@@ -48,17 +48,17 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """What is known about the model.
+    """Status of the model.
 
     Attributes:
-        phase: How far it is.
-        text: What is being done while it is loading.
-        fraction: Share of the present work done, 0 to 1.
-        loaded: What was loaded, or None.
-        calibrated: Measured step costs, or None.
-        planned: Which trees the engine would take by what it has learned, or None.
-        failed: Why it could not be loaded; or why the one that was asked for isn't the one that
-            is loaded; or None.
+        phase: Phase.
+        text: Current work while it is loading.
+        fraction: Fraction of this work that is done.
+        loaded: The loaded model, or None.
+        calibrated: Measured costs of steps, or None.
+        planned: The trees that the engine would use, or None.
+        failed: Why the requested model couldn't be loaded, even if the previous one is loaded
+            again; or None.
     """
 
     phase: Phase = Phase.LOADING
@@ -71,13 +71,13 @@ class ModelStatus:
 
 
 class ModelState:
-    """The model of one engine; whoever owns it submits the commands and hands in the events.
+    """Makes the commands for one engine's model; its owner submits them and passes events on.
 
     Attributes:
-        status: What is known now.
-        choice: The model that answers, or is being loaded.
-        device: Of what is loaded next: torch's name, or a cluster's; empty for the best there is.
-        keys_dir: Where keys of other machines are looked up; None for nowhere.
+        status: The current status.
+        choice: The loaded model, or the one being loaded.
+        device: Device of the next load: torch's name or a cluster's; empty for the best available.
+        keys_dir: Folder of API keys of other machines; None for none.
         is_offline: Nothing may be sent to other machines.
     """
 
@@ -89,14 +89,14 @@ class ModelState:
         datastore_dir: Path | None = None,
         make_id: Callable[[], str] = new_id,
     ) -> None:
-        """Begin with a model.
+        """Start with a choice.
 
         Args:
             choice: The model.
-            quantized_dir: Where quantized models are kept; None keeps none.
-            calibrations_dir: Where step costs are kept; None keeps none.
-            datastore_dir: Where what models say is kept; None keeps nothing.
-            make_id: Names requests.
+            quantized_dir: Folder of quantized models; None saves none.
+            calibrations_dir: Folder of measured costs; None saves none.
+            datastore_dir: Folder of the models' answers for drafting; None saves none.
+            make_id: Makes request ids.
         """
         self.choice = choice
         self.status = ModelStatus()
@@ -107,7 +107,7 @@ class ModelState:
         self._calibrations_dir = calibrations_dir
         self._datastore_dir = datastore_dir
         self._make_id = make_id
-        self._loads: dict[str, ModelChoice] = {}  # all of this run: answers name theirs
+        self._loads: dict[str, ModelChoice] = {}  # of this run, as answers refer to theirs
         self._load_id = self._calibrate_id = self._race_id = self._unload_id = ""
 
     def load(self, choice: ModelChoice | None = None) -> LoadModel | LoadRemote:
@@ -142,22 +142,22 @@ class ModelState:
         )
 
     def choice_of(self, load_id: str) -> ModelChoice | None:
-        """What was asked for with a request to load; None where that isn't known."""
+        """The choice of a load request; None if unknown."""
         return self._loads.get(load_id)
 
     def cancel(self) -> Cancel:
-        """The command that stops loading; what was loaded before comes back."""
+        """The command that stops loading, after which the previous model is loaded again."""
         return Cancel(SESSION, self._load_id)
 
     def unload(self) -> Unload | None:
-        """The command that frees a loaded model; None where none is."""
+        """The command that unloads the model; None without one."""
         if self.status.phase is not Phase.READY:
             return None
         self._unload_id = self._make_id()
         return Unload(SESSION, self._unload_id)
 
     def measure_again(self) -> Calibrate | None:
-        """The command that measures the loaded model anew; None where none runs on this machine."""
+        """The command that measures the loaded model again; None without a local one."""
         loaded = self.status.loaded
         if self.status.phase is not Phase.READY or loaded is None or loaded.is_remote:
             return None
@@ -166,12 +166,12 @@ class ModelState:
         return Calibrate(SESSION, self._calibrate_id, is_anew=True)
 
     def concerns(self, event: Event) -> bool:
-        """Whether an event tells something of the model."""
+        """Whether an event is about the model."""
         ours = (*self._loads, self._calibrate_id, self._race_id, self._unload_id)
         return isinstance(event, Planned) or event.request_id in ours  # plans are of any answer
 
     def take(self, event: Event) -> Command | None:
-        """Take an event that concerns the model; returns a command to submit, if one follows."""
+        """Update the status by an event about the model; returns a command to submit, if any."""
         match event:
             case Progress(request_id=self._load_id):
                 self.status = replace(self.status, text=event.text, fraction=event.fraction)
@@ -189,36 +189,36 @@ class ModelState:
             case Failed(request_id=self._load_id):
                 self.status = ModelStatus(Phase.FAILED, failed=event)
             case Failed() if event.request_id in self._loads:
-                log.info("another model was asked for before this one failed: %s", event.message)
+                log.info("another model was requested before this one failed: %s", event.message)
             case Failed():
-                # Without it only the figure that compares with plain decoding is missing.
+                # Without it only the comparison with plain decoding is missing.
                 log.warning("The steps could not be measured: %s", event.message)
             case _:
                 log.debug("Nothing to do for %s.", type(event).__name__)
         return None
 
     def _take_loaded(self, event: ModelLoaded) -> Calibrate | None:
-        """The model that was asked for; or, where that failed, the one from before."""
+        """Handle the requested model; or, if that failed, the previous one."""
         if event.request_id != self._load_id and self.status.phase is Phase.LOADING:
-            return None  # another one was asked for meanwhile
+            return None  # another one was requested meanwhile
         self.choice = _named_as_loaded(self._loads[event.request_id], event)
         self._loads[event.request_id] = self.choice
-        # Where the one from before is back, it stays known why the other one isn't here.
+        # If the previous model is back, the error of the requested one is kept.
         failed = None if event.request_id == self._load_id else self.status.failed
         self.status = ModelStatus(Phase.READY, loaded=event, failed=failed)
         if event.is_remote:
-            return None  # what a step takes there is that machine's business
+            return None  # costs of steps aren't measured there
         self._calibrate_id = self._make_id()
         return Calibrate(SESSION, self._calibrate_id)
 
     def _take_speeds(self, event: Raced) -> None:
-        """What was loaded knows its fastest drafter now."""
+        """Store the speeds of the loaded model's drafters."""
         if self.status.loaded is not None:
             loaded = replace(self.status.loaded, drafters=event.drafters, speeds=event.speeds)
             self.status = replace(self.status, loaded=loaded)
 
     def _race(self) -> Race | None:
-        """Where what comes of it is kept; where there is nobody to choose from, nobody races."""
+        """The command of a race, if its result is saved and there are drafters to choose from."""
         loaded = self.status.loaded
         if self._calibrations_dir is None or loaded is None or len(loaded.drafters) < 2:
             return None
@@ -227,7 +227,7 @@ class ModelState:
 
 
 def _named_as_loaded(choice: ModelChoice, loaded: ModelLoaded) -> ModelChoice:
-    """A GGUF file that is known by its file's name is called as its metadata says from now on."""
+    """Rename a GGUF file without a name of its own to the name in its metadata."""
     is_unnamed = choice.name.removesuffix(SUFFIX) == choice.model_dir.stem
     if is_unnamed and choice.model_dir.suffix == SUFFIX and choice.options.adapter_dir is None:
         return replace(choice, name=loaded.name)

@@ -1,4 +1,4 @@
-"""A loaded target with everything that decoding needs."""
+"""A loaded target with everything needed for decoding."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ class Target:
     """A target, ready to decode.
 
     Attributes:
-        name: Of its folder, or as its GGUF file calls it; and of its adapter's folder.
-        config: Its sizes; the context is what was planned for.
+        name: Name of its folder or GGUF file's metadata, with its adapter's folder.
+        config: Its configuration, with the planned context.
         precision: Dtypes and device.
         formats: Weight formats of its parts.
-        plan: Where the device's memory goes.
+        plan: The memory plan.
         runner: Runs its forward passes.
-        caches: All keys and values: what was planned for them.
+        caches: The planned memory for KV caches.
         tokenizer: Its tokenizer.
-        grammars: Compiles what answers must match.
-        template: Writes its prompts: its chat template, or a base model's text as it is.
+        grammars: Compiles grammars of answers.
+        template: Its chat template, or raw text for a base model.
         eos_token_ids: Tokens that end an answer.
-        shared_weights: What it lends heads: its projection and its token vectors.
-        heads: Heads of whichever kind, or None.
+        shared_weights: Its output projection and token embeddings, which heads use, too.
+        heads: Its heads, or None.
         trees: Trees for the heads; None without heads, or for heads that draft path by path.
-        phrases: What it often says, or None where no such table lies beside it.
-        assistant: A smaller model that drafts for it, or None.
-        learned: What it said in earlier answers; None where that isn't kept.
-        num_parameters: Parameters of the target.
-        weights_bytes: Bytes that its weights take.
-        device_note: Why a card that is here isn't used; empty if none is passed over.
+        phrases: Table of phrases that it often generates, or None.
+        assistant: A draft model, or None.
+        learned: Datastore of earlier answers; None if they aren't kept.
+        num_parameters: Number of parameters.
+        weights_bytes: Bytes of its weights.
+        device_note: Why an available GPU isn't used; else empty.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Target:
 
     @property
     def runner_note(self) -> str:
-        """How it runs where no family here describes it, for people; empty for families here."""
+        """How transformers runs it, for users; empty for natively implemented families."""
         if self.config.is_ours:
             return ""
         why = self.runner.plain_why
@@ -89,30 +89,30 @@ class Target:
 
     @property
     def not_compiled(self) -> str:
-        """Why a processor doesn't run the compiled step, for people; empty if it does."""
+        """Why a CPU doesn't run the compiled step, for users; empty if it does."""
         return torch_note(self.config, self.formats)
 
     @property
     def format_name(self) -> str:
-        """The format of its linear layers: GGUF's name of the mix where they are as in the file."""
+        """Format of its linear layers: GGUF's file type if they are loaded unchanged."""
         name, config = self.formats.linears.name, self.config
         return config.file_type if config.file_type and name == config.quantization else name
 
     @property
     def num_sessions(self) -> int:
-        """How many conversations have room for a whole context at once."""
+        """Number of conversations with room for a whole context at once."""
         return self.caches.num_rows // whole_rows(self.config.context_tokens)
 
     @property
     def cache_pools(self) -> tuple[CachePool, ...]:
-        """What conversations borrow from: rows of its own, of its heads and of its draft model."""
+        """Cache pools of the target, its heads and its draft model."""
         of_heads = None if self.heads is None else self.heads.caches
         of_assistant = () if self.assistant is None else self.assistant.cache_pools
         return (self.caches, *(() if of_heads is None else (of_heads,)), *of_assistant)
 
     @property
     def chunk_rows(self) -> int:
-        """Most rows of a prompt that are read at once."""
+        """Maximum rows of a prefill chunk."""
         placement = self.plan.placement
         return (
             chunk_rows(self.precision.device.type) if placement is None else placement.prompt_rows
@@ -120,37 +120,37 @@ class Target:
 
     @property
     def pass_rows(self) -> int:
-        """Most rows of prompts that a pass reads where several conversations share it."""
+        """Maximum rows of prompts in a pass that several conversations share."""
         placement = self.plan.placement
         return self.chunk_rows if placement is None else placement.pass_rows or self.chunk_rows
 
     @property
     def is_divided(self) -> bool:
-        """Do other machines have its layers?"""
+        """Whether other machines hold layers."""
         return bool(self.runner.machines)
 
     def take_moves(self) -> tuple[Move, ...]:
-        """Where layers went, of those that lie with other machines, since this was asked last."""
+        """Moves of layers between other machines since the last call."""
         return self.runner.take_moves()
 
     @property
     def machines(self) -> tuple[Machine, ...]:
-        """The other machines that have its layers, in the order of these."""
+        """Other machines that hold layers, in the order of these."""
         return self.runner.machines
 
     def leave_cluster(self) -> None:
-        """Tell the machines that have its layers, if others have them, that they aren't needed."""
+        """Release the layers that other machines hold."""
         self.runner.leave()
 
     def allocate_cache(self, least: int, wanted: int = 0) -> KvCache:
-        """A cache out of what was planned; see `CachePool.allocate`."""
+        """Allocate a cache from the pool; see `CachePool.allocate`."""
         return self.caches.allocate(self.runner.new_cache, least, wanted)
 
 
 def make_caches(
     config: ModelConfig, runner: Runner, precision: Precision, sessions: int = 1
 ) -> CachePool:
-    """Reserve what was planned for the caches of a target.
+    """Reserve the planned memory for a target's caches.
 
     Raises:
         OutOfMemoryError: The device has no room for it.
@@ -159,6 +159,6 @@ def make_caches(
 
 
 def share_workers(runner: Runner, heads: Heads) -> None:
-    """Let the threads that compute a target compute its heads, too."""
+    """Let a target's worker threads compute its heads, too."""
     if runner.workers is not None:
         heads.share_workers(runner.workers)

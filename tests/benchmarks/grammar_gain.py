@@ -26,7 +26,7 @@ from medusa_core.speculation.drafters.drafter import Drafter, DrafterSpec
 from medusa_core.speculation.drafters.grown import reader_of
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
-from medusa_core.speculation.drafters.source import ReadsCache, SourceMemory
+from medusa_core.speculation.drafters.source import SourceMemory, UsesTargetCache
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.system.prompts import BenchPrompt
 
@@ -135,7 +135,7 @@ class _Unmasked:
             self._reader.read(place, states, deep)
 
     def attach_cache(self, kv: KvCache) -> None:
-        if isinstance(self._drafter, ReadsCache):
+        if isinstance(self._drafter, UsesTargetCache):
             self._drafter.attach_cache(kv)
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:

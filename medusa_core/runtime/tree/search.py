@@ -1,8 +1,8 @@
 """The best token tree for given head accuracies.
 
-A node's value is the chance that its whole path is right: the product of the accuracies of the
-ranks along it. A child is never worth more than its parent and a rank never more than a better one
-once accuracies are sorted, so the n most valuable nodes form a tree, found by one heap.
+A node's value is the probability that its whole path is accepted: the product of the accuracies of
+the ranks along it. No child is more valuable than its parent, and no rank than a better one once
+accuracies are sorted, so the n most valuable nodes form a tree, found with one heap.
 
 Source: Medusa (Cai et al. 2024), section 2.3.2, which grows the tree greedily node by node.
 """
@@ -20,10 +20,10 @@ def best_paths(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> li
 
     Args:
         head_accuracies: Per head (depth), the probability that its rank 0, 1, ... is right.
-        num_nodes: Draft nodes wanted, the root not counted; fewer come back if there are no more.
+        num_nodes: Number of draft nodes without the root; fewer are returned if there are no more.
 
     Returns:
-        Rank paths sorted by (length, lexicographic); with every path comes its parent.
+        Rank paths in order of length, then lexicographic; all parents are included.
     """
     return sorted(
         (path for path, _ in grow(head_accuracies, num_nodes)), key=lambda path: (len(path), path)
@@ -33,9 +33,9 @@ def best_paths(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> li
 def grow(
     head_accuracies: Sequence[Sequence[float]], num_nodes: int
 ) -> list[tuple[SearchPath, float]]:
-    """The most valuable draft nodes with their values, the best first: all trees at once.
+    """The most valuable draft nodes with their values, the best first.
 
-    The first n of them are the best tree of n nodes.
+    For each n the first n of them are the best tree of n nodes.
     """
     ranked = [_non_increasing(row) for row in head_accuracies]
     if not ranked or not ranked[0] or num_nodes < 1:
@@ -56,7 +56,7 @@ def expected_length(
     """Expected tokens per step (τ, the bonus token included) of a tree, heads independent.
 
     Args:
-        paths: Rank paths of the draft nodes; nodes beyond the accuracies count nothing.
+        paths: Rank paths of the draft nodes; those without an accuracy count nothing.
         head_accuracies: Per head (depth), the probability that its rank 0, 1, ... is right.
     """
     total = 1.0
@@ -72,10 +72,10 @@ def expected_length(
 def _successors(
     value: float, path: SearchPath, ranked: Sequence[Sequence[float]]
 ) -> Iterable[tuple[float, SearchPath]]:
-    """The next sibling and the first child: every path has exactly one predecessor."""
+    """The next sibling and the first child, so that every path has exactly one predecessor."""
     depth, rank = len(path) - 1, path[-1]
     row = ranked[depth]
-    # A rank of no worth ends the row: its nodes could never be accepted.
+    # Ranks after one with accuracy 0 could never be accepted.
     if rank + 1 < len(row) and row[rank] > 0:
         yield value / row[rank] * row[rank + 1], (*path[:-1], rank + 1)
     if depth + 1 < len(ranked) and ranked[depth + 1]:
@@ -83,7 +83,7 @@ def _successors(
 
 
 def _non_increasing(row: Sequence[float]) -> list[float]:
-    """Counted accuracies may wobble in the tail; a worse rank never counts more than a better."""
+    """Make accuracies non-increasing: counts of rare ranks are noisy."""
     bounded: list[float] = []
     for value in row:
         bounded.append(min(value, bounded[-1]) if bounded else value)

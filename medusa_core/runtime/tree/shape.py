@@ -1,7 +1,7 @@
-"""The shape of a token tree: which node hangs under which, at which depth, from which rank.
+"""Token trees, and their shapes: parents, depths and ranks of nodes.
 
-A shape is fixed for many steps while the tokens in it change, so everything that depends on the
-shape alone (mask, depths, retrieve indices) is computed once.
+A shape is reused for many steps with other tokens, so everything that depends on the shape alone
+(mask, depths, retrieve indices) is computed once.
 """
 
 from __future__ import annotations
@@ -55,11 +55,7 @@ class TreeShape:
 
     @classmethod
     def from_children(cls, num_children: Sequence[int]) -> TreeShape:
-        """Build a shape from how many children each node has.
-
-        Args:
-            num_children: Of every node, nodes by depth and siblings by rank.
-        """
+        """Build a shape from the number of children of every node, in breadth-first order."""
         paths: list[NodePath] = [()]
         parents = [-1]
         for node, count in enumerate(num_children):
@@ -80,7 +76,7 @@ class TreeShape:
 
     @property
     def num_nodes(self) -> int:
-        """Nodes, the root included: the rows of one verification."""
+        """Number of nodes, root included: the rows of a verification."""
         return len(self.paths)
 
     @cached_property
@@ -90,21 +86,21 @@ class TreeShape:
 
     @cached_property
     def depth_array(self) -> array[int]:
-        """`depths` as C has them."""
+        """`depths` for C."""
         return array("i", self.depths)
 
     @cached_property
     def parent_array(self) -> array[int]:
-        """`parents` as C has them."""
+        """`parents` for C."""
         return array("i", self.parents)
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Of every draft node its head, counted from 0, and its rank."""
+        """Head (from 0) and rank of every draft node."""
         return tuple((len(path) - 1, path[-1]) for path in self.paths[1:])
 
     def places_among(self, num_ranks: int) -> tuple[int, ...]:
-        """Of every draft node its place among `num_ranks` guesses of each head."""
+        """Index of every draft node among `num_ranks` tokens of each head, head by head."""
         if num_ranks not in self._places_among:
             flat = tuple(head * num_ranks + rank for head, rank in self.places)
             self._places_among[num_ranks] = flat
@@ -116,7 +112,7 @@ class TreeShape:
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
-        """Rank of every node among its head's guesses; −1 for the root."""
+        """Rank of every node among its head's tokens; −1 for the root."""
         return tuple(path[-1] if path else -1 for path in self.paths)
 
     @cached_property
@@ -126,7 +122,7 @@ class TreeShape:
 
     @cached_property
     def num_ranks(self) -> tuple[int, ...]:
-        """Ranks that the tree uses of head 1, 2, ...: one more than the highest rank."""
+        """Number of ranks that the tree uses of head 1, 2, ...: the highest rank plus one."""
         deep = range(self.max_depth)
         return tuple(1 + max(path[d] for path in self.paths if len(path) > d) for d in deep)
 
@@ -139,41 +135,41 @@ class TreeShape:
         return tuple(tuple(nodes) for nodes in lists)
 
     def pruned(self, num_heads: int, num_ranks: int) -> TreeShape:
-        """Drop the nodes deeper than the heads at hand or of a rank they don't offer."""
+        """Drop nodes that are deeper than the heads, or of ranks that they don't have."""
         kept = (p for p in self.paths[1:] if len(p) <= num_heads and max(p) < num_ranks)
         return TreeShape.from_paths(kept)
 
     def beside(self, other: TreeShape) -> TreeShape:
-        """This shape, and behind all its nodes those of another under the same root."""
+        """Append the nodes of another shape under the same root."""
         first, shift = len(self.children[0]), self.num_nodes - 1
         paths = ((first + path[0], *path[1:]) for path in other.paths[1:])
         parents = (parent and parent + shift for parent in other.parents[1:])
         return TreeShape((*self.paths, *paths), (*self.parents, *parents))
 
     def first_rows(self, num_rows: int) -> TreeShape:
-        """Drop the nodes after the first `num_rows`; parents precede children, so it is a tree."""
+        """The first `num_rows` nodes, which are a tree, as parents precede children."""
         kept = max(1, num_rows)
         return TreeShape(self.paths[:kept], self.parents[:kept])
 
 
 class TokenTree(NamedTuple):
-    """A shape filled with tokens.
+    """A tree shape with tokens.
 
     Attributes:
-        shape: Where the nodes hang.
-        token_ids: Token of every node; the first is the root, which is decided already. [n]
+        shape: The shape.
+        token_ids: Token of every node; the first one, the root, is decided. [n]
     """
 
     shape: TreeShape
     token_ids: tuple[int, ...]
 
     def beside(self, other: TokenTree) -> TokenTree:
-        """This tree, and behind all its nodes those of another under the same root."""
+        """Append the nodes of another tree under the same root."""
         shape = _beside(self.shape, other.shape)
         return TokenTree(shape, (*self.token_ids, *other.token_ids[1:]))
 
     def only(self, nodes: Sequence[int]) -> TokenTree:
-        """The tree of some nodes, ascending: the root, and of every other one its parent, too."""
+        """The subtree of some nodes, ascending, with the root and all parents."""
         counts = dict.fromkeys(nodes, 0)
         for node in nodes[1:]:
             counts[self.shape.parents[node]] += 1
@@ -181,7 +177,7 @@ class TokenTree(NamedTuple):
         return TokenTree(shape, tuple(map(self.token_ids.__getitem__, nodes)))
 
     def child_with(self, node: int, token_id: int) -> int | None:
-        """The child of `node` that holds `token_id`, if any."""
+        """The child of `node` with `token_id`, if any."""
         for child in self.shape.children[node]:
             if self.token_ids[child] == token_id:
                 return child
@@ -190,11 +186,11 @@ class TokenTree(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _beside(shape: TreeShape, other: TreeShape) -> TreeShape:
-    """Both under one root; the same ones often come again."""
+    """Cached, as the same shapes are often combined."""
     return shape.beside(other)
 
 
 @lru_cache(maxsize=512)
 def _of_children(num_children: tuple[int, ...]) -> TreeShape:
-    """One object per shape, so that what follows from it is computed once."""
+    """One object per shape, so that its properties are computed once."""
     return TreeShape.from_children(num_children)

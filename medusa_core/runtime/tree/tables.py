@@ -1,4 +1,4 @@
-"""Ready trees: measured for given heads, or a general one."""
+"""Tree tables: accuracies and trees measured for given heads, or typical ones."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _FILE = "medusa_trees.json"
 _MAX_RANKS = 64
 MAX_TREE_ROWS = 1024  # beyond, a step costs more than it could ever give
 
-# Accuracies published for Medusa-1 on Vicuna-7B (top 1 and top 5 per head, interpolated between):
-# what to expect of heads that come without a table of their own.
+# Accuracies published for Medusa-1 on Vicuna-7B (top 1 and top 5 per head, others interpolated),
+# for heads without a table of their own.
 _TYPICAL = (
     (0.56, 0.10, 0.06, 0.04, 0.02, 0.015, 0.012, 0.010, 0.008, 0.007),
     (0.32, 0.11, 0.06, 0.04, 0.03, 0.020, 0.016, 0.013, 0.011, 0.010),
@@ -39,11 +39,10 @@ class TreePresets:
 
     Attributes:
         head_accuracies: Per head, the probability that rank 0, 1, ... is right.
-        default_rows: Rows of the tree to use where step costs are unknown.
-        measured: By row count, trees chosen by how often whole paths were right; better than
-            what the heads' accuracies alone can tell, as heads are not independent.
-        drawn: Accuracies where the target's tokens are drawn, by bucket of temperatures; chance
-            changes what is right.
+        default_rows: Rows of the tree to use while the costs of steps are unknown.
+        measured: By row count, trees chosen by the accuracy of whole paths; better than those by
+            the heads' accuracies, as heads aren't independent.
+        drawn: Accuracies under sampling, by bucket of temperatures.
     """
 
     head_accuracies: Accuracies
@@ -52,7 +51,7 @@ class TreePresets:
     drawn: Mapping[float, Accuracies] = field(default_factory=dict)
 
     def at(self, bucket: float) -> TreePresets:
-        """What is known of the heads in a bucket of temperatures, 0 being no chance."""
+        """The table for a bucket of temperatures; 0 for deterministic rules."""
         accuracies = self.drawn.get(bucket)
         return self if accuracies is None else TreePresets(accuracies, self.default_rows)
 
@@ -68,17 +67,17 @@ class TreePresets:
 
 
 def temperature_bucket(temperature: float) -> float:
-    """Temperatures that are counted together: halves, from a half on."""
+    """Bucket of a temperature: rounded to halves, at least a half."""
     return round(2 * max(temperature, 0.5)) / 2
 
 
 def typical_table(num_heads: int) -> TreePresets:
-    """What is typical of Medusa heads."""
+    """The table of typical Medusa heads."""
     return TreePresets(_TYPICAL[:num_heads], 16)
 
 
 def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreePresets:
-    """The table that lies beside the heads, else what is typical of Medusa heads.
+    """Read the heads' table; without one, that of typical Medusa heads.
 
     Raises:
         HeadsError: The table is damaged.

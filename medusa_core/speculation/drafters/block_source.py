@@ -1,10 +1,10 @@
-"""A block drafter as a source: one pass over a block of places for all levels of a tree.
+"""Source of block drafters: one pass over a block of positions for all levels of a tree.
 
-Where scores of a place don't depend on the token before it, all paths of a length may go on alike.
-With a Markov head, or a selector, each path has its own candidates, of the same pass.
+If the logits of a position don't depend on the token before it, all paths of a length have the same
+candidates. With a Markov head or a selector each path has its own, from the same pass.
 
 Sources: DFlash (arXiv 2602.06036), section 3; DSpark (arXiv 2607.05147), section 3; EAGLE-2 (Li et
-al. 2024b), section 4, for trees by cumulative confidence, which the growth of all sources makes.
+al. 2024b), section 4, for trees by cumulative confidence, which the growth builds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 from medusa_core.heads.block import BlockHead, DraftedBlock
 from medusa_core.heads.frequent_tokens import FrequentColumns
 from medusa_core.messages import DrafterChoice, SourceInfo
-from medusa_core.speculation.drafters.head_memory import MOST_AT_ONCE, HeadMemory
+from medusa_core.speculation.drafters.head_memory import MAX_CHUNK, HeadMemory
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.resumed import Resumed
@@ -28,10 +28,10 @@ NAME = "block"
 
 
 class BlockMemory(HeadMemory):
-    """A block drafter's cache; place i stands for the state at token i."""
+    """A block drafter's cache; position i has the state of token i."""
 
     def __init__(self, head: BlockHead) -> None:
-        """Take a small cache; it grows."""
+        """Allocate a small cache, which grows later."""
         super().__init__(head)
         self._head = head
 
@@ -41,16 +41,16 @@ class BlockMemory(HeadMemory):
 
 
 class BlockSource(LevelSource):
-    """Fills a block once per step, and reads it level by level; see `ReadsStates`."""
+    """Drafts a block once per step, and returns it level by level; see `ReadsStates`."""
 
     def __init__(self, head: BlockHead, levels: int | None = None) -> None:
-        """Take the drafter, and how many levels are worth asking for; None for all."""
+        """Prepare to draft at most `levels` levels; None for all."""
         super().__init__(head.num_drafts if levels is None else min(levels, head.num_drafts))
         self._head = head
         self._memory = Resumed(NAME, BlockMemory, lambda: BlockMemory(head))
         self._prompt: Sequence[int] = ()
         self._last: int | None = None  # the last decided token, if all before it are known
-        self._num_wanted = 0
+        self._num_drafts = 0
         self._frequent = FrequentColumns(head.num_columns)
         self._block: DraftedBlock | None = None
 
@@ -62,23 +62,23 @@ class BlockSource(LevelSource):
         self._frequent = FrequentColumns(self._head.num_columns)
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
-        # What is said at the prompt's last token is observed.
+        # The state of the prompt's last token comes with the first observation.
         return self._memory.resume(token_ids[:-1], memory)
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
-        assert deep is not None  # the runner tells of `taps`
+        assert deep is not None  # the runner has `taps`
         memory = self._memory.get()
         end = min(place + len(deep), len(self._prompt) - 1)
-        at = memory.num_places  # what was heard before
-        assert place <= at  # of `resume`
+        at = memory.num_places  # known before
+        assert place <= at  # by `resume`
         if at < end:
             features = self._head.features(deep[at - place : end - place])
             memory.add(features, self._prompt[at:end])
-            memory.catch_up(MOST_AT_ONCE)
+            memory.catch_up(MAX_CHUNK)
 
     def observe(self, observation: Observation) -> None:
         deep = observation.deep
-        assert deep is not None  # the runner tells of `taps`
+        assert deep is not None  # the runner has `taps`
         super().observe(observation)
         if self._last is None:
             return
@@ -86,39 +86,41 @@ class BlockSource(LevelSource):
         features = self._head.features(deep.index_select(0, rows))
         memory = self._memory.get()
         memory.add(features, [self._last, *observation.token_ids[:-1]])
-        if memory.num_waiting >= MOST_AT_ONCE:  # nobody drafts, and states of many layers are large
-            memory.catch_up(MOST_AT_ONCE)
+        if (
+            memory.num_waiting >= MAX_CHUNK
+        ):  # while drafting is paused: states of many layers are large
+            memory.catch_up(MAX_CHUNK)
         self._last = observation.token_ids[-1]
 
     def start(self, root_id: int, most_rows: int) -> None:
         self._block = None
-        self._num_wanted = min(self._num_levels, most_rows - 1) if root_id == self._last else 0
+        self._num_drafts = min(self._num_levels, most_rows - 1) if root_id == self._last else 0
 
     def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
-        if level >= self._num_wanted:
+        if level >= self._num_drafts:
             return None
-        block = self._block if level else self._fill()
+        block = self._block if level else self._draft()
         if block is None:
             return None
-        assert self._last is not None  # of `start`
+        assert self._last is not None  # by `start`
         found = block.scores_after(level, [path[-1] if path else self._last for path in paths])
         tokens = partial(self._tokens, found.columns)
         return LevelScores(found.scores, tokens, not block.depends_on_path, found.confidences)
 
-    def _tokens(self, whose: Tensor | None, columns: Tensor) -> Tensor:
-        """The tokens of some scores; `whose` says of which columns there are any."""
-        return self._head.tokens(columns if whose is None else whose[columns])
+    def _tokens(self, scored: Tensor | None, columns: Tensor) -> Tensor:
+        """Token ids of columns; `scored` has the head's columns that have logits, None for all."""
+        return self._head.tokens(columns if scored is None else scored[columns])
 
-    def _fill(self) -> DraftedBlock | None:
-        """Fill a block behind the root; None where there is no room for it."""
+    def _draft(self) -> DraftedBlock | None:
+        """Draft a block after the root; None without room in the cache."""
         memory = self._memory.get()
         memory.catch_up(self._head.num_places)
-        assert self._last is not None  # of `start`
-        if memory.is_behind or memory.kv.length + self._head.num_places > memory.kv.capacity:
+        assert self._last is not None  # by `start`
+        if memory.has_waiting or memory.kv.length + self._head.num_places > memory.kv.capacity:
             return None
         columns = self._frequent.of(memory.token_ids)
         self._block = self._head.draft(
-            self._last, memory.num_places, memory.kv, self._num_wanted, columns
+            self._last, memory.num_places, memory.kv, self._num_drafts, columns
         )
         return self._block
 
@@ -128,7 +130,7 @@ class BlockSource(LevelSource):
 
 
 def block_spec(info: SourceInfo, alone: DrafterChoice, hint: str) -> SourceSpec:
-    """Return the source of a kind of block drafters, which has the name of `info`."""
+    """Return the source of a kind of block drafters, named like `info`."""
     return head_spec(
         info,
         BlockHead,

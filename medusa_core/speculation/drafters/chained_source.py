@@ -1,4 +1,4 @@
-"""A head that drafts token by token as a source: one pass of its layer per level of a tree."""
+"""Source of heads that draft token by token: one pass of their layer per level of a tree."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from torch import Tensor
 from medusa_core.heads.chained import ChainedHead
 from medusa_core.heads.frequent_tokens import FrequentColumns
 from medusa_core.models.blocks.caches import causal_mask
-from medusa_core.speculation.drafters.head_memory import MOST_AT_ONCE, HeadMemory
+from medusa_core.speculation.drafters.head_memory import MAX_CHUNK, HeadMemory
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.resumed import Resumed
 from medusa_core.speculation.drafters.source import SourceMemory
 
 NAME = "chained"
-_DEEPEST = 8
-_ROOM = 3  # more paths are tried than a tree has rows
+_MAX_LEVELS = 8
+_ROOM = 3  # times the rows of a tree, as more paths are drafted than verified
 
 
 class ChainedMemory(HeadMemory):
-    """A chained head's cache; place i stands for the state at token i and the token behind it."""
+    """A chained head's cache; position i has the state of token i and the token after it."""
 
     def __init__(self, head: ChainedHead) -> None:
-        """Take a small cache; it grows."""
+        """Allocate a small cache, which grows later."""
         super().__init__(head)
         self._head = head
 
@@ -39,17 +39,17 @@ class ChainedMemory(HeadMemory):
             mask = causal_mask(length, count, torch.float32, features.device)
         self.kv.reserve(count)
         slots = range(length, length + count)
-        read = self._head.fused(features)
+        inputs = self._head.fused(features)
         width = length + count
         states = self._head.step(
-            read, token_ids, positions, slots, mask, width, self.kv, only_last=True
+            inputs, token_ids, positions, slots, mask, width, self.kv, only_last=True
         )
         self.kv.commit(range(count))
         return states
 
 
 class _Node(NamedTuple):
-    """A path of guesses: the head's state behind it, and the slots of its rows."""
+    """A drafted path: the head's state after it, and the cache slots of its rows."""
 
     state: Tensor
     slots: tuple[int, ...]
@@ -59,15 +59,15 @@ class ChainedSource(LevelSource):
     """Runs the head once per level; see `LevelSource` and `ReadsStates`."""
 
     def __init__(self, head: ChainedHead, levels: int | None = None) -> None:
-        """Take the head, and how many levels are worth asking for; None for the usual ones."""
-        super().__init__(_DEEPEST if levels is None else min(levels, _DEEPEST))
+        """Prepare to draft at most `levels` levels; None for the default."""
+        super().__init__(_MAX_LEVELS if levels is None else min(levels, _MAX_LEVELS))
         self._head = head
         self._memory = Resumed(NAME, ChainedMemory, lambda: ChainedMemory(head))
         self._prompt: Sequence[int] = ()
         self._root: Tensor | None = None
         self._nodes: dict[tuple[int, ...], _Node] = {}
         self._num_rows = 0
-        self._columns = 0  # of the step under way
+        self._columns = 0  # of the current step
         self._frequent = FrequentColumns(head.num_columns)
 
     def begin(self, token_ids: Sequence[int]) -> None:
@@ -83,9 +83,9 @@ class ChainedSource(LevelSource):
         memory = self._memory.get()
         features = self._head.features(states, deep)
         token_ids = list(self._prompt[place + 1 : place + 1 + len(features)])
-        at = memory.num_places - place  # what was heard before
+        at = memory.num_places - place  # known before
         memory.add(features[at : len(token_ids)], token_ids[at:])
-        memory.catch_up(MOST_AT_ONCE)
+        memory.catch_up(MAX_CHUNK)
 
     def observe(self, observation: Observation) -> None:
         rows = torch.tensor(list(observation.rows)) % len(observation.states)
@@ -100,10 +100,10 @@ class ChainedSource(LevelSource):
 
     def start(self, root_id: int, most_rows: int) -> None:
         memory = self._memory.get()
-        behind = memory.catch_up(_ROOM * most_rows)
+        state = memory.catch_up(_ROOM * most_rows)
         self._columns = self._frequent.of(memory.token_ids)
-        if behind is not None or memory.is_behind:
-            self._root = behind
+        if state is not None or memory.has_waiting:
+            self._root = state
         self._num_rows = 0
         self._nodes = {} if self._root is None else {(): _Node(self._root, ())}
 
@@ -111,14 +111,14 @@ class ChainedSource(LevelSource):
         return not path or path[:-1] in self._nodes
 
     def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
-        states = self._root if not level or self._root is None else self._go_on(paths)
+        states = self._root if not level or self._root is None else self._extend(paths)
         return None if states is None else self._scores(states)
 
     def _scores(self, states: Tensor) -> LevelScores:
         return LevelScores(self._head.scores(states, self._columns), self._head.tokens)
 
-    def _go_on(self, paths: Sequence[tuple[int, ...]]) -> Tensor | None:
-        """States behind paths whose beginnings are known; None where there is no room for them."""
+    def _extend(self, paths: Sequence[tuple[int, ...]]) -> Tensor | None:
+        """The head's states after paths with known parents; None without room in the cache."""
         memory = self._memory.get()
         kv, length = memory.kv, memory.kv.length
         first = length + self._num_rows

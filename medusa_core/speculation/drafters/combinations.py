@@ -1,4 +1,4 @@
-"""Drafters of several sources, in one table; a source alone is described by its own SPEC."""
+"""Drafters that combine several sources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from medusa_core.speculation.drafters.sources.heads_source import HINT
 
 
 def combinations() -> tuple[DrafterSpec, ...]:
-    """All of them. Each takes those of its sources that serve a target, two at least."""
+    """The combinations; each uses those of its sources that serve a target, at least two."""
     return (
         grown_spec(
             DrafterChoice(
@@ -18,7 +18,7 @@ def combinations() -> tuple[DrafterSpec, ...]:
                 "All methods",
                 "All sources of drafts that this model has, together in one tree.",
             ),
-            # Riders take rows of every step, so that they draft alone.
+            # Sources with riders can't be combined.
             [spec.name for spec in source_registry().specs if not spec.rides],
             preference=0,
             hint=HINT,

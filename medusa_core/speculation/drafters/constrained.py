@@ -1,4 +1,4 @@
-"""Candidates under a grammar: what it forbids never enters a tree."""
+"""Grammar filter: forbidden candidates never enter a tree."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from medusa_core.speculation.drafters.source import Candidates, CandidateSource,
 
 
 class FilledTree(NamedTuple):
-    """A shape filled by ranks.
+    """A tree shape filled with ranked tokens.
 
     Attributes:
         tree: The tree.
-        places: Of every draft node, which of all ranked tokens it holds.
+        places: Index of every draft node's token among all ranked tokens.
     """
 
     tree: TokenTree
@@ -25,10 +25,10 @@ class FilledTree(NamedTuple):
 
 
 class GrammarFilter:
-    """Drops forbidden candidates in one step.
+    """Drops candidates of one step that the grammar forbids.
 
     Attributes:
-        forbidden: What was dropped so far.
+        forbidden: The dropped tokens.
     """
 
     def __init__(self, grammar: Grammar) -> None:
@@ -37,14 +37,14 @@ class GrammarFilter:
         self.forbidden: list[ForbiddenGuess] = []
 
     def allows(self, path: tuple[int, ...], token_ids: Sequence[int]) -> list[bool]:
-        """Whether each of some tokens may follow a path, all of whose tokens may."""
+        """Whether the grammar allows each token after an allowed path."""
         known = self._known.setdefault(path, {})
         new = [token_id for token_id in token_ids if token_id not in known]
         known.update(zip(new, self._grammar.allows(path, new), strict=True))
         return [known[token_id] for token_id in token_ids]
 
     def keep(self, paths: Paths, candidates: Candidates) -> Candidates:
-        """The candidates that are allowed; those that are left are as likely as before."""
+        """The allowed candidates, with unchanged probabilities."""
         token_ids, chances, counts = array("i"), array("f"), array("i")
         start = 0
         for index in range(paths.num):
@@ -74,13 +74,13 @@ class GrammarFilter:
         ranked: Sequence[Sequence[int]],
         chances: Sequence[float],
     ) -> FilledTree:
-        """Fill a shape: its r-th child of a node gets the r-th token that is allowed there.
+        """Fill a shape: the r-th child of a node gets the r-th token that is allowed there.
 
         Args:
             root_id: The decided token at the root.
-            shape: Nodes for which there is no token are left out, and those below them.
-            ranked: The tokens of every head, best first, of each as many.
-            chances: Theirs, one head's after the other.
+            shape: The shape; nodes without an allowed token are dropped with their descendants.
+            ranked: Tokens of every head, best first, equally many of each.
+            chances: Their probabilities, one head after the other.
         """
         num_ranks = len(ranked[0])
         token_paths: dict[int, tuple[int, ...]] = {0: ()}
@@ -105,7 +105,7 @@ class GrammarFilter:
     def _ranks(
         self, path: tuple[int, ...], token_ids: Sequence[int], chances: Sequence[float]
     ) -> list[int]:
-        """Which of some tokens may follow a path."""
+        """Indices of the tokens that are allowed after a path."""
         each = self.allows(path, token_ids)
         self.forbidden += (
             ForbiddenGuess(path, token_id, chance)
@@ -116,7 +116,7 @@ class GrammarFilter:
 
 
 class _ConstrainedSource:
-    """A source in one step, of which the allowed candidates are heard."""
+    """A source in one step, without forbidden candidates."""
 
     def __init__(self, source: CandidateSource, allowed: GrammarFilter) -> None:
         self._source, self._allowed = source, allowed
@@ -129,7 +129,7 @@ class _ConstrainedSource:
 def constrained(
     sources: Sequence[CandidateSource], allowed: GrammarFilter | None
 ) -> Sequence[CandidateSource]:
-    """The sources in one step, without what a filter drops; None drops nothing."""
+    """The sources of one step, without the candidates that a filter drops."""
     if allowed is None:
         return sources
     return [_ConstrainedSource(source, allowed) for source in sources]

@@ -1,4 +1,4 @@
-"""What a drafter is."""
+"""Interface and registry entry of drafters."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from medusa_core.runtime.tree.step import (
 from medusa_core.runtime.tree.tables import Accuracies
 from medusa_core.speculation.drafters.observation import Observation
 
-NUM_RANKS = 4  # guesses per head that are looked at even if the tree uses fewer
+NUM_RANKS = 4  # top tokens per head that are counted even if the tree uses fewer
 
 
 class Drafter(Protocol):
     """Drafts the next tokens as a tree."""
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        """Start an answer behind these tokens."""
+        """Start an answer after these tokens."""
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
-        """A tree under the decided token `root_id` with at most `max_rows` nodes, root included."""
+        """Draft a tree of at most `max_rows` nodes whose root is the decided token `root_id`."""
 
     def observe(self, observation: Observation) -> None:
-        """Learn what was decided; called after prefill and after every step."""
+        """Receive the decided tokens, after prefill and after every step."""
 
     def truncate(self, length: int) -> None:
-        """Forget what was learned of tokens from `length` on."""
+        """Drop state of the tokens from `length` on."""
 
 
 @runtime_checkable
@@ -52,12 +52,12 @@ class ScalesCosts(Protocol):
 
 
 def accuracies_of(target: Target) -> Accuracies:
-    """How often each rank of each head is right."""
+    """Accuracy of each rank of each head."""
     return () if target.trees is None else target.trees.head_accuracies
 
 
 def no_ranks(_: Target) -> Accuracies:
-    """Of guesses that have no ranks, nothing is known."""
+    """No accuracies, for drafters whose tokens have no ranks."""
     return ()
 
 
@@ -66,19 +66,18 @@ class DrafterSpec:
     """A registered drafter.
 
     Attributes:
-        choice: Its name in settings, and what people read of it.
-        serves: Can it draft for this target?
-        build: Makes a drafter for one session, whose trees keep to a budget of rows.
-        preference: Of the drafters that serve a target the one with the lowest is the default.
-        sources: Names of the sources that it drafts from; empty where it drafts nothing.
-        weighs_rows: Whether it knows in each step what rows are worth, and takes those that pay;
-            else all its trees have as many rows as `accuracies` makes worth their time.
-        accuracies: How often its guess of rank 0, 1, ... at depth 1, 2, ... is right; empty where
-            its guesses have no ranks.
-        hint: What to do where it can't draft.
-        is_offered: People choose among those; the others are there for `bench` to compare with.
-        is_raced: It is compared with the others on a model's first load, and may become the
-            default; else whoever wants it chooses it.
+        choice: Its name in settings, and its texts for users.
+        serves: Returns whether it can draft for a target.
+        build: Makes a drafter for one session, with a budget for its trees.
+        preference: The drafter with the lowest one of those that serve a target is the default.
+        sources: Names of its sources; empty if it drafts nothing.
+        weighs_rows: It compares drafts with the costs of rows in each step; else all its trees have
+            the number of rows that `accuracies` makes profitable.
+        accuracies: Accuracy of its drafts of rank 0, 1, ... at depth 1, 2, ...; empty if they have
+            no ranks.
+        hint: What users can do if it can't draft.
+        is_offered: Users can choose it; other drafters are compared by `bench` only.
+        is_raced: It takes part in the race after a model's first load, and may become the default.
     """
 
     choice: DrafterChoice
@@ -94,20 +93,20 @@ class DrafterSpec:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name in the registry."""
         return self.choice.name
 
     def can_draft(self, target: Target) -> bool:
-        """Can it draft for this target? One that decodes plainly takes no guesses."""
-        takes_guesses = not target.runner.plain_why or not self.drafts
-        return takes_guesses and self.serves(target)
+        """Whether it can draft for a target; some runners can only decode plainly."""
+        can_verify = not target.runner.plain_why or not self.drafts
+        return can_verify and self.serves(target)
 
     def hint_for(self, target: Target) -> str:
-        """What to do where it can't draft for this target."""
+        """What users can do if it can't draft for a target."""
         why = target.runner.plain_why
         return f"Choose the drafter 'none': {why}." if why else self.hint
 
     @property
     def drafts(self) -> bool:
-        """Whether it ever guesses."""
+        """Whether it ever drafts."""
         return self.choice.drafts

@@ -1,6 +1,6 @@
-"""What a grammar leaves no choice about is drafted, beside the sources of every grown tree.
+"""Draft text that a grammar forces, as another source of every grown tree.
 
-The text is certain, its tokens are not: the target may write the same text by other ones.
+The text is certain, its tokenization isn't: the target may generate it as other tokens.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from medusa_core.messages import SourceInfo
 from medusa_core.models.text.grammar import Grammar
 from medusa_core.speculation.drafters.source import Candidates, Paths, source_registry
 
-_CHANCE = 0.9  # from 0.8 to 0.95 as many tokens per step
+_CHANCE = 0.9  # 0.8 to 0.95 give the same tokens per step
 GRAMMAR = SourceInfo(
     name="grammar",
     label="grammar",
@@ -23,7 +23,7 @@ GRAMMAR = SourceInfo(
 
 
 class ForcedText:
-    """Asks the grammar of an answer, if it has one; see `CandidateSource`."""
+    """Candidates forced by the answer's grammar, if it has one; see `CandidateSource`."""
 
     def __init__(self, grammar: Grammar | None) -> None:
         self._grammar = grammar
@@ -38,5 +38,5 @@ class ForcedText:
 
 
 def source_infos() -> tuple[SourceInfo, ...]:
-    """Of all that may draft: the registered sources, and grammars."""
+    """Registered sources, and grammars."""
     return (*(spec.info for spec in source_registry().specs), GRAMMAR)

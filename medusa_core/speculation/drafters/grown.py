@@ -1,4 +1,4 @@
-"""A drafter that grows a tree for every step from a list of sources."""
+"""The drafter that grows a tree in every step from a list of sources."""
 
 from __future__ import annotations
 
@@ -34,37 +34,39 @@ from medusa_core.speculation.drafters.forced_text import GRAMMAR, ForcedText
 from medusa_core.speculation.drafters.growth import make_growth
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
-    ReadsCache,
     ReadsStates,
     Rides,
     SourceMemory,
     SourceSpec,
+    UsesTargetCache,
     source_registry,
 )
 
-_KEPT_NODES = 32
+_CACHED_NODES = 32
 
 
 class GrownDrafter:
-    """Asks its sources level by level and keeps nodes that are worth the price of their rows."""
+    """Queries its sources level by level, and keeps the nodes that are worth the cost of a row."""
 
     def __init__(self, budget: RowBudget, target: Target, specs: Sequence[SourceSpec]) -> None:
         """Build the sources.
 
         Args:
-            budget: How many nodes a tree may have, and what they cost.
-            target: What they draft for.
-            specs: The sources.
+            budget: Maximum rows of a tree, and their costs.
+            target: The target.
+            specs: Registry entries of the sources.
         """
-        self._most, self._runner = budget.most, target.runner
+        self._max_rows, self._runner = budget.most, target.runner
         self._names = (*(spec.name for spec in specs), GRAMMAR.name)
         self._sources = [spec.build(target, budget) for spec in specs]
         self._rider = next((source for source in self._sources if isinstance(source, Rides)), None)
         if self._rider is not None:
             budget = budget.without(self._rider.most_riders)
-        self._most_nodes = budget.most
+        self._max_nodes = budget.most
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
-        self._cache_readers = [source for source in self._sources if isinstance(source, ReadsCache)]
+        self._cache_readers = [
+            source for source in self._sources if isinstance(source, UsesTargetCache)
+        ]
         self._growth = make_growth(budget, [*(spec.weight for spec in specs), 0.0])
 
     def record_offers(self) -> None:
@@ -79,7 +81,7 @@ class GrownDrafter:
 
     @property
     def reads_states(self) -> bool:
-        """Whether a source of it must hear the target's state of every token."""
+        """Whether one of its sources needs the target's hidden state of every token."""
         return bool(self._readers)
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
@@ -99,11 +101,11 @@ class GrownDrafter:
             return self._propose(root_id, max_rows, grammar)
 
     def _propose(self, root_id: int, max_rows: int, grammar: Grammar | None) -> Proposal:
-        rows = min(self._most, max_rows)
+        rows = min(self._max_rows, max_rows)
         riders = None if self._rider is None else self._rider.riders(root_id, rows)
         if riders is not None:
             rows -= riders.shape.num_nodes - 1
-        rows = min(rows, self._most_nodes)
+        rows = min(rows, self._max_nodes)
         for source in self._sources:
             source.start(root_id, rows)
         allowed = None if grammar is None else GrammarFilter(grammar)
@@ -111,14 +113,14 @@ class GrownDrafter:
         grown = self._growth.grow(sources, rows)
         shape, proposers = form_of(grown.form, self._names)
         tree = TokenTree(shape, (root_id, *grown.token_ids))
-        guesses = next((source.guesses for source in self._sources if source.guesses), ())
+        top_tokens = next((one.top_tokens for one in self._sources if one.top_tokens), ())
         odds = partial(_odds, grown.chances)
         forbidden = () if allowed is None else allowed.forbidden
         return Proposal(
             tree,
             proposers,
             odds,
-            guesses,
+            top_tokens,
             grown.expected_accepted,
             riders,
             forbidden,
@@ -136,24 +138,24 @@ class GrownDrafter:
 
 
 def reader_of(drafter: Drafter) -> ReadsStates | None:
-    """The drafter, if it must hear the target's state of every token."""
+    """The drafter, if it needs the target's hidden state of every token."""
     if isinstance(drafter, GrownDrafter) and not drafter.reads_states:
         return None
     return drafter if isinstance(drafter, ReadsStates) else None
 
 
 def _odds(chances: bytes) -> Odds:
-    """How likely each draft node was if the path before it was right, as its proposers say."""
+    """The probabilities of the draft nodes, given the paths before them."""
     return Odds(chances, tuple(range(len(chances) // array("f").itemsize)))
 
 
 def form_of(form: bytes, names: tuple[str, ...]) -> Form:
-    """What `Grown.form` says: one object per small form, so that what follows is computed once.
+    """Decode `Grown.form`; small forms are cached, as masks and depths are computed from them.
 
-    Large ones hardly ever come again, and a thousand of them would take 300 MB.
+    Large ones hardly ever repeat, and a thousand of them would take 300 MB.
     """
     nodes = len(form) // (2 * array("i").itemsize)
-    return _kept_form(form, names) if nodes <= _KEPT_NODES else _make_form(form, names)
+    return _cached_form(form, names) if nodes <= _CACHED_NODES else _make_form(form, names)
 
 
 def _make_form(form: bytes, names: tuple[str, ...]) -> Form:
@@ -163,7 +165,7 @@ def _make_form(form: bytes, names: tuple[str, ...]) -> Form:
     return Form(shape, (TARGET, *(_source(marks, depth, names) for marks, depth in drafts)))
 
 
-_kept_form = lru_cache(maxsize=512)(_make_form)
+_cached_form = lru_cache(maxsize=512)(_make_form)
 
 
 @lru_cache(maxsize=4096)
@@ -179,14 +181,14 @@ def grown_spec(
     hint: str = "",
     is_raced: bool = True,
 ) -> DrafterSpec:
-    """A drafter that grows trees from some sources: those that serve a target, two at least.
+    """Describe a drafter that grows trees from those of its sources that serve a target.
 
     Args:
-        choice: Its name, and what people read of it.
-        sources: Their names; a single one must serve.
-        preference: As `DrafterSpec` has it.
-        hint: What to do where it can't draft; empty for what its first source says.
-        is_raced: As `DrafterSpec` has it.
+        choice: Its name and texts.
+        sources: Names of its sources, of which at least two must serve, or the only one.
+        preference: As in `DrafterSpec`.
+        hint: As in `DrafterSpec`; empty for its first source's hint.
+        is_raced: As in `DrafterSpec`.
     """
     specs = [source_registry().get(name) for name in sources]
 

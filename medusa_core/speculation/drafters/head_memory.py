@@ -1,4 +1,4 @@
-"""What heads with a cache of their own keep of one conversation."""
+"""State of heads with their own KV cache, for one conversation."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from medusa_core.runtime.kv.pool import steps_up
 
 log = logging.getLogger(__name__)
 
-MOST_AT_ONCE = 64
+MAX_CHUNK = 64
 
 
 class HeadMemory(ABC):
-    """The heads' cache for one conversation; rows are computed once they are needed.
+    """The heads' cache for one conversation; rows are computed when they are needed.
 
     Attributes:
         kv: The cache.
-        token_ids: Of each place whose features are known the token that belongs to it.
+        token_ids: Token of each position whose features are known.
     """
 
     def __init__(self, heads: CachedHeads) -> None:
-        """Take a small cache; it grows."""
+        """Allocate a small cache, which grows later."""
         assert heads.caches is not None  # reserved with the target
         self._heads, self._caches = heads, heads.caches
         self.kv: KvCache = self._caches.allocate(heads.new_cache, 1)
         self.token_ids: list[int] = []
-        self._waiting: list[Tensor] = []  # features of the last places, which have no row yet
+        self._waiting: list[Tensor] = []  # features of the last positions, without rows so far
         self._num_waiting = 0
 
     @abstractmethod
     def compute(self, features: Tensor, place: int) -> Tensor:
-        """Write the rows of consecutive places.
+        """Compute the rows of consecutive positions.
 
         Args:
-            features: Of each. [n, features]
-            place: Of the first.
+            features: Features of each position. [n, features]
+            place: The first position.
 
         Returns:
-            What drafts begin with behind the last of them, at least. [1 or n, hidden]
+            The heads' hidden states, of the last position at least. [1 or n, hidden]
         """
 
     def fork(self, num_tokens: int) -> Self:
         """See `Remembered`."""
         num_rows = self.num_places - self._num_waiting
-        num_lost = num_rows - self.kv.length  # the first ones; they had to go
+        num_lost = num_rows - self.kv.length  # the first rows, which were dropped
         kept = max(0, min(num_tokens, num_rows) - num_lost)
         fork = copy.copy(self)
         fork.kv = self._caches.allocate(self._heads.new_cache, kept + 1)
@@ -65,24 +65,24 @@ class HeadMemory(ABC):
         return fork
 
     def close(self) -> None:
-        """Give the cache back."""
+        """Release the cache."""
         self._caches.release(self.kv)
 
     @property
     def num_places(self) -> int:
-        """How many are known."""
+        """Number of known positions."""
         return len(self.token_ids)
 
     @property
     def num_waiting(self) -> int:
-        """How many of them have no row yet."""
+        """Number of positions without a row."""
         return self._num_waiting
 
     def keep(self, length: int) -> None:
-        """Forget places from `length` on."""
+        """Drop the positions from `length` on."""
         num_rows = self.num_places - self._num_waiting
         if length < num_rows:
-            num_lost = num_rows - self.kv.length  # they had to go
+            num_lost = num_rows - self.kv.length  # rows that were dropped
             self.kv.truncate(max(0, length - num_lost))
         if self._num_waiting and length < self.num_places:
             waiting = torch.cat(self._waiting)[: max(0, length - num_rows)]
@@ -90,23 +90,23 @@ class HeadMemory(ABC):
         del self.token_ids[length:]
 
     def add(self, features: Tensor, token_ids: Sequence[int]) -> None:
-        """Add places: what the target says of them, and the token of each."""
+        """Add positions with the target's features and their tokens."""
         self._waiting.append(features)
         self._num_waiting += len(features)
         self.token_ids += token_ids
 
     @property
-    def is_behind(self) -> bool:
-        """Places wait for their rows."""
+    def has_waiting(self) -> bool:
+        """Whether positions are without rows."""
         return self._num_waiting > 0
 
     def catch_up(self, num_more: int) -> Tensor | None:
-        """Compute the places that wait; so many rows more fit behind them, where there is room.
+        """Compute the waiting rows, with room for `num_more` rows of drafts if possible.
 
-        Where other answers have the room for the places themselves, these go on waiting.
+        If other answers hold the memory for the rows themselves, they go on waiting.
 
         Returns:
-            What drafts begin with behind the last place, [1, hidden]; None where none was computed.
+            The heads' hidden state of the last position, [1, hidden]; None if none was computed.
         """
         if not self._num_waiting or not self._make_room(self._num_waiting, num_more):
             return None
@@ -114,13 +114,13 @@ class HeadMemory(ABC):
         first = self.num_places - self._num_waiting
         self._waiting, self._num_waiting = [], 0
         state: Tensor | None = None
-        for start in range(0, len(features), MOST_AT_ONCE):
-            part = features[start : start + MOST_AT_ONCE]
+        for start in range(0, len(features), MAX_CHUNK):
+            part = features[start : start + MAX_CHUNK]
             state = self.compute(part, first + start)[-1:]
         return state
 
     def _make_room(self, num_rows: int, num_more: int) -> bool:
-        """Let the cache grow where it must; False where other answers have the room."""
+        """Grow the cache if necessary; False if other answers hold the memory."""
         least = self.kv.length + num_rows
         if least + num_more <= self.kv.capacity:
             return True

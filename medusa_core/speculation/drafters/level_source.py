@@ -1,6 +1,6 @@
-"""The source of heads that draft level by level, each by what was drafted before.
+"""The source of heads that draft level by level, each level after the drafts of the one before.
 
-Heads say what may follow a path, whose beginnings they know; this ranks it. Trees by cumulative
+Heads return scores after paths with known parents; this ranks them. Trees by cumulative
 probability (EAGLE-2, Li et al. 2024b, section 4) are what the growth of all sources makes.
 """
 
@@ -43,12 +43,12 @@ class LevelSource(ABC):
     """Queries heads once per level of a tree, on all of its paths at once; see `Source`.
 
     Attributes:
-        guesses: Empty: what follows one path says nothing of others.
+        top_tokens: Empty, as candidates depend on the path.
     """
 
     def __init__(self, num_levels: int) -> None:
         """Prepare for trees of at most this many levels."""
-        self.guesses: Sequence[Sequence[int]] = ()
+        self.top_tokens: Sequence[Sequence[int]] = ()
         self._num_levels = num_levels
         self._chance: Chance | None = None
 
@@ -62,7 +62,7 @@ class LevelSource(ABC):
         """
 
     def is_known(self, path: tuple[int, ...]) -> bool:
-        """Whether the heads can tell what follows a path."""
+        """Whether the heads can draft after a path."""
         return True
 
     def candidates(self, paths: Paths) -> Candidates | None:

@@ -1,4 +1,4 @@
-"""All drafters, by name."""
+"""Registry of drafters, and the choice among them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from medusa_core.speculation.drafters.grown import grown_spec
 from medusa_core.speculation.drafters.source import SourceSpec, source_registry
 from medusa_core.system.registry import Registry
 
-_AS_FAST = 0.97  # closer than this, measurements don't tell speeds apart
+_SAME_SPEED = 0.97  # measurements can't tell closer speeds apart
 
 
 @cache
 def drafter_registry() -> Registry[DrafterSpec]:
     """All drafters: those of this folder, the combinations, and each source alone.
 
-    A source whose name one of the others has isn't a drafter alone.
+    A source with the name of another drafter isn't a drafter of its own.
     """
     registry = Registry(drafters, "drafter", DrafterSpec).with_others(combinations())
     alone = [_alone(spec) for spec in source_registry().specs]
@@ -36,31 +36,31 @@ def _alone(source: SourceSpec) -> DrafterSpec:
 
 
 def serving_drafters(target: Target) -> tuple[DrafterSpec, ...]:
-    """All that can draft for a target, by preference."""
+    """Drafters that can draft for a target, by preference."""
     serving = (spec for spec in drafter_registry().specs if spec.can_draft(target))
     return tuple(sorted(serving, key=lambda spec: spec.preference))
 
 
 def fixed_tree_drafter() -> DrafterSpec:
-    """The drafter of one tree for all steps that comes first by preference."""
+    """The preferred drafter with one tree for all steps."""
     fixed = (spec for spec in drafter_registry().specs if spec.drafts and not spec.weighs_rows)
     return min(fixed, key=lambda spec: spec.preference)
 
 
 def raced_drafters(target: Target) -> tuple[DrafterSpec, ...]:
-    """All that are compared with each other for a target, by preference."""
+    """Drafters that take part in a target's race, by preference."""
     return tuple(spec for spec in drafters_for(target) if spec.is_raced)
 
 
 def drafters_for(
     target: Target, speeds: Sequence[DrafterSpeed] = (), *, shows_drafts: bool = False
 ) -> tuple[DrafterSpec, ...]:
-    """Those that people may choose for a target, the default first.
+    """Drafters that users may choose for a target, the default first.
 
     Args:
         target: The target.
-        speeds: How fast they were here, if that is known: the fastest is the default then.
-        shows_drafts: Of those that draft, that is.
+        speeds: Measured speeds, if known: then the fastest one is the default.
+        shows_drafts: The default must draft.
     """
     offered = [spec for spec in serving_drafters(target) if spec.is_offered]
     raced = [spec for spec in offered if spec.is_raced]
@@ -68,6 +68,6 @@ def drafters_for(
     names = {spec.name for spec in able}
     known = {speed.name: speed.tokens_per_s for speed in speeds if speed.name in names}
     best = max(known.values(), default=0.0)
-    fast = (spec for spec in able if known.get(spec.name, -1.0) >= _AS_FAST * best)
+    fast = (spec for spec in able if known.get(spec.name, -1.0) >= _SAME_SPEED * best)
     first = next(fast, (able or offered)[0])
     return (first, *(spec for spec in offered if spec is not first))

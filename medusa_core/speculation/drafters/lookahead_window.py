@@ -1,15 +1,14 @@
-"""The window of lookahead decoding: guesses at the next places, made better step by step.
+"""The window of lookahead decoding: a Jacobi iteration at the next positions.
 
-Each column is a place behind the root and holds the last N − 1 guesses of a Jacobi iteration, the
-oldest first: guess l of column j stands l + j + 1 places behind the root, as every step decides one
-token and so brings the root one place nearer. It sees the first guesses of the columns up to its
-own, then its own column's, as in the paper's figure 4; and that is a token tree: the first guesses
-are a chain below the root, and from each of them the rest of its column hangs. So the mask of
-trees is the window's, and its rows need no other.
+Each column is a position after the root, and has the last N − 1 tokens of the iteration, the oldest
+first: token l of column j is at l + j + 1 positions after the root, as every step decides a token
+and moves the root by one. It attends to the first tokens of the columns up to its own, then to its
+own column, as in the paper's figure 4. That is a token tree: the first tokens are a chain after the
+root, and the rest of each column is a branch from it. So the tree mask is also the window's.
 
-What the target says behind the last guess of a column completes an n-gram; it becomes the column's
-last guess, and the first one leaves. A step that decides more tokens than one also drops the
-columns that it has overtaken. New columns hold random tokens of the text.
+The target's token after the last one of a column completes an n-gram; it is appended to the column,
+and the first token is dropped. A step that decides several tokens also drops the columns that it
+has passed. New columns have random tokens of the text.
 
 Source: lookahead decoding (Fu et al. 2024), section 3.1 and algorithm 2.
 """
@@ -25,40 +24,40 @@ from medusa_core.runtime.tree.shape import (
     TreeShape,
 )
 
-_SEED = 0  # the same request always rides the same rows
+_SEED = 0  # fixed, so that requests are reproducible
 
 
 class LookaheadWindow:
-    """Columns of guesses; see above."""
+    """Columns of tokens; see the module's docstring."""
 
     def __init__(self, levels: int) -> None:
-        """Hold so many guesses in each column: N − 1."""
+        """Start empty, with N − 1 `levels` of tokens per column."""
         self._levels = levels
         self._columns: list[list[int]] = []
-        self._chance = random.Random(_SEED)
+        self._random = random.Random(_SEED)
 
     def clear(self) -> None:
-        """Forget all guesses."""
+        """Drop all columns."""
         self._columns = []
-        self._chance = random.Random(_SEED)
+        self._random = random.Random(_SEED)
 
     def fit(self, num_columns: int, text: Sequence[int]) -> None:
-        """Have so many columns; new ones hold random tokens of a text."""
+        """Change the number of columns; new ones get random tokens of a text."""
         del self._columns[num_columns:]
         while len(self._columns) < num_columns:
-            self._columns.append(self._chance.choices(text, k=self._levels))
+            self._columns.append(self._random.choices(text, k=self._levels))
 
     def rows(self, root_id: int) -> TokenTree:
-        """The guesses as a tree under the root: all first ones, then all second ones, ..."""
+        """The window as a tree under the root: all first tokens, then all second ones, ..."""
         by_level = zip(*self._columns, strict=True)
         guesses = (guess for level in by_level for guess in level)
         return TokenTree(_comb(len(self._columns), self._levels), (root_id, *guesses))
 
     def advance(self, best: Sequence[int]) -> list[tuple[int, ...]]:
-        """Take what the target says behind all guesses, in the order of `rows`.
+        """Append the target's most likely tokens, in the order of `rows`.
 
         Returns:
-            The n-grams that this completes, the nearest first.
+            The completed n-grams, the nearest first.
         """
         found = []
         for column, latest in zip(self._columns, best[-len(self._columns) :], strict=True):
@@ -67,13 +66,13 @@ class LookaheadWindow:
         return found
 
     def drop(self, num_columns: int) -> None:
-        """Drop the nearest columns, whose places are decided."""
+        """Drop the nearest columns, whose positions are decided."""
         del self._columns[:num_columns]
 
 
 @lru_cache(maxsize=64)
 def _comb(num_columns: int, levels: int) -> TreeShape:
-    """A chain below the root, and from each of its nodes another, `levels` nodes deep with it."""
+    """A chain after the root with a branch at each of its nodes; each branch has `levels` nodes."""
     paths: list[tuple[int, ...]] = [()]
     parents = [-1]
     for level in range(levels):

@@ -1,4 +1,4 @@
-"""Medusa: heads on the target's last hidden state fill a fixed tree.
+"""The Medusa drafter: heads on the target's last hidden state fill a fixed tree.
 
 Source: Medusa (Cai et al. 2024), sections 2.1.1 and 2.1.2.
 """
@@ -36,28 +36,28 @@ from medusa_core.speculation.drafters.sources.heads_source import (
     medusa_heads,
 )
 
-_MORE_RANKS = 4  # are looked at under a grammar than a tree uses
+_GRAMMAR_RANKS = 4  # times the ranks of the tree are computed under a grammar
 
 
 class MedusaDrafter:
-    """Runs the heads that the tree uses on the one row before the root."""
+    """Runs the heads that the tree uses on the hidden state before the root."""
 
     def __init__(
         self,
         heads: MedusaHeads,
         shape: TreeShape,
         expected_accepted: float = 0.0,
-        knows_chance: bool = True,
+        applies_noise: bool = True,
     ) -> None:
-        """Take the heads and the tree.
+        """Prepare to draft.
 
         Args:
             heads: The heads.
             shape: The tree.
             expected_accepted: Expected number of accepted drafts of the tree.
-            knows_chance: Its guesses are the best with the noise of sampling added.
+            applies_noise: Apply the rule's noise to the heads' logits.
         """
-        self._knows_chance = knows_chance
+        self._applies_noise = applies_noise
         self._heads = heads
         self._shape = shape
         self._expected_accepted = expected_accepted
@@ -73,7 +73,7 @@ class MedusaDrafter:
             shape = shape.first_rows(max_rows)
         if seen is None or shape.num_nodes == 1:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
-        chance = seen.chance if self._knows_chance else None
+        chance = seen.chance if self._applies_noise else None
         if grammar is not None:
             return self._constrained(root_id, shape, seen, grammar, chance)
         ranked = self._heads.ranked(seen.hidden, root_id, shape.num_ranks, NUM_RANKS, chance)
@@ -91,32 +91,32 @@ class MedusaDrafter:
         grammar: Grammar,
         chance: Chance | None,
     ) -> Proposal:
-        """The shape filled with each head's best tokens that a grammar allows there."""
-        at_least = max(NUM_RANKS, _MORE_RANKS * max(shape.num_ranks))
+        """Fill the shape with each head's best tokens that the grammar allows."""
+        at_least = max(NUM_RANKS, _GRAMMAR_RANKS * max(shape.num_ranks))
         ranked = self._heads.ranked(seen.hidden, root_id, shape.num_ranks, at_least, chance)
         allowed = GrammarFilter(grammar)
         filled = allowed.fill(root_id, shape, ranked.token_ids, ranked.chances())
         odds = Odds(ranked.chances().tobytes(), filled.places)
         sources = medusa_sources(filled.tree.shape)
-        guesses = ranked.token_ids
-        return Proposal(filled.tree, sources, lambda: odds, guesses, forbidden=allowed.forbidden)
+        top_tokens = ranked.token_ids
+        return Proposal(filled.tree, sources, lambda: odds, top_tokens, forbidden=allowed.forbidden)
 
     def observe(self, observation: Observation) -> None:
         self._seen = observation
 
     def truncate(self, length: int) -> None:
-        # The state belongs to the row before the root; after a cut it belongs to no row.
+        # The state is of the row before the root, which was truncated.
         self._seen = None
 
 
 def medusa_sources(shape: TreeShape) -> tuple[TokenSource, ...]:
-    """Where the nodes of a tree of the heads come from."""
+    """Sources of the nodes of the heads' tree."""
     drafted = (TokenSource("medusa", depth) for depth in shape.depths[1:])
     return (TARGET, *drafted)
 
 
 def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreePresets]:
-    """What drafters that use heads are built of.
+    """A target's Medusa heads and trees.
 
     Raises:
         RequestError: The target has no heads.

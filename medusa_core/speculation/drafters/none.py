@@ -1,4 +1,4 @@
-"""Plain decoding: the empty tree."""
+"""The drafter of plain decoding: trees of one node."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from medusa_core.speculation.drafters.observation import Observation
 
 
 class NoDrafter:
-    """Proposes nothing."""
+    """Proposes the root alone."""
 
     _SHAPE = TreeShape.root_only()
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         return Proposal(TokenTree(self._SHAPE, (root_id,)), (TARGET,))
 
     def observe(self, observation: Observation) -> None:
-        """Nothing to learn."""
+        """Do nothing."""
 
     def truncate(self, length: int) -> None:
-        """Nothing to forget."""
+        """Do nothing."""
 
 
 def _serves(_: Target) -> bool:

@@ -1,4 +1,4 @@
-"""What drafters and their sources learn from a step."""
+"""Observations of decided tokens, for drafters and their sources."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from medusa_core.runtime.tree.step import Chance
 
 
 class Observation(NamedTuple):
-    """What was decided in a step, or in prefill.
+    """Tokens decided in a step or in prefill, with the target's hidden states.
 
     Attributes:
-        token_ids: The tokens decided, the next root last.
-        states: The target's final states. [n, hidden]
-        rows: Of each decided token, which of them is the one before it.
-        chance: What the rule will add to the target's scores behind that root, if anything.
-        deep: What enters the layers that the heads asked for, side by side. [n, taps · hidden]
-        ridden: The target's best token behind every row that rode beside the tree, in their order.
+        token_ids: The decided tokens, the next root last.
+        states: The target's final hidden states. [n, hidden]
+        rows: Of each decided token, the row of the token before it.
+        chance: The rule's noise and filters after the next root, if any.
+        deep: Inputs of the tapped layers, concatenated. [n, taps · hidden]
+        ridden: The target's most likely token after each rider.
     """
 
     token_ids: Sequence[int]
@@ -31,5 +31,5 @@ class Observation(NamedTuple):
 
     @property
     def hidden(self) -> Tensor:
-        """The state before the next root. [hidden]"""
+        """Hidden state of the token before the next root. [hidden]"""
         return self.states[self.rows[-1]]

@@ -1,9 +1,9 @@
-"""A P-EAGLE head as a source: all tokens of a step are guessed in one pass of its layers.
+"""Source of P-EAGLE heads: all tokens of a step are drafted in one pass of their layers.
 
-Behind the root's row stand rows of MASK, each of which sees those before it. What one of them
-guesses doesn't depend on the path, so that every path of a level has the same guesses behind it.
+The root's row is followed by rows of MASK, each of which attends to those before it. Their drafts
+don't depend on the path, so that all paths of a level have the same candidates.
 
-Source: P-EAGLE (arXiv 2602.01469); the speculators project's `models/peagle`, for who sees whom.
+Source: P-EAGLE (arXiv 2602.01469); the speculators project's `models/peagle`, for the mask.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from medusa_core.speculation.drafters.level_source import LevelScores
 
 
 class ParallelSource(ChainedSource):
-    """See the module, and `ChainedSource` for what it keeps of a conversation."""
+    """Drafts all levels at once; see `ChainedSource` for its state of a conversation."""
 
     def __init__(self, head: EagleHead, levels: int | None = None) -> None:
-        """Take the head, and how many levels are worth asking for; None for the usual ones."""
+        """Prepare to draft at most `levels` levels; None for the default."""
         super().__init__(head, levels)
         assert head.masked is not None  # else it drafts token by token
         self._masked, self._mask_id = head.masked, head.mask_token_id
@@ -31,7 +31,7 @@ class ParallelSource(ChainedSource):
 
     def start(self, root_id: int, most_rows: int) -> None:
         super().start(root_id, most_rows)
-        self._states = () if self._root is None else self._all(self._root, most_rows)
+        self._states = () if self._root is None else self._all_states(self._root, most_rows)
 
     def is_known(self, path: tuple[int, ...]) -> bool:
         return True
@@ -41,8 +41,8 @@ class ParallelSource(ChainedSource):
             return None
         return self._scores(self._states[level])._replace(is_shared=True)
 
-    def _all(self, root: Tensor, most_rows: int) -> Sequence[Tensor]:
-        """States behind the root, and of every row of MASK. [1, hidden] each"""
+    def _all_states(self, root: Tensor, most_rows: int) -> Sequence[Tensor]:
+        """States of the root's row and of every MASK row. [1, hidden] each"""
         memory = self._memory.get()
         kv, length, place = memory.kv, memory.kv.length, memory.num_places
         count = max(0, min(self._num_levels, most_rows - 1, kv.capacity - length + 1) - 1)

@@ -1,4 +1,4 @@
-"""A source's memory of one conversation: taken up by each answer, or made by the first."""
+"""A source's state of one conversation: created by the first answer, resumed by later ones."""
 
 from __future__ import annotations
 
@@ -9,54 +9,54 @@ from medusa_core.speculation.drafters.source import Remembered, SourceMemory, nu
 
 
 class TextMemory(Protocol):
-    """What is kept of a text's tokens.
+    """State of a text's tokens.
 
     Attributes:
-        token_ids: Tokens that it knows, from the first on.
+        token_ids: The text's first tokens, of which it has a state.
     """
 
     token_ids: list[int]
 
     def keep(self, length: int) -> None:
-        """Forget tokens from `length` on."""
+        """Drop the tokens from `length` on."""
 
     def fork(self, num_tokens: int) -> Remembered:
-        """As `Remembered` has it."""
+        """See `Remembered`."""
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release its memory."""
 
 
 M = TypeVar("M", bound=TextMemory)
 
 
 class Resumed(Generic[M]):
-    """The memory that an answer goes on with."""
+    """The state that an answer continues from."""
 
     def __init__(self, name: str, kind: type[M], make: Callable[[], M]) -> None:
-        """Know nothing yet.
+        """Start without state.
 
         Args:
-            name: Of the source, by which a conversation knows its memory.
-            kind: Of memory; one of another kind isn't taken up.
-            make: Makes an empty one. May raise OutOfMemoryError.
+            name: Name of the source, the key of its state in a conversation.
+            kind: Class of the state; one of another class is replaced.
+            make: Makes an empty state. May raise OutOfMemoryError.
         """
         self._name, self._kind, self._make = name, kind, make
         self._memory: M | None = None
 
     def begin(self) -> None:
-        """Start an answer, which may resume."""
+        """Start an answer, which may call `resume`."""
         self._memory = None
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
-        """Go on with what a conversation remembers.
+        """Continue from a conversation's state.
 
         Args:
-            token_ids: The prompt's, as the memory counts them.
-            memory: Of the conversation; it keeps what is needed for the next answer.
+            token_ids: The prompt's tokens, as the state counts them.
+            memory: The conversation's states by source; updated for the next answer.
 
         Returns:
-            How many of them are known.
+            Length of the prefix of which there is a state.
         """
         known = memory.get(self._name)
         if not isinstance(known, self._kind):
@@ -67,12 +67,12 @@ class Resumed(Generic[M]):
         return same
 
     def get(self) -> M:
-        """The memory; where nobody resumed, that of an answer of its own."""
+        """The state; without `resume`, a new one."""
         if self._memory is None:
             self._memory = self._make()
         return self._memory
 
     def keep(self, length: int) -> None:
-        """Forget tokens from `length` on."""
+        """Drop the tokens from `length` on."""
         if self._memory is not None:
             self._memory.keep(length)

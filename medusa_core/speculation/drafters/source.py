@@ -1,4 +1,4 @@
-"""What a source of drafts is: it says which tokens may follow a path, and how likely each is."""
+"""Interface and registry entry of draft sources, which return candidates for next tokens."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from medusa_core.system.registry import Registry
 
 
 class Paths(NamedTuple):
-    """Paths of draft tokens below the root of which is asked what follows, the likeliest first.
+    """Paths of draft tokens after the root that are queried for candidates, most probable first.
 
     Attributes:
-        num: How many there are.
-        level: How long each is; 0 for the root itself.
-        token_ids: Their tokens, one path after the other; there may be more behind. int32
+        num: Number of paths.
+        level: Length of each; 0 for the root itself.
+        token_ids: Their tokens, one path after the other; the array may be longer. int32
     """
 
     num: int
@@ -38,17 +38,17 @@ class Paths(NamedTuple):
     token_ids: array[int]
 
     def path(self, index: int) -> tuple[int, ...]:
-        """The tokens of one path."""
+        """Tokens of one path."""
         return tuple(self.token_ids[index * self.level : (index + 1) * self.level])
 
 
 class Candidates(NamedTuple):
-    """What may follow some paths.
+    """Candidates for the next tokens of some paths.
 
     Attributes:
-        token_ids: Tokens; those behind one path differ from each other. int32
-        chances: How likely each is where its path is right, in [0, 1]. float32
-        counts: How many of them follow each path, one path after the other; None where all of them
+        token_ids: Tokens; those after one path are distinct. int32
+        chances: Probability of each if its path is right, in [0, 1]. float32
+        counts: Number of candidates of each path, one path after the other; None if all of them
             follow every path. int32
     """
 
@@ -58,50 +58,50 @@ class Candidates(NamedTuple):
 
 
 class CandidateSource(Protocol):
-    """Proposes what may follow the paths of one level."""
+    """Returns candidates after the paths of one level."""
 
     def candidates(self, paths: Paths) -> Candidates | None:
-        """What may follow; None for nothing. Asked once for each level of a tree."""
+        """Return candidates, or None; called once per level of a tree."""
 
 
 class Source(CandidateSource, Protocol):
-    """Proposes tokens that may follow a path, with probabilities.
+    """Drafts candidates for the tokens after a path, with probabilities.
 
     Attributes:
-        guesses: In the step under way: its best tokens at depth 1, 2, ..., in the tree or not,
-            from which is learned how often its ranks are right; empty where it has no ranks.
+        top_tokens: In the current step, its best tokens at depth 1, 2, ..., in the tree or not, for
+            counting how often its ranks are right; empty if it has no ranks.
     """
 
-    guesses: Sequence[Sequence[int]]
+    top_tokens: Sequence[Sequence[int]]
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        """Start an answer behind these tokens."""
+        """Start an answer after these tokens."""
 
     def start(self, root_id: int, most_rows: int) -> None:
-        """Start a step: under the decided token `root_id` a tree of so many rows is to grow."""
+        """Start a step: a tree of at most `most_rows` rows after the decided token `root_id`."""
 
     def observe(self, observation: Observation) -> None:
-        """Learn what was decided; called after prefill and after every step."""
+        """Receive the decided tokens, after prefill and after every step."""
 
     def truncate(self, length: int) -> None:
-        """Forget what was learned of tokens from `length` on."""
+        """Drop state of the tokens from `length` on."""
 
 
 class Remembered(Protocol):
-    """What a source keeps of a conversation from one answer to the next."""
+    """State of a conversation that a source keeps between answers."""
 
     def fork(self, num_tokens: int) -> Remembered:
-        """Copy what is known of the conversation's first tokens, for another one.
+        """Copy the state of the conversation's first tokens, for another one.
 
         Args:
-            num_tokens: Tokens that both conversations begin with.
+            num_tokens: Length of the conversations' common prefix.
 
         Raises:
             OutOfMemoryError: There is no room for the copy.
         """
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release its memory."""
 
 
 SourceMemory = dict[str, Remembered]
@@ -109,58 +109,58 @@ SourceMemory = dict[str, Remembered]
 
 @runtime_checkable
 class ReadsStates(Protocol):
-    """A source, or a drafter of such sources, that must hear the target's state of every token."""
+    """A source, or its drafter, that needs the target's hidden state of every token."""
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
-        """Go on with what is remembered of a conversation; called behind `begin`.
+        """Continue from the state kept of a conversation; called after `begin`.
 
         Args:
             token_ids: The prompt.
-            memory: Of the conversation; it keeps what is needed for the next answer.
+            memory: The conversation's state, updated for the next answer.
 
         Returns:
-            Of how many first tokens the states needn't be heard again.
+            Length of the prefix whose hidden states are already cached.
         """
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
-        """Hear the states of some of the prompt's tokens.
+        """Receive the hidden states of consecutive prompt tokens.
 
         Args:
-            place: Of the first of them.
-            states: The target's final ones. [n, hidden]
-            deep: What enters the layers that the heads asked for. [n, taps · hidden]
+            place: Position of the first token.
+            states: The target's final hidden states. [n, hidden]
+            deep: Inputs of the tapped layers. [n, taps · hidden]
         """
 
 
 @runtime_checkable
-class ReadsCache(Protocol):
+class UsesTargetCache(Protocol):
     """A source that drafts from the target's own keys and values."""
 
     def attach_cache(self, kv: KvCache) -> None:
-        """Hear which cache holds rows of all decided tokens but the root; called before a step."""
+        """Set the cache, with rows of all decided tokens but the root; called before each step."""
 
 
 @runtime_checkable
 class Rides(Protocol):
-    """A source that has rows of its own computed beside every tree, which are never candidates.
+    """A source with extra rows in every pass (riders), which are never candidates.
 
-    What the target says there comes back in `Observation.ridden`.
+    The target's most likely tokens after them are returned in `Observation.ridden`.
 
     Attributes:
-        most_riders: How many rows ride in a step that has all rows of the budget.
+        most_riders: Number of riders in a step with all rows of the budget.
     """
 
     most_riders: int
 
     def riders(self, root_id: int, num_rows: int) -> TokenTree | None:
-        """The rows of the step that begins, as a tree under its root.
+        """The riders of a step, as a tree under its root.
 
         Args:
             root_id: The decided token at the root.
-            num_rows: Rows of the step, root, drafts and riders together.
+            num_rows: Rows of the step: root, drafts and riders.
 
         Returns:
-            The root and at most `num_rows − 1` rows below it; None for nobody.
+            The root and at most `num_rows − 1` riders; None for no riders.
         """
 
 
@@ -169,20 +169,20 @@ class SourceSpec:
     """A registered source.
 
     Attributes:
-        info: Its name, and how the window shows what it drafted.
-        serves: Can it draft for this target?
-        make: Makes it for one session of a target that it serves, whose trees keep to a budget.
-        weight: Its part of the mixture, where several say how likely every next token is; 0 for a
-            source that only points at single tokens: its chances count as they are.
-        hint: What to do where it can't draft.
-        of_heads: It drafts by the heads that are loaded with a target.
-        is_ranked: It guesses one list for each depth, whatever the path, so that its ranks are
-            right so and so often (`Source.guesses`).
-        drafts_at_once: Starting a step asks for all of the budget's levels.
-        rides: It takes rows of every step besides its drafts (`Rides`), so that it drafts alone.
-        alone: The drafter of this source alone, where its name or words aren't those of `info`.
-        preference: Of that drafter; as `DrafterSpec` has it.
-        is_raced: That drafter is; as `DrafterSpec` has it.
+        info: Its name, and how the window shows its drafts.
+        serves: Returns whether it can draft for a target.
+        make: Makes it for one session of a target that it serves, with a budget for its trees.
+        weight: Weight in the mixture of sources that give distributions; 0 for a source that only
+            points at single tokens, whose probabilities count as they are.
+        hint: What users can do if it can't draft.
+        of_heads: It drafts with the heads loaded with a target.
+        is_ranked: It drafts one list per depth, whatever the path, so that ranks have accuracies
+            (`Source.top_tokens`).
+        drafts_at_once: All levels of the budget are drafted when a step starts.
+        rides: It has riders in every step (`Rides`), so that it can't be combined.
+        alone: The drafter of this source alone, if its texts aren't those of `info`.
+        preference: `DrafterSpec.preference` of that drafter.
+        is_raced: `DrafterSpec.is_raced` of that drafter.
     """
 
     info: SourceInfo
@@ -200,11 +200,11 @@ class SourceSpec:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name in the registry."""
         return self.info.name
 
     def build(self, target: Target, budget: RowBudget) -> Source:
-        """Make it for one session, whose trees keep to a budget.
+        """Make it for one session, with a budget for its trees.
 
         Raises:
             RequestError: It can't draft for this target.
@@ -221,7 +221,7 @@ def source_registry() -> Registry[SourceSpec]:
 
 
 def candidates_of(ranked: Ranked) -> Candidates:
-    """What heads guess behind some paths, all of one length."""
+    """Candidates from the heads' ranked tokens after paths of one length."""
     return Candidates(
         array("i", [token_id for best in ranked.token_ids for token_id in best]),
         ranked.worths(),
@@ -232,7 +232,7 @@ def candidates_of(ranked: Ranked) -> Candidates:
 def num_common(a: Sequence[int], b: Sequence[int]) -> int:
     """Length of the longest common prefix of two lists of tokens."""
     same, end = 0, min(len(a), len(b))
-    middle = end  # most lists that are compared continue each other
+    middle = end  # most lists continue each other
     while same < end:
         if a[same:middle] == b[same:middle]:
             same = middle

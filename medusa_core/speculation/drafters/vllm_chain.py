@@ -1,7 +1,7 @@
-"""Medusa as vLLM runs it: the best guess of every head, one behind the other, no branches.
+"""Medusa as in vLLM: a chain of every head's most likely token.
 
-Heads of a reduced vocabulary (`token_map`) guess the tokens that their columns stand for. As there,
-drafts don't know the noise of sampling: the text is exact, but fewer drafts are right than those of
+Heads with a reduced vocabulary (`token_map`) draft the tokens that their columns map to. As in vLLM
+the noise of sampling isn't applied: the text is exact, but fewer drafts are accepted than those of
 `medusa` with chains.
 
 Source: vLLM's `MedusaProposer` (vllm/v1/spec_decode/medusa.py), and its `Medusa` model.
@@ -29,11 +29,11 @@ from medusa_core.speculation.drafters.sources.heads_source import has_heads
 def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
     heads, trees = heads_and_trees(target)
     shape = TreeShape.chain(1 + min(heads.num_heads, budget.most - 1))
-    return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1, knows_chance=False)
+    return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1, applies_noise=False)
 
 
 def _accuracies(target: Target) -> Accuracies:
-    """How often the best guess of each head is right."""
+    """Accuracy of each head's best token."""
     return tuple(row[:1] for row in accuracies_of(target))
 
 

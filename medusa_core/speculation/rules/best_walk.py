@@ -1,4 +1,4 @@
-"""Walks down trees of tokens by the best of each row, by the compiled step where there is one."""
+"""Compiled greedy walk through a token tree."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _BYTES = 4
 
 
 class BestWalk:
-    """Follows the largest number of each row, of equals the first; for one thread."""
+    """Follows the largest logit of each row, the first of equal ones; not thread-safe."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._walk_best = library.walk_best
         self._make_room(16)
 
     def __call__(self, tree: TokenTree, scores: Tensor, traces: bool) -> Acceptance | None:
-        """Walk.
+        """Walk down a tree.
 
         Args:
             tree: The tree.
-            scores: Of all its nodes. float32, [n, columns]
+            scores: Logits of all its nodes. float32, [n, columns]
             traces: Also read the logits that a trace keeps.
 
         Returns:
-            What was met; None if a row on the way holds a NaN, or its largest number is infinite.
+            The acceptance; None if a row on the path has a NaN, or its largest logit is infinite.
         """
-        scores = scores.contiguous()  # the library steps from row to row by the columns
+        scores = scores.contiguous()  # the library expects contiguous rows
         token_ids = array("i", tree.token_ids)
         num_nodes = len(token_ids)
         if num_nodes > self._num_nodes:
@@ -66,7 +66,7 @@ class BestWalk:
 
 
 def best_walk(scores: Tensor) -> BestWalk | None:
-    """What walks by scores like these; None where nothing is compiled for them."""
+    """A compiled walk for logits like these; None if there is none."""
     library = native_library()
     fits = scores.dtype == torch.float32 and scores.is_cpu and scores.shape[1] >= LANES
     return None if library is None or not fits else BestWalk(library)

@@ -1,4 +1,4 @@
-"""Greedy: the target's best token, always."""
+"""Greedy decoding: the target's most likely token."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from medusa_core.speculation.rules.shaping import Shaping, numbers_of
 
 
 class Greedy:
-    """Takes the best token at every node; of equals the lowest id."""
+    """Chooses the most likely token at every node; of equally likely ones the lowest id."""
 
     def __init__(self, shaping: Shaping) -> None:
         self._shaping = shaping

@@ -1,4 +1,4 @@
-"""What an acceptance rule is."""
+"""Interface and registry of acceptance rules."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from medusa_core.runtime.tree.step import (
 from medusa_core.speculation import rules
 from medusa_core.system.registry import Registry
 
-_WITHOUT_CHANCE = "greedy"
-_LEAST_TEMPERATURE = 1e-100  # scores that are divided by less may overflow
+_DETERMINISTIC = "greedy"
+_MIN_TEMPERATURE = 1e-100  # dividing logits by less may overflow
 RulePath = Sequence[int]
 RuleNumbers = tuple[tuple[str, float], ...]
 
@@ -31,7 +31,7 @@ class Rule(Protocol):
     """Decides which path of a verified tree becomes text.
 
     Attributes:
-        has_numbers: It decides by more than the target's probabilities, as `numbers` says.
+        has_numbers: It has inputs besides the target's probabilities, see `numbers`.
     """
 
     has_numbers: bool
@@ -41,29 +41,26 @@ class Rule(Protocol):
 
         Args:
             tree: The verified tree.
-            logits: The target's scores at every node. [n, vocabulary]
-            context: What is decided so far; its last token is the tree's root.
+            logits: The target's logits at every node. [n, vocabulary]
+            context: The decided tokens, of which the last one is the tree's root.
 
         Raises:
-            NumericsError: The scores on the way hold no number.
+            NumericsError: Logits on the path are NaN or infinite.
         """
 
     def chance(self, position: int) -> Chance | None:
-        """What will be added to the target's scores from a position on, for drafters to know.
-
-        None where nothing is: the target's own scores decide.
-        """
+        """The noise and filters from a position on, for drafters; None without any."""
 
     def numbers(
         self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
     ) -> tuple[RuleNumbers, ...]:
-        """What decided about each token of a run, for traces.
+        """The probabilities and thresholds that decided each token, for traces.
 
         Args:
-            logits: The target's scores at every node. [n, vocabulary]
+            logits: The target's logits at every node. [n, vocabulary]
             nodes: The root and the accepted nodes.
-            context: As `walk` had it.
-            run: The accepted tokens and the bonus token: what came behind each of the nodes.
+            context: As in `walk`.
+            run: The accepted tokens and the bonus token, one after each of the nodes.
         """
 
 
@@ -72,7 +69,7 @@ class RuleSpec:
     """A registered rule.
 
     Attributes:
-        choice: Its name in settings, what people read of it, and what it keeps.
+        choice: Its name in settings, its texts for users, and its guarantees.
         preference: The rule with the lowest is the default.
         build: Makes the rule for one answer.
     """
@@ -83,7 +80,7 @@ class RuleSpec:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name in the registry."""
         return self.choice.name
 
 
@@ -94,20 +91,20 @@ def rule_registry() -> Registry[RuleSpec]:
 
 
 def with_greedy_at_zero(settings: GenerateSettings) -> GenerateSettings:
-    """The same settings; the rule is `greedy` where the temperature is 0, or next to it.
+    """The same settings, with the rule `greedy` at temperature 0.
 
     Raises:
         RequestError: Nothing is registered under the rule's name.
     """
     rule = rule_registry().get(settings.rule)
     is_greedy = rule.choice.is_exact and not rule.choice.draws
-    if settings.temperature >= _LEAST_TEMPERATURE or is_greedy:
+    if settings.temperature >= _MIN_TEMPERATURE or is_greedy:
         return settings
-    return replace(settings, rule=_WITHOUT_CHANCE)
+    return replace(settings, rule=_DETERMINISTIC)
 
 
 def rules_by_preference() -> tuple[RuleChoice, ...]:
-    """All rules as people choose them, the default first."""
+    """All rules for users to choose, the default first."""
     ordered = sorted(rule_registry().specs, key=lambda spec: spec.preference)
     return tuple(spec.choice for spec in ordered)
 
@@ -117,10 +114,10 @@ def descend(tree: TokenTree, choose: Callable[[int, RulePath], int]) -> Acceptan
 
     Args:
         tree: The verified tree.
-        choose: The token to put behind a node, given the node and the draft tokens down to it.
+        choose: Returns the token after a node, given the node and the draft tokens down to it.
 
     Returns:
-        The nodes walked through and the first choice that no child holds.
+        The path of accepted nodes, and the first choice that is no child's token.
     """
     nodes: list[int] = []
     path: list[int] = []
@@ -142,14 +139,14 @@ def each_number(
     context: WalkContext,
     run: Sequence[int],
 ) -> tuple[RuleNumbers, ...]:
-    """What `number` says of each token of a run, given its node's row and the drafts down to it."""
+    """Call `number` for each token of a run, with its node's logits and the drafts down to it."""
     return tuple(
         number(logits[node], context, run[:place], run[place]) for place, node in enumerate(nodes)
     )
 
 
 def check_number(score: float) -> None:
-    """Refuse a best score that is no finite number.
+    """Check that the largest logit is finite.
 
     Raises:
         NumericsError: It is NaN or infinite.
@@ -159,7 +156,7 @@ def check_number(score: float) -> None:
 
 
 def no_number() -> NumericsError:
-    """The error for scores that are NaN or infinite."""
+    """The error for logits that are NaN or infinite."""
     return NumericsError(
         "The model's scores are not numbers (NaN or infinite).",
         "The weights are damaged or overflow in this dtype: try float32, or download again.",

@@ -1,7 +1,7 @@
-"""Sample-and-walk: draw from the target at each node and descend if a child holds the draw.
+"""Sampling: draw from the target at each node, and descend if a child has the drawn token.
 
-What is drawn at a node depends on the target's scores and on the noise of its place alone, never on
-the drafts; so they may be chosen with that noise in mind, and the text keeps its distribution.
+The token drawn at a node depends only on the target's logits and on its position's noise, never on
+the drafts. So these may be chosen by that noise, and the text keeps its distribution.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Sample:
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
         if logits.is_cuda and self._shaping.is_idle and context.grammar is None:
             return self._walk_on_card(tree, logits, context)
-        rows = logits.cpu()  # all at once: a card would be waited for at each node
+        rows = logits.cpu()  # at once, or each node would wait for the GPU
 
         def choose(node: int, path: RulePath) -> int:
             row = self._shaping(rows[node], context, path)

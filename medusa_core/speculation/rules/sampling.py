@@ -1,11 +1,11 @@
 """Seeded sampling that doesn't depend on how many tokens a step decides.
 
 The noise of a position is drawn from a counter-based generator keyed by (seed, position), over the
-whole vocabulary, so that speculative and plain decoding see the same noise at the same place:
+whole vocabulary, so that speculative and plain decoding use the same noise at each position:
 token = argmax(filtered log-probabilities + Gumbel noise).
 
-Drafters may see that noise, too: a guess that is the best of the drafter's scores with the same
-noise added is right more often than the drafter's best, and the text is the target's all the same.
+Drafters may add that noise, too: the best token of the drafter's noisy logits is accepted more
+often than its most likely token, and the text is the same.
 
 Source: Philox (Salmon et al. 2011); Gumbel-max (Gumbel 1954; Maddison et al. 2014); the shared
 noise: Daliri, Musco, Suresh, "Coupling without Communication and Drafter-Invariant Speculative
@@ -28,8 +28,8 @@ from medusa_core.messages import GenerateSettings
 from medusa_core.speculation.rules.rule import check_number
 
 _SEED_MASK = (1 << 64) - 1
-_KEPT_ROWS = 16  # more places than a tree is deep
-_FEW = 2048  # tokens that are not worth being parted before they are sorted or drawn from
+_CACHED_ROWS = 16  # more positions than a tree is deep
+_FEW = 2048  # tokens that are sorted or drawn from directly, without partitioning
 _ROUNDING = 1e-9
 _DOWNLOADED = 512  # largest scores of a row
 
@@ -43,7 +43,7 @@ def gumbel_noise(seed: int, position: int, vocab_size: int) -> Tensor:
 
 
 def gumbel_rows(seeds: Iterable[int], positions: Iterable[int], vocab_size: int) -> Tensor:
-    """`gumbel_noise` of several places, each with its seed. [places, vocabulary]"""
+    """`gumbel_noise` of several positions, each with its seed. [positions, vocabulary]"""
     places = zip(seeds, positions, strict=True)
     return torch.stack([gumbel_noise(seed, position, vocab_size) for seed, position in places])
 
@@ -55,7 +55,7 @@ def gumbel_noise_of(seed: int, position: int, token_id: int) -> float:
 
 
 def _gumbel(uniform: FloatArray) -> FloatArray:
-    """Gumbel noise of uniform numbers; random() may return 0, whose logarithm is no number."""
+    """Gumbel noise of uniform numbers; random() may return 0, whose logarithm is infinite."""
     noise: FloatArray = -np.log(-np.log(np.maximum(uniform, np.finfo(np.float64).tiny)))
     return noise
 
@@ -68,10 +68,10 @@ def _generator(seed: int, position: int, block: int = 0) -> np.random.Generator:
 
 
 class SampleCandidates(NamedTuple):
-    """The tokens that may be drawn.
+    """Tokens that pass the filters.
 
     Attributes:
-        ids: Which they are, ascending; None for all. int64
+        ids: Their ids, ascending; None for all. int64
         scores: Log-scores after the temperature, not normalised. float64
     """
 
@@ -122,9 +122,9 @@ class LargestScores:
 
 
 class Sampler:
-    """Draws tokens from one row of scores.
+    """Draws tokens from one row of logits.
 
-    What can't be drawn is left out first; logarithms are taken of the noise of the others alone.
+    Filters are applied first, so that noise is only computed for the tokens that are left.
     """
 
     def __init__(self, settings: GenerateSettings) -> None:
@@ -134,14 +134,14 @@ class Sampler:
         self._width = 0
 
     def draw(self, scores: Tensor, position: int) -> int:
-        """The token at a position.
+        """Draw the token at a position.
 
         Args:
             scores: The target's logits. [vocabulary], any device and float dtype
-            position: Its place in the session, the key of its noise.
+            position: Its position in the session, the key of its noise.
 
         Raises:
-            NumericsError: The best score is no number.
+            NumericsError: The largest logit is NaN or infinite.
         """
         ids, kept = self._candidates(_numbers(scores))
         uniform = self._uniform(position, len(scores))
@@ -225,16 +225,16 @@ class Sampler:
         position: int,
         depths: Sequence[int] | None = None,
     ) -> Tensor:
-        """What `draw` would compare from a position on, if these were the target's scores.
+        """Add temperature, filters and noise to a drafter's logits, as `draw` does.
 
         Args:
-            scores: [places, n], any device and float dtype
-            token_ids: Whose they are, [n] or [places, n]; None where columns are token ids.
-            position: What a depth of 1 stands for.
-            depths: How deep each place is; None for 1, 2, ...
+            scores: [positions, n], any device and float dtype
+            token_ids: Their tokens, [n] or [positions, n]; None if columns are token ids.
+            position: Position of depth 1.
+            depths: Depth of each row; None for 1, 2, ...
 
         Returns:
-            [places, n], on the CPU.
+            [positions, n], on the CPU.
         """
         size = scores.shape[-1] if token_ids is None else int(token_ids.max()) + 1
         places = range(1, 1 + len(scores)) if depths is None else depths
@@ -256,13 +256,13 @@ class Sampler:
         return settings.top_k > 0 or settings.top_p < 1 or settings.min_p > 0
 
     def _uniform(self, position: int, at_least: int) -> FloatArray:
-        """What the noise of a place is made of; drafters and the rule ask for the same one."""
+        """Uniform numbers of a position, cached as drafters and the rule use the same ones."""
         row = self._rows.get(position)
         if row is None or len(row) < at_least:
             self._width = max(self._width, at_least)
             row = _generator(self._settings.seed, position).random(self._width)
             self._rows[position] = row
-            if len(self._rows) > _KEPT_ROWS:
+            if len(self._rows) > _CACHED_ROWS:
                 del self._rows[next(iter(self._rows))]
         return row
 
@@ -276,7 +276,7 @@ class Sampler:
             [vocabulary], float64, on the CPU; not normalised.
 
         Raises:
-            NumericsError: The best score is no number.
+            NumericsError: The largest logit is NaN or infinite.
         """
         return self._filtered(_numbers(scores))
 
@@ -297,20 +297,20 @@ class Sampler:
         if settings.top_p < 1:
             ids, kept = _keep_nucleus(ids, kept, settings.top_p)
         if settings.min_p > 0:
-            # Probabilities relate as exp of the difference; normalising would change nothing.
+            # The ratio of probabilities is exp of the difference, without normalisation.
             ids, kept = _keep(ids, kept, kept >= kept.max() + math.log(settings.min_p))
         return SampleCandidates(ids, kept)
 
     def log_probabilities(self, scores: Tensor) -> Tensor:
-        """What `draw` draws from: `filtered`, normalised. [vocabulary], float64, on the CPU"""
+        """The distribution that `draw` samples from. [vocabulary], float64, on the CPU"""
         return torch.log_softmax(self.filtered(scores), dim=-1)
 
 
 def _numbers(scores: Tensor) -> FloatArray:
-    """A row of scores on the CPU.
+    """A row of logits on the CPU.
 
     Raises:
-        NumericsError: The best score is no number.
+        NumericsError: The largest logit is NaN or infinite.
     """
     row = scores.cpu()
     numbers: FloatArray = (row if row.dtype == torch.float64 else row.float()).numpy()
@@ -327,10 +327,9 @@ def _keep(ids: Ids | None, scores: FloatArray, mask: NDArray[np.bool_]) -> Sampl
 def _keep_nucleus(ids: Ids | None, scores: FloatArray, top_p: float) -> SampleCandidates:
     """Keep the smallest set of best tokens whose probability reaches `top_p`.
 
-    Of tokens as likely as the last one that is kept, the first ones are.
+    Of tokens as likely as the last one that is kept, those with the lowest ids are kept.
     """
-    # By numpy: torch's threads wait for each other, which takes longer than this where they share
-    # their cores.
+    # With numpy, as torch's threads wait for each other, which takes longer if they share cores.
     probabilities: FloatArray = np.exp(scores - scores.max())
     probabilities /= probabilities.sum()
     least, num_kept = _nucleus_end(probabilities, top_p)
@@ -341,29 +340,29 @@ def _keep_nucleus(ids: Ids | None, scores: FloatArray, top_p: float) -> SampleCa
 
 
 def _nucleus_end(probabilities: FloatArray, top_p: float) -> tuple[float, int]:
-    """The probability of the nucleus' least likely token, and how many tokens it has.
+    """The probability of the nucleus' least likely token, and the number of its tokens.
 
-    Tokens are parted by the mean of those in doubt, until few are: only these are sorted.
+    Tokens are partitioned at the mean until few are undecided; only these are sorted.
     """
-    doubtful, above, num_above = probabilities, 0.0, 0
-    while len(doubtful) > _FEW:
-        likelier = doubtful >= doubtful.mean()
-        part = doubtful[likelier]
-        if len(part) in (0, len(doubtful)):  # all are as likely
+    undecided, above, num_above = probabilities, 0.0, 0
+    while len(undecided) > _FEW:
+        likelier = undecided >= undecided.mean()
+        part = undecided[likelier]
+        if len(part) in (0, len(undecided)):  # all are equally likely
             break
         mass = float(part.sum())
         if above + mass >= top_p:
-            doubtful = part
+            undecided = part
         else:
-            above, num_above, doubtful = above + mass, num_above + len(part), doubtful[~likelier]
-    ordered = np.sort(doubtful)[::-1]
+            above, num_above, undecided = above + mass, num_above + len(part), undecided[~likelier]
+    ordered = np.sort(undecided)[::-1]
     before = above + np.cumsum(ordered) - ordered
     num_kept = int(np.count_nonzero(before < top_p))
     return float(ordered[max(0, num_kept - 1)]), num_above + max(1, num_kept)
 
 
 def _within_reach(scores: FloatArray, uniform: FloatArray) -> Ids:
-    """The tokens that could be the best with their noise: it is never more than the largest."""
+    """Tokens that can be the best with noise, which is at most the row's largest."""
     best = int(scores.argmax())
     noise = _gumbel(np.array([uniform[best], uniform.max()]))
     return np.flatnonzero(scores >= scores[best] + noise[0] - noise[1] - _ROUNDING)

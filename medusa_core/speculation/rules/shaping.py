@@ -1,11 +1,10 @@
-"""What the settings change in the target's scores before a rule reads them.
+"""Logit processors: changes of the target's logits before a rule uses them.
 
-In this order: repetition penalty, presence and frequency penalties, bias, bans, the answer's
-grammar. Temperature and filters come after them, and only where a token is drawn
-(`medusa_core.speculation.rules.sampling`).
+In this order: repetition penalty, presence and frequency penalties, logit bias, bans, the answer's
+grammar. Temperature and filters follow, if the rule draws (`sampling.py`).
 
-Every node is shaped along its own path: the tokens drafted above it count as if they were decided.
-So plain decoding, which sees them decided, shapes the same scores in the same way.
+Every node is processed along its own path: drafts before it count as decided tokens, so that plain
+decoding processes the same logits in the same way.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _MAX_PENALTY = 100.0
 
 
 class Shaping:
-    """Penalties, bias and bans of one answer, and its grammar.
+    """The logit processors of one answer.
 
     Attributes:
-        is_idle: The settings never change anything.
+        is_idle: The settings change nothing.
     """
 
     def __init__(self, settings: GenerateSettings) -> None:
@@ -53,18 +52,18 @@ class Shaping:
         )
 
     def __call__(self, row: Tensor, context: WalkContext, path: Sequence[int]) -> Tensor:
-        """The scores that the rule is to read.
+        """Process the logits of a node.
 
         Args:
-            row: The target's scores at a node. [vocabulary]
-            context: What is decided, the tree's root included.
+            row: The target's logits at the node. [vocabulary]
+            context: The decided tokens, the tree's root included.
             path: Draft tokens from the root's child down to the node.
 
         Returns:
-            [vocabulary], as precise as `row`; the same tensor if nothing changes.
+            [vocabulary], in the precision of `row`; the same tensor if nothing changes.
 
         Raises:
-            GrammarError: Nothing is left that the grammar allows.
+            GrammarError: All tokens that the grammar allows are banned.
         """
         shaped = row if self.is_idle else self._by_settings(row.clone(), context, path)
         return shaped if context.grammar is None else _within(context.grammar, shaped, path)
@@ -89,12 +88,11 @@ class Shaping:
 
 
 def _within(grammar: Grammar, row: Tensor, path: Sequence[int]) -> Tensor:
-    """The scores of the tokens that a grammar allows; −inf for the others."""
+    """The logits of the tokens that a grammar allows; −inf for the others."""
     allowed = grammar.allowed(path, len(row))
     if allowed is None:
         return row
-    # By numpy: torch's threads wait for each other, which takes longer than this where they share
-    # their cores.
+    # With numpy, as torch's threads wait for each other, which takes longer if they share cores.
     scores = numbers_of(row).copy()
     scores[~allowed] = -math.inf
     if scores.max() == -np.inf:
@@ -105,7 +103,7 @@ def _within(grammar: Grammar, row: Tensor, path: Sequence[int]) -> Tensor:
 
 
 def numbers_of(row: Tensor) -> NDArray[np.float32] | NDArray[np.float64]:
-    """A row of scores for numpy; half precision becomes float32. Of a tensor on the CPU a view."""
+    """A row of logits for numpy, half precision as float32; a view if the tensor is on the CPU."""
     row = row.cpu()
     is_wide = row.dtype in (torch.float32, torch.float64)
     numbers: NDArray[np.float32] = (row if is_wide else row.float()).numpy()
@@ -113,10 +111,10 @@ def numbers_of(row: Tensor) -> NDArray[np.float32] | NDArray[np.float64]:
 
 
 def check_tokens(settings: GenerateSettings, vocab_size: int) -> None:
-    """Refuse settings that name tokens of another model.
+    """Check the token ids in settings.
 
     Raises:
-        RequestError: A token is none of the target's, or none is left.
+        RequestError: A token isn't in the target's vocabulary, or all tokens are banned.
     """
     named = {
         *settings.banned,

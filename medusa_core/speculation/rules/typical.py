@@ -1,12 +1,13 @@
 """Typical acceptance: keep a draft that the target finds likely enough. Creative, not exact.
 
-A drafted token x behind a node is accepted if p(x) > min(ε, δ · exp(−H(p))), where p is the
-target's distribution there (after penalties and temperature; no filters) and H its entropy: the
-less sure the target is, the less it asks. The longest accepted path wins, of equals the likelier.
+A draft token x after a node is accepted if p(x) > min(ε, δ · exp(−H(p))), where p is the target's
+distribution there (after penalties and temperature; no filters) and H its entropy: the less certain
+the target is, the lower the threshold. The longest accepted path wins, the likeliest of equally
+long ones.
 
-The bonus token behind it is drawn from p by the same seeded noise as under `sample`, with the
-filters of the settings: without a drafter this rule *is* `sample`. With one, likely drafts are
-taken more often than they would be drawn, so that the text has another distribution.
+The bonus token after it is drawn from p with the seeded noise and the filters of `sample`: without
+a drafter this rule *is* `sample`. With one, likely drafts are accepted more often than they would
+be drawn, so that the text has another distribution.
 
 Source: Medusa (Cai et al. 2024), section 2.3.1; there H is smoothed by 1e-5, here it is exact. As
 there, δ is √ε unless it is given.
@@ -45,8 +46,8 @@ class _Walked:
     """An accepted path.
 
     Attributes:
-        nodes: Its nodes, the root left out.
-        log_likelihood: Of its tokens.
+        nodes: Its nodes without the root.
+        log_likelihood: Sum of its tokens' log-probabilities.
     """
 
     nodes: tuple[int, ...]
@@ -54,7 +55,7 @@ class _Walked:
 
 
 class Typical:
-    """Accepts what is likely by a bound that follows the entropy."""
+    """Accepts tokens above a threshold that depends on the entropy."""
 
     has_numbers = True
 
@@ -69,7 +70,7 @@ class Typical:
         self._sampler = Sampler(settings)
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
-        logits = logits.cpu()  # all at once: a card would be waited for at each node
+        logits = logits.cpu()  # at once, or each node would wait for the GPU
         paths = self._accepted(tree, logits, context, _Walked((), 0.0))
         best = max(paths, key=lambda path: (len(path.nodes), path.log_likelihood))
         last = best.nodes[-1] if best.nodes else 0
@@ -126,7 +127,7 @@ class Typical:
 
 
 def _entropy(log_probabilities: Tensor) -> float:
-    """In nats; what is banned adds nothing."""
+    """Entropy in nats; banned tokens add nothing."""
     return float(-torch.xlogy(log_probabilities.exp(), log_probabilities.exp()).sum())
 
 

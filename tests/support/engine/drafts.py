@@ -90,7 +90,7 @@ class Scripted:
     """
 
     def __init__(self, says: Callable[[Path_], dict[int, float]], is_same: bool = False) -> None:
-        self.guesses: Sequence[Sequence[int]] = ()
+        self.top_tokens: Sequence[Sequence[int]] = ()
         self.says = says
         self._is_same = is_same
         self.requested: list[Path_] = []

@@ -13,9 +13,9 @@ from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
     CandidateSource,
     Paths,
-    ReadsCache,
     ReadsStates,
     Source,
+    UsesTargetCache,
 )
 
 TEXT = [5, 40, 60, 61, 200, 7, 7, 33, 90, 12, 300]
@@ -60,7 +60,7 @@ def hear(
             rows = range(at - 1, at - 1 + piece)
             source.observe(Observation(text[at : at + piece], final, rows, None, deep))
         at += piece
-    if isinstance(source, ReadsCache):
+    if isinstance(source, UsesTargetCache):
         source.attach_cache(kv)
     return final if deep is None else deep
 

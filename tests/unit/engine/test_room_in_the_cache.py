@@ -152,7 +152,7 @@ def test_heads_without_room_draft_nothing_and_the_answer_goes_on(
     assert drafted.token_ids == plain.token_ids
     memory = session.memory[next(iter(session.memory))]
     assert isinstance(memory, HeadMemory)
-    assert memory.is_behind
+    assert memory.has_waiting
     assert drafted.steps[-2].num_rows == 1
     pool.release(other)
     again = decode(target, settings, user_says("one"), session=session)

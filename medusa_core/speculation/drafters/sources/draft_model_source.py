@@ -118,7 +118,7 @@ class DraftModelSource:
             vocab_size: Of whom it drafts for: it may have fewer tokens of padding.
             levels: How many levels are worth asking for; None for the usual ones.
         """
-        self.guesses: Sequence[Sequence[int]] = ()
+        self.top_tokens: Sequence[Sequence[int]] = ()
         self._model = model
         self._vocab_size = vocab_size
         self._levels = _DEEPEST if levels is None else min(levels, _DEEPEST)

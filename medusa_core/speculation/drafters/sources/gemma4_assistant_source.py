@@ -25,7 +25,7 @@ _DEEPEST = 8
 
 
 class AssistantSource(LevelSource):
-    """Runs the assistant once per level; see `LevelSource` and `ReadsCache`."""
+    """Runs the assistant once per level; see `LevelSource` and `UsesTargetCache`."""
 
     def __init__(self, head: AssistantHead, levels: int | None = None) -> None:
         """Take the assistant, and how many levels are worth asking for; None for the usual ones."""

@@ -1,4 +1,4 @@
-"""Medusa heads as a source: head k says which tokens may stand k places behind the root.
+"""Source of Medusa heads: head k drafts the token k positions after the root.
 
 Source: Medusa (Cai et al. 2024), section 2.1.1.
 """
@@ -21,14 +21,14 @@ from medusa_core.speculation.drafters.source import (
     SourceSpec,
 )
 
-_MOST_RANKS = 32
+_MAX_RANKS = 32
 
 
 class HeadsSource:
-    """Asks the heads once a step, on the one row before the root."""
+    """Runs the heads once per step, on the hidden state before the root."""
 
     def __init__(self, heads: MedusaHeads, budget: RowBudget) -> None:
-        self.guesses: Sequence[Sequence[int]] = ()
+        self.top_tokens: Sequence[Sequence[int]] = ()
         self._heads = heads
         levels = heads.num_heads if budget.levels is None else budget.levels
         self._num_heads = min(heads.num_heads, levels)
@@ -40,14 +40,14 @@ class HeadsSource:
         self._seen = None
 
     def start(self, root_id: int, most_rows: int) -> None:
-        self.guesses, self._candidates = (), []
+        self.top_tokens, self._candidates = (), []
         num_heads, seen = min(self._num_heads, most_rows - 1), self._seen
         if seen is None or num_heads < 1:
             return
         num_ranks = [self._num_ranks] * num_heads
         ranked = self._heads.ranked(seen.hidden, root_id, num_ranks, chance=seen.chance)
         worths, size = ranked.worths(), len(ranked.token_ids[0])
-        self.guesses = [best[:NUM_RANKS] for best in ranked.token_ids]
+        self.top_tokens = [best[:NUM_RANKS] for best in ranked.token_ids]
         self._candidates = [
             Candidates(array("i", best), worths[head * size : (head + 1) * size])
             for head, best in enumerate(ranked.token_ids)
@@ -60,31 +60,31 @@ class HeadsSource:
         self._seen = observation
 
     def truncate(self, length: int) -> None:
-        # The state belongs to the row before the root; after a cut it belongs to no row.
+        # The state is of the row before the root, which was truncated.
         self._seen = None
 
 
 def ranks_within(budget: RowBudget) -> int:
-    """How many guesses of a head may come into a tree: the r-th is hardly worth half of 1 / r."""
-    least = min((dearer - price for price, dearer in pairwise(budget.row_costs)), default=0.0)
-    most = min(budget.most // 2, _MOST_RANKS)
-    return max(NUM_RANKS, min(most, int(0.5 / least)) if least else most)
+    """Number of ranks per head that can be worth a row: the r-th has at most about 0.5 / r."""
+    min_cost = min((more - less for less, more in pairwise(budget.row_costs)), default=0.0)
+    max_ranks = min(budget.most // 2, _MAX_RANKS)
+    return max(NUM_RANKS, min(max_ranks, int(0.5 / min_cost)) if min_cost else max_ranks)
 
 
 def medusa_heads(target: Target) -> MedusaHeads | None:
-    """The Medusa heads of a target; None where it has none, or heads of another kind."""
+    """A target's Medusa heads; None without any."""
     return target.heads if isinstance(target.heads, MedusaHeads) else None
 
 
 def has_heads(target: Target) -> bool:
-    """Has a target Medusa heads?"""
+    """Whether a target has Medusa heads."""
     heads = medusa_heads(target)
     return heads is not None and heads.num_heads > 0
 
 
 def _make(target: Target, budget: RowBudget) -> HeadsSource:
     heads = medusa_heads(target)
-    assert heads is not None  # as it serves
+    assert heads is not None  # by `has_heads`
     return HeadsSource(heads, budget)
 
 

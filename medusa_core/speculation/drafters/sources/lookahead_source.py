@@ -1,11 +1,11 @@
-"""Lookahead decoding as a source: n-grams that the target finds itself while it decodes.
+"""Source of lookahead decoding: n-grams that the target generates by Jacobi iteration.
 
-In every step a window of guesses rides beside the tree (`lookahead_window`); each step completes
-n-grams there, which a pool keeps (`lookahead_pool`). Those that begin with the root are drafted.
-The pool starts with the n-grams of the prompt, and takes those of the answer as it grows.
+The riders of every step are the iteration's window (`lookahead_window`), which completes n-grams
+for a pool (`lookahead_pool`). N-grams that begin with the root are drafted. The pool starts with
+those of the prompt, and those of the answer are added.
 
-Unlike in the paper, n-grams that begin alike share their rows, and where rows have a price only
-those that are likely enough are drafted, and the window has only the columns that pay.
+Unlike in the paper, n-grams with a common prefix share rows, drafts and columns of the window are
+limited to those that are worth the cost of their rows.
 
 Source: lookahead decoding (Fu et al. 2024), sections 3.1 to 3.3.
 """
@@ -32,36 +32,36 @@ from medusa_core.speculation.drafters.source import (
 )
 
 NAME = "lookahead"
-_WORTH = 0.03  # tokens per step that a column brings at most, as measured
-# Before anything is known: how often the n-gram found last, the one before it, ... begins right,
-# and how often a right one goes on to be right. They weigh as much as so many counted steps.
+_COLUMN_GAIN = 0.03  # tokens per step that a column yields at most, as measured
+# Prior acceptance of the first token of the latest n-gram, the one before it, ..., and of each
+# further token; they count as much as so many steps.
 _PRIOR = (0.3, 0.15, 0.1, 0.05)
-_GOES_ON = 0.5
+_PRIOR_CONTINUATION = 0.5
 _PRIOR_WEIGHT = 8.0
 
 
 class LookaheadSource:
-    """The window, the pool, and how often what was offered was right; see `Source` and `Rides`."""
+    """Drafts n-grams of the pool, and runs the window; see `Source` and `Rides`."""
 
     def __init__(self, budget: RowBudget) -> None:
-        """Take the sizes, and how many rows there are."""
-        self.guesses: Sequence[Sequence[int]] = ()
+        """Prepare the window within a budget."""
+        self.top_tokens: Sequence[Sequence[int]] = ()
         sizes = budget.lookahead
-        self._size, self._most_guesses = sizes.size, sizes.guesses
+        self._size, self._max_tails = sizes.size, sizes.guesses
         self._levels = sizes.size - 1
-        self._num_columns = columns_that_pay(budget)
+        self._num_columns = profitable_columns(budget)
         self.most_riders = self._num_columns * self._levels
         self._window = LookaheadWindow(self._levels)
         self.begin(())
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._text: list[int] = []
-        self._pool = LookaheadPool(self._most_guesses)
+        self._pool = LookaheadPool(self._max_tails)
         self._window.clear()
         self._offered: list[Tail] = []
         self._right = [_PRIOR_WEIGHT * share for share in _PRIOR]
-        self._tried = [_PRIOR_WEIGHT] * len(_PRIOR)
-        self._went_on, self._could_go_on = _PRIOR_WEIGHT * _GOES_ON, _PRIOR_WEIGHT
+        self._drafted = [_PRIOR_WEIGHT] * len(_PRIOR)
+        self._continued, self._continuable = _PRIOR_WEIGHT * _PRIOR_CONTINUATION, _PRIOR_WEIGHT
         self._read(token_ids)
 
     def riders(self, root_id: int, num_rows: int) -> TokenTree | None:
@@ -70,20 +70,20 @@ class LookaheadSource:
         return self._window.rows(root_id) if num_columns else None
 
     def start(self, root_id: int, most_rows: int) -> None:
-        self._offered = self._pool.behind(root_id) if most_rows > 1 else []
+        self._offered = self._pool.tails(root_id) if most_rows > 1 else []
 
     def candidates(self, paths: Paths) -> Candidates | None:
         if paths.level == self._levels or not self._offered:
             return None
-        found = [self._behind(paths.path(index)) for index in range(paths.num)]
+        found = [self._followers(paths.path(index)) for index in range(paths.num)]
         return Candidates(
             array("i", [token_id for followers in found for token_id in followers]),
             array("f", [chance for followers in found for chance in followers.values()]),
             array("i", map(len, found)),
         )
 
-    def _behind(self, path: tuple[int, ...]) -> dict[int, float]:
-        """What follows a path in the n-grams that are offered, and how likely it is to."""
+    def _followers(self, path: tuple[int, ...]) -> dict[int, float]:
+        """Followers of a path in the drafted n-grams, with their probabilities."""
         level = len(path)
         found: dict[int, float] = {}
         for rank, tail in enumerate(self._offered):
@@ -93,9 +93,9 @@ class LookaheadSource:
 
     def _chance(self, rank: int, level: int) -> float:
         if level:
-            return self._went_on / self._could_go_on
+            return self._continued / self._continuable
         place = min(rank, len(_PRIOR) - 1)
-        return self._right[place] / self._tried[place]
+        return self._right[place] / self._drafted[place]
 
     def observe(self, observation: Observation) -> None:
         token_ids, ridden = observation.token_ids, observation.ridden
@@ -107,20 +107,20 @@ class LookaheadSource:
         self._read(token_ids)
 
     def _learn(self, decided: tuple[int, ...]) -> None:
-        """Count what came of what was offered."""
+        """Count accepted and drafted n-grams."""
         for rank, tail in enumerate(self._offered):
             place = min(rank, len(_PRIOR) - 1)
-            self._tried[place] += 1
+            self._drafted[place] += 1
             self._right[place] += tail[0] == decided[0]
-        going_on = {tail for tail in self._offered if tail[0] == decided[0]}
+        matching = {tail for tail in self._offered if tail[0] == decided[0]}
         for level in range(1, min(self._levels, len(decided))):
-            self._could_go_on += bool(going_on)
-            going_on = {tail for tail in going_on if tail[level] == decided[level]}
-            self._went_on += bool(going_on)
+            self._continuable += bool(matching)
+            matching = {tail for tail in matching if tail[level] == decided[level]}
+            self._continued += bool(matching)
         self._offered = []
 
     def _read(self, token_ids: Sequence[int]) -> None:
-        """Take text, and the n-grams that end in it."""
+        """Append text, and add the n-grams that end in it."""
         text, start = self._text, len(self._text)
         text.extend(token_ids)
         for end in range(max(start + 1, self._size), len(text) + 1):
@@ -134,17 +134,17 @@ class LookaheadSource:
 
 
 def columns_in(num_rows: int, levels: int) -> int:
-    """Columns of the window in a step of so many rows: half of them are for drafts."""
+    """Columns of the window in a step of `num_rows` rows, half of which are for drafts."""
     return (num_rows - 1) // 2 // levels
 
 
-def columns_that_pay(budget: RowBudget) -> int:
-    """Columns of a window within a budget: as many as are worth their rows."""
+def profitable_columns(budget: RowBudget) -> int:
+    """Columns of the window that are worth their rows within a budget."""
     sizes, levels = budget.lookahead, budget.lookahead.size - 1
     most = min(sizes.window, columns_in(budget.most, levels))
     if not budget.row_costs:
         return most
-    paying = (n for n in range(most, 0, -1) if budget.row_costs[n * levels] <= n * _WORTH)
+    paying = (n for n in range(most, 0, -1) if budget.row_costs[n * levels] <= n * _COLUMN_GAIN)
     return next(paying, 0)
 
 

@@ -34,7 +34,7 @@ class PhrasesSource:
     """Reads the table behind every path."""
 
     def __init__(self, phrases: PhraseTable) -> None:
-        self.guesses: Sequence[Sequence[int]] = ()
+        self.top_tokens: Sequence[Sequence[int]] = ()
         self._follow = _follow_of(phrases)
         self._text = array("i")
 

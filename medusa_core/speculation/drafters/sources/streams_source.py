@@ -1,9 +1,9 @@
-"""Speculative streams as a source: stream j says which tokens may stand j places behind the root.
+"""Source of speculative streams: stream j drafts the token j positions after the root.
 
-In the paper streams run beside all nodes of a tree while it is verified, as nobody knows yet which
-of them will be accepted last. Here they run behind acceptance, beside the one row that was: they
-draft the same, as streams of a node read nothing of other nodes. The rows of all others are saved,
-and the weights of the last layers are read once more.
+In the paper streams run with all nodes of a tree during verification, as it isn't known yet which
+of them will be accepted last. Here they run after acceptance, with that node's row only: they draft
+the same, as streams of a node don't attend to other nodes. That saves the rows of all others, and
+reads the weights of the last layers once more.
 
 Source: Speculative Streaming (Bhendawade et al. 2024), section 3.2.
 """
@@ -36,10 +36,10 @@ NAME = "streams"
 
 
 class StreamsMemory(HeadMemory):
-    """The streams' cache; place i stands for token i."""
+    """The streams' cache; position i is token i."""
 
     def __init__(self, heads: StreamHeads) -> None:
-        """Take a small cache; it grows."""
+        """Allocate a small cache, which grows later."""
         super().__init__(heads)
         self._streams = heads
 
@@ -49,11 +49,11 @@ class StreamsMemory(HeadMemory):
 
 
 class StreamsSource:
-    """Runs streams once a step, beside the last row before the root; see `ReadsStates`."""
+    """Runs the streams once per step, after the last row before the root; see `ReadsStates`."""
 
     def __init__(self, heads: StreamHeads, budget: RowBudget) -> None:
-        """Take the streams, and how many rows there are."""
-        self.guesses: Sequence[Sequence[int]] = ()
+        """Prepare to draft within a budget."""
+        self.top_tokens: Sequence[Sequence[int]] = ()
         self._heads = heads
         levels = heads.num_heads if budget.levels is None else budget.levels
         self._num_streams = min(heads.num_heads, levels)
@@ -73,11 +73,11 @@ class StreamsSource:
         return self._memory.resume(token_ids[:-1], memory)
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
-        assert deep is not None  # the runner tells of `taps`
+        assert deep is not None  # the runner has `taps`
         memory = self._memory.get()
-        # The prompt's last token is told again once the next is decided.
+        # The prompt's last token comes with the first observation.
         token_ids = list(self._prompt[:-1][place : place + len(deep)])
-        at = memory.num_places - place  # what was heard before
+        at = memory.num_places - place  # known before
         memory.add(deep[at : len(token_ids)], token_ids[at:])
         memory.catch_up(self._num_streams)
 
@@ -92,9 +92,9 @@ class StreamsSource:
     def start(self, root_id: int, most_rows: int) -> None:
         self._candidates = []
         memory, seen = self._memory.get(), self._seen
-        behind = memory.catch_up(self._num_streams)
-        if behind is not None or memory.is_behind:
-            self._entering = None if behind is None else behind[0]
+        states = memory.catch_up(self._num_streams)
+        if states is not None or memory.has_waiting:
+            self._entering = None if states is None else states[0]
         num_streams = min(self._num_streams, most_rows - 1)
         if self._entering is None or seen is None or num_streams < 1:
             return

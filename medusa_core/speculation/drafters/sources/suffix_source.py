@@ -1,13 +1,13 @@
-"""What followed the same words before as a source: in the text so far, and in earlier answers.
+"""Suffix decoding: draft the tokens that followed the same context before.
 
-Behind the root the longest context is looked for that stood somewhere before, of 24 tokens at most;
-what followed it there may follow again. The text comes first: earlier answers count where they know
-a longer context. Paths go on as the places go on that they came from, whoever drafted their tokens,
-so that a level costs no search. (To look for the best path of each level anew brought nothing.)
+The longest suffix of the text, up to 24 tokens, is searched in the text so far and in earlier
+answers; these are used if they have a longer match. What followed it may follow again. Paths are
+extended at the matched positions, whichever source drafted their tokens, so a level needs no
+search. (Searching for the best match of each level didn't help.)
 
-How likely a token is comes from how often it followed, and from how often what followed contexts of
-that length was right. The paper bounds drafts by a factor times the length instead, and by a least
-probability: what isn't likely isn't worth its row here.
+A token's probability comes from how often it followed, and from how often followers of contexts of
+that length were accepted. The paper bounds drafts by a factor times the length and a minimum
+probability instead; here the growth drops tokens that aren't worth a row.
 
 Sources: Oliaro et al., "SuffixDecoding" (2024, arXiv 2411.04975), section 3; prompt lookup decoding
 (Saxena 2023); REST (He et al. 2024), section 3.
@@ -33,12 +33,12 @@ from medusa_core.speculation.drafters.source import (
 )
 
 
-class _Known(NamedTuple):
-    """What is known of a path.
+class _Match(NamedTuple):
+    """The match of a path.
 
     Attributes:
-        texts: In which texts its context was found.
-        found: Where.
+        texts: The texts that contain it.
+        found: Its positions and followers.
     """
 
     texts: SuffixArray
@@ -46,15 +46,15 @@ class _Known(NamedTuple):
 
 
 class SuffixSource:
-    """The text so far, earlier answers, and how often what they say was right."""
+    """Drafts from the text so far and from earlier answers; see `Source`."""
 
     def __init__(self, earlier: EarlierAnswers | None) -> None:
-        self.guesses: Sequence[Sequence[int]] = ()
+        self.top_tokens: Sequence[Sequence[int]] = ()
         self._earlier = earlier
         self._text = SuffixArray()
         self._stats = FollowerStats() if earlier is None else earlier.stats
-        self._root: _Known | None = None  # behind the text as it is
-        self._level: dict[tuple[int, ...], _Known] = {}  # by path of the level asked last
+        self._root: _Match | None = None  # of the whole text
+        self._level: dict[tuple[int, ...], _Match] = {}  # by path of the last level
 
     def begin(self, token_ids: Sequence[int]) -> None:
         if self._earlier is None:
@@ -69,7 +69,7 @@ class SuffixSource:
         if paths.level >= DEPTH or (paths.level and not self._level):
             return None
         listed = [paths.path(index) for index in range(paths.num)]
-        self._level = self._behind_root() if paths.level == 0 else self._behind(listed)
+        self._level = self._root_match() if paths.level == 0 else self._extended(listed)
         if not self._level:
             return None
         token_ids, chances, counts = array("i"), array("f"), array("i", bytes(4 * paths.num))
@@ -82,11 +82,11 @@ class SuffixSource:
         return Candidates(token_ids, chances, counts)
 
     def observe(self, observation: Observation) -> None:
-        known = self._behind_root().get(())
+        known = self._root_match().get(())
         for token_id in observation.token_ids:
             if known is not None:
                 self._learn(known, token_id)
-                known = _gone_on(known, token_id)
+                known = _extend(known, token_id)
         self._text.extend(observation.token_ids)
         self._root = None
 
@@ -94,32 +94,32 @@ class SuffixSource:
         self._root = None
         self._text.truncate(length)
 
-    def _behind_root(self) -> dict[tuple[int, ...], _Known]:
+    def _root_match(self) -> dict[tuple[int, ...], _Match]:
         if self._root is None:
             self._root = self._search(self._text.tail)
         return {(): self._root} if self._root.found.places else {}
 
-    def _behind(self, paths: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], _Known]:
-        """What is known of the paths of one level; of some nothing."""
+    def _extended(self, paths: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], _Match]:
+        """Matches of the paths of one level; some have none."""
         level = {}
         for path in paths:
             above = self._level.get(path[:-1])
-            known = None if above is None else _gone_on(above, path[-1])
+            known = None if above is None else _extend(above, path[-1])
             if known is not None:
                 level[path] = known
         return level
 
-    def _search(self, tail: array[int]) -> _Known:
+    def _search(self, tail: array[int]) -> _Match:
         found = self._text.search(tail)
         if self._earlier is not None:
             earlier = self._earlier.texts.array
             other = earlier.search(tail)
             if max(other.lengths, default=0) > max(found.lengths, default=0):
-                return _Known(earlier, other)
-        return _Known(self._text, found)
+                return _Match(earlier, other)
+        return _Match(self._text, found)
 
-    def _learn(self, known: _Known, token_id: int) -> None:
-        """A token followed; answers out of which it was drafted are kept longest."""
+    def _learn(self, known: _Match, token_id: int) -> None:
+        """Count a follower; earlier answers that contained it are kept longest."""
         texts, found = known
         self._stats.learn(found, token_id)
         earlier = self._earlier
@@ -127,10 +127,10 @@ class SuffixSource:
             earlier.use(found.places[found.token_ids.index(token_id)])
 
 
-def _gone_on(known: _Known, token_id: int) -> _Known | None:
-    """What is known of a path that is longer by a token."""
+def _extend(known: _Match, token_id: int) -> _Match | None:
+    """Extend a match by a token."""
     found = known.texts.advance(known.found, token_id)
-    return _Known(known.texts, found) if found.places else None
+    return _Match(known.texts, found) if found.places else None
 
 
 def _serves(_: Target) -> bool:

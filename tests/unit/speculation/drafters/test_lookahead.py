@@ -17,7 +17,7 @@ from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.lookahead_pool import (
-    MOST_FIRSTS,
+    MAX_FIRSTS,
     LookaheadPool,
 )
 from medusa_core.speculation.drafters.lookahead_window import LookaheadWindow
@@ -87,7 +87,7 @@ def test_window_and_pool_are_those_of_the_algorithm() -> None:
         flat = [token for level in expected.levels for token in level]
         assert list(window.rows(0).token_ids[1:]) == flat
         for first in range(11):
-            assert pool.behind(first) == expected.pool.get(first, [])[::-1]
+            assert pool.tails(first) == expected.pool.get(first, [])[::-1]
 
 
 @pytest.mark.parametrize(("columns", "levels"), [(1, 1), (1, 3), (4, 1), (5, 3), (7, 4)])
@@ -115,12 +115,12 @@ def test_a_guess_sees_the_first_ones_up_to_its_column_and_its_own_column(
 
 def test_the_pool_is_bounded() -> None:
     pool = LookaheadPool(3)
-    for token in range(3 * MOST_FIRSTS):
+    for token in range(3 * MAX_FIRSTS):
         for follower in range(6):
             pool.add((token, follower, follower), token)
-    assert len(pool) == 3 * MOST_FIRSTS
-    assert pool.behind(0) == []
-    assert pool.behind(3 * MOST_FIRSTS - 1) == [(5, 5), (4, 4), (3, 3)]
+    assert len(pool) == 3 * MAX_FIRSTS
+    assert pool.tails(0) == []
+    assert pool.tails(3 * MAX_FIRSTS - 1) == [(5, 5), (4, 4), (3, 3)]
 
 
 def test_the_prompt_seeds_the_pool_and_what_was_edited_away_is_forgotten() -> None:

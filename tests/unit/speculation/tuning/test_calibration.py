@@ -215,7 +215,7 @@ def test_heads_are_asked_thrice_in_the_first_round(
 
     def noted(self: HeadsSource, root_id: int, most_rows: int) -> None:
         start(self, root_id, most_rows)
-        requested.append(len(self.guesses))
+        requested.append(len(self.top_tokens))
 
     monkeypatch.setattr(HeadsSource, "start", noted)
     assert tiny.heads is not None
@@ -479,7 +479,7 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
         nonlocal first_draft_s
         first_draft_s = min(first_draft_s, now_s)
         start(self, root_id, most_rows)
-        pass_by(1e-5 * len(self.guesses))
+        pass_by(1e-5 * len(self.top_tokens))
 
     monkeypatch.setattr(tiny.runner, "verify", slow_verify)
     monkeypatch.setattr(HeadsSource, "start", slow_start)
