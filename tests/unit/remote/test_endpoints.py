@@ -65,9 +65,8 @@ class Hanging(Passwords):
         self.get_password(service, username)
 
 
-@pytest.mark.parametrize(
-    ("written", "url"),
-    [
+def test_an_address_is_understood_as_people_write_it() -> None:
+    for written, url in (
         ("localhost:8080", "http://localhost:8080/v1"),
         ("192.168.1.5:11434", "http://192.168.1.5:11434/v1"),
         ("studio.local:1234", "http://studio.local:1234/v1"),
@@ -76,24 +75,19 @@ class Hanging(Passwords):
         ("http://host/api/v1/chat/completions", "http://host/api/v1"),
         ("https://host.example/v1/models", "https://host.example/v1"),
         ("[::1]:8080", "http://[::1]:8080/v1"),
-    ],
-)
-def test_an_address_is_understood_as_people_write_it(written: str, url: str) -> None:
-    assert endpoint_url(written) == url
-    assert endpoint_url(url) == url
+    ):
+        assert endpoint_url(written) == url
+        assert endpoint_url(url) == url
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
+def test_what_is_no_address_is_refused() -> None:
+    for written in (
         *("", "ftp://host/v1", "file:///etc/passwd", "http://", "host:99999", "a b", "x\ny"),
         *("https://user:word@host/v1", "https://host/v1?key=abc", "https://host/v1#k", "[::1"),
         *("http://a\\b", "h" * 600),
-    ],
-)
-def test_what_is_no_address_is_refused(written: str) -> None:
-    with pytest.raises(RequestError, match="address"):
-        endpoint_url(written)
+    ):
+        with pytest.raises(RequestError, match="address"):
+            endpoint_url(written)
 
 
 def test_who_could_read_along_is_known() -> None:

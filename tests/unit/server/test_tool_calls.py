@@ -146,12 +146,10 @@ def read(name: str, text: str, cuts: list[int]) -> Found:
     return collected([*parts, *reader.finish()])
 
 
-@pytest.mark.parametrize(("name", "text", "found"), READ)
-def test_calls_are_read_from_text_that_comes_at_once_or_by_characters(
-    name: str, text: str, found: Found
-) -> None:
-    assert read(name, text, []) == found
-    assert read(name, text, list(range(len(text)))) == found
+def test_calls_are_read_from_text_that_comes_at_once_or_by_characters() -> None:
+    for name, text, found in READ:
+        assert read(name, text, []) == found
+        assert read(name, text, list(range(len(text)))) == found
 
 
 PIECES = st.lists(
@@ -231,23 +229,20 @@ def test_arguments_are_json_on_one_line_however_they_were_written(
     assert read(name, spaced, cuts) == ("", [("weather", wanted)])
 
 
-@pytest.mark.parametrize(
-    ("written", "value"),
-    [
+def test_arguments_that_are_almost_json_become_json() -> None:
+    for spelled, value in (
         ('"def f():\n\treturn 1"', "def f():\n\treturn 1"),
         (r'"C:\Users, \d+ and \'"', r"C:\Users, \d+ and '"),
         (r'"\ud83e\udd86 \ud83e"', "🦆 \ud83e"),
         ("[1,\n 2,\n]", [1, 2]),
         ('{"a": 1 ,\n}', {"a": 1}),
-    ],
-)
-def test_arguments_that_are_almost_json_become_json(written: str, value: object) -> None:
-    text = f'```json\n{{"name": "weather", "arguments": {{\n  "city":{written}\n}}}}\n```'
-    for cuts in ([], list(range(len(text)))):
-        found, [(_, arguments)] = read("hermes", text, cuts)
-        assert (found, json.loads(arguments)) == ("", {"city": value})
-        assert arguments.encode()
-        assert not re.search(r"\s\s|[\n\t]", arguments)
+    ):
+        text = f'```json\n{{"name": "weather", "arguments": {{\n  "city":{spelled}\n}}}}\n```'
+        for cuts in ([], list(range(len(text)))):
+            found, [(_, arguments)] = read("hermes", text, cuts)
+            assert (found, json.loads(arguments)) == ("", {"city": value})
+            assert arguments.encode()
+            assert not re.search(r"\s\s|[\n\t]", arguments)
 
 
 def test_line_breaks_between_bare_keys_are_dropped() -> None:
@@ -273,12 +268,10 @@ def test_ids_of_calls_suit_mistral() -> None:
     assert all(len(one) == 9 and one.isalnum() for one in ids)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["weather(1)", "weather(**a)", "weather(city=open('x'))", "rm()", "1", "weather(city={1})"],
-)
-def test_python_that_is_more_than_a_call_is_none(text: str) -> None:
-    assert python_calls(text, NAMES) == []
+def test_python_that_is_more_than_a_call_is_none() -> None:
+    others = ("weather(1)", "weather(**a)", "weather(city=open('x'))", "rm()", "1")
+    for text in (*others, "weather(city={1})"):
+        assert (text, python_calls(text, NAMES)) == (text, [])
 
 
 AUTO = ToolChoice()
@@ -335,40 +328,38 @@ def free_text(name: str, text: str) -> str:
     return f"all\n{text}" if name == "functionary" else text
 
 
-@pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
 @pytest.mark.parametrize("name", sorted(FORMATS))
-def test_a_grammar_enforces_calls_that_the_parser_reads(name: str, marked: bool) -> None:
-    marks = marks_of(name) if marked else {}
-    right, wrong = call(name, '{"city": "Ulm", "days": 2}'), call(name, '{"city": "Paris"}')
-    forced, free = grammar(name, REQUIRED, marks), grammar(name, marks=marks)
-    assert matches(forced, right, marks)
-    assert matches(free, right, marks)
-    assert read(name, right, []) == ("", [("weather", '{"city": "Ulm", "days": 2}')])
-    bad = ("{}", '{"city": "Ulm", "country": 1}', '{"city": "Ulm", "days": "two"}')
-    for text in (wrong, *(call(name, arguments) for arguments in bad)):
-        assert not matches(forced, text, marks)
-        assert not matches(free, text, marks)
-    assert not matches(forced, "It rains.", marks)
-    for text in ("It rains.", "", '{"name": "Bob"}', "a [x] <y>"):
-        assert matches(free, free_text(name, text), marks)
-    if triggers(FORMATS[name]):
-        before = ">>>" if name == "functionary" else ""
-        assert matches(free, free_text(name, f"Well: {before}{right}"), marks)
-        assert not matches(free, free_text(name, f"Well: {before}{wrong}"), marks)
+def test_a_grammar_enforces_calls_that_the_parser_reads(name: str) -> None:
+    for marks in ({}, marks_of(name)):
+        right, wrong = call(name, '{"city": "Ulm", "days": 2}'), call(name, '{"city": "Paris"}')
+        forced, free = grammar(name, REQUIRED, marks), grammar(name, marks=marks)
+        assert matches(forced, right, marks)
+        assert matches(free, right, marks)
+        assert read(name, right, []) == ("", [("weather", '{"city": "Ulm", "days": 2}')])
+        bad = ("{}", '{"city": "Ulm", "country": 1}', '{"city": "Ulm", "days": "two"}')
+        for text in (wrong, *(call(name, arguments) for arguments in bad)):
+            assert not matches(forced, text, marks)
+            assert not matches(free, text, marks)
+        assert not matches(forced, "It rains.", marks)
+        for text in ("It rains.", "", '{"name": "Bob"}', "a [x] <y>"):
+            assert matches(free, free_text(name, text), marks)
+        if triggers(FORMATS[name]):
+            before = ">>>" if name == "functionary" else ""
+            assert matches(free, free_text(name, f"Well: {before}{right}"), marks)
+            assert not matches(free, free_text(name, f"Well: {before}{wrong}"), marks)
 
 
-@pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
 @pytest.mark.parametrize("name", sorted(FORMATS))
-def test_several_calls_come_only_where_they_may(name: str, marked: bool) -> None:
-    marks = marks_of(name) if marked else {}
-    first, both = call(name, '{"city": "Ulm"}'), both_calls(name)
-    assert read(name, both, []) == ("", [_ULM, _CLOCK])
-    for mode in (ToolMode.AUTO, ToolMode.REQUIRED):
-        several = grammar(name, ToolChoice(mode), marks)
-        assert matches(several, both, marks) == (name not in ONE_CALL)
-        alone = grammar(name, ToolChoice(mode, is_parallel=False), marks)
-        assert matches(alone, first, marks)
-        assert not matches(alone, both, marks)
+def test_several_calls_come_only_where_they_may(name: str) -> None:
+    for marks in ({}, marks_of(name)):
+        first, both = call(name, '{"city": "Ulm"}'), both_calls(name)
+        assert read(name, both, []) == ("", [_ULM, _CLOCK])
+        for mode in (ToolMode.AUTO, ToolMode.REQUIRED):
+            several = grammar(name, ToolChoice(mode), marks)
+            assert matches(several, both, marks) == (name not in ONE_CALL)
+            alone = grammar(name, ToolChoice(mode, is_parallel=False), marks)
+            assert matches(alone, first, marks)
+            assert not matches(alone, both, marks)
 
 
 def test_a_named_function_is_the_only_one() -> None:
@@ -436,20 +427,19 @@ INVALID_STRINGS = (
 )
 
 
-@pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - UNWRITTEN.keys()))
-def test_strings_match_their_schemas_in_every_form(name: str, marked: bool) -> None:
-    marks = marks_of(name) if marked else {}
-    rules = (FORMATS[name], (STRING_TOOL,), REQUIRED, "", ReasoningState.NONE, marks)
-    made = answer_grammar(AnswerRules(*rules))
-    for wanted in VALID_STRINGS:
-        text = call(name, json.dumps(wanted, ensure_ascii=False))
-        assert matches(made, text, marks), text
-        parser = ToolCallParser(FORMATS[name], [json.loads(STRING_TOOL)])
-        _, found = collected([*parser.push(text), *parser.finish()])
-        assert [json.loads(arguments) for _, arguments in found] == [wanted]
-    for bad in INVALID_STRINGS:
-        assert not matches(made, call(name, json.dumps(bad)), marks), bad
+def test_strings_match_their_schemas_in_every_form(name: str) -> None:
+    for marks in ({}, marks_of(name)):
+        rules = (FORMATS[name], (STRING_TOOL,), REQUIRED, "", ReasoningState.NONE, marks)
+        made = answer_grammar(AnswerRules(*rules))
+        for wanted in VALID_STRINGS:
+            text = call(name, json.dumps(wanted, ensure_ascii=False))
+            assert matches(made, text, marks), text
+            parser = ToolCallParser(FORMATS[name], [json.loads(STRING_TOOL)])
+            _, found = collected([*parser.push(text), *parser.finish()])
+            assert [json.loads(arguments) for _, arguments in found] == [wanted]
+        for bad in INVALID_STRINGS:
+            assert not matches(made, call(name, json.dumps(bad)), marks), bad
 
 
 PATTERNS = {
@@ -465,17 +455,15 @@ PATTERNS = {
 FOREIGN = ("(?=a)", "(?i)a", "a{,3}", "[[a]]", "a\\b", "(^a|b)", "\\1", "[]", "a{9999}", "(?>a)")
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_patterns_of_schemas_are_searched_in_raw_strings(pattern: str) -> None:
-    good, bad = PATTERNS[pattern]
-    made = f"start: VALUE\nVALUE: {string_expression({'pattern': pattern}, '</p>')}\n"
-    assert [text for text in good if not matches(made, text)] == []
-    assert [text for text in (*bad, f"{good[0]}</p>") if matches(made, text)] == []
+def test_patterns_of_schemas_are_searched_in_raw_strings() -> None:
+    for pattern, (good, bad) in PATTERNS.items():
+        made = f"start: VALUE\nVALUE: {string_expression({'pattern': pattern}, '</p>')}\n"
+        assert [text for text in good if not matches(made, text)] == []
+        assert [text for text in (*bad, f"{good[0]}</p>") if matches(made, text)] == []
 
 
-@pytest.mark.parametrize("pattern", FOREIGN)
-def test_patterns_of_another_dialect_are_left_unchecked(pattern: str) -> None:
-    assert string_expression({"pattern": pattern}) == ""
+def test_patterns_of_another_dialect_are_left_unchecked() -> None:
+    assert [one for one in FOREIGN if string_expression({"pattern": one}) != ""] == []
 
 
 def test_a_schema_is_what_answers_match_that_call_nothing() -> None:
