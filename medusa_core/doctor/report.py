@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from medusa_core.doctor.check import Check
-from medusa_core.doctor.redact import redact
 from medusa_core.loading.state import ModelStatus
 from medusa_core.messages import Calibrated, MemoryPlan
 from medusa_core.system.components import component_versions
@@ -19,6 +20,13 @@ _BEGIN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?P<level>[A-Z]+) ")
 _REPORTED = {"WARNING", "ERROR", "CRITICAL"}
 # Messages of chat templates may quote the conversation.
 _QUOTING = "TemplateError"
+_TOKENS = re.compile(
+    r"\b(?:hf_|sk-|ghp_|github_pat_|xox[bp]-)[A-Za-z0-9_\-]{6,}"
+    r"|(?i:bearer|token|authorization|password|secret|api[_-]?key)\b[\"']?\s*[:=]?\s*"
+    r"[\"']?(?!is\b|of\b|for\b)[A-Za-z0-9_\-.~+/]{16,}"
+)
+_URL_USER = re.compile(r"(?<=://)[^/\s:@]+(?::[^/\s@]*)?@")
+_HOMES = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s\"':]+")
 
 
 def compose_report(
@@ -110,3 +118,28 @@ def _plan_lines(plan: MemoryPlan) -> list[str]:
 def _calibration_line(calibrated: Calibrated) -> str:
     steps = ", ".join(f"{rows} rows {seconds * 1e3:.2f} ms" for rows, seconds in calibrated.step_s)
     return f"steps: {steps}; plain {calibrated.plain_step_s * 1e3:.2f} ms"
+
+
+def redact(text: str) -> str:
+    """Return the text without tokens, home folders and the user's name."""
+    for folder in _own_homes():
+        text = text.replace(folder, "~")
+    text = _HOMES.sub("~", text)
+    text = _URL_USER.sub("***@", text)
+    text = _TOKENS.sub("***", text)
+    name = _user_name()
+    return re.sub(rf"\b{re.escape(name)}\b", "***", text) if name else text
+
+
+def _own_homes() -> list[str]:
+    homes = {os.environ.get("HOME", ""), str(Path.home())} - {"", "/"}
+    return sorted(homes, key=len, reverse=True)
+
+
+def _user_name() -> str:
+    """Return the user's name; empty if it is generic or unknown."""
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""
+    return "" if name in ("root", "user", "admin") or len(name) < 3 else name

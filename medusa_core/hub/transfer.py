@@ -35,7 +35,7 @@ _SECONDS = re.compile(r"[0-9]{1,6}")
 _RANGE = re.compile(r"bytes ([0-9]{1,18})-")
 
 
-class _RetryError(Exception):
+class _Retry(Exception):  # noqa: N818 - caught by the loop over attempts
     """An attempt failed, and another may succeed."""
 
     def __init__(self, reason: str, wait_s: float | None = None, restarts: bool = False) -> None:
@@ -113,7 +113,7 @@ class Transfer:
             before = part.length
             try:
                 self._fetch_rest(file, part, watch)
-            except _RetryError as retry:
+            except _Retry as retry:
                 is_progress = part.length - before >= WORTHWHILE_BYTES
                 failures = 1 if is_progress else failures + 1
                 if retry.restarts:
@@ -122,7 +122,7 @@ class Transfer:
                 self._wait(retry, failures, is_hopeless, watch)
 
     def _wait(
-        self, retry: _RetryError, failures: int, is_hopeless: bool, watch: TransferMonitor
+        self, retry: _Retry, failures: int, is_hopeless: bool, watch: TransferMonitor
     ) -> None:
         timeouts = self._settings.timeouts
         if is_hopeless or failures > timeouts.max_tries:
@@ -147,9 +147,9 @@ class Transfer:
                     _restart(part, watch)
                 self._write(exchange, file, part, watch)
         except BrokenError as error:
-            raise _RetryError(str(error)) from error
+            raise _Retry(str(error)) from error
         if part.missing:
-            raise _RetryError("the server ended before the file did")
+            raise _Retry("the server ended before the file did")
 
     def _is_whole(self, head: Head, file: RemoteFile, part: PartialFile) -> bool:
         """Check the response; return whether it starts at the first byte in place of resuming."""
@@ -162,16 +162,16 @@ class Transfer:
                 "Start the download anew.",
             )
         if status == _BAD_RANGE:
-            raise _RetryError("the server refused to go on where it was cut", restarts=True)
+            raise _Retry("the server refused to go on where it was cut", restarts=True)
         if status == _TOO_MANY:
-            raise _RetryError("the server asks for patience", _retry_after_s(head))
+            raise _Retry("the server asks for patience", _retry_after_s(head))
         if status not in (_HTTP["ok"], _HTTP["partial"]):
-            raise _RetryError(f"the server failed ({status})", _retry_after_s(head))
+            raise _Retry(f"the server failed ({status})", _retry_after_s(head))
         self._check_etag(head, file)
         if status == _HTTP["partial"]:
             header = _RANGE.match(head.headers.get("Content-Range", ""))
             if header is None or int(header[1]) != part.length:
-                raise _RetryError("the server sent another part than was asked for")
+                raise _Retry("the server sent another part than was asked for")
             return False
         return part.length > 0
 

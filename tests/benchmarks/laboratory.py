@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -106,9 +105,10 @@ def _oracle(args: argparse.Namespace) -> Figures:
 
 def _sessions(args: argparse.Namespace) -> Figures:
     args.num_heads, args.context = 0, args.sessions * ROOM
-    target = open_target(args)
     if args.shape:
         target = ready(args, random_target(args.shape, options_of(args), 0))
+    else:
+        target = open_target(args)
     report = measure_sessions(target, args.sessions, print_line)
     print(sessions_text(report))
     return asdict(report)
@@ -116,9 +116,7 @@ def _sessions(args: argparse.Namespace) -> Figures:
 
 def _offload(args: argparse.Namespace) -> Figures:
     args.num_heads = 0
-    started = time.perf_counter()
-    with random_and_peer(args) as (target, _, _):
-        load_s = time.perf_counter() - started
+    with random_and_peer(args) as (target, load_s, _):
         found = measure_offload(target, disk_of(args), load_s, print_line)
     print(streamed_table(found))
     return asdict(found)

@@ -16,7 +16,7 @@ import pytest
 from medusa_core.doctor.check import Check, CheckSpec, run_specs
 from medusa_core.doctor.doctor import run_checks
 from medusa_core.doctor.packages import package_checks
-from medusa_core.doctor.redact import redact
+from medusa_core.doctor.report import redact
 from medusa_core.system.components import component_licences
 from medusa_core.system.user_folders import places
 

@@ -41,7 +41,7 @@ MAY_ASK = {
     "medusa_core/hub/settings.py": "the cache that programs share, unless the program is portable",
     "medusa_core/hub/library/library.py": "looks for models of other programs",
     "medusa_core/hub/library/other_programs.py": "where other programs keep models",
-    "medusa_core/doctor/redact.py": "takes home folders out of a report",
+    "medusa_core/doctor/report.py": "takes home folders out of a report",
     "app/widgets/file_dialogs.py": "where the user's own documents are",
 }
 WINDOW = """
