@@ -289,5 +289,6 @@ def _copied(whole: Written, folder: Path) -> Written:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # small matrices
     with trusted_template():
         print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
