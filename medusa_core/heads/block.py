@@ -20,9 +20,8 @@ from medusa_core.heads.block_layers import BlockLayers
 from medusa_core.heads.block_parts import DrafterParts
 from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.draft_blocks import norm_bytes
-from medusa_core.heads.markov import Confidence, MarkovHead
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
-from medusa_core.heads.selector import Selector
+from medusa_core.heads.pair_heads import Confidence, MarkovHead, Selector
 from medusa_core.heads.tensor_reader import ReadTensor, need
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision

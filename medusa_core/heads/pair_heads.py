@@ -1,10 +1,16 @@
-"""DSpark's Markov head, which scores pairs of consecutive tokens, and its confidence head.
+"""Heads that score pairs of consecutive tokens: DSpark's Markov head and DFlash2's selector.
 
-The logits after token t gain W2 · W1[t], so that one pass of the drafter gives different
-candidates for each path. The confidence c = sigmoid(w · [state; W1[t]] + b) is the probability that
-the target accepts the draft of a position.
+Both let one pass of a block drafter give different candidates for each path.
 
-Source: DSpark (arXiv 2607.05147), sections 3.2 and 3.3.
+Markov head: the logits after token t gain W2 · W1[t]. DSpark's confidence head
+c = sigmoid(w · [state; W1[t]] + b) is the probability that the target accepts the draft of a
+position.
+
+Selector: the logit of a candidate c after token t gains (P[t] ⊙ W s) · S[c], where s is the state
+of the position; only the best candidates of the position are rescored.
+
+Sources: DSpark (arXiv 2607.05147), sections 3.2 and 3.3; z-lab/dflash, `CandidateSelector` (read,
+not copied).
 """
 
 from __future__ import annotations
@@ -93,3 +99,45 @@ class MarkovHead:
             [n, columns]
         """
         return cached_first_outputs(self.second, most, self.cuts)(vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """The selector.
+
+    Attributes:
+        predecessors: P. [vocabulary, rank]
+        successors: S. [vocabulary, rank]
+        projection: W. → [rank]
+        num_best: Candidates per position that are rescored.
+    """
+
+    predecessors: Tensor
+    successors: Tensor
+    projection: QuantLinear
+    num_best: int
+
+    @property
+    def plain_bytes(self) -> int:
+        """Bytes of all weights but `projection`."""
+        return self.predecessors.nbytes + self.successors.nbytes
+
+    def __call__(
+        self, scores: Tensor, state: Tensor, token_ids: Sequence[int]
+    ) -> tuple[Tensor, Tensor]:
+        """Rescore the best candidates of a position after some tokens.
+
+        Args:
+            scores: Logits of the position by itself. [vocabulary]
+            state: Hidden state of the position. [1, hidden]
+            token_ids: The tokens before.
+
+        Returns:
+            Scores [n, best], and their columns [best].
+        """
+        best = scores.topk(min(self.num_best, len(scores)))
+        before = self.predecessors[torch.tensor(token_ids, device=self.predecessors.device)]
+        joined = before * self.projection(state).to(before.dtype)
+        return best.values + (joined @ self.successors[best.indices].T).to(
+            scores.dtype
+        ), best.indices
