@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from app.models.outlook import OutlookQuery, answer_to
 from app.widgets.sizes import (
     loaded_as,
     verdict,
 )
-from medusa_core.api import Budget, Forecast, ModelConfig, PairOffer, plan_least, recommend
+from medusa_core.api import (
+    Budget,
+    Forecast,
+    ModelConfig,
+    PairOffer,
+    Recommendation,
+    plan_least,
+    recommend,
+)
 from medusa_core.messages import Fit, HeadsShape
 
 # What a processor reads for every token in a fraction of a second.
 _QUICK_BYTES = 4 * 10**9
+
+
+@lru_cache(maxsize=128)  # a list asks for its order, its best and the words of each row
+def _recommended(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Recommendation | None:
+    return recommend(config, heads, budget)
 
 
 def has_card(budget: Budget | None) -> bool:
@@ -25,14 +39,14 @@ def fits(offer: PairOffer, budget: Budget | None) -> bool:
     """Whether there is a way to load it; what is unknown may."""
     if offer.config is None or budget is None:
         return True
-    return recommend(offer.config, offer.heads, budget) is not None
+    return _recommended(offer.config, offer.heads, budget) is not None
 
 
 def fit_words(config: ModelConfig | None, heads: HeadsShape, budget: Budget | None) -> str:
     """How a model fits a device, as it is best loaded; empty while that is unknown."""
     if config is None or budget is None:
         return ""
-    best = recommend(config, heads, budget)
+    best = _recommended(config, heads, budget)
     if best is None:
         return verdict(plan_least(config, heads, budget).plan)
     return verdict(best.plan, loaded_as(best.formats.linears))

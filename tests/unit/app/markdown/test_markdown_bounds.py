@@ -40,6 +40,7 @@ from app.markdown.plain import plain_blocks
 from app.markdown.reader import Reader
 from app.theme.appearance import Appearance
 from medusa_core.messages import TARGET, TokenSource
+from tests.support.engine.by_turns import by_turns
 from tests.support.window.markdown_samples import wild_documents
 from tests.support.window.rendered import STYLE, blocks_of, contents, plain_text
 from tests.support.window.streamed_answers import (
@@ -151,8 +152,12 @@ def check_turn(parser: CountingParser, sink: CountingSink) -> None:
     parser.num_chars = sink.num_chars = sink.num_changed = 0
 
 
-@pytest.mark.parametrize("name", HEAVY)
-def test_a_turn_does_little_of_what_is_shown_at_once(name: str) -> None:
+@pytest.mark.parametrize(("name", "read"), by_turns(list(HEAVY), ["at once", "streamed"]))
+def test_a_turn_does_little(name: str, read: str) -> None:
+    {"at once": check_at_once, "streamed": check_streamed}[read](name)
+
+
+def check_at_once(name: str) -> None:
     parser, sink = CountingParser(), CountingSink()
     reader = Reader(sink, parser)
     reader.add(HEAVY[name])
@@ -167,8 +172,7 @@ def test_a_turn_does_little_of_what_is_shown_at_once(name: str) -> None:
     check_blocks(sink.blocks)
 
 
-@pytest.mark.parametrize("name", HEAVY)
-def test_a_turn_does_little_while_an_answer_streams(name: str) -> None:
+def check_streamed(name: str) -> None:
     parser, sink = CountingParser(), CountingSink()
     reader = Reader(sink, parser)
     # A few times the longest block that may still change.
