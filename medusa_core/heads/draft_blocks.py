@@ -58,6 +58,7 @@ class BlockReader:
     def read_with_kv(self, index: int, prefix: str) -> tuple[Block, Attention]:
         """Read a block, and attention that projects to keys and values alone."""
         q, kv, bias = self._qkv(prefix)
+        # Features of the target need no queries, which are most of the projection's rows.
         query, key_value = self._build_linear(q, None), self._build_linear(kv, None)
         block = self._block(index, prefix, join_linears([query, key_value], bias))
         attention = block.attention

@@ -73,6 +73,7 @@ class DraftLayer(nn.Module):
         queries, keys = (
             heads * config.head_dim for heads in (config.num_heads, config.num_kv_heads)
         )
+        # Optimizer checkpoints number parameters in this order.
         self.q = nn.Linear(width, queries, bias=False)
         self.k = nn.Linear(width, keys, bias=False)
         self.v = nn.Linear(width, keys, bias=False)
@@ -89,6 +90,7 @@ class DraftLayer(nn.Module):
             index: Layer of the caches.
         """
         config, size = self.config, self.config.head_dim
+        # Fused weights are copies of parameters, which change after each step.
         q, k = (interleave_rows(part.weight, size) for part in (self.q, self.k))
         gate_up = torch.cat([self.gate.weight, self.up.weight])
         attention = Attention(

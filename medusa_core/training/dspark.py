@@ -120,6 +120,7 @@ class DSparkModule(nn.Module):
         places = (anchors[:, :, None] + torch.arange(form.block, device=device)).flatten(1)
         rows = self._context(places.flatten(), length + form.block)
         of_text = self._context(torch.arange(length, device=device).repeat(count), length)
+        # All blocks of a text share its keys and values: they are projected once per layer.
         read = self.context_norm(self.fc(features)).flatten(0, 1)
         blocks = [(layer, layer.block(index)) for index, layer in enumerate(self._layers())]
         seen = [

@@ -68,6 +68,7 @@ class LevelSource(ABC):
     def candidates(self, paths: Paths) -> Candidates | None:
         if paths.level >= self._num_levels:
             return None
+        # Growth may ask for paths whose beginning had no room in the heads' cache.
         every = [paths.path(index) for index in range(paths.num)]
         are_known = [self.is_known(path) for path in every]
         known = [path for path, is_known in zip(every, are_known, strict=True) if is_known]
