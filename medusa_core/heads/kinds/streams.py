@@ -101,7 +101,8 @@ def _check_fit(sizes: StreamSizes, config: ModelConfig, shared_weights: SharedWe
         HeadsError: They weren't; the message names the difference.
     """
     check_sizes(sizes.hidden, sizes.vocab_size, config)
-    if shared_weights.decoder is None or not config.is_llama_like:
+    decoder = shared_weights.decoder
+    if decoder is None or not decoder.blocks or not config.is_llama_like:  # none in a cluster
         raise HeadsError(
             f"Streams beside {config.model_type} models aren't supported.",
             "Choose a model whose layers are Llama's, or other heads.",
