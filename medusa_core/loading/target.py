@@ -135,7 +135,7 @@ class Target:
 
     @property
     def machines(self) -> tuple[Machine, ...]:
-        """Other machines that hold layers, in the order of these."""
+        """Other machines that hold layers, in the order of the layers."""
         return self.runner.machines
 
     def leave_cluster(self) -> None:

@@ -1,1 +1,1 @@
-"""Drafting and verifying: who guesses, which guesses are accepted, which rows pay."""
+"""Speculative decoding: drafters, acceptance rules, and the choice of tree sizes."""

@@ -1,1 +1,1 @@
-"""What rows cost here, which pay, and when drafts rest."""
+"""Costs of rows, acceptance of drafts, and the policy that chooses tree sizes by both."""

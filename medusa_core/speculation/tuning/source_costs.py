@@ -132,7 +132,7 @@ class SourceTimer:
         return {name: ascending(seconds) for name, seconds in found.items() if seconds}
 
     def chain_seconds(self) -> dict[str, tuple[float, ...]]:
-        """The same with one path per level, by source for which that makes a difference."""
+        """Cumulative seconds of 1, 2, ... levels with one path each, by source, if that differs."""
         found = {
             timed.spec.name: _by_level(timed.chain_s) for timed in self._timed if timed.chain_s
         }

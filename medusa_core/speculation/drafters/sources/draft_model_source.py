@@ -1,7 +1,7 @@
-"""A smaller model of the same vocabulary as a source: one pass of it for every level of a tree.
+"""Source of a draft model with the target's vocabulary: one pass of it per level of a tree.
 
-Its cache lags behind: it holds the rows of everything decided but the root, which each step's first
-pass computes with what was decided in the step before. Rows of guesses are never kept.
+Its cache has the rows of all decided tokens but those of the last step, which the first pass of the
+next step computes. Rows of drafts are never kept.
 
 Sources: speculative decoding (Leviathan et al. 2023); SpecInfer (Miao et al. 2024), for trees.
 """
@@ -45,18 +45,18 @@ log = logging.getLogger(__name__)
 
 NAME = "draft-model"
 _RANKS = 8
-_DEEPEST = 8
+_MAX_LEVELS = 8
 _CHUNK = 64
-# How far scores with chance are trusted: of 0.35 to 1.5 this gave the most tokens per step.
+# Of 0.35 to 1.5 this sharpness of noisy probabilities gave the most tokens per step.
 _SHARPNESS = 1.0
-_ROOM = 3  # more paths are tried than a tree has rows
+_ROOM = 3  # times the rows of a tree, as more paths are drafted than verified
 
 
 class DraftMemory:
     """The draft model's cache for one conversation.
 
     Attributes:
-        token_ids: Tokens whose rows it holds.
+        token_ids: Tokens with rows in the cache.
     """
 
     def __init__(self, model: Target) -> None:
@@ -74,23 +74,23 @@ class DraftMemory:
         return fork
 
     def close(self) -> None:
-        """Give the cache back."""
+        """Release the cache."""
         self._model.caches.release(self.kv)
 
     def keep(self, length: int) -> None:
-        """Forget tokens from `length` on."""
+        """Drop the tokens from `length` on."""
         del self.token_ids[length:]
         self.kv.truncate(length)
 
     def read(self, token_ids: Sequence[int], num_more: int) -> Tensor | None:
-        """Read a text on from where it begins to be new.
+        """Prefill the tokens of a text that have no rows.
 
         Args:
             token_ids: The text.
-            num_more: Rows that shall fit behind it, where there is room.
+            num_more: Number of further rows to reserve if possible.
 
         Returns:
-            The state of the last token, [1, hidden]; None where nothing was new.
+            The hidden state of the last token, [1, hidden]; None if all tokens have rows.
         """
         self._make_room(len(token_ids), num_more)
         state = None
@@ -108,41 +108,41 @@ class DraftMemory:
 
 
 class DraftModelSource:
-    """Asks the model level by level; see `Source` and `ReadsStates`."""
+    """Runs the draft model once per level; see `Source` and `ReadsStates`."""
 
     def __init__(self, model: Target, vocab_size: int, levels: int | None = None) -> None:
-        """Take the model.
+        """Prepare to draft.
 
         Args:
-            model: A loaded target of its own.
-            vocab_size: Of whom it drafts for: it may have fewer tokens of padding.
-            levels: How many levels are worth asking for; None for the usual ones.
+            model: The loaded draft model.
+            vocab_size: The target's, which may have fewer padding tokens.
+            levels: Maximum number of levels; None for the default.
         """
         self.top_tokens: Sequence[Sequence[int]] = ()
         self._model = model
         self._vocab_size = vocab_size
-        self._levels = _DEEPEST if levels is None else min(levels, _DEEPEST)
+        self._levels = _MAX_LEVELS if levels is None else min(levels, _MAX_LEVELS)
         self._text: list[int] = []
         self._memory = Resumed(NAME, DraftMemory, lambda: DraftMemory(model))
         self._chance: Chance | None = None
-        self._behind_root: Tensor | None = None
+        self._root_logits: Tensor | None = None
         self._room = 0
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        self._text, self._behind_root = list(token_ids), None
+        self._text, self._root_logits = list(token_ids), None
         self._memory.begin()
         self._chance = None
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
-        with _where_there_is_room():
+        with _without_memory_errors():
             self._memory.resume(token_ids, memory)
         return len(token_ids)
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
-        """Read as much of the prompt as the target has, so that no step has to do it at once."""
+        """Prefill as much of the prompt as the target has, so that no step has to do it at once."""
         so_far = min(place + len(states), len(self._text) - 1)
         if so_far <= self._model.config.context_tokens:
-            with _where_there_is_room():
+            with _without_memory_errors():
                 self._memory.get().read(self._text[:so_far], 0)
 
     def observe(self, observation: Observation) -> None:
@@ -150,22 +150,22 @@ class DraftModelSource:
         self._chance = observation.chance
 
     def start(self, root_id: int, most_rows: int) -> None:
-        self._behind_root, self._room = None, _ROOM * most_rows
-        if len(self._text) + _DEEPEST > self._model.config.context_tokens:
-            return  # it can't read so long a text
-        with _where_there_is_room():
+        self._root_logits, self._room = None, _ROOM * most_rows
+        if len(self._text) + _MAX_LEVELS > self._model.config.context_tokens:
+            return  # beyond its context
+        with _without_memory_errors():
             memory = self._memory.get()
             memory.keep(len(self._text) - 1)
             state = memory.read(self._text, self._room)
-            assert state is not None  # the root is always new
+            assert state is not None  # the root has no row
             memory.keep(len(self._text) - 1)
-            self._behind_root = self._model.runner.logits(state)
+            self._root_logits = self._model.runner.logits(state)
 
     def candidates(self, paths: Paths) -> Candidates | None:
-        if self._behind_root is None or paths.level >= self._levels:
+        if self._root_logits is None or paths.level >= self._levels:
             return None
         if paths.level == 0:
-            return self._best(self._behind_root, 1)
+            return self._best(self._root_logits, 1)
         wanted = [paths.path(index) for index in range(paths.num)]
         inner = {path[:length] for path in wanted for length in range(1, len(path) + 1)}
         kv = self._memory.get().kv
@@ -184,14 +184,14 @@ class DraftModelSource:
         return candidates_of(rank_tokens(own, num_ranks, self._chance, depth, sharpness=_SHARPNESS))
 
     def truncate(self, length: int) -> None:
-        self._behind_root = self._chance = None
+        self._root_logits = self._chance = None
         del self._text[length:]
         self._memory.keep(length)
 
 
 @contextmanager
-def _where_there_is_room() -> Iterator[None]:
-    """Draft nothing where other answers have the room for it: the answer itself goes on."""
+def _without_memory_errors() -> Iterator[None]:
+    """Draft nothing if other answers hold the memory; the answer itself continues."""
     try:
         yield
     except OutOfMemoryError:
@@ -199,12 +199,12 @@ def _where_there_is_room() -> Iterator[None]:
 
 
 def _serves(target: Target) -> bool:
-    # It drafts by trees of its own.
+    # Its drafts are trees, which it must be able to verify.
     return target.assistant is not None and not target.assistant.runner.plain_why
 
 
 def _make(target: Target, budget: RowBudget) -> DraftModelSource:
-    assert target.assistant is not None  # as it serves
+    assert target.assistant is not None  # by `_serves`
     return DraftModelSource(target.assistant, target.config.vocab_size, budget.levels)
 
 

@@ -1,4 +1,4 @@
-"""An EAGLE head as a source; see `ChainedSource`."""
+"""Source of EAGLE heads; see `ChainedSource`."""
 
 from __future__ import annotations
 

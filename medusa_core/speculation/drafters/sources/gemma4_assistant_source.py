@@ -1,4 +1,4 @@
-"""A Gemma 4 assistant as a source: one pass of its layers for every level of a tree.
+"""Source of Gemma 4 assistants: one pass of their layers per level of a tree.
 
 It attends to the target's committed rows. What is drafted has no rows: behind a guess it goes on
 from the guess and the state that it left before it, at the root's position.
@@ -21,21 +21,21 @@ from medusa_core.runtime.kv.cache import KvCache, ReadableCache
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
 from medusa_core.speculation.drafters.observation import Observation
 
-_DEEPEST = 8
+_MAX_LEVELS = 8
 
 
 class AssistantSource(LevelSource):
     """Runs the assistant once per level; see `LevelSource` and `UsesTargetCache`."""
 
     def __init__(self, head: AssistantHead, levels: int | None = None) -> None:
-        """Take the assistant, and how many levels are worth asking for; None for the usual ones."""
-        super().__init__(_DEEPEST if levels is None else min(levels, _DEEPEST))
+        """Prepare to draft at most `levels` levels; None for the default."""
+        super().__init__(_MAX_LEVELS if levels is None else min(levels, _MAX_LEVELS))
         self._head = head
         self._last: Observation | None = None
         self._kv: ReadableCache | None = None
         self._seen: TargetKv | None = None
         self._root_id = 0
-        self._states: dict[tuple[int, ...], Tensor] = {}  # behind each path: [1, backbone]
+        self._states: dict[tuple[int, ...], Tensor] = {}  # after each path: [1, backbone]
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._last = self._seen = None
@@ -55,13 +55,13 @@ class AssistantSource(LevelSource):
         last, seen = self._last, self._seen
         if last is None or seen is None:
             return None
-        left, behind = self._head.step(
+        states, backbone = self._head.step(
             [path[-1] if path else self._root_id for path in paths],
             torch.cat([self._states[path[:-1]] if path else last.hidden[None] for path in paths]),
             seen,
         )
-        self._states |= {path: behind[row : row + 1] for row, path in enumerate(paths)}
-        scored = self._head.scores(left)
+        self._states |= {path: backbone[row : row + 1] for row, path in enumerate(paths)}
+        scored = self._head.scores(states)
         return LevelScores(scored.scores, scored.tokens)
 
     def observe(self, observation: Observation) -> None:
@@ -69,7 +69,7 @@ class AssistantSource(LevelSource):
         self._last = observation
 
     def truncate(self, length: int) -> None:
-        # The state belongs to the row before the root; after a cut it belongs to no row.
+        # The state is of the row before the root, which was truncated.
         self._last = self._seen = None
 
 
@@ -96,6 +96,6 @@ SPEC = head_spec(
         "The guesses of the small assistant that was published with a Gemma 4, which reads the "
         "model's own keys and values.",
     ),
-    # Keys and values on other machines can't be read here.
+    # Keys and values on other machines can't be read.
     serves=lambda target: not target.is_divided,
 )

@@ -1,4 +1,4 @@
-"""Hydra heads as a source: each says what may follow every path that the ones before it drafted.
+"""Source of Hydra heads: each drafts after every path of the heads before it.
 
 Source: Hydra (Ankner et al. 2024), section 3.
 """
@@ -40,8 +40,8 @@ class HydraSource(LevelSource):
     def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
         if self._seen is None or level >= self._levels:
             return None
-        read = torch.tensor([(self._root_id, *path) for path in paths])
-        return LevelScores(self._heads.logits(self._seen.hidden, read), self._heads.tokens)
+        rows = torch.tensor([(self._root_id, *path) for path in paths])
+        return LevelScores(self._heads.logits(self._seen.hidden, rows), self._heads.tokens)
 
     def _ranked(self, scored: LevelScores, depth: int) -> Ranked:
         return rank_tokens(scored.scores, self._num_ranks, self._chance, depth, scored.tokens)
@@ -51,7 +51,7 @@ class HydraSource(LevelSource):
         self._seen = observation
 
     def truncate(self, length: int) -> None:
-        # The state belongs to the row before the root; after a cut it belongs to no row.
+        # The state is of the row before the root, which was truncated.
         self._seen = None
 
 

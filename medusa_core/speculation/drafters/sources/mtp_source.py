@@ -1,4 +1,4 @@
-"""A layer for multi-token prediction as a source; see `ChainedSource`."""
+"""Source of MTP (multi-token prediction) layers; see `ChainedSource`."""
 
 from __future__ import annotations
 

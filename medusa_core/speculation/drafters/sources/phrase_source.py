@@ -1,4 +1,4 @@
-"""What the model often says as a source: a table of what follows the last few tokens of a path.
+"""Source of frequent phrases: a table of the tokens that often follow the last few tokens.
 
 Source: Kim et al., "Exploring and Improving Drafts in Blockwise Parallel Decoding" (2024), for
 n-grams of a model's own answers.
@@ -27,11 +27,11 @@ from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.structs import PhrasesStruct
 
 _BYTES, _ROOM = 4, 4096
-_MOST_LEVELS = 6  # beyond, what was likely at every place is hardly likely as a whole
+_MAX_LEVELS = 6  # longer paths are hardly ever right, even of likely tokens
 
 
 class PhrasesSource:
-    """Reads the table behind every path."""
+    """Looks up every path in the table."""
 
     def __init__(self, phrases: PhraseTable) -> None:
         self.top_tokens: Sequence[Sequence[int]] = ()
@@ -42,10 +42,10 @@ class PhrasesSource:
         self._text = array("i", token_ids)
 
     def start(self, root_id: int, most_rows: int) -> None:
-        """Nothing to prepare: the root is the text's last token."""
+        """Do nothing: the root is the text's last token."""
 
     def candidates(self, paths: Paths) -> Candidates | None:
-        if paths.level >= _MOST_LEVELS:
+        if paths.level >= _MAX_LEVELS:
             return None
         return self._follow(self._text, paths)
 
@@ -58,15 +58,15 @@ class PhrasesSource:
 
 class _Follow(Protocol):
     def __call__(self, text: array[int], paths: Paths) -> Candidates:
-        """What often follows each path behind a text."""
+        """Return followers of each path after a text."""
 
 
 class _Compiled:
-    """Reads the table in one call for all paths."""
+    """Looks up all paths in one call of compiled code."""
 
     def __init__(self, library: ctypes.CDLL, phrases: PhraseTable) -> None:
         self._follow = library.follow
-        self._phrases = phrases  # what the structure points at
+        self._phrases = phrases  # keeps the arrays of the structure alive
         self._struct = PhrasesStruct(
             keys=phrases.keys.ctypes.data,
             starts=phrases.starts.ctypes.data,
@@ -92,7 +92,7 @@ class _Compiled:
 
 
 class _InPython:
-    """The same without the compiled step."""
+    """Looks up paths without compiled code."""
 
     def __init__(self, phrases: PhraseTable) -> None:
         self._phrases = phrases
@@ -120,7 +120,7 @@ def _serves(target: Target) -> bool:
 
 
 def _make(target: Target, _: RowBudget) -> PhrasesSource:
-    assert target.phrases is not None  # as it serves
+    assert target.phrases is not None  # by `_serves`
     return PhrasesSource(target.phrases)
 
 
