@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from medusa_core.cli.plan_throughput import refuse_transformers
 from medusa_core.heads.kind import chosen_heads, chosen_shape
 from medusa_core.loading.plan import BatchShape, policy_search
 from medusa_core.memory.budget import limit_budget
@@ -161,6 +162,7 @@ def _policy_search(
     talks: Conversations,
     given: Policy | None,
 ) -> PolicySearch:
+    refuse_transformers(files.config)
     new_tokens = min(talks.new_tokens or talks.context // 2, talks.context - 1)
     prompt_tokens = max(1, round(fmean(talks.lengths)) - new_tokens)
     heads = chosen_heads(files, heads_dir, options.takes_own_heads)

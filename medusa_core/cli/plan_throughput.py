@@ -54,6 +54,7 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     from medusa_core.memory.measure.machine import MEASURED, MeasuredRates
     from medusa_core.system.files.measurement_files import MeasurementFiles
 
+    refuse_transformers(config)
     new_tokens = _checked(args, config)
     remeasure = MEASURED if args.measure else ()
     rates = MeasuredRates(MeasurementFiles(calibrations_dir()), _report, remeasure)
@@ -62,6 +63,19 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     found = _policies(searching)
     print(_text(name, searching, found))
     return as_json(searching.work, searching.machine, found)
+
+
+def refuse_transformers(config: ModelConfig) -> None:
+    """Refuse a model that runs through transformers, which computes it as a whole.
+
+    Raises:
+        RequestError: It does.
+    """
+    if not config.is_ours:
+        raise RequestError(
+            "A model that runs through transformers has no policy: it is never offloaded.",
+            "Leave out --policy or --throughput, or choose a model of another architecture.",
+        )
 
 
 def _policies(searching: PolicySearch) -> dict[str, FoundPolicy]:

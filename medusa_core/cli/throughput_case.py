@@ -11,6 +11,7 @@ from statistics import fmean
 
 from medusa_core.bench.random_target import random_target, shape_config
 from medusa_core.cli.load_arguments import model_dirs, options_of, ready
+from medusa_core.cli.plan_throughput import refuse_transformers
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.errors import PlanError
 from medusa_core.loading.load import load_target
@@ -71,6 +72,7 @@ class ThroughputCase:
         files = None if args.shape else ModelFiles.open(model_dirs(args)[0])
         speaker = ModelFiles.open(demo_model_dir()) if files is None else files
         config = shape_config(args.shape) if files is None else files.config
+        refuse_transformers(config)
         encode, render = speaker.tokenizer.encode_prompt, speaker.template.render
 
         def num_tokens(text: str) -> int:

@@ -75,7 +75,7 @@ def policy_search(
     """Prepare the search of a policy for a batch on this computer.
 
     Args:
-        config: Configuration of the model.
+        config: Configuration of the model, which mustn't run through transformers.
         options: How the model is loaded.
         batch: Sizes of the batch.
         rates: Kept measurements.
@@ -96,7 +96,7 @@ def policy_search(
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
     # Any policy that offloads leaves the embeddings on the disk.
     placed = options.with_policy(given or Policy(weights=Shares(0.0, 0.0, 1.0)))
-    has_drafter = has_drafter or has_adapter or not config.is_ours
+    has_drafter = has_drafter or has_adapter
     request = PolicyRequest(
         config,
         formats_for_policy(formats, placed, has_drafter=has_drafter),

@@ -48,6 +48,7 @@ from medusa_core.system.files.measurement_files import MeasurementFiles
 from tests.support.engine.policies import MACHINE
 from tests.support.models.peer_files import write_peer
 from tests.support.models.shapes import resized
+from tests.support.models.transformers_files import EVERY, write_model
 
 SMALL = {
     "num_hidden_layers": 2,
@@ -378,6 +379,14 @@ def test_layers_that_hold_states_or_heads_of_their_own_are_measured(
     assert main([*wanted, "--json"]) == 0
     printed = capsys.readouterr().out
     assert "tokens/s expected" in printed
+
+
+def test_a_model_that_transformers_runs_has_no_policy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write_model(tmp_path / "model", next(iter(EVERY)))
+    assert main(["plan", str(model), "--throughput", "--length", "64"]) == 1
+    assert "never offloaded" in capsys.readouterr().err
 
 
 def test_states_are_no_cache_of_a_token() -> None:
