@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.cuda._utils import _cuda_load_module
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +82,16 @@ def has_tensor_cores(device: torch.device) -> bool:
     """Whether a card multiplies halves by tensor cores; small cards of Turing have none."""
     without = ("GTX 16", "MX4", "MX5", "T400", "T500", "T550", "T600", "T1000", "T1200")
     return capability(device) >= (7, 0) and not any(part in name(device) for part in without)
+
+
+def load_kernels(binary: bytes, device: torch.device) -> Any:
+    """Load a cubin or PTX; the result has a callable attribute for each kernel.
+
+    Raises:
+        RuntimeError: The driver refuses it.
+    """
+    with torch.cuda.device(device):
+        return _cuda_load_module(binary)
 
 
 def multiply(device: torch.device) -> None:

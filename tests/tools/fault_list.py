@@ -222,7 +222,7 @@ FAULTS = (
     ),
     Fault(
         "delta-scale",
-        "medusa_core/models/delta_net_decoder.py",
+        "medusa_core/models/blocks/torch_blocks.py",
         "delta_rule(q * shape.key_dim**-0.5, k,",
         "delta_rule(q, k,",
         "queries of gated delta nets aren't scaled",
@@ -327,7 +327,7 @@ FAULTS = (
     ),
     Fault(
         "unfinished-answers",
-        "medusa_core/chats/history/tidying.py",
+        "medusa_core/chats/history/history.py",
         "Answers(database, clock).cut_unfinished()",
         "Answers(database, clock)",
         "an answer that a killed program was writing stays unfinished for ever",

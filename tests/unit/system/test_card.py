@@ -1,7 +1,10 @@
 """What the engine asks of a card goes through one module."""
 
+import inspect
 import re
 from pathlib import Path
+
+from torch.cuda._utils import _cuda_load_module, _CudaKernel
 
 import medusa_core
 
@@ -16,3 +19,10 @@ def test_nothing_but_the_card_module_asks_torch_of_cuda() -> None:
         if asks.search(path.read_text(encoding="utf-8"))
     ]
     assert users == ["system/cuda.py"]
+
+
+def test_the_private_loader_of_torch_has_the_interface_that_kernels_use() -> None:
+    loader = list(inspect.signature(_cuda_load_module).parameters)
+    kernel = list(inspect.signature(_CudaKernel.__call__).parameters)
+    assert loader == ["ptx", "kernel_names"]
+    assert kernel == ["self", "grid", "block", "args", "shared_mem", "stream"]

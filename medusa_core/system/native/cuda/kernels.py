@@ -1,8 +1,7 @@
 """Launches the CUDA kernels that ship with the program.
 
-The cubin of a card's generation is loaded by torch's driver loader
-(`torch.cuda._utils._cuda_load_module`, which is private: a test pins its interface), so that no
-compiler is needed on the user's machine. Tests replace `load_kernels` by kernels that run on the
+The cubin of a card's generation is loaded by the driver loader of torch (`system/cuda.py`), so that
+no compiler is needed on the user's machine. Tests replace `load_kernels` by kernels that run on the
 CPU (tests/support/card).
 """
 
@@ -17,7 +16,6 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.cuda._utils import _cuda_load_module
 
 from medusa_core.system import cuda
 from medusa_core.system.native.cuda.build import ARCHITECTURES, PTX_ARCHITECTURE
@@ -67,8 +65,7 @@ def load_kernels(device: torch.device) -> Kernels | None:
     """Load the kernels for a card; None where that fails, and torch's own kernels serve."""
     paths = [kernel_file(stem, cuda.capability(device)) for stem in SOURCES]
     try:
-        with torch.cuda.device(device):
-            modules = [_cuda_load_module(lzma.decompress(path.read_bytes())) for path in paths]
+        modules = [cuda.load_kernels(lzma.decompress(path.read_bytes()), device) for path in paths]
     except (RuntimeError, OSError, lzma.LZMAError) as error:
         log.warning("the kernels for %s can't be loaded", cuda.name(device), exc_info=error)
         return None
