@@ -48,7 +48,7 @@ class KeysPage(QWidget):
         for declared in DECLARATIONS.values():
             if declared.page is page:
                 editor = (own or {}).get(declared.name) or editor_of(
-                    declared, partial(store.choose, declared.name)
+                    declared, partial(store.set, declared.name)
                 )
                 editor.show(getattr(store.values, declared.name))
                 self.editors[declared.name] = editor

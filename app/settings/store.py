@@ -1,4 +1,4 @@
-"""Holds the user's choices, writes each change down, and tells who must act on it."""
+"""The preferences of the user: saved on each change, with a signal."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from app.settings.preferences import (
 
 
 class SettingsStore(QObject):
-    """The choices of one user.
+    """The preferences of the user.
 
     Attributes:
-        values: All of them.
-        folder: Where they are kept; None forgets them.
+        values: All preferences.
+        folder: Folder of their file; None saves nothing.
 
     Signals:
-        changed: The setting of this name has another value.
+        changed: The preference of this name has a new value.
     """
 
     changed = Signal(str)
@@ -34,22 +34,22 @@ class SettingsStore(QObject):
         self.values = values
         self.folder = folder
 
-    def choose(self, name: str, value: Any) -> None:
-        """Take another value and keep it; the same one changes nothing."""
+    def set(self, name: str, value: Any) -> None:
+        """Set and save a preference; emits `changed` if the value is new."""
         if getattr(self.values, name) == value:
             return
-        self.remember(**{name: value})
+        self.set_silently(**{name: value})
         self.changed.emit(name)
 
-    def choose_all(self, values: Mapping[str, Any]) -> None:
-        """Take several values at once; whoever acts on one of them sees the others, too."""
+    def set_all(self, values: Mapping[str, Any]) -> None:
+        """Set several preferences before any `changed` is emitted."""
         changed = [name for name, value in values.items() if getattr(self.values, name) != value]
-        self.remember(**{name: values[name] for name in changed})
+        self.set_silently(**{name: values[name] for name in changed})
         for name in changed:
             self.changed.emit(name)
 
-    def remember(self, **choices: Any) -> None:
-        """Keep values that are in effect already; tells nobody."""
+    def set_silently(self, **choices: Any) -> None:
+        """Set and save preferences that are in effect already, without a signal."""
         unknown = choices.keys() - DECLARATIONS.keys()
         assert not unknown, f"not declared: {unknown}"
         self.values = replace(self.values, **choices)

@@ -157,10 +157,8 @@ class Dialogs(QObject):
 
             settings = parts.settings
             self.server = ServerDialog(parts.server, int(settings.values.server_port), parts.window)
-            self.server.switched.connect(lambda on: settings.choose("serves", on))
-            self.server.port_chosen.connect(
-                lambda port: settings.choose("server_port", float(port))
-            )
+            self.server.switched.connect(lambda on: settings.set("serves", on))
+            self.server.port_chosen.connect(lambda port: settings.set("server_port", float(port)))
         _bring_up(self.server)
 
     def show_welcome(self) -> None:
@@ -181,7 +179,7 @@ class Dialogs(QObject):
         model.download_requested.connect(lambda _offer: dialog.accept())
         model.gguf_requested.connect(dialog.accept)
         model.gguf_requested.connect(self.open_gguf)
-        parts.settings.remember(has_seen_welcome=True)
+        parts.settings.set_silently(has_seen_welcome=True)
         dialog.open()
         model.look()
 
@@ -190,7 +188,7 @@ class Dialogs(QObject):
         settings = self._parts.settings
         chosen = settings.values
         if chosen.seen_version != VERSION:
-            settings.remember(seen_version=VERSION)
+            settings.set_silently(seen_version=VERSION)
         if not chosen.has_seen_welcome:
             self.show_welcome()
         elif chosen.seen_version != VERSION:
@@ -357,11 +355,11 @@ class Dialogs(QObject):
         )
         dialog.machines.changed.connect(parts.models.list_endpoints)
         dialog.load_requested.connect(keeper.load)
-        dialog.offline_chosen.connect(lambda on: settings.choose("is_offline", on))
+        dialog.offline_chosen.connect(lambda on: settings.set("is_offline", on))
         dialog.settings_requested.connect(lambda: self.show_settings("Models"))
         tab = dialog.installed
         tab.listed.connect(lambda: parts.models.list_installed(library, tab.items))
-        tab.cache_changed.connect(lambda folder: settings.choose("models_dir", folder))
+        tab.cache_changed.connect(lambda folder: settings.set("models_dir", folder))
 
         def mark_loaded() -> None:
             tab.mark_loaded(keeper.choice.model_dir)

@@ -108,7 +108,7 @@ class FirstModel(QObject):
             self._parts.keeper.load(choice)
 
     def _decline(self) -> None:
-        self._parts.settings.remember(has_declined_first_model=True)
+        self._parts.settings.set_silently(has_declined_first_model=True)
         self._close_card()
 
     def _load(self) -> None:

@@ -187,10 +187,10 @@ class KnownModels(QObject):
     def _remember(self) -> None:
         choice = self._keeper.choice
         if choice.remote is not None:
-            self._settings.remember(model=choice)
+            self._settings.set_silently(model=choice)
             self.changed.emit()
             return
-        self._settings.remember(model=choice, draft_models=self._draft_models_with(choice))
+        self._settings.set_silently(model=choice, draft_models=self._draft_models_with(choice))
         self._choices[choice.model_dir] = choice
         self.changed.emit()
 

@@ -297,16 +297,18 @@ class MainWindow(QMainWindow):
         self.remedies.restart_requested.connect(self.restart)
         self.notices.notifier.clicked.connect(self.come_to_front)
         self.commands.keys_changed.connect(
-            lambda: settings.remember(shortcuts=self.commands.chosen)
+            lambda: settings.set_silently(shortcuts=self.commands.chosen)
         )
-        page.strip.marking_changed.connect(lambda marking: settings.remember(marking=marking.value))
-        page.panel_shown.connect(lambda is_open: settings.remember(shows_panel=is_open))
+        page.strip.marking_changed.connect(
+            lambda marking: settings.set_silently(marking=marking.value)
+        )
+        page.panel_shown.connect(lambda is_open: settings.set_silently(shows_panel=is_open))
         page.empty.hint_dismissed.connect(self._dismiss_hint)
         page.empty.models_requested.connect(dialogs.show_models)
         page.header.models_requested.connect(dialogs.show_models)
         page.header.gguf_requested.connect(dialogs.open_gguf)
         page.composer.model_attached.connect(dialogs.offer_to_load)
-        page.header.recording_chosen.connect(lambda on: settings.choose("records", on))
+        page.header.recording_chosen.connect(lambda on: settings.set("records", on))
         page.settings_panel.measure.requested.connect(self.keeper.measure_again)
         page.settings_panel.presets.refused.connect(self.chat.errors.show_error)
 
@@ -318,7 +320,7 @@ class MainWindow(QMainWindow):
 
     def _dismiss_hint(self) -> None:
         self.page.empty.show_hint(False)
-        self.settings.remember(has_read_hint=True)
+        self.settings.set_silently(has_read_hint=True)
 
     def _offer_models(self) -> None:
         by_name = sorted(self.models.choices, key=_place_and_name)

@@ -216,7 +216,7 @@ class Tour:
             raise TourError(keeper.status.failed.message)
         await self._until(lambda: keeper.status.calibrated is not None, LOAD_TIMEOUT_S)
         await self._take("empty")
-        self._app.window.settings.choose("learns", False)
+        self._app.window.settings.set("learns", False)
 
     async def _visit_chat(self) -> None:
         """Conversations, settings, and an answer with all that answers may hold."""
@@ -342,7 +342,7 @@ class Tour:
     async def _visit_server(self) -> None:
         """The server, with requests of a program that this is itself."""
         window = self._app.window
-        window.settings.choose("server_port", float(_free_port()))
+        window.settings.set("server_port", float(_free_port()))
         window.dialogs.show_server()
         dialog, server = window.dialogs.server, window.server
         assert dialog is not None

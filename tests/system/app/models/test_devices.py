@@ -64,7 +64,7 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
     )
     monkeypatch.setattr("medusa_core.memory.probe.offered_devices", lambda: offers)
     window, engine = open_ready()
-    window.settings.remember(device="cuda:7")
+    window.settings.set_silently(device="cuda:7")
 
     async def work() -> None:
         window.dialogs.show_settings("Models")
@@ -92,7 +92,7 @@ def test_the_manager_says_what_is_wrong_with_a_device_that_is_gone(
     run: Run, open_ready: Open, library: Library
 ) -> None:
     window, _ = open_ready(open_library=lambda: library)
-    window.settings.remember(device="cuda:3")
+    window.settings.set_silently(device="cuda:3")
 
     async def work() -> None:
         window.dialogs.show_models()

@@ -94,7 +94,7 @@ def test_settings_take_effect_at_once_and_are_kept(
         ("is_offline", True),
         ("device", "cpu"),
     ):
-        store.choose(name, value)
+        store.set(name, value)
     assert page.editors["is_offline"].widget.isChecked()  # type: ignore[attr-defined]
     assert window._appearance.theme.name == "contrast"
     assert window._appearance.scale.zoom == 1.5
@@ -117,7 +117,7 @@ def test_offline_is_remembered_and_no_request_leaves(
     qtbot: QtBot, open_fake: Open, tmp_path: Path
 ) -> None:
     window, _ = open_fake()
-    window.settings.choose("is_offline", True)
+    window.settings.set("is_offline", True)
     assert load_preferences(tmp_path).is_offline
     assert hub_settings(window.settings.values).is_offline
     assert hub_settings(window.settings.values, HubSettings(token="t")).token == "t"
