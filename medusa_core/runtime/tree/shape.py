@@ -186,11 +186,11 @@ class TokenTree(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _beside(shape: TreeShape, other: TreeShape) -> TreeShape:
-    """Cached, as the same shapes are often combined."""
+    """Cached `TreeShape.beside`, as the same shapes are often combined."""
     return shape.beside(other)
 
 
 @lru_cache(maxsize=512)
 def _of_children(num_children: tuple[int, ...]) -> TreeShape:
-    """One object per shape, so that its properties are computed once."""
+    """Cached `TreeShape.from_children`, so that a shape's properties are computed once."""
     return TreeShape.from_children(num_children)

@@ -101,7 +101,7 @@ class Typical:
     def _accepted(
         self, tree: TokenTree, logits: Tensor, context: WalkContext, walked: _Walked
     ) -> Iterator[_Walked]:
-        """All accepted paths that begin with `walked`."""
+        """Yield all accepted paths that extend an accepted path, itself first."""
         yield walked
         node = walked.nodes[-1] if walked.nodes else 0
         children = tree.shape.children[node]

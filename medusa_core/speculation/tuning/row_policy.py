@@ -143,7 +143,7 @@ class RowPolicy:
     def _draft_costs(
         self, settings: GenerateSettings, sources: Sequence[str], tokens_per_s: float
     ) -> array[float]:
-        """Of each level its acceptance rate, and the costs of the first and another path.
+        """`RowBudget.draft_costs`: acceptance rate and costs of drafting, level by level.
 
         Args:
             settings: The answer's settings.

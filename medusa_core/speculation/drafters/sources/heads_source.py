@@ -65,7 +65,10 @@ class HeadsSource:
 
 
 def ranks_within(budget: RowBudget) -> int:
-    """Number of ranks per head that can be worth a row: the r-th has at most about 0.5 / r."""
+    """Number of top tokens per head that can be worth a row.
+
+    The probability of the r-th token is rarely above 0.5 / r.
+    """
     min_cost = min((more - less for less, more in pairwise(budget.row_costs)), default=0.0)
     max_ranks = min(budget.most // 2, _MAX_RANKS)
     return max(NUM_RANKS, min(max_ranks, int(0.5 / min_cost)) if min_cost else max_ranks)
