@@ -140,14 +140,14 @@ class Downloads:
         if stop is not None:
             stop.set()
         if state is JobState.CANCELLED:
-            before = self._tasks.get(job_id)
-            self._tasks[job_id] = asyncio.ensure_future(self._clean(job_id, before))
+            before, pair = self._tasks.get(job_id), self._jobs[job_id].pair
+            self._tasks[job_id] = asyncio.ensure_future(self._clean(job_id, pair, before))
 
-    async def _clean(self, job_id: int, before: asyncio.Task[None] | None) -> None:
+    async def _clean(self, job_id: int, pair: Pair, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait([before])
         self._set_state(job_id, JobState.CANCELLED)
-        await forget_pair(self.settings, self._jobs[job_id].pair)
+        await forget_pair(self.settings, pair)
 
     async def _work(self, job_id: int, before: asyncio.Task[None] | None) -> None:
         """Download one pair after those before it, and set its final state."""
@@ -157,15 +157,17 @@ class Downloads:
         async with self._running:
             if stop.is_set():
                 return
+            pair = self._jobs[job_id].pair
             self._set_state(job_id, JobState.DOWNLOADING)
             tally = Tally()
             reporter = asyncio.ensure_future(self._report_progress(job_id, tally))
             try:
-                await download_pair(self.settings, self._jobs[job_id].pair, tally, stop)
+                await download_pair(self.settings, pair, tally, stop)
                 outcome = (JobState.READY, "", "")
             except Stopped:
                 # Without a wanted state the program is closing, and the next start continues.
-                outcome = (self._wanted.get(job_id, self._jobs[job_id].state), "", "")
+                present = self._jobs[job_id].state if job_id in self._jobs else JobState.CANCELLED
+                outcome = (self._wanted.get(job_id, present), "", "")
             except DiskFullError as error:
                 outcome = (JobState.PAUSED, error.message, error.hint)
             except Exception as error:  # noqa: BLE001 - the list of downloads must live on
@@ -189,12 +191,16 @@ class Downloads:
             await asyncio.sleep(_REPORT_EVERY_S)
             count += 1
             self._count(job_id, tally)
+            if (job := self._jobs.get(job_id)) is None:
+                return
             if count % _SAVE_EVERY == 0:
-                self._store.save(self._jobs[job_id])
-            self._notify(self._jobs[job_id])
+                self._store.save(job)
+            self._notify(job)
 
     def _count(self, job_id: int, tally: Tally) -> None:
-        job = self._jobs[job_id]
+        job = self._jobs.get(job_id)
+        if job is None:
+            return  # a cancelled download was forgotten before its thread noticed
         state = job.state
         if state is JobState.DOWNLOADING and tally.verifies:
             state = JobState.VERIFYING
@@ -208,11 +214,10 @@ class Downloads:
         )
 
     def _set_state(self, job_id: int, state: JobState, reason: str = "", hint: str = "") -> None:
-        if self._is_closed:
-            return  # a late thread: the next start finds the saved state
-        job = replace(
-            self._jobs[job_id], state=state, reason=reason, hint=hint, waits_for="", bytes_per_s=0.0
-        )
+        job = self._jobs.get(job_id)
+        if self._is_closed or job is None:
+            return  # a late thread: the next start finds the saved state, or the job is forgotten
+        job = replace(job, state=state, reason=reason, hint=hint, waits_for="", bytes_per_s=0.0)
         self._jobs[job_id] = job
         self._store.save(job)
         self._notify(job)

@@ -125,6 +125,26 @@ def test_a_cancelled_job_is_gone_and_never_starts_again(
     assert sent(hub) == before
 
 
+def test_a_download_is_forgotten_while_its_thread_still_stops(
+    hub: LoopbackHub, settings: HubSettings, tmp_path: Path
+) -> None:
+    fill(hub, 4 * MIB)
+
+    async def forget() -> None:
+        downloads = Downloads(tmp_path / "jobs.db", slow_settings(settings))
+        job = downloads.add(Pair(MODEL))
+        await until(downloads, job.id, lambda j: j.done_bytes > MIB)
+        work = downloads._tasks[job.id]
+        downloads.cancel(job.id)
+        downloads.forget(job.id)
+        await asyncio.gather(work, downloads._tasks[job.id])  # raises what they raised
+        assert downloads.jobs == ()
+        await downloads.close()
+
+    run(forget())
+    assert list(settings.cache_dir.rglob("*.part")) == []
+
+
 def test_a_full_disk_pauses_and_says_how_much_is_missing(
     hub: LoopbackHub, settings: HubSettings, tmp_path: Path
 ) -> None:
