@@ -54,7 +54,7 @@ class Preset:
         return bool(self.meaning)
 
     def applied(self, settings: ChatSettings) -> ChatSettings:
-        """Return settings with those of the preset."""
+        """Return `settings` overridden by the values of the preset."""
         return settings.with_json(self.values)
 
 

@@ -102,7 +102,7 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
     report_line("\n".join(found_lines(case.config.num_layers, found)))
     overlap = _steps(block, found, report_line)
     report_line(f"answering {args.throughput} prompts, {found.policy.num_sequences} at once")
-    tokens_per_s = _rate(block, case.requests, found.policy.num_sequences)
+    tokens_per_s = _throughput(block, case.requests, found.policy.num_sequences)
     here, offloaded_gib = _here(block)
     del block
     _free()
@@ -145,7 +145,7 @@ def _beside_weights_first(
         report_line(error.message)
         return report
     report_line("\n".join(found_lines(case.config.num_layers, first)))
-    rate = _rate_shortly(target, case, first.policy.num_sequences)
+    rate = _estimate_throughput(target, case, first.policy.num_sequences)
     del target
     _free()
     over = report.tokens_per_s / rate
@@ -157,18 +157,18 @@ def _free() -> None:
     trim_heap()
 
 
-def _rate(target: Target, requests: Sequence[Generate], together: int) -> float:
-    """Measure the throughput of all answers."""
+def _throughput(target: Target, requests: Sequence[Generate], max_batch: int) -> float:
+    """Answer all requests and measure the throughput. [tokens/s]"""
     row_policy, num_tokens = RowPolicy(target), 0
     started = time.perf_counter()
-    for answered in answer_all(target, requests, row_policy, together):
+    for answered in answer_all(target, requests, row_policy, max_batch):
         num_tokens += len(_done(answered.done).token_ids)
     return num_tokens / (time.perf_counter() - started)
 
 
-def _rate_shortly(target: Target, case: ThroughputCase, together: int) -> float:
-    """Estimate the throughput from the prefill and a few steps."""
-    some = case.requests[:together]
+def _estimate_throughput(target: Target, case: ThroughputCase, max_batch: int) -> float:
+    """Estimate the throughput from the prefill and a few steps. [tokens/s]"""
+    some = case.requests[:max_batch]
     started, ends = time.perf_counter(), list[float]()  # of full steps, and of the one before
 
     def after_step(num_tokens: int) -> None:
@@ -180,7 +180,7 @@ def _rate_shortly(target: Target, case: ThroughputCase, together: int) -> float:
 
     num_tokens = 0
     try:
-        for answered in answer_all(target, some, RowPolicy(target), together, after_step):
+        for answered in answer_all(target, some, RowPolicy(target), max_batch, after_step):
             num_tokens += len(_done(answered.done).token_ids)
     except _Enough:
         rounds = len(case.requests) / len(some)

@@ -42,13 +42,14 @@ if sys.platform == "linux":
 def package_checks() -> tuple[CheckSpec, ...]:
     """Return the checks of libraries."""
     return (
-        CheckSpec("Libraries", partial(_all_of, "Libraries", _NEEDED)),
-        CheckSpec("Window", partial(_all_of, "Window", _WINDOW)),
+        CheckSpec("Libraries", partial(_check_installed, "Libraries", _NEEDED)),
+        CheckSpec("Window", partial(_check_installed, "Window", _WINDOW)),
         CheckSpec("Optional pieces", _optional),
     )
 
 
-def _all_of(name: str, packages: tuple[str, ...]) -> Check:
+def _check_installed(name: str, packages: tuple[str, ...]) -> Check:
+    """Check that all packages are installed, and list their versions."""
     found = {package: version_of(package) for package in packages}
     missing = [package for package, version in found.items() if not version]
     if missing:

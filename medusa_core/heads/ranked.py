@@ -63,7 +63,7 @@ class Ranked:
         self._sharpness = sharpness
 
     def chances(self) -> array[float]:
-        """Return the probabilities of the best tokens, all heads' concatenated."""
+        """Return the probabilities of the top tokens, concatenated over all heads."""
         if self._chances is None:
             self._chances = _probabilities(self.scores, self.columns)
         return self._chances

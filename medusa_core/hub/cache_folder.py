@@ -80,7 +80,7 @@ class RepoCache:
 
         Raises:
             DiskFullError: The disk has no room, or the folder can't be written.
-            RequestError: A path leaves the cache.
+            RequestError: A path is outside the cache.
         """
         snapshot = self.snapshot(listing.sha)
         known = (
@@ -107,12 +107,12 @@ class RepoCache:
             return {}
         return files if isinstance(files, dict) else {}
 
-    def forget_parts(self) -> None:
-        """Remove partial downloads that no other process works on.
+    def remove_partial_files(self) -> None:
+        """Remove partial downloads that no other process is writing.
 
         Raises:
             DiskFullError: The folder can't be written.
-            RequestError: A path leaves the cache.
+            RequestError: A path is outside the cache.
         """
         try:
             for part in self.folder.glob(f"blobs/*{_PART}"):

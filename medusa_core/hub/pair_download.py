@@ -191,7 +191,7 @@ async def forget_pair(settings: HubSettings, pair: Pair) -> None:
     """Remove incomplete files."""
     for repo, _ in pair.repos:
         if is_repo(repo):
-            await asyncio.to_thread(RepoCache(settings.cache_dir, repo).forget_parts)
+            await asyncio.to_thread(RepoCache(settings.cache_dir, repo).remove_partial_files)
 
 
 async def _listings(

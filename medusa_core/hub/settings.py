@@ -81,13 +81,12 @@ class HubSettings:
 def settings_from(environment: Mapping[str, str], cache_dir: Path | None = None) -> HubSettings:
     """Read the settings from environment variables as huggingface_hub does.
 
-    A portable program has a cache and a token of its own in `MEDUSA_HOME`: on another computer it
-    would be without its models, and would leave gigabytes and a token there. Variables of
-    huggingface_hub take precedence.
+    With `MEDUSA_HOME` (portable mode), cache and token are in that folder, so that they move with
+    the program and nothing remains on the computer. Variables of huggingface_hub take precedence.
 
     Args:
         environment: Environment variables.
-        cache_dir: Folder in place of the shared cache.
+        cache_dir: Replaces the cache folder; None for the default.
     """
     home = _home(environment)
     cache = environment.get("HF_HUB_CACHE") or environment.get("HUGGINGFACE_HUB_CACHE")

@@ -111,9 +111,9 @@ class ForecastDevice:
 
     Attributes:
         budget: Memory of the device.
-        room: Room for offloaded layers.
-        name: Torch device name; None for a device that isn't here.
-        remeasure: Kinds of kept measurements that are taken anew; see `MEASURED`.
+        room: Host memory and disk space for offloaded layers.
+        name: Torch device name; None for a hypothetical device.
+        remeasure: Saved measurements to repeat, as named in `MEASURED`.
     """
 
     budget: Budget

@@ -382,12 +382,12 @@ def scratch_bytes(
     widened = 2 * in_row * whole_rows(context_tokens) * item
     is_card_other = formats.device == "cuda" and formats.cache != formats.compute
     widened *= is_card_other or bool(formats.cache_format)
-    fixed = hidden + logits + rotations + _unpacked_bytes(config, formats)
+    fixed = hidden + logits + rotations + _dequantized_bytes(config, formats)
     return fixed + masks + scores + widened
 
 
-def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of the largest matrix: on CUDA prefill dequantizes one 4-bit matrix at a time."""
+def _dequantized_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of the largest dequantized matrix: prefill on CUDA dequantizes one at a time."""
     if formats.device == "cpu" or formats.linears.is_dense:
         return 0
     if not config.is_ours:

@@ -91,11 +91,11 @@ class ArchConfig:
     vocab_size: int
 
     def whole(self, key: str, most: int, default: int) -> int:
-        """Read a whole number from 1 on; see `whole`."""
+        """Read a positive integer of at most `most`; see `whole`."""
         return whole(self.raw, key, most, default)
 
     def count(self, key: str, most: int, default: int) -> int:
-        """Read a whole number from 0 on."""
+        """Read an integer from 0 to `most`."""
         value = self.raw.get(key)
         return 0 if value == 0 and value is not False else whole(self.raw, key, most, default)
 
@@ -117,7 +117,7 @@ class ArchConfig:
         return sliding_window(self.raw)
 
     def layer_windows(self, period: int) -> tuple[int | None, ...]:
-        """Return each layer's window by `layer_types`; see there."""
+        """Return each layer's sliding window, as `layer_types` says; None for full attention."""
         window, kinds = self.sliding_window, layer_types(self.raw, period)
         return tuple(window if kind == "sliding_attention" else None for kind in kinds)
 

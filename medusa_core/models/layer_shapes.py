@@ -1,4 +1,4 @@
-"""What a session holds of each layer: keys and values of every token, a state, both, or nothing."""
+"""Shapes of what a session caches per layer: KV rows, a recurrent state, both, or nothing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """Keys and values of every token.
+    """Shape of a KV cache row: the keys and values of one token in one layer.
 
     Attributes:
-        num_kv_heads: Heads of keys, and of values.
-        head_dim: Numbers of each.
+        num_kv_heads: Number of key heads, and of value heads.
+        head_dim: Elements per head.
     """
 
     num_kv_heads: int
@@ -21,10 +21,10 @@ class RowShape:
 
 @dataclass(frozen=True, slots=True)
 class SharedRows:
-    """Nothing of its own: queries attend to the rows of an earlier layer.
+    """No KV rows: queries attend to the rows of an earlier layer.
 
     Attributes:
-        layer: Which.
+        layer: Index of that layer.
     """
 
     layer: int
@@ -32,17 +32,17 @@ class SharedRows:
 
 @dataclass(frozen=True, slots=True)
 class StateShape:
-    """A state, which each token changes, and the last inputs of a convolution before it.
+    """A recurrent state, and the last inputs of the convolution before it.
 
-    Consecutive heads share a key head. A short convolution alone has no heads.
+    Consecutive heads share a key head. A short convolution without a state has no heads.
 
     Attributes:
-        num_heads: Heads of the state.
-        key_dim: Rows of a head's state.
-        value_dim: Its columns.
-        num_key_heads: Heads of keys.
-        channels: Numbers of an input of the convolution.
-        conv_width: Inputs that the convolution reads for one output.
+        num_heads: Number of state heads (value heads).
+        key_dim: Rows of each head's state matrix.
+        value_dim: Columns of each head's state matrix.
+        num_key_heads: Number of key heads.
+        channels: Channels of the convolution.
+        conv_width: Kernel size of the convolution.
     """
 
     num_heads: int
@@ -59,17 +59,17 @@ class StateShape:
 
     @property
     def state_size(self) -> int:
-        """Numbers of the state."""
+        """Elements of the state."""
         return self.num_heads * self.key_dim * self.value_dim
 
     @property
     def tail_size(self) -> int:
-        """Numbers of the last inputs."""
+        """Elements of the cached inputs of the convolution."""
         return (self.conv_width - 1) * self.channels
 
     @property
     def step_size(self) -> int:
-        """Numbers that say how one token changes the state: key, update and decay."""
+        """Elements of the key, update and decay by which one token changes the state."""
         return self.num_key_heads * self.key_dim + self.num_heads * (self.value_dim + 1)
 
 
@@ -90,20 +90,23 @@ LayerShape = RowShape | SharedRows | StateShape | HybridShape | NoShape
 
 
 def rows_of(shape: LayerShape) -> RowShape | None:
-    """The keys and values that a layer holds, if any."""
+    """Return the KV row shape of a layer; None if it caches none."""
     if isinstance(shape, HybridShape):
         return shape.rows
     return shape if isinstance(shape, RowShape) else None
 
 
 def num_holding(layers: Sequence[LayerShape]) -> int:
-    """Layers up to the last that holds something: behind it rows serve themselves alone."""
+    """Return the number of layers up to the last that doesn't share KV rows.
+
+    Later layers cache nothing: rows that only fill the cache needn't pass through them.
+    """
     holding = (at for at, shape in enumerate(layers) if not isinstance(shape, SharedRows))
     return 1 + max(holding, default=-1)
 
 
 def rows_read(layers: Sequence[LayerShape], index: int) -> tuple[int, RowShape] | None:
-    """The layer whose keys and values a layer attends to, and what they are; None for none."""
+    """Return the layer whose KV rows a layer attends to, and their shape; None for none."""
     shape = layers[index]
     owner = shape.layer if isinstance(shape, SharedRows) else index
     rows = rows_of(layers[owner])

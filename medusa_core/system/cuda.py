@@ -143,11 +143,11 @@ def graph_memory() -> Any:
 
 
 def record(work: Callable[[], None], memory: Any) -> Graph:
-    """Capture work as a graph.
+    """Capture a CUDA graph.
 
     Args:
-        work: Launches the same operations whenever it is called.
-        memory: From `graph_memory`.
+        work: Launches the kernels to capture, the same in every call.
+        memory: Memory pool of the graph, from `graph_memory`.
 
     Raises:
         RuntimeError: An operation can't be captured. The current stream is restored.

@@ -225,6 +225,7 @@ class HeadsRun:
         return on_states
 
     def _on_shard(self) -> None:
+        """Before each shard of hidden states, check the disk space and for a stop request."""
         self.folder.check_space()
         self._check_stop()
 
@@ -392,6 +393,7 @@ class HeadsRun:
             raise Cancelled("The run pauses.")
 
     def _store(self, **values: Any) -> None:
+        """Add resolved settings to the run's file."""
         self._resolved.update(values)
         self.folder.write_resolved(self._resolved)
 

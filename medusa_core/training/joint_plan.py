@@ -22,24 +22,24 @@ _PASSES = 4  # of a forward pass: forward, recomputed, backward, and the LoRA's 
 
 @dataclass(frozen=True, slots=True)
 class JointPlan:
-    """What joint training needs besides the training of heads alone.
+    """Additional memory and disk space of joint training, over training the heads alone.
 
     Attributes:
-        lora_bytes: The LoRA with gradients and optimizer state.
-        passed_bytes: Activations that a step keeps for the backward pass.
-        unpacked_bytes: The largest dequantized layer.
-        disk_bytes: Checkpoint and result.
+        lora_bytes: LoRA weights, gradients and optimizer state.
+        activation_bytes: Activations that a step saves for the backward pass.
+        dequantized_bytes: The largest dequantized layer.
+        disk_bytes: Checkpoint and trained adapter on disk.
     """
 
     lora_bytes: int
-    passed_bytes: int
-    unpacked_bytes: int
+    activation_bytes: int
+    dequantized_bytes: int
     disk_bytes: int
 
     @property
     def peak_bytes(self) -> int:
         """Total device memory."""
-        return self.lora_bytes + self.passed_bytes + self.unpacked_bytes
+        return self.lora_bytes + self.activation_bytes + self.dequantized_bytes
 
 
 def plan_joint(
@@ -68,8 +68,8 @@ def plan_joint(
     head *= _PLAIN_BYTES if formats.lm_head.is_dense else _UNPACKED_BYTES
     return JointPlan(
         lora_bytes=_OPTIMIZED * 4 * numbers,
-        passed_bytes=passed + scores,
-        unpacked_bytes=2 * max(unpacked, head),
+        activation_bytes=passed + scores,
+        dequantized_bytes=2 * max(unpacked, head),
         disk_bytes=numbers * (4 * _ON_DISK + _PUBLISHED_BYTES),
     )
 

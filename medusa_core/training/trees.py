@@ -23,11 +23,11 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class TreesRecipe:
-    """Settings of the tables.
+    """Settings of the tree tables.
 
     Attributes:
-        num_ranks: Ranks to distinguish.
-        tree_rows: Sizes of the trees.
+        num_ranks: Number of top tokens of each head that trees may use.
+        tree_rows: Sizes (nodes) of the trees in the tables.
         default_rows: Size of the tree without calibration.
         text: Description of the measured texts.
     """
@@ -42,8 +42,7 @@ def path_counts(ranks: Tensor, num_ranks: int) -> Counter[SearchPath]:
     """Count how often each rank path was the true one, over all positions.
 
     Heads aren't independent: if the first is right, the next is right more often. Counting whole
-    paths
-    captures that; products of head accuracies don't.
+    paths captures that; products of head accuracies don't.
     """
     counts: Counter[SearchPath] = Counter()
     for row in ranks.tolist():

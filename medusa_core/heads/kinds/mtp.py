@@ -50,12 +50,12 @@ def _read(
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> MtpHead:
-    """Load the layer of a model for a target, which is usually the same model.
+    """Load an MTP layer for a target; usually both come from the same checkpoint.
 
     Raises:
         CheckpointError: A file is damaged, or holds no floating-point tensors.
-        HeadsError: It is incomplete, or made for another target.
-        OutOfMemoryError: It doesn't fit into memory.
+        HeadsError: The layer is incomplete, or belongs to another target.
+        OutOfMemoryError: The layer doesn't fit into memory.
     """
     parts = _parts(files.shapes, files.settings)
     check_sizes(parts.layer.hidden_size, parts.layer.vocab_size, config)

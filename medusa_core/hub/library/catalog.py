@@ -60,7 +60,7 @@ def _read() -> dict[str, Any]:
 
 
 def _eagle_3(config: ModelConfig) -> HeadsShape:
-    """Return sizes of a published EAGLE-3 head: a block of the model's sizes, 32,000 tokens.
+    """Return sizes of a published EAGLE-3 head: one layer, draft vocabulary of 32,000 tokens.
 
     Source: SafeAILab/EAGLE, `eagle/model/cnets.py`.
     """

@@ -61,11 +61,11 @@ class ModelRates(NamedTuple):
 
 
 class Paces(NamedTuple):
-    """Shares of their own pace that computing and reading a disk keep while both run.
+    """Slowdown of computing and disk reads while both run.
 
     Attributes:
-        computing: Share of computing.
-        reading: Share of reading.
+        computing: Speed of computing during reads, as a fraction of its speed alone.
+        reading: Speed of reads during computing, as a fraction of their speed alone.
     """
 
     computing: float
@@ -204,7 +204,7 @@ def one_layer_config(config: ModelConfig) -> ModelConfig:
 
 
 class _RandomWeights:
-    """Random weights of a model with one layer and one token; see `Weights`."""
+    """Random weights of a model with one layer and a vocabulary of one token; see `Weights`."""
 
     num_parameters = nbytes = 0
 

@@ -57,7 +57,7 @@ def disk_read_rate(folder: Path, piece: int = 0) -> float:
     with disk_errors(folder):
         make_own_folder(folder)
         with open_reads(folder, piece) as read:
-            return max(_rate_of(read) for _ in range(_REPEATS))
+            return max(_read_rate(read) for _ in range(_REPEATS))
 
 
 def disk_read_latency(folder: Path) -> float:
@@ -155,7 +155,8 @@ def memory_copy_rate() -> float:
     return len(source) / best_seconds(lambda: np.copyto(target, source))
 
 
-def _rate_of(read: Callable[[], int]) -> float:
+def _read_rate(read: Callable[[], int]) -> float:
+    """Measure a function that reads some bytes and returns their number. [bytes/s]"""
     size, started = 0, time.perf_counter()
     for _ in range(_MAX_READS):
         size += read()

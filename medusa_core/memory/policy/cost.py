@@ -126,7 +126,7 @@ def disk_s(moved: BytesMoved, machine: MachineRates) -> tuple[Seconds, Seconds]:
 
 
 def computing_s(work: Workload, machine: MachineRates, passes: Passes) -> float:
-    """Return the seconds of computing, attention to rows on the device included."""
+    """Return the compute seconds, including attention to KV rows on the device."""
     at_once = passes.num_rows / passes.num_visits
     layer = passes.num_visits * (machine.visit_s + seconds_at(machine.layer_s, at_once))
     attention = transfer_s(passes.rows_read * work.row_bytes, machine.cache_on_device)
@@ -143,7 +143,7 @@ def overlapped_s(streams: Mapping[str, Seconds], machine: MachineRates) -> dict[
 
     Args:
         streams: Seconds of each stream alone. [n] each
-        machine: Has the paces.
+        machine: Rates of the machine.
     """
     computing = streams[COMPUTING]
     others = {name: alone for name, alone in streams.items() if name != COMPUTING}

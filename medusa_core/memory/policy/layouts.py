@@ -141,7 +141,12 @@ def rooms(
 
 
 def offloaded_layers(shares: Shares, count: int) -> tuple[int, int]:
-    """Return how many of `count` layers are in host memory, and how many on the disk."""
+    """Return the number of layers in host memory, and on disk.
+
+    Args:
+        shares: Fractions of the layers per tier.
+        count: Number of all layers.
+    """
     offloaded = round(count * (shares.memory + shares.disk))
     on_disk = min(offloaded, round(count * shares.disk))
     return offloaded - on_disk, on_disk

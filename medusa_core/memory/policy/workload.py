@@ -126,7 +126,7 @@ class Passes:
 
 
 def prefill_passes(work: Workload, block: BatchBlock) -> Passes:
-    """Return the passes that read a block's prompts, each in chunks of `at_once` rows at most."""
+    """Return the prefill passes of a block, each in chunks of `at_once` rows at most."""
     sequences, tokens = block.num_sequences, work.prompt_tokens
     num_rows, chunks = sequences * tokens, math.ceil(tokens / block.at_once)
     num_passes = max(chunks, math.ceil(num_rows / block.prompt_rows))
@@ -145,7 +145,7 @@ def prefill_passes(work: Workload, block: BatchBlock) -> Passes:
 
 
 def decode_step(work: Workload, block: BatchBlock) -> Passes:
-    """Return a decoding step of a block."""
+    """Return the pass of one decoding step for all sequences of a block."""
     sequences = block.num_sequences
     # The newest rows of each sequence stay on the device until a panel of them is full.
     read = sequences * (work.mean_tokens - (ROUND_ROWS - 1) / 2)

@@ -436,7 +436,18 @@ def _delta_net(
     sequences: Sequence[SequenceRows],
     only_row: int | None,
 ) -> Tensor:
-    """[n, hidden] → [n, heads · value_dim], or one row"""
+    """Run a gated delta net up to its output projection.
+
+    Args:
+        index: Index of the layer.
+        net: The layer's weights.
+        x: Normed hidden states. [n, hidden]
+        sequences: Rows of each sequence, with its recurrent state.
+        only_row: Only row to return; None for all.
+
+    Returns:
+        [n, heads · value_dim], or [1, heads · value_dim]
+    """
     shape, wide = net.shape, net.rate.dtype
     projected, gates = net.in_proj(x), net.gates(x).to(wide)
     inputs, z = projected[:, : shape.channels], projected[:, shape.channels :]
@@ -468,14 +479,14 @@ def _delta_net_of(
 
 
 def _unit(heads: Tensor) -> Tensor:
-    """Vectors of length one. [n, heads, key_dim]"""
+    """L2-normalize vectors. [n, heads, key_dim]"""
     return heads * torch.rsqrt(heads.square().sum(-1, keepdim=True) + _L2_EPS)
 
 
 def _mamba(
     index: int, mamba: Mamba2, x: Tensor, sequences: Sequence[SequenceRows], only_row: int | None
 ) -> Tensor:
-    """[n, hidden] → [n, heads · value_dim], or one row"""
+    """Run a Mamba-2 mixer up to its output projection; as `_delta_net`."""
     projected = mamba.in_proj(x).to(mamba.rate.dtype)
     if mamba.factors is not None:
         projected = projected * mamba.factors

@@ -216,6 +216,7 @@ class Checkpoint:
         return tensor, text
 
     def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
+        """Read a tensor in its stored dtype, and pass its bytes to `each_piece`."""
         self._read.add(name)
         entry = self._entry(name)
         dtype = torch_dtype(name, entry)

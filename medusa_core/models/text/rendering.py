@@ -180,6 +180,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 def _environment() -> _Environment:
+    """Return a sandboxed Jinja environment with the filters and globals that transformers has."""
     environment = _Environment(
         trim_blocks=True, lstrip_blocks=True, extensions=[LoopControlExtension, _Generation]
     )

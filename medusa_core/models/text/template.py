@@ -97,14 +97,14 @@ class ChatTemplate:
         """Whether reasoning can be switched, and its default."""
         opening = (ChatMessage(Role.USER, "a"),)
 
-        def opens(thinks: bool | None) -> bool:
+        def starts_reasoning(thinks: bool | None) -> bool:
             try:
                 prompt = self.render(opening, thinks=thinks).rstrip()
                 return bool(self.reasoning.start) and prompt.endswith(self.reasoning.start)
             except TemplateError:  # the first real message raises it again
                 return False
 
-        return ThinkingSwitch(self._can_switch, opens(None), opens(True))
+        return ThinkingSwitch(self._can_switch, starts_reasoning(None), starts_reasoning(True))
 
     def render(
         self,

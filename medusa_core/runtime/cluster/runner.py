@@ -157,16 +157,16 @@ class ClusterRunner(Runner):
         token_ids: Sequence[int],
         only_last: bool = False,
     ) -> Tensor:
-        """Compute rows; after the loss of a stage, try again with the others."""
+        """Run a pass; after the loss of a stage, restore the caches and retry with the others."""
         rows = self._embed(token_ids)
 
-        def attempt() -> Tensor:
+        def run_pass() -> Tensor:
             for kv in caches:
                 self._restore(kv)
             return self._through(sequences(), rows, only_last)
 
         try:
-            states = self._retry(attempt)
+            states = self._retry(run_pass)
         except BaseException:
             for kv in caches:  # some stages have computed this pass, and others haven't
                 kv.remote.epoch = NO_EPOCH

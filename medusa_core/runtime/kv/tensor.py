@@ -159,15 +159,15 @@ class TensorCache(KvCache):
         return self._pending[part]
 
     def state(self, layer: int) -> LayerState:
-        return self._own_states().layer(self._state_places[layer])
+        return self._recurrent_states().layer(self._state_places[layer])
 
     def put_state(self, layer: int, state: LayerState) -> None:
-        self._own_states().put_state(self._state_places[layer], state)
+        self._recurrent_states().put_state(self._state_places[layer], state)
 
     def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
-        self._own_states().put(self._state_places[layer], steps)
+        self._recurrent_states().put(self._state_places[layer], steps)
 
-    def _own_states(self) -> RecurrentStates:
+    def _recurrent_states(self) -> RecurrentStates:
         assert self.states is not None  # the layers of this model have none
         return self.states
 

@@ -109,7 +109,7 @@ class ResidentRunner(Runner):
         return hidden if only_last else hidden[:count]
 
     def _threads_for(self, reads_prompt: bool) -> AbstractContextManager[None]:
-        """Use the number of threads for prefill during a pass that reads a prompt."""
+        """Use the thread count for prefill during a pass that processes a prompt."""
         if not reads_prompt or self._prefill_threads <= compute_threads.count():
             return nullcontext()
         return compute_threads.limited(self._prefill_threads)

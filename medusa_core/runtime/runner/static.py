@@ -154,7 +154,7 @@ class StaticRunner(ResidentRunner):
         return seen.repeat(self._group, 1)[:, :width]
 
     def _step(self, rows: int, width: int, kv: TensorCache) -> _Step:
-        """Return the step for a cache and buckets, prepared at its first use."""
+        """Return the CUDA graph of a cache and bucket sizes; captured at its first use."""
         key = (kv.address, kv.capacity, rows, width)
         if key not in self._steps:
             while len(self._steps) >= _MAX_STEPS:

@@ -107,30 +107,30 @@ def head_spec(
     is_ranked: bool = False,
     drafts_at_once: bool = False,
 ) -> SourceSpec:
-    """Return the source of a kind of heads; members are those of `SourceSpec`.
+    """Register draft heads as a source; the arguments become members of the `SourceSpec`.
 
     Args:
-        info: Its name, and how the window shows what it drafted.
+        info: Name, label and colour of the source.
         kind: Class of the heads.
         make: Builds the source for one session.
-        hint: What to do if a target has no such heads.
-        alone: The drafter of this source alone.
-        serves: Whether a target with heads of the class can use them.
-        preference: See there.
-        is_ranked: See there.
-        drafts_at_once: See there.
+        hint: What the user can do if the target has no such heads.
+        alone: Drafter that uses only this source; None to derive it from `info`.
+        serves: Returns whether a target with heads of this class can use them.
+        preference: The usable drafter with the lowest value is the default.
+        is_ranked: Whether the heads draft one list of tokens per depth, whatever the path.
+        drafts_at_once: Whether all levels are drafted when a step starts.
     """
 
-    def are_served(target: Target) -> bool:
+    def can_draft(target: Target) -> bool:
         return isinstance(target.heads, kind) and serves(target)
 
     def build(target: Target, budget: RowBudget) -> Source:
-        assert isinstance(target.heads, kind)  # as they are served
+        assert isinstance(target.heads, kind)  # `can_draft` is true
         return make(target.heads, budget)
 
     return SourceSpec(
         info,
-        serves=are_served,
+        serves=can_draft,
         make=build,
         hint=hint,
         of_heads=True,

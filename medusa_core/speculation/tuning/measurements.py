@@ -73,12 +73,12 @@ class ModelMeasurements:
             self._files.save(self._cost_key, "costs", calibration.costs().to_json())
 
     def forget(self) -> None:
-        """Delete costs of steps and speeds, so that they are measured again."""
+        """Delete step costs and drafter speeds, so that they are measured again."""
         self._files.delete(self._cost_key, "costs")
         self._files.delete(self._cost_key, "speeds")
 
     def speeds(self) -> tuple[DrafterSpeed, ...]:
-        """Saved speeds of its drafters; empty if other drafters were compared."""
+        """Return the target's saved drafter speeds; empty if other drafters were compared."""
         if self._target.is_divided:
             return ()
         speeds = self._files.load(self._cost_key, "speeds", _speeds_of) or ()
@@ -86,7 +86,7 @@ class ModelMeasurements:
         return speeds if names == {speed.name for speed in speeds} else ()
 
     def save_speeds(self, speeds: Sequence[DrafterSpeed]) -> None:
-        """Save the speeds of its drafters."""
+        """Save the measured speeds of the target's drafters."""
         if not self._target.is_divided:
             fields = {"drafters": [speed._asdict() for speed in speeds]}
             self._files.save(self._cost_key, "speeds", fields)

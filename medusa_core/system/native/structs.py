@@ -365,7 +365,7 @@ class PassStruct(Structure):
 
 
 class HeadsStruct(Structure):
-    """`Heads` of heads.h."""
+    """ctypes mirror of the C struct `Heads` in heads.h."""
 
     _fields_ = (
         ("first", POINTER(LinearStruct)),

@@ -254,6 +254,7 @@ class _Tags(_Chain):
             yield from self._argument(rule, name, properties[name])
 
     def _argument(self, rule: str, name: str, schema: Any) -> Iterator[str]:
+        """Yield the grammar rules of one argument with its tags; the last one is `rule`."""
         schema = resolved(schema, self.root)
         literal, tags = self.grammar.literal, self.tags
         others = dict(tags.after_key_of_others)
@@ -445,7 +446,7 @@ def _choices(schema: Any) -> list[Any]:
 
 
 def _python_strings(schema: Any) -> dict[str, str]:
-    """Return a restricted string's Lark expression for each quotation mark; empty for any."""
+    """Return a Lark expression per quotation mark for a string schema; empty if unrestricted."""
     found = {mark: string_expression(schema, quote=mark) for mark in ('"', "'")}
     return {mark: expression for mark, expression in found.items() if expression}
 

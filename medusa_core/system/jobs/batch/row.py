@@ -12,7 +12,7 @@ _MAX_BYTES = 1 << 20  # of one call of `read_rows`
 
 
 class BatchRow(NamedTuple):
-    """An answer or an error.
+    """A line of an answers file: an answer or an error.
 
     Attributes:
         id: Id of the prompt's line.
@@ -30,10 +30,10 @@ class BatchRow(NamedTuple):
 
 
 def row_of(line: bytes) -> BatchRow:
-    """Parse a line.
+    """Parse a line of an answers file.
 
     Raises:
-        ValueError: It isn't an answer.
+        ValueError: The line isn't a JSON object with the fields of `BatchRow`.
     """
     try:
         raw = json.loads(line)
