@@ -110,7 +110,7 @@ if TYPE_CHECKING:
     from medusa_core.system.extras import SERVER_EXTRA
     from medusa_core.system.files.atomic_file import replace_text
     from medusa_core.system.files.json_file import read_json
-    from medusa_core.system.installation import command_to_mend
+    from medusa_core.system.installation import repair_command
     from medusa_core.system.jobs.batch.job import BatchJob, BatchSpec, BatchState, OwnBatches
     from medusa_core.system.jobs.batch.progress import BatchProgress
     from medusa_core.system.jobs.batch.row import BatchRow, read_rows

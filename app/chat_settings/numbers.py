@@ -73,7 +73,7 @@ class NumberRows(QObject):
         """
         notes: dict[SettingGroup, list[str]] = {group: [] for group in SettingGroup}
         for name, setting in SETTINGS.items():
-            reason = setting.when.lack(rule, drafter)
+            reason = setting.when.reason_ignored(rule, drafter)
             if setting.when.is_of_one_choice:
                 self.rows[name].setVisible(not reason)
                 continue

@@ -67,9 +67,9 @@ def qt_problem(error: ImportError) -> str:
         raise error
     if ".so" in str(error):
         return f"Qt can't be loaded: {error}. {INSTALL}\n{COMMAND_LINE}"
-    from medusa_core.api import command_to_mend
+    from medusa_core.api import repair_command
 
-    return f"Qt is not installed: {error}. Install it: {command_to_mend()}\n{COMMAND_LINE}"
+    return f"Qt is not installed: {error}. Install it: {repair_command()}\n{COMMAND_LINE}"
 
 
 def _answers(display: str) -> bool:

@@ -39,7 +39,7 @@ class When(Enum):
         """Whether a single rule or drafter has the setting, so that others hide it."""
         return self in (When.NOT_EXACT, When.LOOKS_AHEAD)
 
-    def lack(self, rule: RuleChoice | None, drafter: DrafterChoice | None) -> str:
+    def reason_ignored(self, rule: RuleChoice | None, drafter: DrafterChoice | None) -> str:
         """Return why a setting has no effect with a rule and a drafter; empty if it has one."""
         applies = (
             self is When.ALWAYS

@@ -172,12 +172,12 @@ def run_phrases(args: argparse.Namespace) -> int:
     from medusa_core.loading.load import load_target
     from medusa_core.models.datastore.phrases import write_phrases
     from medusa_core.system.prompts import read_prompts
-    from medusa_core.training.phrase_counts import PhraseRecipe, make_phrases, opened_by
+    from medusa_core.training.phrase_counts import PhraseRecipe, first_questions, make_phrases
 
     numbers = PhraseRecipe()
     if args.answers is not None:
         numbers = replace(numbers, num_answers=args.answers)
-    questions = opened_by(read_prompts(args.prompts))[: numbers.num_answers]
+    questions = first_questions(read_prompts(args.prompts))[: numbers.num_answers]
     target = load_target(args.model or demo_model_dir(), args.heads)
     args.out.mkdir(parents=True, exist_ok=True)
     write_phrases(make_phrases(target, questions, numbers), args.out)

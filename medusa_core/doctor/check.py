@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from medusa_core.system.installation import command_to_mend
+from medusa_core.system.installation import repair_command
 
 log = logging.getLogger(__name__)
 
@@ -57,4 +57,4 @@ def _guarded(one: CheckSpec) -> Check:
 
 def install_again() -> str:
     """Return the hint for a missing or broken part of the program."""
-    return f"Install Medusa Chat again: {command_to_mend()}"
+    return f"Install Medusa Chat again: {repair_command()}"

@@ -8,7 +8,7 @@ import sys
 
 from medusa_core.doctor.check import Check, CheckSpec, install_again
 from medusa_core.errors import RequestError
-from medusa_core.system.installation import command_to_mend
+from medusa_core.system.installation import repair_command
 
 _GIB = 1 << 30
 _MIN_RAM_BYTES = 4 * _GIB
@@ -54,7 +54,7 @@ def _device() -> Check:
     except RequestError as error:
         return Check("Device", False, error.message, error.hint)
     if resolved.note:
-        hint = f"Install a PyTorch for this card: {command_to_mend()}"
+        hint = f"Install a PyTorch for this card: {repair_command()}"
         return Check("Device", False, resolved.note, hint)
     labels = {offer.device: offer.label for offer in offered_devices()}
     name = labels.get(str(resolved.device), str(resolved.device))

@@ -35,7 +35,7 @@ def storage_checks(places: Places) -> tuple[CheckSpec, ...]:
         "Step costs": calibrations_dir(),
     }
     written = [
-        CheckSpec(f"{name} folder", partial(_writable, f"{name} folder", folder))
+        CheckSpec(f"{name} folder", partial(_check_writable, f"{name} folder", folder))
         for name, folder in folders.items()
     ]
     return (
@@ -46,7 +46,8 @@ def storage_checks(places: Places) -> tuple[CheckSpec, ...]:
     )
 
 
-def _writable(name: str, folder: Path) -> Check:
+def _check_writable(name: str, folder: Path) -> Check:
+    """Check that a folder, or its nearest existing parent, can be written."""
     nearest = next((one for one in (folder, *folder.parents) if one.exists()), folder)
     if not nearest.is_dir():
         return Check(name, False, f"{nearest} is a file, not a folder.", "Move it away.")

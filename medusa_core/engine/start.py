@@ -25,7 +25,7 @@ from medusa_core.messages import Generate, GenerateSettings, StopReason
 from medusa_core.models.text.detokenizer import Detokenizer
 from medusa_core.runtime.tree.step import WalkContext
 from medusa_core.speculation.drafters.drafter import DrafterSpec, RecordsOffers
-from medusa_core.speculation.drafters.grown import reader_of
+from medusa_core.speculation.drafters.grown import as_state_reader
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import RuleSpec, rule_registry, with_greedy_at_zero
 from medusa_core.speculation.rules.shaping import check_tokens
@@ -82,7 +82,7 @@ def start_generation(
         request, target, session, transcript, fitted.cut, answer, given_pieces, settings
     )
     proposer.begin(prompt_ids)
-    reader = reader_of(proposer)
+    reader = as_state_reader(proposer)
     # A drafter that needs the prompt's hidden states limits how many cached rows can be reused.
     max_reused = None if reader is None else reader.resume(prompt_ids, session.memory)
     num_cached = session.reuse(prompt_ids, max_reused)

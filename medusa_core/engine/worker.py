@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from medusa_core.errors import EngineError
 from medusa_core.messages import Cancel, Command, Event, Failed, Message, Progress
-from medusa_core.system.installation import command_to_mend
+from medusa_core.system.installation import repair_command
 
 if TYPE_CHECKING:
     from medusa_core.engine.executor import Executor
@@ -103,7 +103,7 @@ class Worker:
                     first.request_id,
                     EngineError.__name__,
                     f"The engine can't start: {type(error).__name__}.",
-                    f"Install Medusa Chat again ({command_to_mend()}); the log has the details.",
+                    f"Install Medusa Chat again ({repair_command()}); the log has the details.",
                 )
             )
             return None

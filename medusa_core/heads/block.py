@@ -260,6 +260,7 @@ def _markov(
 def _selector(
     parts: DrafterParts, read_part: ReadTensor, build_linear: BuildLinear
 ) -> Selector | None:
+    """Load DFlash2's selector; None if the drafter has none."""
     if not parts.has_selector:
         return None
     return Selector(

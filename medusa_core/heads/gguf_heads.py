@@ -29,7 +29,7 @@ class GgufHeads(GgufCheckpoint):
         Raises:
             HeadsError: Two tensors get the same name.
         """
-        super().__init__(gguf, spec.blocks, _published(gguf, spec))
+        super().__init__(gguf, spec.blocks, _rename_tensors(gguf, spec))
 
     def integers(self, name: str) -> Tensor:
         found = super().integers(name)
@@ -63,7 +63,8 @@ def _settings(gguf: Gguf, spec: GgufHeadsFormat) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _published(gguf: Gguf, spec: GgufHeadsFormat) -> dict[str, GgufTensor]:
+def _rename_tensors(gguf: Gguf, spec: GgufHeadsFormat) -> dict[str, GgufTensor]:
+    """Return the tensors of a GGUF file by their names in the published safetensors."""
     named: dict[str, GgufTensor] = {}
     for theirs, tensor in gguf.tensors.items():
         name = spec.published(theirs)

@@ -27,11 +27,11 @@ _PART = ".part"
 
 
 class RepoCache:
-    """One repository's part of the cache.
+    """A repository's folder in the Hugging Face cache.
 
     Attributes:
-        folder: Where it is.
-        boundary: Through which its files are changed.
+        folder: Path of the folder.
+        boundary: Writes and removes its files, and refuses paths outside the cache.
     """
 
     def __init__(self, cache_dir: Path, repo: str) -> None:

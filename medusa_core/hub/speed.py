@@ -16,8 +16,13 @@ class RateLimiter:
         self._lock = threading.Lock()
         self._free_at_s = 0.0
 
-    def pass_bytes(self, nbytes: int, stop: threading.Event) -> None:
-        """Wait until so many bytes are within the limit."""
+    def throttle(self, nbytes: int, stop: threading.Event) -> None:
+        """Wait until `nbytes` more bytes are within the rate limit.
+
+        Args:
+            nbytes: Bytes just received.
+            stop: Ends the wait when set.
+        """
         if not self._bytes_per_s:
             return
         with self._lock:

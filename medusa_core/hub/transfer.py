@@ -192,7 +192,7 @@ class Transfer:
         for piece in exchange.pieces():
             # Bytes beyond the declared size are discarded.
             chunk = piece[: part.missing]
-            self._limiter.pass_bytes(len(chunk), watch.stop)
+            self._limiter.throttle(len(chunk), watch.stop)
             part.append(chunk)
             watch.fetched(len(chunk))
             watch.stored(len(chunk))

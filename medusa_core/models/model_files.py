@@ -202,6 +202,7 @@ class GgufFiles(ModelFiles):
 
     @cached_property
     def _parsed(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+        """`config.json`, `generation_config.json` and tensor types, translated from GGUF keys."""
         return config_of(self.headers)
 
     @property

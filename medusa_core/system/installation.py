@@ -54,7 +54,7 @@ def command_for_extra(extra: str, system: str = sys.platform) -> str:
     return f'cmd /c call {uv} pip install --python "{sys.executable}" {wanted}'
 
 
-def command_to_mend() -> str:
+def repair_command() -> str:
     """Return the command that repairs an incomplete installation."""
     return {
         Installation.CHECKOUT: "python3 installer run",

@@ -129,7 +129,7 @@ class TerminalChat:
         chosen = self.settings.drafter or loaded.drafters[0].name
         drafter = next((one for one in loaded.drafters if one.name == chosen), None)
         setting = SETTINGS.get(name)
-        return "" if setting is None else setting.when.lack(rule, drafter)
+        return "" if setting is None else setting.when.reason_ignored(rule, drafter)
 
     def use_saved_settings(self, raw: str) -> None:
         """Use the settings saved with a conversation, if there are any."""

@@ -84,8 +84,8 @@ class OwnText(NamedTuple):
     start: int
 
 
-def opened_by(prompts: Iterable[BenchPrompt]) -> list[tuple[ChatMessage, ...]]:
-    """Return the first question of each prompt."""
+def first_questions(prompts: Iterable[BenchPrompt]) -> list[tuple[ChatMessage, ...]]:
+    """Return conversations of each prompt's first question alone."""
     return [(ChatMessage(Role.USER, prompt.turns[0]),) for prompt in prompts]
 
 

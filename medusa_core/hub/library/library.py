@@ -449,6 +449,6 @@ def _variants(listing: Listing) -> tuple[Variant, ...]:
 
 
 def _with_quick_timeout(settings: HubSettings) -> HubSettings:
-    """Return settings for requests that somebody waits for: a silent Hub is given up soon."""
+    """Return settings with a short timeout, for requests that block the user interface."""
     stall_s = min(_QUICK_STALL_S, settings.timeouts.stall_s)
     return replace(settings, timeouts=replace(settings.timeouts, stall_s=stall_s))

@@ -100,18 +100,18 @@ def plan_file_removal(cache_dir: Path, repo: Path, file: Path) -> Removal:
 
 
 def remove(cache_dir: Path, removal: Removal) -> int:
-    """Carry out a removal.
+    """Delete files from the cache.
 
     Args:
         cache_dir: The shared cache.
-        removal: From `plan_removal`.
+        removal: Files to delete, from `plan_removal`.
 
     Returns:
         Bytes freed.
 
     Raises:
-        RequestError: It isn't in the cache.
-        ModelError: A file can't be removed; what was removed before is gone.
+        RequestError: A file isn't in the cache.
+        ModelError: A file can't be removed; files removed before it stay removed.
     """
     _check_place(cache_dir, removal.repo)
     boundary = Boundary(cache_dir)

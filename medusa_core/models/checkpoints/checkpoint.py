@@ -117,12 +117,12 @@ class Checkpoint:
         """Read a floating-point tensor.
 
         Args:
-            name: Its name.
-            shape: The shape it must have.
+            name: Name of the tensor.
+            shape: Expected shape.
             dtype: Dtype of the result.
 
         Raises:
-            CheckpointError: It is missing, of another shape, or not floating-point.
+            CheckpointError: The tensor is missing, has another shape, or isn't floating-point.
         """
         self._read.add(name)
         self.check_shape(name, shape)
@@ -164,7 +164,7 @@ class Checkpoint:
             shape: The shape it must have.
 
         Raises:
-            CheckpointError: It is missing, of another shape, or not floating-point.
+            CheckpointError: The tensor is missing, has another shape, or isn't floating-point.
         """
         self._read.add(name)
         self.check_shape(name, shape)

@@ -112,7 +112,7 @@ class CachePool:
         """
         while not self._has_slot or (rows := self._find(least, wanted)) is None:
             if not self.evict():
-                raise self._lack(least)
+                raise self._out_of_memory(least)
         return self._allocate(new_cache, rows)
 
     def make_room(self, num_rows: int) -> None:
@@ -123,7 +123,7 @@ class CachePool:
         """
         while self.free_rows < min(num_rows, self.num_rows):
             if not self.evict():
-                raise self._lack(num_rows)
+                raise self._out_of_memory(num_rows)
 
     def grown(self, new_cache: NewCache, cache: KvCache, least: int, wanted: int = 0) -> KvCache:
         """Give a cache more rows: in place, or as a copy elsewhere.
@@ -158,7 +158,7 @@ class CachePool:
         before = self._allocated.pop(cache)
         if (rows := self._find(least, wanted)) is None:
             self._allocated[cache] = before
-            raise self._lack(least)
+            raise self._out_of_memory(least)
         prefix = cache.prefix
         cache.release()
         empty = self._allocate(new_cache, rows)
@@ -255,7 +255,8 @@ class CachePool:
             free = rows.stop
         return [gap for gap in (*gaps, range(free, self._all_rows)) if gap]
 
-    def _lack(self, least: int) -> OutOfMemoryError:
+    def _out_of_memory(self, least: int) -> OutOfMemoryError:
+        """Return the error for a cache of `least` rows that doesn't fit."""
         if self._offloaded is not None and not self._has_slot:
             return no_free_slot(self._offloaded.num_sessions)
         return OutOfMemoryError(

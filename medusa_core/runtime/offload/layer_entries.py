@@ -34,12 +34,12 @@ class TensorPlace(NamedTuple):
 
 
 class PartEntry(NamedTuple):
-    """A linear layer in a piece.
+    """A linear layer of a piece (the unit that is read from disk).
 
     Attributes:
         name: Name such as `layers.0.qkv`.
-        kind: Describes the layer except for the values of its tensors.
-        tensors: Places of its tensors.
+        kind: Shape, format and dtypes of the layer.
+        tensors: Offsets and dtypes of its tensors in the piece.
     """
 
     name: str

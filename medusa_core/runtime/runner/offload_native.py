@@ -112,7 +112,7 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
         self, index: int, number: int, part: _BatchPass, x: Tensor, states: Tensor
     ) -> None:
         """Keep tapped values of the wanted rows, and the input of the next layer."""
-        rows = x[part.wanted_among(self._first(index, part))]
+        rows = x[part.wanted_offsets(self._first(index, part))]
         self._keep_taps(index, rows, states)
         if self._is_last(index):
             states[:, 0] = rows[:, _NORMED]
@@ -220,6 +220,6 @@ class _BatchPass:
         """Note that the pending steps of its caches are applied."""
         mark_applied(self._caches)
 
-    def wanted_among(self, first: int) -> Tensor:
-        """Indices of the needed rows among those from `first` on."""
+    def wanted_offsets(self, first: int) -> Tensor:
+        """Indices of the needed rows, relative to row `first`."""
         return torch.tensor(self.wanted) - first

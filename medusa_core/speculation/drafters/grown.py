@@ -137,8 +137,8 @@ class GrownDrafter:
             source.truncate(length)
 
 
-def reader_of(drafter: Drafter) -> ReadsStates | None:
-    """The drafter, if it needs the target's hidden state of every token."""
+def as_state_reader(drafter: Drafter) -> ReadsStates | None:
+    """Return the drafter if it reads the target's hidden states of all tokens; else None."""
     if isinstance(drafter, GrownDrafter) and not drafter.reads_states:
         return None
     return drafter if isinstance(drafter, ReadsStates) else None

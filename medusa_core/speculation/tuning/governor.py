@@ -69,11 +69,11 @@ class Governor:
         return self._left == 0
 
     def add(self, num_tokens: int, step_s: float) -> None:
-        """Add a step.
+        """Record a step, and decide whether the next one drafts.
 
         Args:
-            num_tokens: Its tokens.
-            step_s: Its seconds.
+            num_tokens: Tokens that the step yielded.
+            step_s: Duration of the step in seconds.
         """
         if self._left == 0:
             self._steps.append((num_tokens, step_s))

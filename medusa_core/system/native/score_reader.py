@@ -38,8 +38,8 @@ class ScoreReader(Protocol):
 
         Args:
             scores: Logits. [n, vocabulary]
-            rows: Indices of rows in which a token was chosen.
-            choices: Chosen token of each of these.
+            rows: Rows of `scores` at which a token was chosen.
+            choices: Token ids chosen at these rows.
 
         Returns:
             A float32 per choice; then five per choice for its best alternatives; then five int32

@@ -63,10 +63,10 @@ def test_what_to_type_depends_on_how_the_program_was_installed(
     assert 'pip install -e ".[server]"' in hint()
     monkeypatch.setattr(installation, "is_checkout", lambda: False)
     assert 'pip install "medusa-chat[server]"' in hint()
-    assert f"--force-reinstall medusa_chat-{__version__}-py3" in installation.command_to_mend()
+    assert f"--force-reinstall medusa_chat-{__version__}-py3" in installation.repair_command()
     monkeypatch.setenv(installation.BOOTSTRAP_VARIABLE, str(tmp_path / "launch.py"))
     assert f"{tmp_path / 'uv'} pip install --python" in hint()
-    assert installation.command_to_mend() == "medusa repair"
+    assert installation.repair_command() == "medusa repair"
 
 
 def test_what_to_type_on_windows_is_right_in_each_of_its_shells(

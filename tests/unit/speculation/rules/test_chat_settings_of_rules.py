@@ -37,9 +37,9 @@ def test_every_declared_setting_is_one_of_the_engine_and_sound_over_its_range(na
 
 def test_a_setting_says_why_it_does_nothing() -> None:
     heads = DrafterChoice("medusa", "Heads", "Heads.")
-    assert "likeliest" in When.DRAWS.lack(RULES["greedy"], heads)
-    assert When.DRAWS.lack(RULES["sample"], heads) == ""
-    assert "Typical" in When.NOT_EXACT.lack(RULES["sample"], heads)
-    assert When.NOT_EXACT.lack(RULES["typical"], heads) == ""
-    assert "guesses nothing" in When.DRAFTS.lack(RULES["sample"], PLAIN)
-    assert When.ALWAYS.lack(RULES["greedy"], PLAIN) == ""
+    assert "likeliest" in When.DRAWS.reason_ignored(RULES["greedy"], heads)
+    assert When.DRAWS.reason_ignored(RULES["sample"], heads) == ""
+    assert "Typical" in When.NOT_EXACT.reason_ignored(RULES["sample"], heads)
+    assert When.NOT_EXACT.reason_ignored(RULES["typical"], heads) == ""
+    assert "guesses nothing" in When.DRAFTS.reason_ignored(RULES["sample"], PLAIN)
+    assert When.ALWAYS.reason_ignored(RULES["greedy"], PLAIN) == ""
