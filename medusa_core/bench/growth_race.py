@@ -239,6 +239,7 @@ class GrowthRacer:
         return GrowthLine(drafter, points, points[-1].x_plain / best, chosen.growth, chosen.why)
 
     def _expected(self, entry: GrowthEntry) -> float:
+        """Return the tokens per step that the synthetic acceptance rates imply; 0 for others."""
         if entry.drafter != SYNTHETIC or not entry.rows:
             return 0.0
         return expected_tau(self._rates, entry.growth, entry.rows)

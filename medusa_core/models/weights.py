@@ -142,6 +142,7 @@ class WeightReader(ABC):
         return spec.build(tensors, part.rows, bias, self._precision.compute)
 
     def _count(self, nbytes: int, num_parameters: int) -> None:
+        """Add a loaded part to the totals, and report progress."""
         self.nbytes += nbytes
         self.num_parameters += num_parameters
         if self._after_part is not None:

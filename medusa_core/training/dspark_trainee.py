@@ -165,6 +165,7 @@ class DSparkTrainee(DeepTrainee):
         return found
 
     def _states(self, texts: PaddedTexts, blocks: _Blocks) -> Tensor:
+        """Run the drafter on all blocks, and return its hidden states."""
         anchor_ids = texts.ids.gather(1, blocks.anchors)
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
             return self.module.states(texts.features, anchor_ids, blocks.anchors)

@@ -76,7 +76,7 @@ class BatchRun:
         requests = self._requests(lines)
         try:
             with closing(
-                answer_all(self.target, requests, self.row_policy, self.max_batch, self._wrote)
+                answer_all(self.target, requests, self.row_policy, self.max_batch, self._on_tokens)
             ) as ended:
                 for answered in ended:
                     self._remember(answered)
@@ -105,7 +105,8 @@ class BatchRun:
         self.file.add(row)
         self.meter.add_line(row.error is None)
 
-    def _wrote(self, num_tokens: int) -> None:
+    def _on_tokens(self, num_tokens: int) -> None:
+        """After each step, report progress and check for a stop request."""
         self.meter.add_tokens(num_tokens)
         progress = self.meter.report()
         if progress is not None:

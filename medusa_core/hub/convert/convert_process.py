@@ -71,7 +71,7 @@ def run_job(
     """
     sandbox = Sandbox("medusa_core.hub.convert.convert_worker")
 
-    def check() -> None:
+    def check_limits() -> None:
         if is_cancelled():
             raise Cancelled("The conversion was stopped.", "Nothing was changed.")
         # Only on Linux can the child limit itself.
@@ -83,14 +83,14 @@ def run_job(
 
     try:
         sandbox.send(asdict(job))
-        while (report := sandbox.receive(time_s, check)) is not None:
+        while (report := sandbox.receive(time_s, check_limits)) is not None:
             if "done" in report:
                 return
             if "error" in report:
                 raise _as_error(report)
             if on_progress is not None:
                 on_progress(int(report["written"]), int(report["total"]))
-            check()
+            check_limits()
             sandbox.send({"go": True})
         raise _ended(sandbox)
     except TimeoutError:

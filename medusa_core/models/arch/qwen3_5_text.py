@@ -112,7 +112,7 @@ def _delta_net(
     config: ArchConfig, state: StateShape, is_fused: bool, is_grouped: bool
 ) -> GatedDeltaNetSpec:
     hidden, inner = config.hidden_size, state.num_heads * state.value_dim
-    projections, gates = _fused(state) if is_fused else _separate(state)
+    projections, gates = _fused_projections(state) if is_fused else _separate_projections(state)
     output = linear("output", f"{_PREFIX}.out_proj", hidden, inner)
     groups = (state.num_key_heads, state.num_heads) if is_grouped else None
     return GatedDeltaNetSpec(
@@ -124,8 +124,10 @@ def _delta_net(
     )
 
 
-def _separate(state: StateShape) -> tuple[tuple[TensorRows, ...], tuple[TensorRows, ...]]:
-    """Return queries, keys, values and output gates; then the gates of β and of the decay."""
+def _separate_projections(
+    state: StateShape,
+) -> tuple[tuple[TensorRows, ...], tuple[TensorRows, ...]]:
+    """Return the tensors of q, k, v and output gates; and those of the β and decay gates."""
     inner, heads = state.num_heads * state.value_dim, state.num_heads
     projections = {"in_proj_qkv": state.channels, "in_proj_z": inner}
     gates = {"in_proj_b": heads, "in_proj_a": heads}
@@ -136,8 +138,8 @@ def _separate(state: StateShape) -> tuple[tuple[TensorRows, ...], tuple[TensorRo
     return first, second
 
 
-def _fused(state: StateShape) -> tuple[tuple[TensorRows, ...], tuple[TensorRows, ...]]:
-    """Return the same out of two tensors, in which the rows of a key head are consecutive."""
+def _fused_projections(state: StateShape) -> tuple[tuple[TensorRows, ...], tuple[TensorRows, ...]]:
+    """As `_separate_projections`, for Qwen3-Next's fused tensors, grouped by key head."""
     groups = state.num_key_heads
     shared = state.num_heads // groups
 

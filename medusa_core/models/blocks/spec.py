@@ -379,7 +379,7 @@ class MoeSpec:
 
     @property
     def mlps(self) -> Iterator[MlpSpec]:
-        """Each of the experts."""
+        """Yield the spec of each routed expert."""
         return map(self.experts.expert, range(self.routing.num_experts))
 
     @property
@@ -589,4 +589,5 @@ def linear_at(part: LinearSpec, index: int) -> LinearSpec:
 
 
 def _numbered(name: str, number: int) -> str:
+    """Insert the index of an expert into a tensor name."""
     return name.replace(EACH_EXPERT, str(number))

@@ -147,7 +147,9 @@ def block_sizes_of(gguf: Gguf, architecture: GgufArchitecture) -> dict[str, Any]
     raw = dict(architecture.defaults)
     for name, key in (_SIZES | dict(architecture.keys)).items():
         value = gguf.of_model(key)
-        if value is not None and not (key in architecture.per_layer_keys and _differ(value)):
+        if value is not None and not (
+            key in architecture.per_layer_keys and _varies_by_layer(value)
+        ):
             raw[name] = _plain(value)
     raw["head_dim"] = gguf.of_model("attention.key_length") or hidden_per_head(raw)
     raw["rope_scaling"] = _scaling(gguf)
@@ -296,8 +298,8 @@ def halves_of_experts(name: str) -> tuple[str, ...]:
     return name.replace(both, ".gate_proj."), name.replace(both, ".up_proj.")
 
 
-def _differ(value: object) -> bool:
-    """Whether a value is a list of different numbers."""
+def _varies_by_layer(value: object) -> bool:
+    """Whether a GGUF value is an array of different numbers, such as one per layer."""
     return isinstance(value, array) and len(set(value)) > 1
 
 

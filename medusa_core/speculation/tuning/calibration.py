@@ -340,6 +340,7 @@ def _lengths(num_rows: int) -> tuple[int, ...]:
 
 
 def _filled_cache(target: Target, length: int) -> KvCache:
+    """Allocate a cache, and fill it with arbitrary rows up to a length."""
     kv = target.allocate_cache(length + MAX_ROWS)
     kv.fill(length)
     return kv

@@ -60,7 +60,7 @@ def choose_threads(target: Target, max_threads: int) -> int:
 
 
 class Threads:
-    """A target's number of threads, chosen again once other programs have ended."""
+    """Number of threads of a target; measured again when other programs may have ended."""
 
     def __init__(self, target: Target, max_threads: int) -> None:
         """Choose the number.

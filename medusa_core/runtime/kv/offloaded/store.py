@@ -50,12 +50,12 @@ class KvStore(ABC):
     @property
     @abstractmethod
     def device_bytes(self) -> int:
-        """Device memory that the store takes, without the prefetcher's buffers."""
+        """Bytes of device memory in use, without the prefetcher's buffers."""
 
     @property
     @abstractmethod
     def host_bytes(self) -> int:
-        """Main memory that the store takes, where the device has its own."""
+        """Bytes of host memory in use, unless it is the device's own memory."""
 
     @property
     @abstractmethod
