@@ -16,6 +16,7 @@ from torch import Tensor
 
 from medusa_core.errors import EngineError, OutOfMemoryError
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.layer_shapes import rows_of
 from medusa_core.runtime.kv.offloaded.offloaded_kv import OffloadedKv
 from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.size import (
@@ -102,6 +103,7 @@ class KvCache(ABC):
             capacity, slots = capacity - num_spare, capacity
         self._store = store
         self._groups = list(row_groups(config).values())
+        self._attends = any(rows_of(shape) is not None for shape in config.layers)
         if store is not None:
             store.allocate(dtype, device)
         # The part of each layer with rows of its own, and the layer's index in it: in this cache's
@@ -385,6 +387,7 @@ class KvCache(ABC):
         """Concatenate committed rows of each shape and the states; see `committed`."""
         if len(rows) == 1 and self.states is None:
             return rows[0].clone()
+        rows = rows if self._attends else ()  # nothing ever writes the rows of `row_groups` then
         return torch.cat([part.flatten() for part in (*rows, *self.committed_states())])
 
     def committed_states(self) -> list[Tensor]:

@@ -250,7 +250,7 @@ def test_the_next_start_goes_on_with_what_ran_and_not_with_what_was_paused(
 
 
 def test_the_table_keeps_the_latest_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results_model, "MAX_ROWS", 5)
+    monkeypatch.setattr(results_model, "MOST_ROWS", 5)
     model = ResultsModel()
     for first in range(0, 12, 4):
         model.add([BatchRow(n, f"text {n}", 1, "eos") for n in range(first, first + 4)])
