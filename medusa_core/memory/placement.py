@@ -30,7 +30,7 @@ from medusa_core.memory.plan import (
     plan_memory,
     scratch_bytes,
 )
-from medusa_core.memory.policy.layouts import offloaded_layers, tier_of
+from medusa_core.memory.policy.rules import offloaded_layers, tier_of
 from medusa_core.memory.policy.workload import JUDGED_ROWS, MANY, TREE_ROWS
 from medusa_core.messages import (
     Fit,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medusa_core.memory.policy.machine_rates import MachineRates
-from medusa_core.memory.policy.rules import Rules
+from medusa_core.memory.policy.rules import Rules, offloaded_layers
 from medusa_core.memory.policy.workload import BatchBlock, Workload
 from medusa_core.messages import Shares, Tier
 from medusa_core.runtime.kv.size import RING_UNITS, staging_bytes, tail_slots
@@ -138,23 +138,6 @@ def rooms(
         held[Tier.MEMORY] = np.zeros_like(offloaded)
     held[activations] = held[activations] + block.activation_bytes(work)
     return {tier: machine.room(tier) - held[tier] for tier in Tier}
-
-
-def offloaded_layers(shares: Shares, count: int) -> tuple[int, int]:
-    """Return the number of layers in host memory, and on disk.
-
-    Args:
-        shares: Fractions of the layers per tier.
-        count: Number of all layers.
-    """
-    offloaded = round(count * (shares.memory + shares.disk))
-    on_disk = min(offloaded, round(count * shares.disk))
-    return offloaded - on_disk, on_disk
-
-
-def tier_of(shares: Shares) -> Tier:
-    """Return the tier of activations, which are all in one."""
-    return Tier.DISK if shares.disk else Tier.MEMORY if shares.memory else Tier.DEVICE
 
 
 def _cache_counts(work: Workload, machine: MachineRates, rules: Rules) -> tuple[Counts, Counts]:

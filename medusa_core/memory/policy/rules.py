@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from medusa_core.errors import RequestError
-from medusa_core.messages import Policy, Tier
+from medusa_core.messages import Policy, Shares, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows
 
@@ -98,3 +98,20 @@ def check_policy(policy: Policy, config: ModelConfig, device: str, has_disk: boo
             f"{why}: its keys and values stay on the device, and all is one batch.",
             'Write "cache": {"device": 1.0} and "num_batches": 1.',
         )
+
+
+def offloaded_layers(shares: Shares, count: int) -> tuple[int, int]:
+    """Return the number of layers in host memory, and on disk.
+
+    Args:
+        shares: Fractions of the layers per tier.
+        count: Number of all layers.
+    """
+    offloaded = round(count * (shares.memory + shares.disk))
+    on_disk = min(offloaded, round(count * shares.disk))
+    return offloaded - on_disk, on_disk
+
+
+def tier_of(shares: Shares) -> Tier:
+    """Return the tier of activations, which are all in one."""
+    return Tier.DISK if shares.disk else Tier.MEMORY if shares.memory else Tier.DEVICE

@@ -24,10 +24,10 @@ from medusa_core.memory.policy.cost import (
     streams_s,
     total_s,
 )
-from medusa_core.memory.policy.layouts import Layouts, have_room, layouts, tier_of
+from medusa_core.memory.policy.layouts import Layouts, have_room, layouts
 from medusa_core.memory.policy.machine_rates import MachineRates
 from medusa_core.memory.policy.result import BatchForecast, FoundPolicy
-from medusa_core.memory.policy.rules import Rules
+from medusa_core.memory.policy.rules import Rules, tier_of
 from medusa_core.memory.policy.workload import BatchBlock, Workload, decode_step, prefill_passes
 from medusa_core.messages import PARTS, BlockBytes, Policy, Shares, Tier
 

@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerFast
 
 from medusa_core.errors import CompanionError, TemplateError
 from medusa_core.messages import ChatMessage, Role, ToolCall
-from medusa_core.models.text.gguf_splits import SPLITS
+from medusa_core.models.text.gguf_splits import PRE_TOKENIZERS
 from medusa_core.models.text.gguf_tokenizer import make_gguf_tokenizer
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.models.text.tokenizer import Tokenizer
@@ -185,9 +185,9 @@ def test_vocabularies_give_the_tokens_that_are_written_beside_them(folder: Path)
         texts = written.split("\n__ggml_vocab_test__\n")
         lines = path.with_name(f"{path.name}.out").read_text(encoding="ascii").splitlines()
         # transformers brings texts into a normal form, llama.cpp doesn't.
-        way = SPLITS.get(gguf.text("tokenizer.ggml.pre"))
+        way = PRE_TOKENIZERS.get(gguf.text("tokenizer.ggml.pre"))
         for text, line in zip(texts, lines, strict=False):  # one ends with a text without a line
-            if way is not None and way.normal_form and not unicodedata.is_normalized("NFC", text):
+            if way is not None and way.normalizes and not unicodedata.is_normalized("NFC", text):
                 continue
             assert tokenizer.encode(text) == [int(number) for number in line.split()], (
                 path.name,

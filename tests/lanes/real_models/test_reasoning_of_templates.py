@@ -179,7 +179,7 @@ def test_reasoning_before_a_call_is_apart_from_it(templates: list[Path], has_tex
         one = step(0, tuple(piece.encode() for _, piece in pieces), len(shown.encode()))
         one = one._replace(token_ids=tuple(number for number, _ in pieces))
         events = [*reader.step(one), *reader.finish(done(shown))]
-        thought = "".join(e.text for e in events if isinstance(e, TextDelta) and e.is_thought)
+        thought = "".join(e.text for e in events if isinstance(e, TextDelta) and e.is_reasoning)
         arguments = "".join(e.text for e in events if isinstance(e, CallDelta))
         assert thought.strip() == FIELDS["thought"], path.name
         assert [e.name for e in events if isinstance(e, CallStarted)] == ["weather"], path.name

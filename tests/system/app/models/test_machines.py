@@ -48,7 +48,7 @@ def start_routed(on_event: EventSink) -> EngineRouter:
 def connected(tmp_path: Path, endpoint: FakeEndpoint) -> Endpoint:
     """A machine that was connected in an earlier run."""
     lab = Endpoint(endpoint.url, "the lab", models=("small", "other"))
-    Endpoints(tmp_path).connect(lab)
+    Endpoints(tmp_path).add(lab)
     return lab
 
 
