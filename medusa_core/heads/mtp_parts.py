@@ -130,8 +130,16 @@ def declared_shape(raw: Mapping[str, object], config: ModelConfig) -> HeadsShape
 
 
 def _layer_config(config: ModelConfig) -> ModelConfig:
-    """Return the sizes of a model of one such layer: attention, and an MLP or experts."""
+    """Return the sizes of a model of one such layer: attention, and an MLP or experts.
+
+    Raises:
+        HeadsError: No layer of the model has attention, after which such layers are made.
+    """
     attending = [block for block in config.blocks if block.attention is not None]
+    if not attending:
+        raise HeadsError(
+            "A model without attention has no layer for multi-token prediction.", WITHOUT
+        )
     with_experts = [block for block in attending if block.moe is not None]
     one = config.with_blocks((with_experts or attending)[:1])
     return replace(one, quantization="", packing=None, stored_types=())

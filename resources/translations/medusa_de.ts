@@ -1472,6 +1472,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ein Modell, dessen Schichten keine Tokens mischen, wird nicht unterstützt.</translation>
     </message>
     <message>
+        <source>A model without attention has no layer for multi-token prediction.</source>
+        <translation>Ein Modell ohne Attention hat keine Schicht für Multi-Token-Prediction.</translation>
+    </message>
+    <message>
         <source>A place in the answer is negative.</source>
         <translation>Eine Stelle in der Antwort ist negativ.</translation>
     </message>
@@ -4448,10 +4452,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>einen Teil einer Antwort behalten</translation>
     </message>
     <message>
-        <source>measuring a layer and the disk at the same time</source>
-        <translation>eine Schicht und die Platte werden zugleich gemessen</translation>
-    </message>
-    <message>
         <source>min-p is {0}.</source>
         <translation>min-p ist {0}.</translation>
     </message>
@@ -5058,10 +5058,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>its weights are stored as {0}</source>
         <translation>seine Gewichte sind als {0} gespeichert</translation>
-    </message>
-    <message>
-        <source>measuring the link to the card</source>
-        <translation>die Verbindung zur Karte wird gemessen</translation>
     </message>
     <message>
         <source>the part of a model that {0}</source>
@@ -5834,14 +5830,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Without them it would draft otherwise: choose the assistant as Google published it.</source>
         <translation>Ohne sie würde er anders raten: Wählen Sie den Assistenten, wie Google ihn veröffentlicht hat.</translation>
-    </message>
-    <message>
-        <source>measuring a layer of the model</source>
-        <translation>eine Schicht des Modells wird gemessen</translation>
-    </message>
-    <message>
-        <source>measuring the disk of {0}</source>
-        <translation>die Platte von {0} wird gemessen</translation>
     </message>
     <message>
         <source>{0} GiB of memory is less than nothing.</source>
