@@ -205,7 +205,11 @@ def test_blocks_give_the_scores_of_their_numbers(name: str, kind: str, tmp_path:
     assert target.weights_bytes <= target.plan.weights_bytes
     # Inputs of blocks are rounded to 8 bits, so are numbers of bfloat16.
     halved = load_target(path, None, LoadOptions("bfloat16", formats=WeightFormats("bf16")))
-    errors = [float((our_logits(one.runner, TOKEN_IDS) - theirs).std()) for one in (target, halved)]
+    # The median: where rounding chooses another expert for a token, its scores are far off.
+    errors = [
+        float((our_logits(one.runner, TOKEN_IDS) - theirs).abs().median())
+        for one in (target, halved)
+    ]
     assert errors[0] < 4 * errors[1]
 
 
