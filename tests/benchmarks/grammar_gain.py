@@ -23,7 +23,7 @@ from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.tree.step import Proposal, RowBudget
 from medusa_core.speculation.drafters.drafter import Drafter, DrafterSpec
-from medusa_core.speculation.drafters.grown import reader_of
+from medusa_core.speculation.drafters.grown import as_state_reader
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import SourceMemory, UsesTargetCache
@@ -122,7 +122,7 @@ class _Unmasked:
     """A drafter that doesn't know the grammar."""
 
     def __init__(self, drafter: Drafter) -> None:
-        self._drafter, self._reader = drafter, reader_of(drafter)
+        self._drafter, self._reader = drafter, as_state_reader(drafter)
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._drafter.begin(token_ids)
