@@ -2,10 +2,13 @@
 
 import lzma
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.loading.load import load_target
@@ -27,6 +30,7 @@ from tests.support.models.gguf_files import write_as_gguf
 from tests.support.models.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
 
 CUBINS = sorted((native_dir() / "cuda").glob("*.cubin.xz"))
+gelu_tanh = partial(F.gelu, approximate="tanh")
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 CARDS = pytest.mark.parametrize("capability", [(6, 1), (8, 6)], ids=["dp4a", "tensor cores"])
 # Faults in the sources that a check at load must find: file, text, and what stands in its place.
@@ -140,6 +144,27 @@ def test_attention_has_sinks_and_a_softcap(
         assert attention.takes(q.cuda(), on_card[0])
         found = attention(q.cuda(), *on_card, mask.cuda(), sinks.cuda(), 2.0).cpu()
     assert _error(found, expected) < 0.005
+
+
+@pytest.mark.parametrize(("activation", "active"), [(1, F.silu), (2, gelu_tanh)])
+def test_products_end_with_an_activation_of_gate_and_up(
+    kernels: HostKernels, activation: int, active: Callable[[Tensor], Tensor]
+) -> None:
+    outputs, columns, num_rows, of = 11, 512, 3, "q4_k"
+    blocks, bias = random_blocks(of, 2 * outputs, columns), torch.randn(2 * outputs)
+    x, y = torch.randn(num_rows, columns), torch.full((num_rows, outputs), torch.nan)
+    gate, up = (x @ block_type(of).dequantize(blocks).t() + bias).chunk(2, dim=1)
+    shape = (0, bias, None, activation, outputs, outputs, columns, num_rows)
+    halves, scales = torch.zeros(num_rows, columns, dtype=torch.float16), torch.zeros(num_rows)
+    kernels.launch("prepare_rows", num_rows, 256, x, 0, halves, scales, columns)
+    kernels.launch("rows_mma_q4_k_8", -(-outputs // 8), 128, blocks, halves, scales, y, *shape)
+    assert _error(y, active(gate) * up) < 0.01
+    codes = torch.zeros(num_rows, columns, dtype=torch.int8)
+    scales, count = torch.zeros(num_rows, columns // 32), num_rows * columns // 32
+    kernels.launch("quantize_rows", -(-count // 4), 128, x, 0, codes, scales, count)
+    y.fill_(torch.nan)
+    kernels.launch("rows_dot_q4_k_4", -(-outputs // 4), 128, blocks, codes, scales, y, *shape)
+    assert _error(y, active(gate) * up) < 0.03
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -80,7 +80,6 @@ def kernel_file(stem: str, capability: tuple[int, int]) -> Path:
         capability: Compute capability, such as (8, 6).
     """
     major, minor = capability
-    fitting = [number for number in ARCHITECTURES if 0 <= 10 * major + minor - number < 10]
-    fitting = [number for number in fitting if number // 10 == major]
+    fitting = [n for n in ARCHITECTURES if n // 10 == major and n % 10 <= minor]
     name = f"sm{max(fitting)}.cubin" if fitting else f"compute{PTX_ARCHITECTURE}.ptx"
     return native_dir() / "cuda" / f"{stem}_{name}.xz"
