@@ -28,7 +28,7 @@ from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows, StateShape, rows_read
 from medusa_core.models.quant.random_blocks import random_blocks
-from medusa_core.models.rope import interleave_rows
+from medusa_core.models.row_order import interleave_rows
 from medusa_core.system.extras import GGUF_WRITER
 
 # The architecture of each `model_type` that is written.

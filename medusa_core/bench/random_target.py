@@ -21,7 +21,6 @@ from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.messages import HeadsShape, LoadOptions
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import DTYPES, Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
@@ -36,6 +35,7 @@ from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.models.text.grammar_compiler import GrammarCompiler
 from medusa_core.models.token_table import HeldTable, TokenTable
 from medusa_core.models.weights import embedding_device
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.runner.choice import (
     choose_runner,
 )

@@ -32,7 +32,7 @@ from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import resolve_formats
-from medusa_core.runtime.runner.native_limits import torch_note
+from medusa_core.runtime.backends.native_limits import torch_note
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import shapes_dir
 

@@ -23,11 +23,11 @@ from medusa_core.heads.draft_blocks import norm_bytes
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
 from medusa_core.heads.pair_heads import Confidence, MarkovHead, Selector
 from medusa_core.heads.tensor_reader import ReadTensor, need
-from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import cached_first_outputs
 from medusa_core.models.quant.native_linear import share_threads
+from medusa_core.runtime.backends.norm import RmsNorm
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.system.native.pool import Workers

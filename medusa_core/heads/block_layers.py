@@ -15,13 +15,13 @@ from medusa_core.heads.block_settings import BlockSettings
 from medusa_core.heads.draft_blocks import BlockReader, vector_bytes
 from medusa_core.heads.medusa import BuildLinear
 from medusa_core.heads.tensor_reader import ReadTensor
-from medusa_core.models.blocks.block import linears_of
-from medusa_core.models.blocks.caches import SequenceRows
-from medusa_core.models.blocks.torch_blocks import PassContext, project, run_block
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.rope import Rope
+from medusa_core.runtime.backends.block import linears_of
+from medusa_core.runtime.backends.caches import SequenceRows
+from medusa_core.runtime.backends.rope import Rope
+from medusa_core.runtime.backends.torch_blocks import PassContext, project, run_block
 from medusa_core.runtime.kv.tensor import TensorCache
 
 

@@ -18,15 +18,15 @@ from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.draft_blocks import BlockReader, norm_bytes, vector_bytes
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
 from medusa_core.heads.tensor_reader import ReadTensor, need
-from medusa_core.models.blocks.block import linears_of
-from medusa_core.models.blocks.caches import SequenceRows
-from medusa_core.models.blocks.torch_blocks import PassContext, run_block
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import cached_first_outputs
-from medusa_core.models.rope import Rope
+from medusa_core.runtime.backends.block import linears_of
+from medusa_core.runtime.backends.caches import SequenceRows
+from medusa_core.runtime.backends.norm import RmsNorm
+from medusa_core.runtime.backends.rope import Rope
+from medusa_core.runtime.backends.torch_blocks import PassContext, run_block
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
 

@@ -14,14 +14,14 @@ from torch import Tensor
 
 from medusa_core.heads.medusa import BuildLinear
 from medusa_core.heads.tensor_reader import ReadTensor, need
-from medusa_core.models.blocks.block import Attention, Block, Branch
-from medusa_core.models.blocks.convolution import DynamicConvolution
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.experts import Mlp
-from medusa_core.models.norm import RmsNorm, SplitQkNorm
 from medusa_core.models.quant.combined_linear import join_linears
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.rope import in_halves, interleave_rows
+from medusa_core.models.row_order import in_halves, interleave_rows
+from medusa_core.runtime.backends.block import Attention, Block, Branch
+from medusa_core.runtime.backends.convolution import DynamicConvolution
+from medusa_core.runtime.backends.experts import Mlp
+from medusa_core.runtime.backends.norm import RmsNorm, SplitQkNorm
 
 
 class BlockReader:

@@ -24,16 +24,17 @@ from medusa_core.heads.draft_blocks import norm_bytes, vector_bytes
 from medusa_core.heads.gemma4_assistant_parts import LAYER_NORMS, AssistantParts, RowsRead
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
 from medusa_core.heads.tensor_reader import ReadTensor, need
-from medusa_core.models.blocks.block import Attention, Block, Branch
-from medusa_core.models.blocks.caches import PassCache, SequenceRows
-from medusa_core.models.blocks.torch_blocks import PassContext, run_block
-from medusa_core.models.decoder import rope_configs
-from medusa_core.models.experts import Mlp
-from medusa_core.models.norm import RmsNorm, SplitQkNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import share_threads
-from medusa_core.models.rope import Rope, interleave_rows
+from medusa_core.models.row_order import interleave_rows
+from medusa_core.runtime.backends.block import Attention, Block, Branch
+from medusa_core.runtime.backends.caches import PassCache, SequenceRows
+from medusa_core.runtime.backends.decoder import rope_configs
+from medusa_core.runtime.backends.experts import Mlp
+from medusa_core.runtime.backends.norm import RmsNorm, SplitQkNorm
+from medusa_core.runtime.backends.rope import Rope
+from medusa_core.runtime.backends.torch_blocks import PassContext, run_block
 from medusa_core.runtime.kv.cache import ReadableCache
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.system.native.pool import Workers

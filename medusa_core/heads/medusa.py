@@ -24,9 +24,9 @@ from torch import Tensor
 from medusa_core.heads.compiled_heads import MOST_RANKS, native_heads
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
 from medusa_core.heads.weights import HeadWeights, reads_root
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.system.native.pool import Workers

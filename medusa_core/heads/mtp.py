@@ -21,12 +21,12 @@ from medusa_core.heads.layer_weights import LayerWeights, NamedTensors
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.mtp_layouts import STATE_NORM, TOKEN_NORM
 from medusa_core.heads.mtp_parts import MtpParts, joining_part
-from medusa_core.models.blocks.caches import SequenceRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.decoder import Decoder, read_norm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.runtime.backends.caches import SequenceRows
+from medusa_core.runtime.backends.decoder import Decoder, read_norm
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
 

@@ -25,17 +25,17 @@ from torch import Tensor
 from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
-from medusa_core.models.blocks.block import Attention, Block, linears_of
-from medusa_core.models.blocks.caches import SequenceRows, causal_mask
-from medusa_core.models.blocks.torch_blocks import PassContext, project, run_block
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder
-from medusa_core.models.experts import Mlp
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.combined_linear import AdaptedLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import share_threads
-from medusa_core.models.rope import interleave_rows
+from medusa_core.models.row_order import interleave_rows
+from medusa_core.runtime.backends.block import Attention, Block, linears_of
+from medusa_core.runtime.backends.caches import SequenceRows, causal_mask
+from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.experts import Mlp
+from medusa_core.runtime.backends.torch_blocks import PassContext, project, run_block
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.runtime.tree.step import Chance

@@ -13,10 +13,8 @@ from medusa_core.memory.plan import (
 )
 from medusa_core.messages import LoadOptions, MemoryPlan
 from medusa_core.models.blocks.sizes import num_linear_parameters
-from medusa_core.models.build import build_decoder
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision
@@ -29,6 +27,8 @@ from medusa_core.models.quantized_cache.folder import (
 )
 from medusa_core.models.quantized_cache.weights import QuantizedWeights
 from medusa_core.models.weights import AfterPart, CheckpointWeights, Keep
+from medusa_core.runtime.backends.build import build_decoder
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.cluster.connection import Cluster
 from medusa_core.runtime.cluster.opening import (
     Opened,

@@ -32,7 +32,6 @@ from medusa_core.models.datastore.phrases import (
     PhraseTable,
     read_phrases,
 )
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, precision_of, resolve_device
@@ -44,6 +43,7 @@ from medusa_core.models.text.raw_text import RawText
 from medusa_core.models.text.template import Template
 from medusa_core.models.text.tokenizer import Tokenizer, check_same_vocabulary
 from medusa_core.models.through_transformers.formats import check_options
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.cluster.connection import join_cluster
 from medusa_core.runtime.cluster.layer_range import client_config
 from medusa_core.runtime.kv.size import whole_rows

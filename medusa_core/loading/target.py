@@ -20,10 +20,10 @@ from medusa_core.models.quant.choice import (
 from medusa_core.models.text.grammar_compiler import GrammarCompiler
 from medusa_core.models.text.template import Template
 from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.runtime.backends.native_limits import torch_note
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.size import whole_rows
-from medusa_core.runtime.runner.native_limits import torch_note
 from medusa_core.runtime.runner.runner import Runner
 from medusa_core.runtime.tree.tables import (
     TreePresets,

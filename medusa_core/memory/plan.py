@@ -41,6 +41,7 @@ from medusa_core.models.quant.format import (
     QuantSpec,
     quant_registry,
 )
+from medusa_core.runtime.backends.native_limits import why_not
 from medusa_core.runtime.kv.size import (
     num_states,
     row_bytes,
@@ -48,7 +49,6 @@ from medusa_core.runtime.kv.size import (
     state_rows,
     whole_rows,
 )
-from medusa_core.runtime.runner.native_limits import why_not
 
 if TYPE_CHECKING:
     from medusa_core.models.through_transformers.sizes import TransformersSizes

@@ -1,1 +1,1 @@
-"""Targets: blocks, families, weights, tokenizers, datastores of drafts; `runtime` runs them."""
+"""Targets: architectures, block specs, weights, tokenizers, datastores; `runtime` runs them."""

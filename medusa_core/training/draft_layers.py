@@ -7,12 +7,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from medusa_core.models.blocks.block import Attention, Block, Branch
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.experts import Mlp
-from medusa_core.models.norm import RmsNorm, SplitQkNorm
 from medusa_core.models.quant.linear import DenseLinear
-from medusa_core.models.rope import interleave_rows
+from medusa_core.models.row_order import interleave_rows
+from medusa_core.runtime.backends.block import Attention, Block, Branch
+from medusa_core.runtime.backends.experts import Mlp
+from medusa_core.runtime.backends.norm import RmsNorm, SplitQkNorm
 
 
 class Norm(nn.Module):

@@ -16,10 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from medusa_core.models.blocks.caches import PassCache, SequenceRows
-from medusa_core.models.blocks.torch_blocks import PassContext, project, run_block
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.rope import Rope
+from medusa_core.runtime.backends.caches import PassCache, SequenceRows
+from medusa_core.runtime.backends.rope import Rope
+from medusa_core.runtime.backends.torch_blocks import PassContext, project, run_block
 from medusa_core.training.draft_layers import DraftLayer, Norm
 
 _MARKOV_SIZE = 0.01  # initial scale of the Markov head, as published

@@ -23,16 +23,16 @@ from medusa_core.heads.streams import (
     adapted_block,
     keys_values,
 )
-from medusa_core.models.blocks.block import Attention, Block
-from medusa_core.models.blocks.caches import PassCache, SequenceRows
-from medusa_core.models.blocks.torch_blocks import PassContext, run_block
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder, rope_configs
-from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.combined_linear import AdaptedLinear
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.rope import Rope
+from medusa_core.runtime.backends.block import Attention, Block
+from medusa_core.runtime.backends.caches import PassCache, SequenceRows
+from medusa_core.runtime.backends.decoder import Decoder, rope_configs
+from medusa_core.runtime.backends.norm import HeadNorm, RmsNorm
+from medusa_core.runtime.backends.rope import Rope
+from medusa_core.runtime.backends.torch_blocks import PassContext, run_block
 from medusa_core.training.draft_layers import TrainedLinear
 from medusa_core.training.matrices import dequantize_linear
 

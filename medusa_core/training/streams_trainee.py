@@ -21,7 +21,7 @@ from medusa_core.errors import TrainingError
 from medusa_core.heads.streams import FILE, StreamSizes
 from medusa_core.loading.target import Target
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.rope import interleave_rows
+from medusa_core.models.row_order import interleave_rows
 from medusa_core.training.accuracy import UNKNOWN, ranks_of
 from medusa_core.training.deep_trainee import DeepTrainee
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published

@@ -163,10 +163,10 @@ def measure_kernels(device: Device) -> dict[str, object]:
     Times are of a 4096 × 4096 matrix, in microseconds and as a share of the bandwidth at which the
     card copies; attention is of Llama-3-8B's heads and 8 nodes, beside torch's.
     """
-    from medusa_core.models.card_attention import card_attention
     from medusa_core.models.quant.block_types import block_type
     from medusa_core.models.quant.card_linear import card_linear, working_types
     from medusa_core.models.quant.random_blocks import random_blocks
+    from medusa_core.runtime.backends.cuda_blocks import card_attention
     from medusa_core.system.native.cuda import BLOCK_TYPES
 
     if device.is_dry:

@@ -7,8 +7,8 @@ import torch
 
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
-from medusa_core.models.card_attention import card_attention
 from medusa_core.models.quant.card_linear import working_types
+from medusa_core.runtime.backends.cuda_blocks import card_attention
 from medusa_core.system.native.cuda import BLOCK_TYPES
 from tests.support.engine.laws import decode, plainly, user_says
 from tests.support.models.gguf_files import write_as_gguf

@@ -16,7 +16,7 @@ from medusa_core.messages import (
     LoadOptions,
     ModelLoaded,
 )
-from medusa_core.models.attention import attend_by_products, attend_fused
+from medusa_core.runtime.backends.attention import attend_by_products, attend_fused
 from medusa_core.runtime.runner.rows import additive_mask
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafter_registry

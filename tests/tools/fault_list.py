@@ -101,7 +101,7 @@ FAULTS = (
     ),
     Fault(
         "conv-parent",
-        "medusa_core/models/row_tree.py",
+        "medusa_core/runtime/backends/row_tree.py",
         "(numbers + 1)).amax(dim=1) - 1",
         "numbers).amax(dim=1)",
         "a convolution reads a tree's first draft instead of the last committed row",
@@ -182,7 +182,7 @@ FAULTS = (
     ),
     Fault(
         "rope-pair",
-        "medusa_core/models/rope.py",
+        "medusa_core/runtime/backends/rope.py",
         "torch.arange(0, turned, 2, dtype=torch.float64) / turned",
         "torch.arange(2, turned + 2, 2, dtype=torch.float64) / turned",
         "every pair is rotated at the speed of the next one",
@@ -190,7 +190,7 @@ FAULTS = (
     ),
     Fault(
         "window-edge",
-        "medusa_core/models/blocks/torch_blocks.py",
+        "medusa_core/runtime/backends/torch_blocks.py",
         "hidden = columns <= (positions - window)[:, None]",
         "hidden = columns < (positions - window)[:, None]",
         "sliding windows are one token too wide",
@@ -198,7 +198,7 @@ FAULTS = (
     ),
     Fault(
         "layer-scalar",
-        "medusa_core/models/blocks/torch_blocks.py",
+        "medusa_core/runtime/backends/torch_blocks.py",
         "return residual if block.scale is None else residual * block.scale",
         "return residual",
         "torch's operations leave out Gemma 4's layer scalar",
@@ -206,7 +206,7 @@ FAULTS = (
     ),
     Fault(
         "convolution-gates",
-        "medusa_core/models/blocks/torch_blocks.py",
+        "medusa_core/runtime/backends/torch_blocks.py",
         "input_gate, output_gate, inner = weights.in_proj(x)",
         "output_gate, input_gate, inner = weights.in_proj(x)",
         "LFM2's two gates of the convolution are swapped",
@@ -214,7 +214,7 @@ FAULTS = (
     ),
     Fault(
         "mamba-skip",
-        "medusa_core/models/blocks/torch_blocks.py",
+        "medusa_core/runtime/backends/torch_blocks.py",
         "return (read + x * mamba.skip.unsqueeze(-1)).reshape(count, inner)",
         "return read.reshape(count, inner)",
         "Mamba-2 layers leave out D, which passes inputs on",
@@ -222,7 +222,7 @@ FAULTS = (
     ),
     Fault(
         "delta-scale",
-        "medusa_core/models/blocks/torch_blocks.py",
+        "medusa_core/runtime/backends/torch_blocks.py",
         "delta_rule(q * shape.key_dim**-0.5, k,",
         "delta_rule(q, k,",
         "queries of gated delta nets aren't scaled",
@@ -230,7 +230,7 @@ FAULTS = (
     ),
     Fault(
         "expert-scale",
-        "medusa_core/models/experts.py",
+        "medusa_core/runtime/backends/experts.py",
         "return (weights * routing.routed_scaling_factor).to(x.dtype), chosen",
         "return weights.to(x.dtype), chosen",
         "routed_scaling_factor is left out",

@@ -14,10 +14,8 @@ from torch import Tensor
 from medusa_core.memory.measure.timing import best_seconds, runs_per_s
 from medusa_core.memory.plan import cache_itemsize
 from medusa_core.memory.policy.machine_rates import RateCurve
-from medusa_core.models.attention import choose_attention
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
@@ -25,6 +23,8 @@ from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.random_blocks import random_blocks
+from medusa_core.runtime.backends.attention import choose_attention
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.kv.quantized import QuantizedCache
 from medusa_core.runtime.kv.size import ROUND_ROWS, row_bytes
 from medusa_core.runtime.kv.tensor import TensorCache

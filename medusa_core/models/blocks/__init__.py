@@ -1,1 +1,1 @@
-"""Blocks of every architecture as one description: loaded weights, and torch's way to run them."""
+"""Blocks of every architecture as specs: their settings, tensors and sizes. Needs no torch."""

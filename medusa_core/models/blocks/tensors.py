@@ -58,7 +58,7 @@ class TensorRows:
             rows: The rows.
             heads: Sizes of the model's heads.
         """
-        from medusa_core.models.rope import interleave_rows
+        from medusa_core.models.row_order import interleave_rows
 
         if not self.rotates:
             return rows

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medusa_core.messages import WeightFormats
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
+from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.native_blocks import native_decoder
 from medusa_core.runtime.cluster.connection import Cluster
 from medusa_core.runtime.cluster.fingerprint import (
     hash_of_model,
@@ -27,7 +28,6 @@ from medusa_core.runtime.cluster.protocol import (
 )
 from medusa_core.runtime.cluster.runner import ClusterRunner
 from medusa_core.runtime.cluster.stage_weights import read_share
-from medusa_core.runtime.runner.compiled_decoder import native_decoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import Runner

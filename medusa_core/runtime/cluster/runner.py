@@ -22,8 +22,8 @@ from torch import Tensor
 from medusa_core.errors import StageLostError
 from medusa_core.messages import Machine, Move
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import DTYPES, Precision
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.cluster.pipeline import Pipeline
 from medusa_core.runtime.cluster.protocol import (
     PackedTensor,

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
@@ -18,6 +17,7 @@ from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import CheckpointWeights, Weights
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.cluster.layer_range import (
     LayerRange,
     share_config,

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import EngineError
-from medusa_core.models.blocks.caches import LayerState, RecurrentSteps
 from medusa_core.models.layer_shapes import StateShape
-from medusa_core.models.recurrence import folded_state
+from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps
+from medusa_core.runtime.backends.recurrence import folded_state
 from medusa_core.runtime.kv.size import STEP_ROWS
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from medusa_core.models.blocks.caches import LayerState, RecurrentSteps
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.precision import Precision
+from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.size import ROUND_ROWS

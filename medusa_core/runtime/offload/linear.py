@@ -15,7 +15,6 @@ from torch import Tensor
 
 from medusa_core.errors import TierError
 from medusa_core.models.blocks.tensors import LinearSpec
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.quant.layout import (
     LinearLayout,
     QuantLinear,
@@ -23,6 +22,7 @@ from medusa_core.models.quant.layout import (
 )
 from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import Weights
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.offload.layer_entries import (
     LayerEntry,
     PartEntry,

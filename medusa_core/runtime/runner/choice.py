@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 
 from medusa_core.errors import EngineError
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runtime import runner
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.runner import (
     LowerTiers,

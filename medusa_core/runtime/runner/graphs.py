@@ -7,8 +7,8 @@ import statistics
 
 import torch
 
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import LowerTiers, PlacedTree, RunnerSpec
 from medusa_core.runtime.runner.static import StaticRunner

@@ -15,17 +15,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.native_linear import NativeLinear
-from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.panel_cache import PanelCache
-from medusa_core.runtime.offload.linear import offloaded_layers
-from medusa_core.runtime.runner.compiled_decoder import (
+from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.native_blocks import (
     NativeDecoder,
     native_decoder,
 )
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.panel_cache import PanelCache
+from medusa_core.runtime.offload.linear import offloaded_layers
 from medusa_core.runtime.runner.runner import (
     LowerTiers,
     PlacedTree,

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.native_blocks import native_decoder
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.runtime.offload.linear import (
@@ -25,7 +26,6 @@ from medusa_core.runtime.offload.linear import (
     offloaded_layers,
 )
 from medusa_core.runtime.runner.batches import Batch, whole_pass
-from medusa_core.runtime.runner.compiled_decoder import native_decoder
 from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.runtime.runner.resident import PlacedRows, ResidentRunner, rows_of
 from medusa_core.runtime.runner.rows import SomeRows

@@ -10,12 +10,12 @@ from ctypes import addressof, sizeof
 import torch
 from torch import Tensor
 
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
+from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.native_blocks import NativeDecoder, set_input
 from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.runner.batches import Batch
-from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, set_input
 from medusa_core.runtime.runner.native import NativeRunner, mark_applied
 from medusa_core.runtime.runner.runner import (
     LowerTiers,

@@ -9,15 +9,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from medusa_core.models.blocks.caches import SequenceRows
-from medusa_core.models.blocks.torch_blocks import PassContext
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.combined_linear import AdaptedLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear, share_threads
-from medusa_core.models.row_tree import RowTree
+from medusa_core.runtime.backends.caches import SequenceRows
+from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.row_tree import RowTree
+from medusa_core.runtime.backends.torch_blocks import PassContext
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.quantized import QuantizedCache
 from medusa_core.runtime.kv.tensor import TensorCache

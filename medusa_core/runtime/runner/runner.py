@@ -12,8 +12,8 @@ from torch import Tensor
 
 from medusa_core.messages import Machine, Move, Placement
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.pool import CachePool

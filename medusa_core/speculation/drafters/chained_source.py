@@ -10,7 +10,7 @@ from torch import Tensor
 
 from medusa_core.heads.chained import ChainedHead
 from medusa_core.heads.frequent_tokens import FrequentColumns
-from medusa_core.models.blocks.caches import causal_mask
+from medusa_core.runtime.backends.caches import causal_mask
 from medusa_core.speculation.drafters.head_memory import MAX_CHUNK, HeadMemory
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource
 from medusa_core.speculation.drafters.observation import Observation

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.eagle import EagleHead
-from medusa_core.models.blocks.caches import causal_mask
+from medusa_core.runtime.backends.caches import causal_mask
 from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.level_source import LevelScores
 

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
-from medusa_core.models.card_attention import card_attention
 from medusa_core.models.quant.block_types import block_type
 from medusa_core.models.quant.card_linear import card_linear, working_types
 from medusa_core.models.quant.random_blocks import random_blocks
+from medusa_core.runtime.backends.cuda_blocks import card_attention
 from medusa_core.system.native.cuda import BLOCK_TYPES
 from medusa_core.system.native.cuda.build import SOURCES, changes
 from medusa_core.system.native.cuda.kernels import kernel_file

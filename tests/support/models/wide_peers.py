@@ -11,8 +11,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.runtime.backends.native_limits import why_not
 from medusa_core.runtime.runner.native import NativeRunner
-from medusa_core.runtime.runner.native_limits import why_not
 from medusa_core.runtime.runner.resident import ResidentRunner
 from tests.support.models import peers
 from tests.support.models.peers import CONFIGS, make_peer

@@ -21,7 +21,7 @@ from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import resolve_formats
-from medusa_core.models.rope import inverse_frequencies
+from medusa_core.runtime.backends.rope import inverse_frequencies
 from medusa_core.system.files import json_file
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import shapes_dir

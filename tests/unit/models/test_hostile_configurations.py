@@ -19,7 +19,7 @@ from medusa_core.models.architecture import arch_registry
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.precision import hardware_of
 from medusa_core.models.quant.choice import PartFormats, resolve_formats
-from medusa_core.models.rope import inverse_frequencies
+from medusa_core.runtime.backends.rope import inverse_frequencies
 from medusa_core.runtime.kv.size import row_bytes, state_bytes
 from tests.support.models.peers import CONFIGS, RENAMED, SIZES
 

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from medusa_core.models.attention import attend_by_products, attend_fused
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.runtime.backends.attention import attend_by_products, attend_fused
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree
 from tests.support.engine.fakes import random_shape

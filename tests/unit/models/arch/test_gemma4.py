@@ -28,11 +28,11 @@ from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import per_layer_table_bytes, plan_memory
 from medusa_core.messages import GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import RowShape, SharedRows
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.token_table import FileTable, HeldTable
+from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.kv.size import row_bytes
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.offload import OffloadRunner

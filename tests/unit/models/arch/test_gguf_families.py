@@ -31,7 +31,7 @@ from medusa_core.models.blocks.tensors import TensorRows
 from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.rope import inverse_frequencies
+from medusa_core.runtime.backends.rope import inverse_frequencies
 from medusa_core.system.files.gguf import read_beginning, read_gguf
 from tests.support.engine.by_turns import by_turns
 from tests.support.models.gguf_converter import convert

@@ -14,14 +14,14 @@ from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
-from medusa_core.models.activation import active_of
 from medusa_core.models.blocks.spec import SILU, RoutingSpec, Scoring
 from medusa_core.models.config import parse_config
-from medusa_core.models.experts import ExpertMlps, Mlp
 from medusa_core.models.layer_shapes import RowShape, StateShape
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.format import quant_registry
 from medusa_core.models.quant.linear import make_linear
+from medusa_core.runtime.backends.activation import active_of
+from medusa_core.runtime.backends.experts import ExpertMlps, Mlp
 from medusa_core.runtime.runner.offload import OffloadRunner
 from tests.support.engine.laws import check_same_tokens, decode, plainly, user_says
 from tests.support.engine.tight import with_layers_below

@@ -17,18 +17,18 @@ from torch import Tensor
 from medusa_core.errors import ClusterError, ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
-from medusa_core.models.activation import active_of
-from medusa_core.models.attention import attend_by_products
-from medusa_core.models.blocks.block import Block, Branch, Mamba2
-from medusa_core.models.blocks.caches import LayerState, SequenceRows
 from medusa_core.models.blocks.spec import SILU, Mamba2Spec
-from medusa_core.models.blocks.torch_blocks import PassContext, run_block
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.norm import GatedNorm
 from medusa_core.models.quant.linear import make_linear
-from medusa_core.models.recurrence import RecurrentSteps
-from medusa_core.models.row_tree import RowTree
+from medusa_core.runtime.backends.activation import active_of
+from medusa_core.runtime.backends.attention import attend_by_products
+from medusa_core.runtime.backends.block import Block, Branch, Mamba2
+from medusa_core.runtime.backends.caches import LayerState, SequenceRows
+from medusa_core.runtime.backends.norm import GatedNorm
+from medusa_core.runtime.backends.recurrence import RecurrentSteps
+from medusa_core.runtime.backends.row_tree import RowTree
+from medusa_core.runtime.backends.torch_blocks import PassContext, run_block
 from medusa_core.runtime.cluster.layer_range import client_config
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.runner import PlacedTree

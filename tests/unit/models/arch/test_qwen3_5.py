@@ -14,13 +14,13 @@ from torch import Tensor
 from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
-from medusa_core.models.blocks.block import DeltaNet
 from medusa_core.models.blocks.spec import RoutingSpec, Scoring
 from medusa_core.models.blocks.tensors import TensorRows
 from medusa_core.models.config import parse_config
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import RowShape, StateShape
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.runtime.backends.block import DeltaNet
+from medusa_core.runtime.backends.decoder import Decoder
 from tests.support.engine.laws import plain_scores
 from tests.support.engine.tight import with_layers_below
 from tests.support.models.adapter_files import LoraSpec, lora_for, merge_slowly

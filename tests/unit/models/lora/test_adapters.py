@@ -29,7 +29,7 @@ from medusa_core.models.quant.format import quant_registry
 from medusa_core.models.quant.linear import DenseLinear
 from medusa_core.models.quant.nf4_tensors import quantize
 from medusa_core.models.quantized_cache.folder import QuantizedModels
-from medusa_core.models.rope import interleave_rows
+from medusa_core.models.row_order import interleave_rows
 from medusa_core.runtime.runner import compiled_decoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner

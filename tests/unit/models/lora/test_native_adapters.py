@@ -18,7 +18,7 @@ from medusa_core.models.quant.block_types import block_type
 from medusa_core.models.quant.native_adapter import NativeAdapter, Up, native_adapter
 from medusa_core.models.quant.native_linear import NativeLinear, panel_weights, tile_weights
 from medusa_core.models.quant.random_blocks import random_blocks
-from medusa_core.runtime.runner.compiled_decoder import NativeDecoder
+from medusa_core.runtime.backends.native_blocks import NativeDecoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree

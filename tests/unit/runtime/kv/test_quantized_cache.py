@@ -21,7 +21,7 @@ from medusa_core.messages import (
     LoadOptions,
     WeightFormats,
 )
-from medusa_core.models.attention import attend_by_products, attend_sparsely
+from medusa_core.runtime.backends.attention import attend_by_products, attend_sparsely
 from medusa_core.runtime.kv.quantized import (
     QuantizedCache,
     pack,

@@ -13,10 +13,10 @@ from medusa_core.errors import EngineError
 from medusa_core.loading.target import Target
 from medusa_core.memory.plan import kv_bytes
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone
-from medusa_core.models.blocks.caches import LayerState, RecurrentSteps
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import RowShape, StateShape
-from medusa_core.models.row_tree import RowTree
+from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps
+from medusa_core.runtime.backends.row_tree import RowTree
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.size import (

@@ -15,8 +15,8 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.quant import linear
+from medusa_core.runtime.backends.native_blocks import NativeDecoder
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.runner.compiled_decoder import NativeDecoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree

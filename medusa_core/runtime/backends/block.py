@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from medusa_core.models.blocks.convolution import DynamicConvolution
-from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
 from medusa_core.models.layer_shapes import StateShape
-from medusa_core.models.norm import GatedNorm, QkNorm, RmsNorm
 from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.runtime.backends.convolution import DynamicConvolution
+from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.runtime.backends.norm import GatedNorm, QkNorm, RmsNorm
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from medusa_core.models.activation import Active
 from medusa_core.models.blocks.spec import RoutingSpec, Scoring
 from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.runtime.backends.activation import Active
 
 SUM_EPS = 1e-6  # is added to the sum of sigmoid weights, all of which may be near zero
 

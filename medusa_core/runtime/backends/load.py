@@ -8,17 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from medusa_core.models.blocks.block import (
-    Attention,
-    Block,
-    Branch,
-    DeltaNet,
-    ExpertsBeside,
-    Mamba2,
-    Mixer,
-    PerLayerGate,
-    ShortConvolution,
-)
 from medusa_core.models.blocks.spec import (
     AttentionSpec,
     BlockSpec,
@@ -34,13 +23,24 @@ from medusa_core.models.blocks.spec import (
 from medusa_core.models.blocks.spec import Mixer as MixerSpec
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
 from medusa_core.models.layer_shapes import StateShape
-from medusa_core.models.norm import GatedNorm, HeadNorm, QkNorm, RmsNorm, SplitQkNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.rope import interleave_rows
+from medusa_core.models.row_order import interleave_rows
 from medusa_core.models.weights import Weights
+from medusa_core.runtime.backends.block import (
+    Attention,
+    Block,
+    Branch,
+    DeltaNet,
+    ExpertsBeside,
+    Mamba2,
+    Mixer,
+    PerLayerGate,
+    ShortConvolution,
+)
+from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.runtime.backends.norm import GatedNorm, HeadNorm, QkNorm, RmsNorm, SplitQkNorm
 
 
 def load_blocks(config: ModelConfig, weights: Weights, precision: Precision) -> list[Block]:

@@ -16,15 +16,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.models.activation import Active, active_of
-from medusa_core.models.attention import (
+from medusa_core.models.blocks.tensors import strided_by_group
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.row_order import in_halves
+from medusa_core.runtime.backends.activation import Active, active_of
+from medusa_core.runtime.backends.attention import (
     Attend,
     attend_in_groups,
     by_kv_head,
     by_row,
     choose_attention,
 )
-from medusa_core.models.blocks.block import (
+from medusa_core.runtime.backends.block import (
     Attention,
     Block,
     Branch,
@@ -34,14 +37,17 @@ from medusa_core.models.blocks.block import (
     PerLayerGate,
     ShortConvolution,
 )
-from medusa_core.models.blocks.caches import SequenceRows
-from medusa_core.models.blocks.tensors import strided_by_group
-from medusa_core.models.card_attention import CardAttention
-from medusa_core.models.config import ModelConfig
-from medusa_core.models.experts import Mlp
-from medusa_core.models.norm import RmsNorm
-from medusa_core.models.recurrence import convolve, delta_rule, short_convolution, state_space
-from medusa_core.models.rope import fused_factors, in_halves, rotate
+from medusa_core.runtime.backends.caches import SequenceRows
+from medusa_core.runtime.backends.cuda_blocks import CardAttention
+from medusa_core.runtime.backends.experts import Mlp
+from medusa_core.runtime.backends.norm import RmsNorm
+from medusa_core.runtime.backends.recurrence import (
+    convolve,
+    delta_rule,
+    short_convolution,
+    state_space,
+)
+from medusa_core.runtime.backends.rope import fused_factors, rotate
 
 _L2_EPS = 1e-6
 

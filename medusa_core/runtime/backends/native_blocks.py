@@ -10,7 +10,14 @@ from ctypes import addressof, pointer, sizeof
 import torch
 from torch import Tensor
 
-from medusa_core.models.blocks.block import (
+from medusa_core.models.blocks.spec import Activation, Scoring
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.native_linear import (
+    DTYPES,
+    NativeLinear,
+)
+from medusa_core.runtime.backends.block import (
     Attention,
     Block,
     Branch,
@@ -19,22 +26,15 @@ from medusa_core.models.blocks.block import (
     Mamba2,
     ShortConvolution,
 )
-from medusa_core.models.blocks.spec import Activation, Scoring
-from medusa_core.models.decoder import Decoder
-from medusa_core.models.experts import SUM_EPS, ExpertMlps, Mlp, PlainMlp
-from medusa_core.models.norm import RmsNorm
-from medusa_core.models.precision import Precision
-from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.native_linear import (
-    DTYPES,
-    NativeLinear,
-)
+from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.experts import SUM_EPS, ExpertMlps, Mlp, PlainMlp
+from medusa_core.runtime.backends.native_limits import why_not
+from medusa_core.runtime.backends.norm import RmsNorm
 from medusa_core.runtime.kv.panel_cache import shape_struct
 from medusa_core.runtime.offload.linear import (
     OffloadedLinear,
     offloaded_layers,
 )
-from medusa_core.runtime.runner.native_limits import why_not
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.structs import (
     AttentionStruct,

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
-from medusa_core.models.activation import active_of
 from medusa_core.models.blocks.spec import Activation, ActivationSpec, RoutingSpec, Scoring
-from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.quant.native_linear import NativeLinear, panel_weights
-from medusa_core.runtime.runner.compiled_decoder import NativeDecoder
+from medusa_core.runtime.backends.activation import active_of
+from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.runtime.backends.native_blocks import NativeDecoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.system.native.binding import open_library
 from medusa_core.system.native.structs import ExpertsStruct, GateStruct

@@ -14,7 +14,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from medusa_core.models.attention import attend_by_products
+from medusa_core.runtime.backends.attention import attend_by_products
 from medusa_core.system import cuda
 from medusa_core.system.native.cuda.kernels import DTYPES, Kernels, load_kernels
 

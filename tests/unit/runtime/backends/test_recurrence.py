@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.models.blocks.caches import LayerState, RecurrentSteps, SequenceRows
-from medusa_core.models.recurrence import (
+from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps, SequenceRows
+from medusa_core.runtime.backends.recurrence import (
     convolve,
     delta_rule,
     folded_state,
     short_convolution,
     state_space,
 )
-from medusa_core.models.row_tree import RowTree
+from medusa_core.runtime.backends.row_tree import RowTree
 
 GROUPS, HEADS, KEY, VALUE, CHANNELS, WIDTH = 2, 6, 8, 5, 7, 4
 CLOSE = {"atol": 1e-12, "rtol": 1e-12}

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from medusa_core.models.blocks.caches import LayerState, RecurrentSteps, SequenceRows
-from medusa_core.models.row_tree import RowTree
+from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps, SequenceRows
+from medusa_core.runtime.backends.row_tree import RowTree
 
 _PART_ROWS = 64  # of a decided chain: what is computed grows with the square of them
 

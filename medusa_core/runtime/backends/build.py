@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from medusa_core.errors import CheckpointError
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.models.weights import Weights
+from medusa_core.runtime.backends.decoder import Decoder
 
 # Written by old programs, and computed anew by all; and what belongs to others, or guesses only.
 _HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*|model\.mtp_layers\..*|mtp\..*")

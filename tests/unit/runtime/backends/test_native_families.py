@@ -16,9 +16,9 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
 from medusa_core.models.blocks.spec import GatedDeltaNetSpec
-from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, native_decoder
+from medusa_core.runtime.backends.native_blocks import NativeDecoder, native_decoder
+from medusa_core.runtime.backends.native_limits import why_not
 from medusa_core.runtime.runner.native import NativeRunner
-from medusa_core.runtime.runner.native_limits import why_not
 from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree

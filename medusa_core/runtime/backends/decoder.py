@@ -10,11 +10,6 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import RequestError
-from medusa_core.models.activation import active_of
-from medusa_core.models.attention import choose_attention
-from medusa_core.models.blocks.block import linears_of
-from medusa_core.models.blocks.caches import SequenceRows
-from medusa_core.models.blocks.load import load_blocks
 from medusa_core.models.blocks.sizes import (
     EMBEDDING,
     FINAL_NORM,
@@ -24,16 +19,21 @@ from medusa_core.models.blocks.sizes import (
     lm_head_spec,
 )
 from medusa_core.models.blocks.spec import BlockSpec
-from medusa_core.models.blocks.torch_blocks import PassContext, run_block
-from medusa_core.models.card_attention import card_attention
 from medusa_core.models.config import ModelConfig, RopeConfig
-from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
-from medusa_core.models.rope import Rope
 from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import Weights
+from medusa_core.runtime.backends.activation import active_of
+from medusa_core.runtime.backends.attention import choose_attention
+from medusa_core.runtime.backends.block import linears_of
+from medusa_core.runtime.backends.caches import SequenceRows
+from medusa_core.runtime.backends.cuda_blocks import card_attention
+from medusa_core.runtime.backends.load import load_blocks
+from medusa_core.runtime.backends.norm import RmsNorm
+from medusa_core.runtime.backends.rope import Rope
+from medusa_core.runtime.backends.torch_blocks import PassContext, run_block
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from medusa_core.models.row_tree import RowTree
+from medusa_core.runtime.backends.row_tree import RowTree
 
 
 class LayerState(NamedTuple):

@@ -1,0 +1,1 @@
+"""What computes blocks: torch on any device, the compiled step on a CPU, kernels on a GPU."""
