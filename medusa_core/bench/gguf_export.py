@@ -6,10 +6,12 @@ are reordered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,6 +26,8 @@ from medusa_core.models.blocks.sizes import (
     block_tensors,
     per_layer_tensors,
 )
+from medusa_core.models.blocks.spec import EACH_EXPERT, RoutingSpec, Scoring
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows, StateShape, rows_read
@@ -40,7 +44,9 @@ _ARCHITECTURES = {
     "gemma3_text": "gemma3",
     "gemma4_text": "gemma4",
     "qwen3_5_text": "qwen35",
+    "lfm2_moe": "lfm2moe",
 }
+_EXPERT = re.compile(r"\.experts\.(?P<index>\d+)\.")
 _ROPES = ("default", "linear", "factors")
 _PARTS = (
     *("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm"),
@@ -83,34 +89,38 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
     """
     writer, gguf = open_writer(config, to), _gguf()
     writer.add_tokenizer_model("none")
-    kind, theirs = gguf.GGMLQuantizationType[of.upper()], _their_names(config)
+    kind, names = gguf.GGMLQuantizationType[of.upper()], _gguf_names(config)
 
     def dense(name: str, shape: tuple[int, ...], number: float) -> None:
-        sizes = [size for size in shape if size > 1]  # a convolution has one input a channel
-        writer.add_tensor(theirs(name), torch.full(sizes, number).numpy())
+        # A convolution has one input a channel; a scalar is a vector of one.
+        sizes = [size for size in shape if size > 1] or [1]
+        writer.add_tensor(names[name], torch.full(sizes, number).numpy())
+
+    def router(name: str, rows: int, columns: int) -> None:
+        drawn = torch.randn(rows, columns, generator=torch.Generator().manual_seed(1))
+        writer.add_tensor(names[f"{name}.weight"], (drawn * 0.02).numpy())
 
     def vector(name: str, size: int, number: float = 1.0) -> None:
         dense(name, (size,), number)
 
     def matrix(name: str, rows: int, columns: int) -> None:
-        stored = random_blocks(of, rows, columns)
-        writer.add_tensor(theirs(f"{name}.weight"), stored.numpy(), raw_dtype=kind)
+        stored = random_blocks(of, rows, columns).numpy()
+        if EACH_EXPERT in name:
+            stored = np.stack([stored] * _routing(config).num_experts)
+        writer.add_tensor(names[f"{name}.weight"], stored, raw_dtype=kind)
 
     matrix(EMBEDDING, config.vocab_size, config.hidden_size)
     vector(f"{FINAL_NORM}.weight", config.hidden_size)
     if not config.tie_embeddings:
         matrix("lm_head", config.vocab_size, config.hidden_size)
-    if config.per_layer_embeddings is not None:
-        _add_per_layer(writer, config, matrix, vector)
+    _add_per_layer(writer, config, matrix, vector)
     blocks = [block_tensors(config, layer) for layer in range(config.num_layers)]
     for part in (part for block in blocks for part in block.linears):
-        for piece in {piece.name: piece for piece in part.pieces}.values():
-            if part.stays_dense:
-                dense(f"{piece.name}.weight", (piece.tensor_rows, part.columns), 1e-2)
-            else:
-                matrix(piece.name, piece.tensor_rows, part.columns)
+        add = router if part.stays_dense else matrix
+        for name, rows in _tensors(part):
+            add(name, rows, part.columns)
             if part.has_bias:
-                vector(f"{piece.name}.bias", piece.tensor_rows, 0.0)
+                vector(f"{name}.bias", rows, 0.0)
     for name, size in (pair for block in blocks for pair in block.norms.items()):
         vector(f"{name}.weight", size)
     for name, shape in (pair for block in blocks for pair in block.others.items()):
@@ -118,35 +128,30 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
     finish(writer)
 
 
+def _tensors(part: LinearSpec) -> Iterator[tuple[str, int]]:
+    """Yield names and rows of a layer's tensors, of the experts one for all, as GGUF has them."""
+    for name, rows in {piece.name: piece.tensor_rows for piece in part.pieces}.items():
+        expert = _EXPERT.search(name)
+        if expert is None or expert["index"] == "0":
+            yield _EXPERT.sub(f".experts.{EACH_EXPERT}.", name), rows
+
+
 def _add_per_layer(
     writer: Any, config: ModelConfig, matrix: Callable[..., None], vector: Callable[..., None]
 ) -> None:
     """Add per-layer embeddings, their projection in 16 bits as in published files."""
     of = config.per_layer_embeddings
+    if of is None:
+        return
     rows, columns = per_layer_tensors(config)[PER_LAYER_PROJECTION]
-    assert of is not None
     matrix(PER_LAYER_TABLE, of.vocab_size, rows)
     projection = torch.full((rows, columns), 1e-3, dtype=torch.float16)
-    writer.add_tensor(_their_names(config)(PER_LAYER_PROJECTION), projection.numpy())
+    writer.add_tensor(_gguf_names(config)[PER_LAYER_PROJECTION], projection.numpy())
     vector(PER_LAYER_NORM, of.width)
 
 
-def _their_names(config: ModelConfig) -> Callable[[str], str]:
-    """Return the function from Hugging Face's tensor names to GGUF's."""
-    gguf, name = _gguf(), _ARCHITECTURES[config.model_type]
-    known = {name: kind for kind, name in gguf.MODEL_ARCH_NAMES.items()}
-    names = gguf.get_tensor_name_map(known[name], config.num_layers)
-
-    def theirs(ours: str) -> str:
-        if ours.endswith(".dt_bias"):
-            return f"blk.{ours.split('.')[2]}.ssm_dt.bias"
-        stem, _, ending = ours.rpartition(".")
-        if ending == "A_log":
-            return str(names.get_name(ours))
-        found = names.get_name(stem)
-        return f"{found}.{ending}" if found else f"{names.get_name(ours)}.weight"
-
-    return theirs
+def _gguf_names(config: ModelConfig) -> Mapping[str, str]:
+    return gguf_archs()[_ARCHITECTURES[config.model_type]].gguf.gguf_names(config.num_layers)
 
 
 def _gguf() -> Any:
@@ -191,13 +196,17 @@ def open_writer(config: ModelConfig, to: Path) -> Any:
         _add_windows(writer, config)
     if any(config.state_layers):
         _add_states(writer, config)
+    if any(block.moe is not None for block in config.blocks):
+        _add_experts(writer, config)
     return writer
 
 
 def _kv_heads(config: ModelConfig) -> list[int]:
-    """Return each layer's KV heads; recurrent layers have those of the others."""
-    found = (rows_read(config.layers, layer) for layer in range(config.num_layers))
-    return [config.num_kv_heads if read is None else read[1].num_kv_heads for read in found]
+    """Return each layer's KV heads: of short convolutions 0, of delta nets those of attention."""
+    found = [rows_read(config.layers, layer) for layer in range(config.num_layers)]
+    is_convolution = bool(config.state_layers) and not config.state_layers[0].state_size
+    of_states = 0 if is_convolution else config.num_kv_heads
+    return [of_states if read is None else read[1].num_kv_heads for read in found]
 
 
 def _add_windows(writer: Any, config: ModelConfig) -> None:
@@ -222,8 +231,11 @@ def _add_windows(writer: Any, config: ModelConfig) -> None:
 
 
 def _add_states(writer: Any, config: ModelConfig) -> None:
-    """Add sizes of gated delta nets, and RoPE of the attention layers."""
+    """Add sizes of short convolutions or of gated delta nets, these with RoPE of the others."""
     shape = config.state_layers[0]
+    if not shape.state_size:
+        writer.add_shortconv_l_cache(shape.conv_width)
+        return
     writer.add_ssm_conv_kernel(shape.conv_width)
     writer.add_ssm_state_size(shape.key_dim)
     writer.add_ssm_group_count(shape.num_key_heads)
@@ -233,6 +245,23 @@ def _add_states(writer: Any, config: ModelConfig) -> None:
     writer.add_full_attention_interval(kinds.index(False) + 1)
     pairs = config.head_rows.turned // 2  # of three kinds of places: a text has one
     writer.add_rope_dimension_sections([*((pairs + more) // 3 for more in (2, 1, 0)), 0])
+
+
+def _routing(config: ModelConfig) -> RoutingSpec:
+    """Return the routing of the experts, which all layers with experts share."""
+    return next(block.moe.routing for block in config.blocks if block.moe is not None)
+
+
+def _add_experts(writer: Any, config: ModelConfig) -> None:
+    """Add the experts' number and width, and how tokens are routed."""
+    routing, moes = _routing(config), [block.moe for block in config.blocks]
+    width = next(moe.experts.width for moe in moes if moe is not None)
+    writer.add_expert_count(routing.num_experts)
+    writer.add_expert_used_count(routing.num_experts_per_tok)
+    writer.add_expert_feed_forward_length(width)
+    writer.add_leading_dense_block_count(next(i for i, moe in enumerate(moes) if moe is not None))
+    if routing.scoring is Scoring.SIGMOID:
+        writer.add_expert_gating_func(_gguf().ExpertGatingFuncType.SIGMOID)
 
 
 def finish(writer: Any) -> None:

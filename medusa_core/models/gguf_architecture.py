@@ -139,6 +139,16 @@ class GgufArchitecture:
         found = self.tensors.get(part) or _BLOCK.get(part)
         return name if found is None else f"model.layers.{number}.{found}.{ending}"
 
+    def gguf_names(self, num_layers: int) -> dict[str, str]:
+        """Return GGUF's names of all tensors by Hugging Face's, the inverse of the above."""
+        stems = [*self.tensors, *_TOP]
+        for layer in range(num_layers):
+            stems += (f"blk.{layer}.{part}" for part in (*self.tensors, *_BLOCK))
+        names: dict[str, str] = {}
+        for name in (f"{stem}{ending}" for stem in stems for ending in ("", ".weight", ".bias")):
+            names.setdefault(self.hugging_face_name(name), name)
+        return names
+
 
 def num_layers(gguf: Gguf) -> int:
     """Return the number of layers without MTP layers; 0 if the file doesn't say it."""
