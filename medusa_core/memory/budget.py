@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 
 from medusa_core.errors import RequestError
 from medusa_core.models.quant.format import Hardware
+from medusa_core.runtime.runner.buckets import MAX_GRAPHS
 from medusa_core.system.native.cuda import BLOCK_TYPES
 
 GIB = 1 << 30
 # A desktop holds 0.3 to 0.8 GiB of a card.
 _DESKTOP_BYTES = GIB // 2
-# CUDA's context and the kernels of torch and bitsandbytes: 0.3 to 0.5 GiB.
-RUNTIME_BYTES = GIB // 2
+# What decoding takes of a card beside tensors: a graph for each number of rows, each about 24 MiB,
+# and the workspace of cuBLAS.
+DECODING_BYTES = MAX_GRAPHS * (24 << 20) + (32 << 20)
+# CUDA's context and the kernels of torch and bitsandbytes (0.3 to 0.5 GiB), and the above.
+RUNTIME_BYTES = GIB // 2 + DECODING_BYTES
+# Windows' driver model moves a full card's memory to the host without an error: keep this free.
+_WDDM_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,12 @@ def imagined_card(vram_gib: float, capability: tuple[int, int] = (8, 6)) -> Budg
         name=f"a card with {vram_gib:g} GiB",
         hardware=Hardware("cuda", capability, block_types=BLOCK_TYPES),
         total_bytes=round(vram_gib * GIB),
-        other_bytes=_DESKTOP_BYTES,
+        other_bytes=_DESKTOP_BYTES + kept_free_bytes(round(vram_gib * GIB)),
         runtime_bytes=RUNTIME_BYTES,
         is_live=False,
     )
+
+
+def kept_free_bytes(total_bytes: int) -> int:
+    """Return the part of a card's memory that its driver needs free: none except on Windows."""
+    return round(total_bytes * _WDDM_SHARE) if sys.platform == "win32" else 0

@@ -10,7 +10,13 @@ from typing import NamedTuple
 import psutil
 
 from medusa_core.errors import RequestError
-from medusa_core.memory.budget import GIB, RUNTIME_BYTES, Budget, DeviceOffer
+from medusa_core.memory.budget import (
+    DECODING_BYTES,
+    GIB,
+    Budget,
+    DeviceOffer,
+    kept_free_bytes,
+)
 from medusa_core.memory.placement import OffloadRoom
 from medusa_core.messages import LoadOptions
 
@@ -124,17 +130,18 @@ def live_budget(device: str = "", own_bytes: int = 0) -> Budget:
     if chosen.type == "cuda":
         free, total = cuda.free_and_total_bytes(chosen)
         name = cuda.name(chosen)
-        runtime = 0  # this query has created the CUDA context, which counts as used
+        # This query has created the CUDA context, which counts as used.
+        runtime, kept_free = DECODING_BYTES, kept_free_bytes(total)
     else:
         memory = psutil.virtual_memory()
         free, total, name = memory.available, memory.total, OWN_MEMORY
         held = psutil.Process().memory_info().rss - own_bytes
-        runtime = max(0, _CPU_RUNTIME_BYTES - held)
+        runtime, kept_free = max(0, _CPU_RUNTIME_BYTES - held), 0
     return Budget(
         name=name,
         hardware=hardware_of(chosen),
         total_bytes=total,
-        other_bytes=max(0, total - free - own_bytes),
-        runtime_bytes=runtime if chosen.type == "cpu" else min(RUNTIME_BYTES, runtime),
+        other_bytes=max(0, total - free - own_bytes) + kept_free,
+        runtime_bytes=runtime,
         is_live=True,
     )

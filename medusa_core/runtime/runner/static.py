@@ -21,6 +21,12 @@ from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.backends.row_tree import RowTree
 from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.runtime.runner.buckets import (
+    LENGTH_BUCKETS,
+    MAX_GRAPHS,
+    ROW_BUCKETS,
+    bucket_of,
+)
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.rows import (
     lines_of,
@@ -36,11 +42,6 @@ from medusa_core.runtime.runner.runner import (
 from medusa_core.system import cuda
 
 log = logging.getLogger(__name__)
-
-# 7: from 8 rows on bitsandbytes unpacks a whole matrix on cards without tensor cores.
-ROW_BUCKETS = (1, 4, 7, 8, 16, 32, 64)
-LENGTH_BUCKETS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
-_MAX_STEPS = 16  # that are kept, with their graphs
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,8 @@ class StaticRunner(ResidentRunner):
         ((tree, kv, *_),) = placed
         assert isinstance(kv, TensorCache)  # from new_cache
         count = tree.shape.num_nodes
-        rows = _bucket(count, ROW_BUCKETS)
-        width = min(_bucket(kv.length + count, LENGTH_BUCKETS), kv.capacity)
+        rows = bucket_of(count, ROW_BUCKETS)
+        width = min(bucket_of(kv.length + count, LENGTH_BUCKETS), kv.capacity)
         kv.reserve(count)
         step = self._step(rows, width, kv)
         trash, pad = kv.capacity, rows - count
@@ -157,7 +158,7 @@ class StaticRunner(ResidentRunner):
         """Return the CUDA graph of a cache and bucket sizes; captured at its first use."""
         key = (kv.address, kv.capacity, rows, width)
         if key not in self._steps:
-            while len(self._steps) >= _MAX_STEPS:
+            while len(self._steps) >= MAX_GRAPHS:
                 self._steps.pop(next(iter(self._steps)))
             self._steps[key] = self._prepare(rows, width, kv)
         return self._steps[key]
@@ -187,8 +188,3 @@ class StaticRunner(ResidentRunner):
         except RuntimeError as error:
             log.warning("a step of %d rows can't be recorded, it runs without: %s", rows, error)
             return None
-
-
-def _bucket(needed: int, buckets: Sequence[int]) -> int:
-    """Return the smallest bucket that is large enough, or the number itself if none is."""
-    return next((bucket for bucket in buckets if bucket >= needed), needed)

@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.models import card_attention
 from medusa_core.models.quant import card_linear
+from medusa_core.runtime.backends import cuda_blocks
 from medusa_core.runtime.runner import graphs
 from medusa_core.system import cuda as card
 from medusa_core.system.native.cuda.kernels import Argument, Kernels
@@ -81,12 +81,12 @@ def imagined_card(
 def _own_kernels(mode: CardMode, kernels: Kernels | None, checks: bool) -> Iterator[None]:
     """Let layers find these kernels, whose launches the card counts."""
     found = None if kernels is None else _Counted(mode, kernels)
-    cached = (card_linear.working_types, card_attention.card_attention)
+    cached = (card_linear.working_types, cuda_blocks.card_attention)
     for function in cached:
         function.cache_clear()
     try:
         with ExitStack() as stack:
-            for module in (card_linear, card_attention):
+            for module in (card_linear, cuda_blocks):
                 stack.enter_context(patch.object(module, "load_kernels", lambda device: found))
                 if not checks:
                     stack.enter_context(patch.object(module, "_is_correct", lambda *of: True))

@@ -14,11 +14,12 @@ from medusa_core.cli.plan import (
     shape_names,
 )
 from medusa_core.hub import library
-from medusa_core.memory.budget import GIB, imagined_card
+from medusa_core.memory.budget import GIB, RUNTIME_BYTES, imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.memory.recommend import choices, recommend
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.quant.choice import resolve_formats
+from medusa_core.runtime.runner.buckets import ROW_BUCKETS
 from medusa_core.system.resources import demo_model_dir
 from tests.support.models.tiny import TinySpec, random_heads, write_heads, write_tiny
 
@@ -135,7 +136,7 @@ def test_it_recommends_what_a_card_is_good_for() -> None:
         ("vicuna-7b", 8, "nf4"),
         ("vicuna-7b", 6, "nf4-dq"),
         ("mistral-7b", 8, "nf4"),
-        ("llama-3-8b", 8, "nf4"),
+        ("llama-3-8b", 8, "nf4-dq"),
         ("vicuna-13b", 12, "nf4-dq"),
     ):
         best = recommend(shape_config(name), HeadsShape(3, 1, 0), imagined_card(vram_gib))
@@ -150,6 +151,19 @@ def test_token_vectors_go_to_ram_where_that_lets_a_large_vocabulary_fit() -> Non
     assert best is not None
     assert best.formats.embedding_in_ram
     assert best.plan.ram_bytes == 128256 * 4096 * 2
+
+
+def test_a_card_is_planned_with_graphs_and_on_windows_with_memory_that_stays_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    context = GIB // 2
+    assert len(ROW_BUCKETS) * (24 << 20) <= RUNTIME_BYTES - context < GIB // 4
+    monkeypatch.setattr(sys, "platform", "linux")
+    on_linux = imagined_card(8)
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert on_linux.runtime_bytes == RUNTIME_BYTES
+    kept_free = imagined_card(8).other_bytes - on_linux.other_bytes
+    assert kept_free == pytest.approx(0.05 * 8 * GIB, abs=1)
 
 
 def test_nothing_is_recommended_where_nothing_fits() -> None:

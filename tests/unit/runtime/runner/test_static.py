@@ -10,13 +10,10 @@ import torch
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
 from medusa_core.runtime.kv.pool import CachePool
+from medusa_core.runtime.runner.buckets import LENGTH_BUCKETS, ROW_BUCKETS
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
-from medusa_core.runtime.runner.static import (
-    LENGTH_BUCKETS,
-    ROW_BUCKETS,
-    StaticRunner,
-)
+from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
