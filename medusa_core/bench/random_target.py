@@ -84,7 +84,7 @@ class RandomWeights:
         return _FewRows(self.matrix(max(1, _DRAWN // columns), columns).cpu())
 
     def linear(self, part: LinearSpec) -> QuantLinear:
-        spec = part.fitting(self._formats.linears, self._formats)
+        spec = self._formats.fitting_linear(part, self._formats.linears)
         bias = None
         if part.has_bias:
             bias = torch.zeros(

@@ -378,5 +378,5 @@ def _num_tensors(part: LinearSpec, formats: PartFormats) -> int:
     """Return how many tensors a part is stored as, at most; GGUF blocks are one per piece."""
     if formats.keeps_blocks:
         return len(part.pieces) + part.has_bias
-    spec = part.fitting(formats.linears, formats)
+    spec = formats.fitting_linear(part, formats.linears)
     return len(spec.tensors(part.rows, part.columns, formats.compute)) + part.has_bias

@@ -429,7 +429,7 @@ def _format_of(part: LinearSpec, config: ModelConfig, formats: PartFormats) -> Q
 
 
 def _matrix_bytes(part: LinearSpec, spec: QuantSpec, formats: PartFormats) -> int:
-    return part.fitting(spec, formats).nbytes(part.rows, part.columns, formats.device)
+    return formats.fitting_linear(part, spec).nbytes(part.rows, part.columns, formats.device)
 
 
 def _bias_itemsize(formats: PartFormats) -> int:

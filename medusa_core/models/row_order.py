@@ -1,9 +1,47 @@
-"""Order of a projection's rows: heads whose rotated numbers are stored as halves or as pairs."""
+"""Order of a linear layer's rows and columns: fused slices, rotated pairs, grouped heads."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import torch
 from torch import Tensor
+
+from medusa_core.models.blocks.tensors import TensorRows
+from medusa_core.models.config import HeadRows
+
+
+def gather_rows(
+    pieces: Sequence[TensorRows], heads: HeadRows, read: Callable[[TensorRows], Tensor]
+) -> Tensor:
+    """Concatenate the rows of a linear layer in the order that the engine's RoPE expects.
+
+    Args:
+        pieces: Rows of the checkpoint's tensors.
+        heads: Sizes of the model's heads.
+        read: Reads the whole tensor of a piece. [tensor rows, ...]
+    """
+    rows = [rows_of(piece, read(piece), heads) for piece in pieces]
+    return rows[0].contiguous() if len(rows) == 1 else torch.cat(rows)
+
+
+def rows_of(piece: TensorRows, tensor: Tensor, heads: HeadRows) -> Tensor:
+    """Return the rows of a piece, rotated pairs side by side. [tensor rows, ...] → [rows, ...]
+
+    Args:
+        piece: Rows of the checkpoint's tensor.
+        tensor: The whole tensor.
+        heads: Sizes of the model's heads.
+    """
+    if piece.stride:
+        num_runs = piece.total // piece.stride
+        runs = tensor.view(num_runs, piece.stride, *tensor.shape[1:])
+        tensor = runs[:, piece.first : piece.first + piece.rows // num_runs].flatten(0, 1)
+    elif piece.total:
+        tensor = tensor[piece.first : piece.first + piece.rows]
+    if not piece.rotates:
+        return tensor
+    return interleave_rows(tensor, *((piece.head_dim,) if piece.head_dim else heads))
 
 
 def interleave_rows(weight: Tensor, head_dim: int, turned: int = 0) -> Tensor:
@@ -26,3 +64,14 @@ def interleave_rows(weight: Tensor, head_dim: int, turned: int = 0) -> Tensor:
 def in_halves(heads: Tensor) -> Tensor:
     """Heads that lie in pairs for a rotation, as they were before. [n, heads, head_dim]"""
     return heads.reshape(*heads.shape[:-1], -1, 2).transpose(-1, -2).flatten(-2)
+
+
+def strided_by_group(heads: Tensor, grouped_heads: tuple[int, int]) -> Tensor:
+    """Reorder consecutive groups of heads to the first head of every group, then the second, …
+
+    Args:
+        heads: [n, heads · value_dim]
+        grouped_heads: Key heads and heads.
+    """
+    groups, count = grouped_heads
+    return heads.view(len(heads), groups, count // groups, -1).transpose(1, 2).flatten(1)

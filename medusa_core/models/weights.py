@@ -17,7 +17,6 @@ from medusa_core.errors import AdapterError, CheckpointError, OutOfMemoryError
 from medusa_core.models.blocks.sizes import EMBEDDING
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.checkpoints.grouped import gather_rows
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_shape import is_unmerged
@@ -27,6 +26,7 @@ from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
+from medusa_core.models.row_order import gather_rows
 from medusa_core.models.stored import stored_as
 from medusa_core.models.token_table import FileTable, HeldTable, TokenTable
 
@@ -218,7 +218,7 @@ class CheckpointWeights(WeightReader):
             self._check_mergeable(part)
             spec, tensors = stored.read(self._checkpoint, part, self._config, self._formats)
         else:
-            spec = part.fitting(wanted, self._formats)
+            spec = self._formats.fitting_linear(part, wanted)
             weight = gather_rows(part.pieces, heads, lambda one: self._matrix(one, part.columns))
             tensors = spec.quantize(weight.to(self._precision.device))
         for key, tensor in tensors.items():

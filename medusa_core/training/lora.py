@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.config import HeadRows, ModelConfig
 from medusa_core.models.lora.adapter_shape import linear_parts
+from medusa_core.models.row_order import rows_of
 from medusa_core.training.frozen import Added
 
 
@@ -91,8 +92,7 @@ class LoraModule(nn.Module):
 
     def _rows(self, piece: TensorRows) -> Tensor:
         """Return B of a piece, with its rows in the order of the loaded target."""
-        rows = piece.take(self._up[_key(piece)])
-        return piece.interleaved(rows, self._heads)
+        return rows_of(piece, self._up[_key(piece)], self._heads)
 
     def matrices(self) -> Sequence[tuple[str, Tensor, Tensor]]:
         """Return name, A and B of each layer in the published layout."""

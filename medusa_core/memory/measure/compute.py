@@ -224,7 +224,7 @@ class _RandomWeights:
         return self.named(name, 1, columns)
 
     def linear(self, part: LinearSpec) -> QuantLinear:
-        return self._random(part, part.fitting(self._formats.linears, self._formats))
+        return self._random(part, self._formats.fitting_linear(part, self._formats.linears))
 
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
         spec = self._formats.fitting(self._formats.lm_head, part.rows, part.columns)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from medusa_core.models.blocks.spec import BlockSpec, BlockTensors, tensors_at
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
-from medusa_core.models.config import ModelConfig
+
+if TYPE_CHECKING:  # which reads the architectures
+    from medusa_core.models.config import ModelConfig
 
 EMBEDDING = "model.embed_tokens"
 FINAL_NORM = "model.norm"

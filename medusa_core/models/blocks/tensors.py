@@ -1,17 +1,9 @@
-"""Checkpoint tensors that a linear layer reads: fusions, slices and rotation. Needs no torch."""
+"""Checkpoint tensors that a linear layer reads: fusions, slices and rotation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from torch import Tensor  # a plan needs no torch
-
-    from medusa_core.models.config import HeadRows
-    from medusa_core.models.quant.choice import PartFormats
-    from medusa_core.models.quant.format import QuantSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +32,6 @@ class TensorRows:
     def tensor_rows(self) -> int:
         """Rows of the whole tensor."""
         return self.total or self.rows
-
-    def take(self, tensor: Tensor) -> Tensor:
-        """Return these rows of the tensor. [tensor_rows, ...] → [rows, ...]"""
-        if not self.total:
-            return tensor
-        if not self.stride:
-            return tensor[self.first : self.first + self.rows]
-        num_runs = self.total // self.stride
-        runs = tensor.view(num_runs, self.stride, *tensor.shape[1:])
-        return runs[:, self.first : self.first + self.rows // num_runs].flatten(0, 1)
-
-    def interleaved(self, rows: Tensor, heads: HeadRows) -> Tensor:
-        """Return rows as `interleave_rows` orders them, if they rotate. [rows, ...]
-
-        Args:
-            rows: The rows.
-            heads: Sizes of the model's heads.
-        """
-        from medusa_core.models.row_order import interleave_rows
-
-        if not self.rotates:
-            return rows
-        size, rotary = (self.head_dim, self.head_dim) if self.head_dim else heads
-        return interleave_rows(rows, size, rotary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +82,3 @@ class LinearSpec:
         """Return the layer with other names of itself and its tensors."""
         pieces = tuple(replace(piece, name=rename(piece.name)) for piece in self.pieces)
         return replace(self, name=rename(self.name), pieces=pieces)
-
-    def fitting(self, wanted: QuantSpec, formats: PartFormats) -> QuantSpec:
-        """Return the weight format that it takes where one is wanted."""
-        wanted = formats.dense if self.stays_dense else wanted
-        return formats.fitting(wanted, self.rows, self.columns)
-
-
-def strided_by_group(heads: Tensor, grouped_heads: tuple[int, int]) -> Tensor:
-    """Reorder consecutive groups of heads to the first head of every group, then the second, …
-
-    Args:
-        heads: [n, heads · value_dim]
-        grouped_heads: Key heads and heads.
-    """
-    groups, count = grouped_heads
-    return heads.view(len(heads), groups, count // groups, -1).transpose(1, 2).flatten(1)

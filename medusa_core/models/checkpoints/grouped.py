@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -12,11 +12,12 @@ from medusa_core.errors import CheckpointError
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.packing import Packing
-from medusa_core.models.config import HeadRows, ModelConfig
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.block_sizes import BLOCK
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
+from medusa_core.models.row_order import gather_rows
 
 _WORD_BITS = 32
 
@@ -135,25 +136,12 @@ def read_grouped(
     return requantize(part, numbers, formats)
 
 
-def gather_rows(
-    pieces: Sequence[TensorRows], heads: HeadRows, read: Callable[[TensorRows], Tensor]
-) -> Tensor:
-    """Concatenate the rows of a linear layer in the order that the engine's RoPE expects.
-
-    Args:
-        pieces: Rows of the checkpoint's tensors.
-        heads: Sizes of the model's heads.
-        read: Reads the whole tensor of a piece. [tensor rows, ...]
-    """
-    rows = [piece.interleaved(piece.take(read(piece)), heads) for piece in pieces]
-    return rows[0].contiguous() if len(rows) == 1 else torch.cat(rows)
-
-
 def requantize(
     part: LinearSpec, numbers: Tensor, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
     """Quantize dequantized weights to the wanted format. [rows, columns]"""
-    spec = part.fitting(formats.lm_head if part.name == "lm_head" else formats.linears, formats)
+    wanted = formats.lm_head if part.name == "lm_head" else formats.linears
+    spec = formats.fitting_linear(part, wanted)
     numbers = numbers.to(getattr(torch, formats.compute))
     return spec, spec.quantize(numbers.to(formats.device))
 

@@ -15,13 +15,13 @@ from torch import Tensor
 from medusa_core.errors import CheckpointError
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.checkpoints.grouped import gather_rows
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.block_sizes import NF4_BLOCK
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec, quant_registry
 from medusa_core.models.quant.nf4_tensors import STATE, Nf4Matrix, assemble, read_matrix
+from medusa_core.models.row_order import gather_rows
 
 _STATISTICS = ("absmax", "quant_map", "nested_absmax", "nested_quant_map", STATE)
 
@@ -52,7 +52,7 @@ def read_nf4(
     if formats.keeps_blocks and kind:
         return weight_formats().get(kind), {"blocks": rows(Nf4Matrix.blocks)}
     wanted = formats.lm_head if part.name == "lm_head" else formats.linears
-    spec = part.fitting(formats.dense if formats.keeps_blocks else wanted, formats)
+    spec = formats.fitting_linear(part, formats.dense if formats.keeps_blocks else wanted)
     if spec.name != config.stored.card:
         numbers = rows(Nf4Matrix.numbers).to(getattr(torch, formats.compute))
         return spec, spec.quantize(numbers.to(formats.device))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import AdapterError, CheckpointError
-from medusa_core.models.blocks.tensors import LinearSpec, strided_by_group
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_config import CONFIG_NAME
@@ -24,6 +24,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.combined_linear import adapted_linear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_adapter import Up
+from medusa_core.models.row_order import rows_of, strided_by_group
 
 _CHUNK_ROWS = 512  # rows that are in float64 at a time
 
@@ -115,7 +116,7 @@ class Adapter:
         ups, first_row = [], 0
         for piece in part.pieces:
             if piece.name in factors:
-                rows = piece.interleaved(piece.take(factors[piece.name][1]), self._heads)
+                rows = rows_of(piece, factors[piece.name][1], self._heads)
                 ups.append(Up(placed(rows), starts[piece.name], first_row))
             first_row += piece.rows
         return adapted_linear(base, placed(torch.cat([a for a, _ in factors.values()])), ups)

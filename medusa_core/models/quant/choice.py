@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from medusa_core.errors import RequestError
 from medusa_core.messages import WeightFormats
+from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.format import Hardware, QuantSpec, quant_registry
@@ -90,6 +91,10 @@ class PartFormats:
     def fitting(self, spec: QuantSpec, rows: int, columns: int) -> QuantSpec:
         """Return the format of a matrix of this shape: dense if `spec` doesn't support it."""
         return spec if spec.supports(rows, columns, self.device) else dense_format_of(self.compute)
+
+    def fitting_linear(self, part: LinearSpec, wanted: QuantSpec) -> QuantSpec:
+        """Return the format of a linear layer where `wanted` is asked for."""
+        return self.fitting(self.dense if part.stays_dense else wanted, part.rows, part.columns)
 
     @property
     def names(self) -> dict[str, str | bool]:

@@ -64,7 +64,7 @@ class QuantizedWeights(WeightReader):
     def _quantized(
         self, part: LinearSpec, wanted: QuantSpec
     ) -> tuple[QuantSpec, dict[str, Tensor], Tensor | None]:
-        spec = part.fitting(wanted, self._formats)
+        spec = self._formats.fitting_linear(part, wanted)
         keys = spec.tensors(part.rows, part.columns, self._formats.compute)
         device, prefix = self._precision.device, f"{part.name}/{spec.name}"
         tensors = {key: self._read(f"{prefix}/{key}").to(device) for key in keys}
@@ -116,7 +116,7 @@ def _tensor_kinds(config: ModelConfig, formats: PartFormats) -> Iterator[tuple[s
     if not formats.shares_embedding(config.tie_embeddings):
         wanted.append((lm_head_spec(config), formats.lm_head))
     for part, wanted_spec in wanted:
-        spec = part.fitting(wanted_spec, formats)
+        spec = formats.fitting_linear(part, wanted_spec)
         kinds = spec.tensors(part.rows, part.columns, formats.compute)
         if part.has_bias:
             kinds["bias"] = (formats.compute, (part.rows,))

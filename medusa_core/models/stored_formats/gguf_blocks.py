@@ -34,9 +34,10 @@ def _read(
 ) -> Quantized:
     import torch
 
-    from medusa_core.models.checkpoints.grouped import gather_rows, requantize
+    from medusa_core.models.checkpoints.grouped import requantize
     from medusa_core.models.quant.block_format import weight_formats
     from medusa_core.models.quant.joined_format import join_tensors, joined_format
+    from medusa_core.models.row_order import gather_rows
 
     heads, compute = config.head_rows, getattr(torch, formats.compute)
 

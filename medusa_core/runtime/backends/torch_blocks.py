@@ -16,9 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.models.blocks.tensors import strided_by_group
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.row_order import in_halves
+from medusa_core.models.row_order import in_halves, strided_by_group
 from medusa_core.runtime.backends.activation import Active, active_of
 from medusa_core.runtime.backends.attention import (
     Attend,

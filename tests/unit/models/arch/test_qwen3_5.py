@@ -16,9 +16,10 @@ from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.blocks.spec import RoutingSpec, Scoring
 from medusa_core.models.blocks.tensors import TensorRows
-from medusa_core.models.config import parse_config
+from medusa_core.models.config import HeadRows, parse_config
 from medusa_core.models.layer_shapes import RowShape, StateShape
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.row_order import rows_of
 from medusa_core.runtime.backends.block import DeltaNet
 from medusa_core.runtime.backends.decoder import Decoder
 from tests.support.engine.laws import plain_scores
@@ -194,10 +195,8 @@ def test_experts_in_one_tensor_are_those_that_stand_alone(tmp_path: Path) -> Non
 
 
 def test_runs_of_rows_are_taken_of_a_tensor() -> None:
-    rows = torch.arange(12)
-    assert TensorRows("x", 6, first=1, total=12, stride=4).take(rows).tolist() == [
-        *(1, 2, 5, 6, 9, 10)
-    ]
+    piece = TensorRows("x", 6, first=1, total=12, stride=4)
+    assert rows_of(piece, torch.arange(12), HeadRows(4, 4)).tolist() == [1, 2, 5, 6, 9, 10]
     assert TensorRows("x", 4, first=3, total=12, stride=3 * 2).tensor_rows == 12
 
 

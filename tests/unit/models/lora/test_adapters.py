@@ -30,7 +30,7 @@ from medusa_core.models.quant.linear import DenseLinear
 from medusa_core.models.quant.nf4_tensors import quantize
 from medusa_core.models.quantized_cache.folder import QuantizedModels
 from medusa_core.models.row_order import interleave_rows
-from medusa_core.runtime.runner import compiled_decoder
+from medusa_core.runtime.backends import native_blocks
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.speculation.drafters.lineup import drafter_registry
@@ -305,7 +305,7 @@ def test_torch_alone_decodes_with_an_adapter_beside_as_well(
 ) -> None:
     """Of a family that the compiled step doesn't know."""
     packed, lora, summed = packed_pair("gguf")
-    monkeypatch.setattr(compiled_decoder, "why_not", lambda config: "not now")
+    monkeypatch.setattr(native_blocks, "why_not", lambda config: "not now")
     heads = write_heads(tmp_path / "heads", random_heads(SPEC), ACCURACIES)
     target = load_target(packed, heads, LoadOptions("float32", "cpu", adapter_dir=lora))
     assert isinstance(target.runner, ResidentRunner)
