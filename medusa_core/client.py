@@ -218,7 +218,7 @@ class Client:
 
     def cancel(self, request: Generate) -> None:
         """Stop an answer within a step; its last events follow, with the partial text."""
-        self._engine.submit(Cancel(request.session_id, request.request_id))
+        self._engine.submit(Cancel(*request.ids))
 
     async def close_session(self, session_id: str) -> None:
         """Free the cache of a conversation after its answers."""
@@ -255,7 +255,7 @@ class Client:
 
     async def _events(self, command: Command, end: type[Message]) -> AsyncGenerator[Event, None]:
         """Submit a command and yield its events; closing the generator earlier cancels it."""
-        key = (command.session_id, command.request_id)
+        key = command.ids
         events = self._requests[key] = asyncio.Queue()
         has_ended = False
         try:

@@ -21,18 +21,13 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from medusa_core.api import Engine, EventSink
 from medusa_core.errors import EngineError
 from medusa_core.messages import (
-    Calibrated,
+    FINAL_EVENTS,
     Cancel,
     CloseSession,
     Command,
-    Counted,
     Event,
     Failed,
     Generate,
-    GenerationDone,
-    ModelLoaded,
-    Unloaded,
-    Verified,
 )
 
 log = logging.getLogger(__name__)
@@ -42,8 +37,6 @@ DRAIN_INTERVAL_S = 1 / 30
 LONGEST_INTERVAL_S = 0.2
 AT_ONCE_S = 0.1  # what takes less seems to take nothing (Miller 1968, on conversational computing)
 _WATCH_MS = 1_000
-# What ends a command.
-_LAST = (Calibrated, Counted, Failed, GenerationDone, ModelLoaded, Unloaded, Verified)
 _DIED = (
     QT_TRANSLATE_NOOP("Engine", "The engine stopped working and was started again."),
     QT_TRANSLATE_NOOP(
@@ -170,7 +163,7 @@ class EngineBridge(QObject):
             self._events.clear()
             self._wake_is_posted = False
         for event in events:
-            if isinstance(event, _LAST):
+            if isinstance(event, FINAL_EVENTS):
                 self._open.pop(event.request_id, None)
         if events:
             self._next_drain_s = self._last_drain_s + self._interval_s
@@ -188,12 +181,7 @@ class EngineBridge(QObject):
             self._open.clear()
             self._engine.close(0)  # a part of it may live on
             self._engine = self._start_engine(self._receive)
-            self.arrived.emit(
-                tuple(
-                    Failed(one.session_id, one.request_id, EngineError.__name__, *_DIED)
-                    for one in lost
-                )
-            )
+            self.arrived.emit(tuple(Failed(*one.ids, EngineError.__name__, *_DIED) for one in lost))
             self.restarted.emit()
 
     def _settle(self) -> None:

@@ -111,6 +111,7 @@ def check_threads(num_threads: int) -> None:
 
 
 def _check_numbers(settings: GenerateSettings) -> None:
+    """Refuse settings that are NaN or infinite, and temperatures out of range."""
     for field in fields(settings):
         value = getattr(settings, field.name)
         if isinstance(value, float) and not math.isfinite(value):
@@ -125,6 +126,7 @@ def _check_numbers(settings: GenerateSettings) -> None:
 
 
 def _check_lookahead(settings: GenerateSettings) -> None:
+    """Check the sizes of lookahead decoding against the ranges of the settings."""
     for name in ("lookahead_window", "lookahead_size", "lookahead_guesses"):
         setting = SETTINGS[name]
         try:
@@ -136,6 +138,7 @@ def _check_lookahead(settings: GenerateSettings) -> None:
 
 
 def _check_text(text: str, what: str) -> None:
+    """Refuse a string with lone surrogates, which can't be encoded as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -105,6 +105,7 @@ class AnswerBuffer:
         self.num_visible_bytes = len(self._text)
 
     def _append_one(self, token_id: int) -> tuple[bytes, StopReason | None]:
+        """Append a token. Returns the UTF-8 that it completes, and why the answer ends."""
         self.token_ids.append(token_id)
         ends = token_id in self._eos
         is_last = ends or self.num_left <= 0
@@ -138,14 +139,8 @@ class AnswerBuffer:
 
     def _find_stop(self, before: int) -> int | None:
         """Start of the earliest stop string that ends after `before`."""
-        if not self._stop:
-            return None
-        hits = []
-        for stop in self._stop:
-            found = self._text.find(stop, max(0, before - len(stop) + 1))
-            if found >= 0:
-                hits.append(found)
-        return min(hits, default=None)
+        hits = (self._text.find(stop, max(0, before - len(stop) + 1)) for stop in self._stop)
+        return min((start for start in hits if start >= 0), default=None)
 
     def _num_held_back(self) -> int:
         """Length of the longest suffix of the text that begins a stop string."""

@@ -126,6 +126,7 @@ class AnswerTuning:
         self._observe()
 
     def _observe(self) -> None:
+        """Hand the outcomes of the last steps to the row policy."""
         settings, length = self._settings, self._num_prompt_tokens
         self._policy.observe(settings, length, self._outcomes, self._drafter)
         self._outcomes = []

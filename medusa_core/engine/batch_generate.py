@@ -131,7 +131,7 @@ class _Batch:
     def close(self) -> None:
         """Release all caches."""
         self._target.caches.evict = self._evict
-        for session_id in self._sessions.ids:
+        for session_id in tuple(self._sessions):
             self._sessions.close(session_id)
 
     def _begin(self, request: Generate) -> Answered | None:
@@ -151,7 +151,7 @@ class _Batch:
         self._running.append(generation)
         self._num_begun += 1
         self._ids[generation] = session_id = str(self._num_begun)
-        self._sessions.put(session_id, session)
+        self._sessions[session_id] = session
         return None
 
     def _end(self, result: StepResult) -> Answered:
@@ -163,15 +163,14 @@ class _Batch:
         done: Event | BaseException = result.error or result.events[-1]
         if isinstance(done, GenerationDone | MedusaError):
             session_id = self._ids.pop(result.generation)
-            session = self._sessions.pop(session_id)
-            assert session is not None  # a busy session isn't evicted
+            session = self._sessions.pop(session_id)  # a busy session isn't evicted
             num_prompt = done.num_prompt_tokens if isinstance(done, GenerationDone) else 0
             prompt_ids = tuple(session.token_ids[:num_prompt])
             # The last session stays, for prompts with the same prefix.
             while self._sessions.evict_idle():
                 pass
             if isinstance(done, GenerationDone):
-                self._sessions.put(session_id, session)
+                self._sessions[session_id] = session
             else:
                 session.close()
             return Answered(result.generation.request, prompt_ids, done)

@@ -68,6 +68,7 @@ class Decoding:
 
     @property
     def kv(self) -> KvCache:
+        """The session's KV cache, which is replaced when it grows."""
         return self._session.kv
 
     def begin(self, mix: PassMix, is_shared: bool) -> None:
@@ -89,6 +90,7 @@ class Decoding:
             self.max_rows = min(self.max_rows, self.tuning.shared_rows(length, mix))
 
     def append(self, step: Step) -> bool:
+        """Append a step's tokens to the answer, session and grammar; see `DecodingSequence`."""
         numbers: tuple[RuleNumbers, ...] = ()
         decides_by_more = self.rule.has_numbers or self.context.grammar is not None
         if self.context.traces and decides_by_more:  # before the tokens change the context
@@ -133,13 +135,17 @@ class PlainDrafter:
         self._drafter = drafter
 
     def begin(self, token_ids: Sequence[int]) -> None:
+        """Begin the real drafter's answer."""
         self._drafter.begin(token_ids)
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
+        """Propose a tree of the root alone."""
         return Proposal(TokenTree(self._SHAPE, (root_id,)), (TARGET,))
 
     def observe(self, observation: Observation) -> None:
+        """Show the decided tokens to the real drafter."""
         self._drafter.observe(observation)
 
     def truncate(self, length: int) -> None:
+        """Drop the real drafter's rows from `length` on."""
         self._drafter.truncate(length)

@@ -125,11 +125,15 @@ class DrafterRace:
                 self._next_question(counts=True)
 
     def _step(self, answer: _Answer) -> None:
+        """Run one step of an answer, and add its tokens and times to the drafter's sums."""
         (result,) = self._scheduler.step([answer.generation])
         if result.error is not None:
             raise result.error
         for event in result.events:
-            self._count(answer.sums, event)
+            if isinstance(event, StepDone):
+                answer.sums.add_step(event)
+            elif isinstance(event, GenerationDone):
+                answer.sums.add_answer(event)
         if answer.generation.is_done:
             self._end_answer(answer)
 
@@ -154,9 +158,11 @@ class DrafterRace:
 
     @property
     def _others_hold_rows(self) -> bool:
+        """Whether conversations hold rows of a cache pool."""
         return any(pool.free_rows < pool.num_rows for pool in self._target.cache_pools)
 
     def _begin(self, name: str) -> _Answer:
+        """Start a drafter's answer to the current question."""
         settings = GenerateSettings(drafter=name, max_new_tokens=self._max_new_tokens)
         messages = (ChatMessage(Role.USER, self._questions[max(0, self._index)]),)
         session = Session(self._target, has_one_answer=True)
@@ -171,13 +177,8 @@ class DrafterRace:
             session.close()
             raise
 
-    def _count(self, sums: RaceSums, event: object) -> None:
-        if isinstance(event, StepDone):
-            sums.add_step(event)
-        if isinstance(event, GenerationDone):
-            sums.add_answer(event)
-
     def _end_answer(self, answer: _Answer) -> None:
+        """Count a complete answer, and go on to the next drafter or question."""
         self._round[answer.name] = answer.sums
         self._spent_s += answer.sums.decode_s
         self.pause()
@@ -186,6 +187,11 @@ class DrafterRace:
             self._next_question(counts=True)
 
     def _next_question(self, counts: bool) -> None:
+        """Begin the next question.
+
+        Args:
+            counts: Add the times of this one to the result; False if it can't be answered.
+        """
         if counts and self._index >= 0:
             for name, sums in self._round.items():
                 self._sums[name].add(sums)

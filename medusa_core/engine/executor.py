@@ -71,7 +71,7 @@ class Executor:
         self._sessions = Sessions(self._busy_ids)
         self._prefixes = PrefixCache(self._sessions, self._prompts_being_read)
         self._measurements = Measurements(
-            self._model, self._send, self._fail, lambda: bool(self._sessions.ids)
+            self._model, self._send, self._fail, lambda: bool(self._sessions)
         )
         self._scheduler = Scheduler()
         self._running: list[Generation] = []
@@ -85,6 +85,7 @@ class Executor:
 
     @property
     def has_work(self) -> bool:
+        """Whether `work` has something to do; else the thread waits for a command."""
         has_background = bool(self._background) and not self._lacks_room
         in_spare_time = has_background or self._measurements.has_work
         has_requests = bool(self._running or self._waiting or self._held)
@@ -110,6 +111,7 @@ class Executor:
                 self._fail_in(generation, error)
 
     def _work(self) -> None:
+        """Start waiting answers, then run one step of the running ones or of spare-time work."""
         if self._ended:
             self._ended = self._lacks_room = False
             self._measurements.retry()
@@ -142,14 +144,15 @@ class Executor:
         self._free()
 
     def _dispatch(self, command: Command) -> None:
+        """Run a command by its type."""
         match command:
             case LoadModel():
                 self._load(command)
             case Unload():
                 self._cancel_all()
-                self._send(Unloaded(command.session_id, command.request_id, self._free()))
+                self._send(Unloaded(*command.ids, self._free()))
             case Calibrate():
-                self._calibrate(command)
+                self._measurements.wait(command)
             case Race():
                 self._measurements.race(command)
             case Generate():
@@ -166,6 +169,7 @@ class Executor:
                 self._send(verify(command, self._model.target, self._check_cancelled))
 
     def _check_cancelled(self, command: Message) -> None:
+        """Raise `Cancelled` if a Cancel of the command is queued."""
         if self._is_cancelled(command):
             raise Cancelled("This was stopped.")
 
@@ -187,11 +191,7 @@ class Executor:
                 except BaseException as again:  # noqa: BLE001 - the first error has been reported
                     self._fail(command, again)
                     if not self._failures.is_lost:
-                        freed = self._free()
-                        self._send(Unloaded(before.session_id, before.request_id, freed))
-
-    def _calibrate(self, command: Calibrate) -> None:
-        self._measurements.wait(command)
+                        self._send(Unloaded(*before.ids, self._free()))
 
     def _generate(self, command: Generate) -> None:
         """Start an answer, or let it wait if other answers hold the cache.
@@ -219,6 +219,7 @@ class Executor:
             self._waiting.append(command)
 
     def _hold(self, command: Generate, pending: PrefixMatch) -> None:
+        """Let an answer wait until another one has prefilled their common prefix."""
         self._held.append(command)
         self._pending[command.session_id] = pending
 
@@ -236,6 +237,7 @@ class Executor:
                     self._fail(command, error)
 
     def _prompts_being_read(self) -> dict[str, Sequence[int]]:
+        """The prompts that are being prefilled, by session id."""
         return {
             one.request.session_id: one.prefill.prompt_ids
             for one in self._running
@@ -266,7 +268,7 @@ class Executor:
         try:
             self._begin(command)
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
-            if isinstance(error, OutOfMemoryError) and self._sessions.ids:
+            if isinstance(error, OutOfMemoryError) and self._sessions:
                 self._lacks_room = True
                 return False
             self._fail(command, error)
@@ -291,6 +293,12 @@ class Executor:
             self._may_evict = True
 
     def _begin(self, command: Generate) -> None:
+        """Start an answer with its session's cached rows.
+
+        Raises:
+            MedusaError: The request can't be served, or there is no room for it yet.
+            PrefixPendingError: Another answer is prefilling a prefix of its prompt.
+        """
         target, row_policy = self._model.target, self._model.row_policy
         self._measurements.pause()
         if not command.settings.drafter:
@@ -300,7 +308,7 @@ class Executor:
             raise _busy()
         if target.learned is not None:
             target.learned.refresh()
-        known = self._sessions.pop(command.session_id)  # or it could evict itself
+        known = self._sessions.pop(command.session_id, None)  # or it could evict itself
         if known is not None and known.cache_salt != command.cache_salt:
             known.close()
             known = None
@@ -311,13 +319,12 @@ class Executor:
             )
             assert self._model.loaded is not None  # there is a target
             load_id = self._model.loaded.request_id
-            ids = (command.session_id, command.request_id)
-            self._send(AnswerStarted(*ids, load_id, generation.begins_inside))
+            self._send(AnswerStarted(*command.ids, load_id, generation.begins_inside))
             self._running.append(generation)
             known = session
         finally:
             if known is not None:
-                self._sessions.put(command.session_id, known)
+                self._sessions[command.session_id] = known
 
     def _deliver(self, result: StepResult) -> None:
         """Send the events of a step, and learn from an answer that has ended.
@@ -336,27 +343,28 @@ class Executor:
             result.generation.update_datastore()
 
     def _cancel(self, command: Cancel) -> None:
+        """Stop the measurement, or the queued or running answer, of a request."""
         if self._measurements.cancel(command.request_id):
             return
-        ids = (command.session_id, command.request_id)
-        for queue in (self._waiting, self._held, self._background):
-            for waiting in queue:
-                if (waiting.session_id, waiting.request_id) == ids:
-                    queue.remove(waiting)
-                    self._fail(waiting, Cancelled("This was stopped before it began."))
-                    return
+        self._fail_queued(lambda one: one.ids == command.ids, "This was stopped before it began.")
         for generation in self._running:
-            request = generation.request
-            if (request.session_id, request.request_id) == ids:
+            if generation.request.ids == command.ids:
                 self._end(generation)
                 return
 
-    def _close_session(self, command: CloseSession) -> None:
-        self._ended = True
+    def _fail_queued(self, matches: Callable[[Generate], bool], message: str) -> None:
+        """Fail the queued requests that match, as they were cancelled before they began."""
         for queue in (self._waiting, self._held, self._background):
-            for waiting in [one for one in queue if one.session_id == command.session_id]:
-                queue.remove(waiting)
-                self._fail(waiting, Cancelled("This conversation was closed."))
+            for request in [one for one in queue if matches(one)]:
+                queue.remove(request)
+                self._fail(request, Cancelled(message))
+
+    def _close_session(self, command: CloseSession) -> None:
+        """End all answers of a session, and free its cache."""
+        self._ended = True
+        self._fail_queued(
+            lambda one: one.session_id == command.session_id, "This conversation was closed."
+        )
         for generation in list(self._running):
             if generation.request.session_id == command.session_id:
                 self._end(generation, learns=False)
@@ -366,9 +374,8 @@ class Executor:
         trim_heap()
 
     def _cancel_all(self) -> None:
-        for queue in (self._waiting, self._held, self._background):
-            while queue:
-                self._fail(queue.pop(0), Cancelled("This was stopped before it began."))
+        """End all queued and running answers."""
+        self._fail_queued(lambda _: True, "This was stopped before it began.")
         while self._running:  # a lost device ends all of them
             self._end(self._running[0], learns=False)
 
@@ -389,6 +396,7 @@ class Executor:
             self._fail_in(generation, error)
 
     def _send_all(self, events: Iterable[Event]) -> None:
+        """Send events in order."""
         for event in events:
             self._send(event)
 
@@ -401,6 +409,7 @@ class Executor:
         return self._sessions.evict() if self._may_evict else self._sessions.trim()
 
     def _busy_ids(self) -> set[str]:
+        """Ids of the sessions with running answers."""
         return {one.request.session_id for one in self._running}
 
     def _free(self) -> int:
@@ -427,16 +436,15 @@ class Executor:
         if self._failures.is_lost:
             running = (one.request for one in self._running)
             lost = (*running, *self._waiting, *self._held, *self._background)
-            self._running.clear()
-            self._waiting.clear()
-            self._held.clear()
-            self._background.clear()
+            for queue in (self._running, self._waiting, self._held, self._background):
+                queue.clear()
             for request in lost:
                 self._failures.report_lost(request)
             self._measurements.clear()
 
 
 def _busy() -> RequestError:
+    """The error of a second request for a conversation."""
     return RequestError(
         "This conversation is still being answered.", "Wait for the answer, or stop it."
     )

@@ -45,28 +45,24 @@ class Failures:
 
     def report(self, command: Message, error: BaseException) -> None:
         """Report a failed command."""
-        if self.is_lost or poisons_device(error):
-            if not self.is_lost:
-                log.critical("the device is lost", exc_info=error)
-            self.is_lost = True
-            self.report_lost(command)
-            return
         reported = _as_medusa_error(error)
-        if isinstance(reported, OutOfMemoryError) and self._free_memory():
+        if not self.is_lost and poisons_device(error):
+            log.critical("the device is lost", exc_info=error)
             self.is_lost = True
+        elif not self.is_lost and isinstance(reported, OutOfMemoryError):
+            self.is_lost = self._free_memory()
+        if self.is_lost:
             self.report_lost(command)
             return
         _log(command, reported, error)
-        ids = (command.session_id, command.request_id)
         kind = type(reported).__name__
-        self._send(Failed(*ids, kind, reported.message, reported.hint, reported.data))
+        self._send(Failed(*command.ids, kind, reported.message, reported.hint, reported.data))
 
     def report_lost(self, command: Message) -> None:
         """Report the lost device to the sender of a command."""
         self._send(
             EngineLost(
-                command.session_id,
-                command.request_id,
+                *command.ids,
                 "EngineLost",
                 "The graphics card reported an error and can't be used any more.",
                 "Restart Medusa Chat. What you wrote and received so far is kept.",
@@ -102,6 +98,7 @@ def poisons_device(error: BaseException | None) -> bool:
 
 
 def _log(command: Message, reported: MedusaError, error: BaseException) -> None:
+    """Log a failure, without texts that may quote the conversation."""
     name = type(command).__name__
     if isinstance(reported, GrammarError):
         # The message may quote the grammar's schema, which is private like the prompt.
@@ -117,6 +114,7 @@ def _log(command: Message, reported: MedusaError, error: BaseException) -> None:
 
 
 def _as_medusa_error(error: BaseException) -> MedusaError:
+    """Wrap an unexpected error, so that it has a message and a hint for users."""
     if isinstance(error, MedusaError):
         return error
     lacks_memory = any(part in str(error) for part in _LACKS_MEMORY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future, wait
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.decoding import Decoding
@@ -19,62 +19,46 @@ from medusa_core.messages import Event, Generate, StopReason
 from medusa_core.models.text.grammar import Grammar
 
 
+@dataclass(eq=False)
 class Generation:
     """An answer in progress, whose steps a `Scheduler` runs; `start_generation` makes it.
 
     Attributes:
         request: The request.
         target: The target.
+        session: The conversation, with its cached rows.
+        transcript: The tokenized prompt.
+        answer: The answer's tokens and text so far.
+        reservation: Grows the cache with the answer.
         prefill: Prefills the prompt.
         decoding: Decodes the answer.
-        started: `time.perf_counter()` at its start.
-        is_done: The answer has ended.
+        report: Makes events.
+        grammar: The answer's grammar until it is compiled; None afterwards, or without one.
+        started: `time.perf_counter()` at the request's start.
+        is_done: Whether the answer has ended.
     """
 
-    def __init__(
-        self,
-        request: Generate,
-        target: Target,
-        session: Session,
-        transcript: Transcript,
-        answer: AnswerBuffer,
-        reservation: CacheReservation,
-        prefill: Prefill,
-        decoding: Decoding,
-        report: Report,
-        grammar: Future[Grammar] | None,
-        started: float,
-    ) -> None:
-        """Combine the parts of an answer.
-
-        Args:
-            request: The request.
-            target: The target.
-            session: The conversation.
-            transcript: The prompt.
-            answer: Collects the answer's tokens.
-            reservation: Grows the cache with the answer.
-            prefill: Prefills the prompt.
-            decoding: Decodes the answer.
-            report: Makes events.
-            grammar: The answer's grammar, which is being compiled; None without one.
-            started: `time.perf_counter()` at the request's start.
-        """
-        self.request, self.target = request, target
-        self.prefill, self.decoding = prefill, decoding
-        self.started = started
-        self.is_done = False
-        self._session, self._transcript, self._answer = session, transcript, answer
-        self._reservation, self._report, self._grammar = reservation, report, grammar
-        self._first_token_s: float | None = None
-        self._ending: tuple[Event, ...] = ()
+    request: Generate
+    target: Target
+    session: Session
+    transcript: Transcript
+    answer: AnswerBuffer
+    reservation: CacheReservation
+    prefill: Prefill
+    decoding: Decoding
+    report: Report
+    grammar: Future[Grammar] | None
+    started: float
+    is_done: bool = field(default=False, init=False)
+    _first_token_s: float | None = field(default=None, init=False)
+    _ending: tuple[Event, ...] = field(default=(), init=False)
 
     @property
     def begins_inside(self) -> bool:
         """Whether the prompt ends with the start tag of the reasoning."""
         template = self.target.template
         is_chat = not template.continues_text
-        return is_chat and self._transcript.opens_reasoning(template.reasoning)
+        return is_chat and self.transcript.opens_reasoning(template.reasoning)
 
     @property
     def is_prefilling(self) -> bool:
@@ -89,12 +73,13 @@ class Generation:
 
     @property
     def _lacks_grammar(self) -> bool:
-        return self._grammar is not None and not self._grammar.done()
+        """Whether the grammar is still being compiled."""
+        return self.grammar is not None and not self.grammar.done()
 
     def wait_for_grammar(self, timeout_s: float) -> None:
         """Wait until the grammar is compiled, if there is one."""
-        if self._grammar is not None:
-            wait((self._grammar,), timeout_s)
+        if self.grammar is not None:
+            wait((self.grammar,), timeout_s)
 
     def begin_chunk(self, max_tokens: int) -> int:
         """Prepare the next chunk of the prompt. Returns its number of tokens.
@@ -102,26 +87,26 @@ class Generation:
         Raises:
             GrammarError: The grammar can't be used, or the given part of the answer violates it.
         """
-        if self._grammar is not None and self._grammar.done():
-            grammar = self._grammar.result()
-            grammar.advance(self._transcript.given_ids)
+        if self.grammar is not None and self.grammar.done():
+            grammar = self.grammar.result()
+            grammar.advance(self.transcript.given_ids)
             self.decoding.context = replace(self.decoding.context, grammar=grammar)
-            self._grammar = None
-        return self.prefill.begin(max_tokens, decides=self._grammar is None)
+            self.grammar = None
+        return self.prefill.begin(max_tokens, decides=self.grammar is None)
 
     def make_room(self) -> bool:
         """Grow the cache if the next step needs it; False if other answers hold the memory."""
-        if not self.prefill.has_read or not self._reservation.is_exhausted:
+        if not self.prefill.has_read or not self.reservation.is_exhausted:
             return True
         try:
-            self._reservation.grow(len(self._session.token_ids))
+            self.reservation.grow(len(self.session.token_ids))
         except OutOfMemoryError:
             return False
         return True
 
     def preempt(self) -> None:
         """Release the cache; decided tokens are prefilled again once there is room."""
-        self._session.preempt()
+        self.session.preempt()
 
     def end_without_room(self) -> None:
         """End the answer as if the context were full."""
@@ -131,12 +116,12 @@ class Generation:
         """The events of the last step; the last event of an answer is `GenerationDone`."""
         if self.is_done:
             return self._ending
-        opening, step = self._report.opening(), self.decoding.take_step()
+        opening, step = self.report.opening(), self.decoding.take_step()
         if step is not None:
             return (*opening, *self._step_events(step))
         if self.prefill.has_read:  # prefill after a preemption isn't reported
             return opening
-        return (*opening, self._report.progress(len(self.prefill.prompt_ids)))
+        return (*opening, self.report.progress(len(self.prefill.prompt_ids)))
 
     def cancel(self) -> tuple[Event, ...]:
         """End the answer as it is; the last event is `GenerationDone`."""
@@ -146,7 +131,7 @@ class Generation:
         """Add the answer to the text in which drafts are looked up, if the request allows that."""
         learned = self.target.learned
         if learned is not None and self.request.updates_datastore:
-            new_ids = self._answer.token_ids[len(self._transcript.given_ids) :]
+            new_ids = self.answer.token_ids[len(self.transcript.given_ids) :]
             learned.learn(self.request.session_id, self.prefill.prompt_ids, new_ids)
 
     def _step_events(self, step: Step) -> tuple[Event, ...]:
@@ -160,7 +145,7 @@ class Generation:
         else:
             step_s, num_rows = decoding.finish_step(step), step.proposal.num_rows
         started = time.perf_counter()
-        events = self._report.step(step, len(decoding.accept_lengths), num_rows, step_s)
+        events = self.report.step(step, len(decoding.accept_lengths), num_rows, step_s)
         if step.kept.stop_reason is not None:
             events = (*events, *self._end(step.kept.stop_reason))
         if not is_first:
@@ -169,13 +154,14 @@ class Generation:
 
     def _stop(self, reason: StopReason) -> tuple[Event, ...]:
         """End the answer although no token ends it."""
-        self._answer.finish()
+        self.answer.finish()
         return self._end(reason)
 
     def _end(self, reason: StopReason) -> tuple[Event, ...]:
+        """End the answer and return its last event."""
         self.is_done = True
-        if self._grammar is not None:
-            self._grammar.cancel()
-        self.decoding.tuning.finish(self._session.token_ids)
+        if self.grammar is not None:
+            self.grammar.cancel()
+        self.decoding.tuning.finish(self.session.token_ids)
         first_token_s = self._first_token_s or 0.0
-        return (self._report.done(reason, self.prefill, self.decoding, first_token_s),)
+        return (self.report.done(reason, self.prefill, self.decoding, first_token_s),)

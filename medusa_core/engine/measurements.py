@@ -59,6 +59,7 @@ class Measurements:
 
     @property
     def has_work(self) -> bool:
+        """Whether something is queued and isn't waiting for free rows."""
         is_open = self._rechecks_threads or self._waiting or self._incomplete or self._race_command
         return not self._lacks_room and bool(is_open)
 
@@ -102,6 +103,7 @@ class Measurements:
             self._end_calibration()
 
     def _end_calibration(self) -> None:
+        """Drop the calibration under way, and release its rows."""
         if self._calibration is not None:
             self._calibration.pause()
         self._calibration = self._incomplete = None
@@ -127,8 +129,7 @@ class Measurements:
         assert costs is not None  # measured now or before
         self._incomplete = None if costs.is_complete or command is self._incomplete else command
         step_s = tuple(zip(costs.rows, costs.seconds[0], strict=True))
-        ids = (command.session_id, command.request_id)
-        self._send(Calibrated(*ids, step_s, costs.plain_s(costs.lengths[0])))
+        self._send(Calibrated(*command.ids, step_s, costs.plain_s(costs.lengths[0])))
         self._model.send_plan(command, GenerateSettings())
 
     def _check_threads(self) -> None:
@@ -179,6 +180,7 @@ class Measurements:
         self._end_race()
 
     def _race_on(self, command: Race) -> None:
+        """Run one step of the race; at its end, save and send the speeds."""
         if self._race is None:
             costs = self._model.row_policy.costs
             assert costs is not None  # calibrations run first
@@ -190,6 +192,7 @@ class Measurements:
             self._send_speeds(command)
 
     def _end_race(self) -> None:
+        """Stop the race, if there is one, and fail its command."""
         command, race = self._race_command, self._race
         self._race_command = self._race = None
         if command is not None:
@@ -198,12 +201,14 @@ class Measurements:
             race.pause()
 
     def _send_speeds(self, command: Race) -> None:
+        """Send the known speeds in the order of the drafters."""
         specs = self._model.drafters
         by_name = {speed.name: speed for speed in self._model.speeds}
         speeds = tuple(by_name[spec.name] for spec in specs if spec.name in by_name)
         choices = tuple(spec.choice for spec in specs)
-        self._send(Raced(command.session_id, command.request_id, choices, speeds))
+        self._send(Raced(*command.ids, choices, speeds))
 
 
 def _stopped() -> Cancelled:
+    """The error of a command whose measurement is stopped."""
     return Cancelled("This was stopped before it was measured.")

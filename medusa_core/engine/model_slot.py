@@ -42,7 +42,12 @@ log = logging.getLogger(__name__)
 
 
 class ModelSlot:
-    """Loads, describes and frees the model; keeps its measurements on this computer."""
+    """Loads, describes and frees the model; keeps its measurements on this computer.
+
+    Attributes:
+        loaded: The command that loaded the model; None without one.
+        speeds: Measured speeds of its drafters; empty if unknown.
+    """
 
     def __init__(
         self,
@@ -61,17 +66,12 @@ class ModelSlot:
         self._is_cancelled = is_cancelled
         self._evict = evict
         self._target: Target | None = None
-        self._loaded: LoadModel | None = None
+        self.loaded: LoadModel | None = None
         self._row_policy: RowPolicy | None = None
         self._measurements: ModelMeasurements | None = None
-        self._speeds: tuple[DrafterSpeed, ...] = ()
+        self.speeds: tuple[DrafterSpeed, ...] = ()
         self._threads: Threads | None = None
         self._most_threads = compute_threads.count()
-
-    @property
-    def loaded(self) -> LoadModel | None:
-        """The command that loaded the model; None without one."""
-        return self._loaded
 
     @property
     def target(self) -> Target:
@@ -92,16 +92,11 @@ class ModelSlot:
         return self._need()[1]
 
     @property
-    def speeds(self) -> tuple[DrafterSpeed, ...]:
-        """Measured speeds of its drafters; empty if unknown."""
-        return self._speeds
-
-    @property
     def drafters(self) -> tuple[DrafterSpec, ...]:
         """Its drafters, the default first."""
         target, _ = self._need()
-        assert self._loaded is not None  # there is a model
-        return drafters_for(target, self._speeds, shows_drafts=self._loaded.shows_drafts)
+        assert self.loaded is not None  # there is a model
+        return drafters_for(target, self.speeds, shows_drafts=self.loaded.shows_drafts)
 
     def open(self, command: LoadModel) -> None:
         """Load a model into the empty slot.
@@ -113,9 +108,10 @@ class ModelSlot:
         started = time.perf_counter()
 
         def on_progress(stage: str, fraction: float, text: str) -> None:
+            """Send the progress of loading; raises `Cancelled` at a queued Cancel."""
             if self._is_cancelled(command):
                 raise Cancelled("Loading was stopped.")
-            self._send(Progress(command.session_id, command.request_id, stage, fraction, text))
+            self._send(Progress(*command.ids, stage, fraction, text))
 
         target = load_target(command.model_dir, command.heads_dir, command.options, on_progress)
         if command.num_threads:
@@ -124,10 +120,10 @@ class ModelSlot:
             self._threads = Threads(target, self._most_threads)
         for caches in target.cache_pools:
             caches.evict = self._evict
-        self._target, self._loaded = target, command
+        self._target, self.loaded = target, command
         self._row_policy = RowPolicy(target)
         self._look_up(command, target, self._row_policy)
-        self._send(_describe(command, target, self._speeds, time.perf_counter() - started))
+        self._send(_describe(command, target, self.speeds, time.perf_counter() - started))
 
     def _look_up(self, command: LoadModel, target: Target, row_policy: RowPolicy) -> None:
         """Load earlier measurements of a model, for the current number of threads."""
@@ -136,7 +132,7 @@ class ModelSlot:
                 command.calibrations_dir, target, _folders(command)
             )
             self._measurements.load_learned(row_policy)
-            self._speeds = self._measurements.speeds()
+            self.speeds = self._measurements.speeds()
 
     def choose_threads(self) -> bool:
         """Choose the fastest number of threads again.
@@ -146,8 +142,8 @@ class ModelSlot:
         """
         if self._threads is None or not self._threads.choose_again():
             return False
-        assert self._loaded is not None  # there are threads
-        self._look_up(self._loaded, *self._need())
+        assert self.loaded is not None  # there are threads
+        self._look_up(self.loaded, *self._need())
         return True
 
     def begin_calibration(self, *, is_anew: bool, is_hurried: bool) -> Calibration | None:
@@ -162,7 +158,7 @@ class ModelSlot:
         """
         target, row_policy = self._need()
         if is_anew:
-            self._speeds = ()
+            self.speeds = ()
             if self._measurements is not None:
                 self._measurements.forget()
         if not is_hurried:
@@ -187,7 +183,7 @@ class ModelSlot:
         if not is_measured or not all(is_plausible_speed_up(s.x_plain, s.tau) for s in speeds):
             log.info("the speeds of the drafters aren't saved: the computer was busy")
             return
-        self._speeds = speeds
+        self.speeds = speeds
         if self._measurements is not None and speeds:
             self._measurements.save_speeds(speeds)
 
@@ -199,7 +195,7 @@ class ModelSlot:
     def send_plan(self, command: Message, settings: GenerateSettings) -> None:
         """Send the trees that answers with such settings get, if the costs of steps are known."""
         if self.row_policy.costs is not None:
-            self._send(self.row_policy.plan(command.session_id, command.request_id, settings))
+            self._send(self.row_policy.plan(*command.ids, settings))
 
     def free(self) -> int:
         """Unload the model, whose sessions must be closed, and check that it was freed.
@@ -207,8 +203,8 @@ class ModelSlot:
         Returns:
             The bytes of the model and its caches.
         """
-        self._measurements, self._speeds, self._threads = None, (), None
-        target, self._target, self._loaded = self._target, None, None
+        self._measurements, self.speeds, self._threads = None, (), None
+        target, self._target, self.loaded = self._target, None, None
         self._row_policy = None
         if target is None:
             return 0
@@ -227,6 +223,7 @@ class ModelSlot:
         return held
 
     def _need(self) -> tuple[Target, RowPolicy]:
+        """The model with its row policy; raises `RequestError` if none is loaded."""
         if self._target is None or self._row_policy is None:
             raise RequestError("No model is loaded.", "Load a model first.")
         return self._target, self._row_policy
@@ -235,18 +232,14 @@ class ModelSlot:
 def _folders(command: LoadModel) -> tuple[Path, ...]:
     """The folders that a command loads from."""
     options = command.options
-    folders = (
-        command.model_dir,
-        command.heads_dir,
-        options.assistant_dir,
-        options.adapter_dir,
-    )
-    return tuple(folder for folder in folders if folder is not None)
+    extra = (command.heads_dir, options.assistant_dir, options.adapter_dir)
+    return (command.model_dir, *(folder for folder in extra if folder is not None))
 
 
 def _describe(
     command: LoadModel, target: Target, speeds: tuple[DrafterSpeed, ...], load_s: float
 ) -> ModelLoaded:
+    """The event that describes a loaded model."""
     return ModelLoaded(
         session_id=command.session_id,
         request_id=command.request_id,

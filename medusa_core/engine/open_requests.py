@@ -6,35 +6,16 @@ import logging
 from collections.abc import Callable
 
 from medusa_core.messages import (
-    Calibrated,
+    FINAL_EVENTS,
     Cancel,
     CloseSession,
     Command,
-    Counted,
     Event,
     Failed,
-    GenerationDone,
     Message,
-    ModelLoaded,
-    Raced,
-    Tokenized,
-    Unloaded,
-    Verified,
 )
 
 log = logging.getLogger(__name__)
-
-_LAST = (
-    Calibrated,
-    Counted,
-    Failed,
-    GenerationDone,
-    ModelLoaded,
-    Raced,
-    Tokenized,
-    Unloaded,
-    Verified,
-)
 
 
 class OpenRequests:
@@ -52,21 +33,17 @@ class OpenRequests:
     def begin(self, command: Command) -> None:
         """Open a request for a command; Cancel and CloseSession have no final event."""
         if not isinstance(command, Cancel | CloseSession):
-            self._open.add(_key(command))
+            self._open.add(command.ids)
 
     def is_open(self, command: Message) -> bool:
         """Whether a command's final event hasn't been sent yet."""
-        return _key(command) in self._open
+        return command.ids in self._open
 
     def send(self, event: Event) -> None:
         """Forward an event; a failure after the request's end is only logged."""
         if isinstance(event, Failed) and not self.is_open(event):
             log.warning("failed after its request had ended: %s", event.message)
             return
-        if isinstance(event, _LAST):
-            self._open.discard(_key(event))
+        if isinstance(event, FINAL_EVENTS):
+            self._open.discard(event.ids)
         self._on_event(event)
-
-
-def _key(message: Message) -> tuple[str, str]:
-    return message.session_id, message.request_id

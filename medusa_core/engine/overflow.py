@@ -65,7 +65,8 @@ def fit(
     limit = context_tokens or target.config.context_tokens
     may_cut = settings.overflow is not Overflow.STOP
     # Lengths are estimated only if the conversation won't fit: that tokenizes every message again.
-    is_long = may_cut and _num_chars(messages) > _FAR_TOO_LONG * _CHARS_PER_TOKEN * limit
+    num_chars = sum(len(message.content) for message in messages)
+    is_long = may_cut and num_chars > _FAR_TOO_LONG * _CHARS_PER_TOKEN * limit
     lengths = _ExchangeLengths(messages, target, tools) if is_long else None
     if lengths is None or lengths.num_tokens <= _FAR_TOO_LONG * limit:
         whole = transcribe(messages, keep_tokens, target, settings.thinks, tools)
@@ -92,10 +93,6 @@ def fit_prompt(token_ids: Sequence[int], target: Target, context_tokens: int) ->
     return Fitted((), transcript, len(token_ids), None)
 
 
-def _num_chars(messages: Sequence[ChatMessage]) -> int:
-    return sum(len(message.content) for message in messages)
-
-
 def _reserved(messages: Sequence[ChatMessage], settings: GenerateSettings, limit: int) -> int:
     """Tokens that the prompt must leave; a continued answer reserved them when it began."""
     continues = messages[-1].role is Role.ASSISTANT
@@ -115,6 +112,11 @@ def _cut(
     limit: int,
     num_tokens: int,
 ) -> Fitted:
+    """Drop messages until the prompt fits.
+
+    Raises:
+        RequestError: Even the last message alone is too long.
+    """
     reserved = _reserved(lengths.messages, settings, limit)
     head = lengths.head(limit * _BEGINNING) if settings.overflow is Overflow.MIDDLE else 0
     first = lengths.first_kept(head, limit - _answer_tokens(limit), limit * _KEPT_BY_CUT)
@@ -224,6 +226,7 @@ def _num_questions(exchange: Sequence[ChatMessage]) -> int:
 
 
 def _num_tokens(messages: Sequence[ChatMessage], target: Target) -> int:
+    """Tokens of messages, without what the chat template adds."""
     return sum(
         len(message.token_ids) or len(target.tokenizer.encode(message.content))
         for message in messages
@@ -242,6 +245,14 @@ def _overhead(
 
 
 def _too_long(num_tokens: int, target: Target, limit: int, *, is_whole: bool) -> RequestError:
+    """The error of a prompt that doesn't fit.
+
+    Args:
+        num_tokens: Length of the prompt.
+        target: The target.
+        limit: The answer's share of the context, in tokens.
+        is_whole: The conversation isn't cut; False if it is the last message that is too long.
+    """
     whole = target.config.context_tokens
     what = "This chat" if is_whole else "The last message alone"
     if limit == whole:

@@ -61,6 +61,7 @@ class Prefill:
 
     @property
     def kv(self) -> KvCache:
+        """The session's KV cache, which is replaced when it grows."""
         return self._session.kv
 
     @property
@@ -96,6 +97,7 @@ class Prefill:
         return len(token_ids)
 
     def append(self, output: Output) -> None:
+        """Receive the target's results for the chunk; see `PrefillSequence`."""
         num_rows = len(self.chunk.token_ids)
         if self.kv.length in self._checkpoints:
             self.kv.checkpoint()

@@ -45,6 +45,7 @@ class PrefixPendingError(Exception):
 
 
 def _no_prefills() -> Mapping[str, Sequence[int]]:
+    """No prompts: answers that don't run at the same time have no pending prefixes."""
     return {}
 
 
@@ -72,6 +73,7 @@ class PrefixCache:
         )
 
     def _running_prefills(self) -> list[tuple[Session, Sequence[int]]]:
+        """Sessions whose prompts are being prefilled, with these prompts."""
         found = ((self._sessions.get(name), ids) for name, ids in self._prefilling().items())
         return [(session, ids) for session, ids in found if session is not None]
 
@@ -99,7 +101,7 @@ class PrefixCache:
             The longest match in another conversation; None if its own match is as long.
         """
         best, longest = None, session.num_reusable(prompt_ids)
-        for other in self._sessions.all:
+        for other in self._sessions.values():
             if other is not session and other.cache_salt == session.cache_salt:
                 num_tokens = other.num_reusable(prompt_ids)
                 if num_tokens > longest:

@@ -63,6 +63,7 @@ class Recorder:
         )
 
     def _judged(self, step: Step, path: Sequence[int]) -> bytes:
+        """Packed probabilities of a step's choices; see `StepTrace.judged`."""
         if self._reader is None:
             self._reader = reader_of(step.logits)
         return self._reader.choices(step.logits, path, step.token_ids)

@@ -45,19 +45,19 @@ class Report:
         given_pieces: tuple[bytes, ...],
         settings: GenerateSettings,
     ) -> None:
-        """Report nothing yet.
+        """Prepare to report; a cut of the conversation is the first event.
 
         Args:
             request: The request.
             target: The target.
-            session: The conversation.
-            transcript: The prompt.
-            cut: Messages that were dropped from the prompt, if any.
-            answer: The answer.
-            given_pieces: UTF-8 of its given tokens.
-            settings: The answer's settings.
+            session: The session that the answer's tokens are appended to.
+            transcript: The tokenized prompt.
+            cut: Messages that were dropped from the prompt; None if all fit.
+            answer: The answer's text so far.
+            given_pieces: UTF-8 of the given tokens of a continued answer.
+            settings: Resolved settings, which the final event repeats.
         """
-        self._ids = (request.session_id, request.request_id)
+        self._ids = request.ids
         self._target, self._session, self._answer = target, session, answer
         self._num_prompt_tokens = len(transcript.prompt_ids)
         self._given_ids = tuple(transcript.given_ids)
@@ -113,8 +113,7 @@ class Report:
         )
         events: list[Event] = [done]
         if self._num_logprobs >= 0:
-            tokenizer, num = self._target.tokenizer, self._num_logprobs
-            events.append(_logprobs(done, step, num, tokenizer))
+            events.append(_logprobs(done, step, self._num_logprobs, self._target.tokenizer))
         if self._recorder is not None:
             events.append(self._recorder.trace(done, step))
         return tuple(events)
@@ -171,10 +170,9 @@ def _logprobs(
         chosen.append(_token_logprob(token_id, rows[place, token_id], tokenizer))
         pairs = zip(best.indices[place].tolist(), best.values[place], strict=True)
         alternatives.append(tuple(_token_logprob(*pair, tokenizer) for pair in pairs))
-    return StepLogprobs(
-        done.session_id, done.request_id, done.step, tuple(chosen), tuple(alternatives)
-    )
+    return StepLogprobs(*done[:3], tuple(chosen), tuple(alternatives))
 
 
 def _token_logprob(token_id: int, logprob: Tensor, tokenizer: Tokenizer) -> TokenLogprob:
+    """A token's text with its log-probability."""
     return TokenLogprob(token_id, tokenizer.bytes_of(token_id), float(logprob))

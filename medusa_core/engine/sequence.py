@@ -61,19 +61,24 @@ class DecodingSequence(Protocol):
     """
 
     @property
-    def kv(self) -> KvCache: ...
+    def kv(self) -> KvCache:
+        """The KV cache of the sequence."""
 
     @property
-    def context(self) -> WalkContext: ...
+    def context(self) -> WalkContext:
+        """Decided tokens and the other inputs of the acceptance rule."""
 
     @property
-    def drafter(self) -> Drafter: ...
+    def drafter(self) -> Drafter:
+        """The drafter of the next step."""
 
     @property
-    def rule(self) -> Rule: ...
+    def rule(self) -> Rule:
+        """The acceptance rule."""
 
     @property
-    def max_rows(self) -> int: ...
+    def max_rows(self) -> int:
+        """Maximum number of rows of the next tree, root included."""
 
     def append(self, step: Step) -> bool:
         """Append a step's tokens, up to one that ends the answer.
@@ -92,10 +97,12 @@ class PrefillSequence(Protocol):
     """
 
     @property
-    def chunk(self) -> Chunk: ...
+    def chunk(self) -> Chunk:
+        """The next chunk of the prompt."""
 
     @property
-    def decoding(self) -> DecodingSequence: ...
+    def decoding(self) -> DecodingSequence:
+        """The same sequence once its prompt is prefilled."""
 
     def append(self, output: Output) -> None:
         """Receive the target's results for the chunk."""

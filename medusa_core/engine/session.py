@@ -158,6 +158,7 @@ class Session:
         self._close_memory()
 
     def _close_memory(self) -> None:
+        """Release the state that draft sources keep between answers."""
         for remembered in self.memory.values():
             remembered.close()
         self.memory.clear()

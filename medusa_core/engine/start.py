@@ -198,6 +198,7 @@ def _answer_settings(
 
 
 def _answer(settings: GenerateSettings, target: Target, room: int) -> AnswerBuffer:
+    """An empty answer of the requested length, or of the `room` tokens that the context leaves."""
     requested = settings.max_new_tokens
     is_bounded_by_context = not requested or room < requested
     return AnswerBuffer(

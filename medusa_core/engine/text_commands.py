@@ -20,7 +20,7 @@ def count(command: Count, target: Target) -> Counted:
         ModelError: The template or the tokenizer fails.
     """
     admit(command.messages, command.settings)
-    ids, limit = (command.session_id, command.request_id), target.config.context_tokens
+    ids, limit = command.ids, target.config.context_tokens
     if all(message.role is Role.ASSISTANT for message in command.messages):
         return Counted(*ids, 0, 0, limit, None, "", "")
     try:
@@ -58,4 +58,4 @@ def tokenize(command: Tokenize, target: Target) -> Tokenized:
         for token_id in token_ids
     )
     text = tokenizer.decode(token_ids)
-    return Tokenized(command.session_id, command.request_id, tuple(token_ids), pieces, text)
+    return Tokenized(*command.ids, tuple(token_ids), pieces, text)

@@ -145,12 +145,14 @@ def _fit_template(
     render = partial(template.render, thinks=thinks, tools=tuple(map(guard.tool, tools)))
 
     def guarded(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+        """Replace special tokens' names in messages; tags of reasoning only if needed."""
         names = tuple(map(guard.message, messages))
         tags = tuple(map(guard.message_with_reasoning, messages))
         is_same = names == tags or guard.without(render(names)) == guard.without(render(tags))
         return names if is_same else tags
 
     def prompt(messages: Sequence[ChatMessage]) -> str:
+        """Render messages, with the names of special tokens restored."""
         return guard.without(render(guarded(messages)))
 
     fitting = template.conversations.fit(turns, prompt, bool(tools), template.reasoning)

@@ -52,7 +52,7 @@ def verify(
         VerifiedToken(token_id, bytes_of(token_id), Alternative(best, bytes_of(best), chance))
         for token_id, (best, chance) in zip(token_ids, outputs, strict=True)
     )
-    return Verified(command.session_id, command.request_id, tokens, seconds, answers)
+    return Verified(*command.ids, tokens, seconds, answers)
 
 
 def _tokenized(command: Verify, target: Target) -> tuple[list[int], tuple[tuple[int, int], ...]]:
@@ -73,6 +73,7 @@ def _tokenized(command: Verify, target: Target) -> tuple[list[int], tuple[tuple[
 
 
 def _token_ids(command: Verify, target: Target) -> list[int]:
+    """Tokens of an edited text between the given tokens before and after it."""
     encode = target.tokenizer.encode_within if command.before_ids else target.tokenizer.encode
     token_ids = [*command.before_ids, *encode(command.text), *command.after_ids]
     _check(token_ids, target)
@@ -80,6 +81,7 @@ def _token_ids(command: Verify, target: Target) -> list[int]:
 
 
 def _check(token_ids: list[int], target: Target) -> None:
+    """Refuse an empty text, one longer than the context, and tokens of another vocabulary."""
     if not token_ids:
         raise RequestError("There is nothing to verify.", "Write or paste a text first.")
     limit = target.config.context_tokens

@@ -47,7 +47,7 @@ class Worker:
     def submit(self, command: Command) -> None:
         """Queue a command; returns at once."""
         if isinstance(command, Cancel):
-            self._cancelled.add((command.session_id, command.request_id))
+            self._cancelled.add(command.ids)
         self._commands.put(command)
 
     def close(self, timeout_s: float = 10.0) -> None:
@@ -60,6 +60,7 @@ class Worker:
                 log.warning("the engine did not end within %.0f s", timeout_s)
 
     def _run(self) -> None:
+        """The thread: handle commands as they come, and run steps between them."""
         executor: Executor | None = None
         while not self._closing.is_set():
             is_idle = executor is None or not executor.has_work
@@ -69,7 +70,7 @@ class Worker:
                 if executor is not None:
                     executor.handle(command)
                 if isinstance(command, Cancel):
-                    self._cancelled.discard((command.session_id, command.request_id))
+                    self._cancelled.discard(command.ids)
             elif executor is not None and executor.has_work:
                 executor.work()
         if executor is not None:
@@ -83,9 +84,11 @@ class Worker:
             log.exception("a receiver of engine events failed")
 
     def _is_cancelled(self, command: Message) -> bool:
-        return self._closing.is_set() or (command.session_id, command.request_id) in self._cancelled
+        """Whether a Cancel of a command is queued, or the worker is closing."""
+        return self._closing.is_set() or command.ids in self._cancelled
 
     def _next_command(self, waits: bool) -> Command | None:
+        """The next queued command; None if there is none, or to wake up for closing."""
         try:
             return self._commands.get(block=waits)
         except queue.Empty:
@@ -99,8 +102,7 @@ class Worker:
             log.exception("the engine can't start")
             self._notify(
                 Failed(
-                    first.session_id,
-                    first.request_id,
+                    *first.ids,
                     EngineError.__name__,
                     f"The engine can't start: {type(error).__name__}.",
                     f"Install Medusa Chat again ({repair_command()}); the log has the details.",
@@ -109,9 +111,8 @@ class Worker:
             return None
 
     def _open_executor(self, first: Command) -> Executor:
-        self._notify(
-            Progress(first.session_id, first.request_id, "import", 0.0, "Starting the engine")
-        )
+        """Import torch and make the executor."""
+        self._notify(Progress(*first.ids, "import", 0.0, "Starting the engine"))
         _preload_torch_libraries()
         # Importing torch creates 170,000 permanent objects. Garbage collection of them, now or
         # later, would hold the interpreter lock and freeze the window for a tenth of a second.

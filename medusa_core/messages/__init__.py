@@ -20,6 +20,7 @@ from medusa_core.messages.commands import (
     Verify,
 )
 from medusa_core.messages.events import (
+    FINAL_EVENTS,
     AnswerStarted,
     BestNode,
     Calibrated,
@@ -111,6 +112,7 @@ __all__ = [
     "CHAIN",
     "CLUSTER",
     "DESCRIBED_JSON",
+    "FINAL_EVENTS",
     "GIVEN",
     "GROWTHS",
     "MOST_PRUNED",

@@ -514,6 +514,19 @@ Event = (
     | EngineLost
 )
 
+# A request gets exactly one of these, which is its last event.
+FINAL_EVENTS = (
+    Calibrated,
+    Counted,
+    Failed,
+    GenerationDone,
+    ModelLoaded,
+    Raced,
+    Tokenized,
+    Unloaded,
+    Verified,
+)
+
 
 def shown_text(steps: Sequence[StepDone]) -> str:
     """Return the visible text after the first steps of an answer."""

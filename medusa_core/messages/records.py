@@ -616,6 +616,11 @@ class Message:
     session_id: str
     request_id: str
 
+    @property
+    def ids(self) -> tuple[str, str]:
+        """Session id and request id, which together identify a request."""
+        return self.session_id, self.request_id
+
 
 class StepTimes(NamedTuple):
     """Times of the parts of a step.

@@ -79,8 +79,7 @@ class RemoteAnswer:
         waited_s = first_s - self._began_s
         given = "" if self._pieces else self._given
         return GenerationDone(
-            self._request.session_id,
-            self._request.request_id,
+            *self._request.ids,
             text=given + b"".join(self._pieces).decode(),
             token_ids=(),
             stop_reason=reason or self._stop_reason,
@@ -141,8 +140,7 @@ class RemoteAnswer:
         self._num_bytes += sum(map(len, pieces))
         number, self._num_steps = self._num_steps, self._num_steps + 1
         return StepDone(
-            self._request.session_id,
-            self._request.request_id,
+            *self._request.ids,
             number,
             (),
             pieces,

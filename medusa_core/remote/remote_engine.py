@@ -132,18 +132,18 @@ class RemoteEngine:
             case Generate():
                 self._generate(command)
             case Cancel():
-                self._cancel(command.session_id, command.request_id)
+                self._cancel(*command.ids)
             case CloseSession():
                 self._cancel(command.session_id)
             case Unload():
                 self._start(command, partial(self._unload, command))
             case Count():
-                self._send(Counted(command.session_id, command.request_id, 0, 0, 0, None, "", ""))
+                self._send(Counted(*command.ids, 0, 0, 0, None, "", ""))
             case _:
                 self._fail(command, _unknown_here())
 
     def _start(self, command: Message, work: Callable[[], Awaitable[None]]) -> None:
-        key = (command.session_id, command.request_id)
+        key = command.ids
 
         def end(task: asyncio.Task[None]) -> None:
             if self._running.get(key) is task:
@@ -169,7 +169,7 @@ class RemoteEngine:
             log.error("a request to another machine failed", exc_info=error)
             kind, message = EngineError.__name__, f"The engine failed: {type(error).__name__}."
             hint = "Try again; the log has the details."
-        self._send(Failed(command.session_id, command.request_id, kind, message, hint))
+        self._send(Failed(*command.ids, kind, message, hint))
 
     # The model ------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class RemoteEngine:
         began_s, model = time.monotonic(), command.model
         if command.is_offline:
             raise offline_error()
-        ids = (command.session_id, command.request_id)
+        ids = command.ids
         self._send(Progress(*ids, "connect", 0.0, f"Asking {model.place} for its models"))
         key = command.key or await asyncio.to_thread(
             self._find_key, command.keys_dir, model.endpoint
@@ -199,7 +199,7 @@ class RemoteEngine:
     async def _unload(self, command: Unload) -> None:
         await self._end_answers()
         await self._disconnect()
-        self._send(Unloaded(command.session_id, command.request_id, 0))
+        self._send(Unloaded(*command.ids, 0))
 
     async def _end_answers(self) -> None:
         """Cancel all other requests, and wait for their end."""
@@ -224,11 +224,11 @@ class RemoteEngine:
     async def _answer(self, request: Generate) -> None:
         if self._connection is None:
             raise RequestError("No model is loaded.", "Load a model first.")
-        self._send(AnswerStarted(request.session_id, request.request_id, self._load_id))
+        self._send(AnswerStarted(*request.ids, self._load_id))
         async for event in answer_events(self._connection, request, self._model_id):
             if isinstance(event, GenerationDone):
                 # Before the event is sent, so that its receiver can send the next request at once.
-                del self._running[request.session_id, request.request_id]
+                del self._running[request.ids]
             self._send(event)
 
 
@@ -239,8 +239,7 @@ async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
 
 def _loaded(command: LoadRemote, model: OfferedModel, seconds: float) -> ModelLoaded:
     return ModelLoaded(
-        command.session_id,
-        command.request_id,
+        *command.ids,
         name=model.model_id,
         num_parameters=0,
         num_heads=0,

@@ -117,8 +117,8 @@ class EngineRouter:
         return self._remote
 
     def _cancel(self, command: Cancel) -> None:
-        ids = (command.session_id, command.request_id)
-        if any((held.session_id, held.request_id) == ids for held in self._held):
+        ids = command.ids
+        if any(held.ids == ids for held in self._held):
             self._cancelled.add(ids)
             return
         self._engine(self._is_remote).submit(command)
@@ -159,7 +159,7 @@ class EngineRouter:
         return (
             load is not None
             and isinstance(event, ModelLoaded | Failed)
-            and (event.session_id, event.request_id) == (load.session_id, load.request_id)
+            and (event.session_id, event.request_id) == load.ids
         )
 
     def _end_load(self, event: Event) -> None:
@@ -173,7 +173,7 @@ class EngineRouter:
                 self._is_remote = is_remote
             while self._held and self._load is None:
                 command = self._held.popleft()
-                ids = (command.session_id, command.request_id)
+                ids = command.ids
                 if ids in self._cancelled:
                     self._cancelled.discard(ids)
                     stopped = Cancelled("This was stopped before it began.")

@@ -14,27 +14,22 @@ from collections.abc import Callable
 from medusa_core.api import Engine, EventSink
 from medusa_core.errors import EngineError
 from medusa_core.messages import (
-    Calibrated,
+    FINAL_EVENTS,
     Cancel,
     CloseSession,
     Command,
-    Counted,
     EngineLost,
     Event,
     Failed,
-    GenerationDone,
     LoadModel,
     ModelLoaded,
-    Tokenized,
     Unloaded,
-    Verified,
 )
 from medusa_core.server.served_models import ServedModel
 
 log = logging.getLogger(__name__)
 
 _FOR_ALL = (ModelLoaded, Unloaded, EngineLost)
-_ENDS = (Calibrated, Counted, Failed, GenerationDone, Tokenized, Verified)
 _RequestIds = tuple[str, str]
 
 
@@ -136,7 +131,7 @@ class JoinedEngine:
     def submit(self, command: Command) -> None:
         self._sessions.add(command.session_id)
         if not isinstance(command, Cancel | CloseSession):
-            self._open.add((command.session_id, command.request_id))
+            self._open.add(command.ids)
         self._shared.submit(command)
 
     def close(self, timeout_s: float = 10.0) -> None:
@@ -153,8 +148,8 @@ class JoinedEngine:
 
     def receive(self, event: Event) -> None:
         """Receive an event of the engine."""
-        if isinstance(event, _ENDS):
-            self._open.discard((event.session_id, event.request_id))
+        if isinstance(event, FINAL_EVENTS):
+            self._open.discard(event.ids)
         self._on_event(event)
 
     def fail_open_requests(self) -> None:

@@ -8,7 +8,6 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from filelock import FileLock, Timeout
 
@@ -60,12 +59,7 @@ class AnswersFile:
     def __enter__(self) -> AnswersFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def add(self, row: BatchRow) -> None:
@@ -81,6 +75,7 @@ class AnswersFile:
             raise _unwritable(self.path, error) from error
 
     def _append(self, line: bytes) -> None:
+        """Write a whole line and sync it; an incomplete one is truncated away again."""
         end = self._file.seek(0, os.SEEK_END)
         try:
             while line:
@@ -92,6 +87,7 @@ class AnswersFile:
             raise
 
     def _close(self) -> None:
+        """Close the file and release its lock."""
         try:
             self._file.close()
         except OSError as error:  # some network disks report only now that they are full
@@ -129,6 +125,11 @@ def _is_torn(tail: bytes, follows_rows: bool) -> bool:
 
 
 def _parsed(line: bytes, path: Path) -> BatchRow:
+    """Parse a line of the file.
+
+    Raises:
+        BatchError: It is no answer of a batch.
+    """
     try:
         return row_of(line)
     except ValueError as error:
@@ -139,6 +140,7 @@ def _parsed(line: bytes, path: Path) -> BatchRow:
 
 
 def _unwritable(path: Path, error: OSError) -> BatchError:
+    """The error of a full or missing disk."""
     return BatchError(
         f"{path} can't be written: {error.strerror or error}.",
         "Make room or name another file; the same command goes on.",

@@ -62,6 +62,7 @@ def read_lines(path: Path) -> list[BatchLine]:
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield each line that isn't blank with its 1-based number."""
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if raw.strip():
@@ -69,6 +70,7 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _free_id(number: int, taken: set[str]) -> str:
+    """An id for a line whose own id is taken."""
     name = f"line {number}"
     while name in taken:
         name += "'"
@@ -76,6 +78,7 @@ def _free_id(number: int, taken: set[str]) -> str:
 
 
 def _parse(raw: bytes, number: int) -> BatchLine:
+    """Parse a line of JSON; a line that can't be answered is returned with its problem."""
     if len(raw) > _MAX_LINE_BYTES:
         return BatchLine(number, (), f"The line has more than {_MAX_LINE_BYTES >> 20} MiB.")
     try:
@@ -96,6 +99,11 @@ def _parse(raw: bytes, number: int) -> BatchLine:
 
 
 def _messages(body: dict[str, Any]) -> tuple[ChatMessage, ...]:
+    """The conversation of a line: its `messages`, or its `prompt` as a user's message.
+
+    Raises:
+        ValueError: There is neither, or they are invalid; the text says why.
+    """
     prompt, messages = body.get("prompt"), body.get("messages")
     if (prompt is None) == (messages is None):
         raise ValueError('The line needs either "prompt" or "messages".')

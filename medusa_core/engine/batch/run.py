@@ -86,6 +86,7 @@ class BatchRun:
         return True
 
     def _requests(self, lines: Sequence[BatchLine]) -> Iterator[Generate]:
+        """Yield the request of each line; invalid lines are written as errors."""
         for place, line in enumerate(lines):
             if line.problem:
                 self._keep(BatchRow(line.line_id, error=line.problem))
@@ -93,6 +94,7 @@ class BatchRun:
                 yield Generate(str(place), "", line.messages, self.settings)
 
     def _remember(self, answered: Answered) -> None:
+        """Keep the tokens of the first answers, to compare sparse with full attention."""
         if (
             isinstance(answered.done, GenerationDone)
             and len(self.answered_prompts) < MAX_KEPT_ANSWERS
@@ -102,6 +104,7 @@ class BatchRun:
             )
 
     def _keep(self, row: BatchRow) -> None:
+        """Write a row to the file and count it."""
         self.file.add(row)
         self.meter.add_line(row.error is None)
 
@@ -116,10 +119,15 @@ class BatchRun:
 
 
 class _Paused(Exception):  # noqa: N818 - nothing went wrong
-    """The batch was paused by its caller."""
+    """Raised by `_on_tokens` to stop the batch at its caller's request."""
 
 
 def _row(line_id: str | int, answered: Answered) -> BatchRow:
+    """The row of a finished request.
+
+    Raises:
+        MedusaError: It failed for a reason that all other lines share, such as a full disk.
+    """
     done = answered.done
     if not isinstance(done, MedusaError):
         return BatchRow(line_id, done.text, len(done.token_ids), done.stop_reason.value)

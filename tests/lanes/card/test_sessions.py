@@ -162,7 +162,7 @@ def test_a_session_gives_way_where_there_is_no_room_for_another(tmp_path: Path) 
         (*_, second) = engine.ask(Generate("two", "2", user_says("hello"), ask))
         assert isinstance(second, GenerationDone)
         assert second.token_ids == first.token_ids
-        assert engine.executor._sessions.ids == ("two",)
+        assert tuple(engine.executor._sessions) == ("two",)
         assert card.memory.taken_bytes <= reserved + (1 << 16)  # both lay in what was reserved
 
 
@@ -176,11 +176,11 @@ def test_a_cache_that_grows_while_it_is_used_does_not_give_way_to_itself(
         load(engine, small(tmp_path), "cuda", "float32")
         for name in ("one", "two"):
             engine.ask(Generate(name, name, user_says("hello"), half, shares=2))
-        assert engine.executor._sessions.ids == ("one", "two")
+        assert tuple(engine.executor._sessions) == ("one", "two")
         # Neither half of the memory has room for the whole context.
         (*_, grown) = engine.ask(Generate("two", "2", user_says("hello"), open_ended))
         assert isinstance(grown, GenerationDone)
-        assert engine.executor._sessions.ids == ("two",)
+        assert tuple(engine.executor._sessions) == ("two",)
         assert len(grown.token_ids) > 96  # more than half of the memory
         (*_, alone) = engine.ask(Generate("three", "3", user_says("hello"), open_ended))
         assert isinstance(alone, GenerationDone)

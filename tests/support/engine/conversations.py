@@ -50,7 +50,7 @@ class Conversations:
         for generation in self.running:
             generation.cancel()
         self.running.clear()
-        for session_id in self.sessions.ids:
+        for session_id in tuple(self.sessions):
             self.sessions.close(session_id)
         self.target.caches.evict = self._evicting
 
@@ -62,7 +62,7 @@ class Conversations:
         salt: str = "",
     ) -> Generation:
         """Begin an answer in a session."""
-        session = self.sessions.pop(name) or Session(self.target, cache_salt=salt)
+        session = self.sessions.pop(name, None) or Session(self.target, cache_salt=salt)
         settings = replace(settings, tree_rows=settings.tree_rows or 12)
         request = Generate(name, name, tuple(messages), settings, cache_salt=salt)
         try:
@@ -71,7 +71,7 @@ class Conversations:
             )
             self.running.append(generation)
         finally:
-            self.sessions.put(name, session)
+            self.sessions[name] = session
         return generation
 
     def step(self) -> list[GenerationDone]:
@@ -105,4 +105,4 @@ class Conversations:
 
     def of(self, name: str) -> Session:
         """A session."""
-        return next(one for one in self.sessions.all if one is self.sessions._by_id.get(name))
+        return self.sessions[name]

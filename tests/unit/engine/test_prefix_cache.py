@@ -280,7 +280,7 @@ def test_conversations_with_one_beginning_take_its_memory_once(
         answers[name] = chats.answer(name, messages, GREEDY)
         assert answers[name].num_cached_tokens > 0.9 * answers[name].num_prompt_tokens
     chats.sessions.trim()
-    assert len(chats.sessions.ids) == 8
+    assert len(chats.sessions) == 8
     assert rows_of(attention) < 2 * alone_rows
     # They stay as long as somebody shares them.
     kept = chats.of("h").kv.committed()
@@ -356,7 +356,7 @@ def test_rows_move_where_there_is_no_room_for_a_copy(narrow: Target, open_all: O
     chats.answer("a", asks(FIRST), GREEDY)
     done = chats.answer("b", asks(OTHER), GREEDY)
     assert done.num_cached_tokens > done.num_prompt_tokens // 2
-    assert len(chats.sessions.ids) == 1
+    assert len(chats.sessions) == 1
     chats.close()
     assert done.token_ids == alone(narrow, OTHER).token_ids
 

@@ -91,7 +91,7 @@ def test_answers_that_outgrow_the_cache_give_way_and_are_the_same(
                 if isinstance(event, GenerationDone):
                     assert event.stop_reason is StopReason.CONTEXT
                     done[event.session_id] = event.token_ids
-                    result.generation._session.close()
+                    result.generation.session.close()
     assert preempted
     for name, token_ids in expected.items():
         assert done[name][: len(token_ids)] == token_ids
