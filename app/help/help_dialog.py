@@ -26,9 +26,8 @@ from medusa_core.api import docs_dir
 # For users, in the order in which they are read; docs/mkdocs.yml lists the same.
 PAGES = (
     *("start", "which-model", "chat", "drafts", "faster", "terminal", "server", "remote"),
-    *("larger", "batch", "cluster", "privacy", "troubleshooting", "changelog"),
-    *("performance", "models", "hardware", "compared", "pebble", "pebble-speed"),
-    "pebble-samples",
+    *("larger", "privacy", "troubleshooting", "changelog"),
+    *("performance", "models", "hardware", "compared"),
 )
 _PAGE = Qt.ItemDataRole.UserRole
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Read and write recorded answers as JSON; `docs/trace.md` describes the format."""
+"""Read and write recorded answers as JSON in the format of `resources/schemas/trace-1.json`."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Verdict(NamedTuple):
         node: Index of the node.
         choice: The token that the rule chose after it.
         alternatives: The five most likely other tokens, best first.
-        numbers: Numbers of the rule's decision by name; see `docs/trace.md`.
+        numbers: Numbers of the rule's decision by name; see `resources/schemas/trace-1.json`.
     """
 
     node: int

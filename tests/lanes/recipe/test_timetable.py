@@ -12,7 +12,7 @@ from recipe.timetable import SHARES_FILE, Timetable, costs, scaled
 
 SMALL = RECIPES["small"]
 STAGES = list(costs(SMALL))
-PACE = 10_000.0  # tokens of pretraining a second, as the machine of docs/pebble.md
+PACE = 10_000.0  # tokens of pretraining a second, as the machine of the demo model's recipe.md
 
 
 class Machine:

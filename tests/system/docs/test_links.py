@@ -16,7 +16,8 @@ from docs.pages import ROOT, rewritten, site_files
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+    for pattern in ("*.md", "docs/**/*.md", "resources/models/**/*.md")
+    for path in ROOT.glob(pattern)
 )
 OUTSIDE = re.compile(r"(https?|mailto):")
 PARSER = MarkdownIt("commonmark").enable("table")

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 SHARES_FILE = "shares.json"
 
-# What a token costs in tokens of pretraining, by the rates of the run in docs/pebble.md: of chat
+# What a token costs in tokens of pretraining, by the rates of the run in docs/recipe.md: of chat
 # tuning, of the polish, drawn from the network, in one epoch of the heads, said by the engine.
 _TUNED, _POLISHED, _DRAWN, _BY_HEADS, _OUTPUT = 1.1, 1.7, 2.9, 0.7, 1.4
 _PART_USED = 0.5  # of the length that an answer may have
