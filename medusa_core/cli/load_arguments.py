@@ -14,6 +14,7 @@ from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.hub.settings import settings_from
 from medusa_core.loading.choice import remote_choice
+from medusa_core.memory.placement import EXPERT_PLACES
 from medusa_core.messages import (
     EndpointModel,
     LoadModel,
@@ -137,6 +138,29 @@ def add_tier_arguments(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--tier-disk", type=Path, help="folder on a disk for layers that have no room in memory"
     )
+    parser.add_argument(
+        "--experts",
+        choices=EXPERT_PLACES,
+        default="auto",
+        help="where a card's model has its experts: in the computer's memory, where the processor "
+        "computes them, or on the card (default: in memory what doesn't fit)",
+    )
+    parser.add_argument(
+        "--cpu-layers",
+        type=_cpu_layers,
+        metavar="N|auto",
+        help="let the processor compute the MLP, or experts, of so many layers of a card's model, "
+        "whose attention stays on the card (default: of those that don't fit)",
+    )
+
+
+def _cpu_layers(text: str) -> int | None:
+    """Parse a number of layers.
+
+    Raises:
+        ValueError: It isn't a number.
+    """
+    return None if text == "auto" else int(text)
 
 
 def add_endpoint_argument(parser: argparse._ActionsContainer) -> None:
@@ -210,6 +234,8 @@ def placement_options(args: argparse.Namespace) -> LoadOptions:
         context_tokens=args.context,
         memory_gib=args.memory_gib,
         tier_disk=args.tier_disk,
+        experts=args.experts,
+        cpu_layers=args.cpu_layers,
     )
 
 

@@ -6,18 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from medusa_core.errors import CheckpointError, ClusterError
 from medusa_core.memory.heap import trim_heap
 from medusa_core.memory.plan import (
     weights_bytes,
 )
-from medusa_core.messages import LoadOptions, MemoryPlan
+from medusa_core.messages import CpuParts, LoadOptions, MemoryPlan
 from medusa_core.models.blocks.sizes import num_linear_parameters
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.precision import Precision
+from medusa_core.models.precision import Precision, precision_of
 from medusa_core.models.quant.choice import (
     PartFormats,
 )
@@ -29,6 +31,7 @@ from medusa_core.models.quantized_cache.weights import QuantizedWeights
 from medusa_core.models.weights import AfterPart, CheckpointWeights, Keep
 from medusa_core.runtime.backends.build import build_decoder
 from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.host_mlp import HostParts
 from medusa_core.runtime.cluster.connection import Cluster
 from medusa_core.runtime.cluster.opening import (
     Opened,
@@ -59,6 +62,7 @@ class DecoderParts:
         formats: Weight formats of its parts.
         checkpoint: Its tensors.
         adapter: A LoRA adapter, or None.
+        host_formats: Formats of what the processor computes beside a card; None if it may not.
     """
 
     files: ModelFiles
@@ -67,6 +71,7 @@ class DecoderParts:
     formats: PartFormats
     checkpoint: Checkpoint
     adapter: Adapter | None
+    host_formats: PartFormats | None = None
 
     @property
     def title(self) -> str:
@@ -83,13 +88,30 @@ class DecoderParts:
         """Key of its quantized weights: files and formats."""
         return quantized_key(self.weight_files | self.files.sources, self.formats.names)
 
-    def decoder(self, keep: Keep | None, after_part: AfterPart) -> Decoder:
-        """Read the decoder."""
+    def decoder(
+        self, keep: Keep | None, after_part: AfterPart, cpu: CpuParts | None = None
+    ) -> Decoder:
+        """Read the decoder.
+
+        Args:
+            keep: See `CheckpointWeights`.
+            after_part: See `CheckpointWeights`.
+            cpu: Parts that the processor computes beside a card; None for none.
+        """
         weights = CheckpointWeights(
             *(self.checkpoint, self.config, self.precision, self.formats),
             *(keep, after_part, self.adapter),
         )
-        return build_decoder(self.config, self.precision, self.checkpoint, weights)
+        host = None if cpu is None else self._host_parts(cpu, after_part)
+        return build_decoder(self.config, self.precision, self.checkpoint, weights, host)
+
+    def _host_parts(self, cpu: CpuParts, after_part: AfterPart) -> HostParts:
+        assert self.host_formats is not None  # else the plan has no such parts
+        precision = precision_of(self.host_formats.compute, torch.device("cpu"))
+        weights = CheckpointWeights(
+            self.checkpoint, self.config, precision, self.host_formats, None, after_part
+        )
+        return HostParts(frozenset(cpu.layers), weights, precision)
 
 
 def open_decoder(
@@ -114,7 +136,7 @@ def open_decoder(
         return _open_transformers(parts, report)
     if not options.cluster:
         store = offload_store(plan, parts.precision, options, {"files": parts.key})
-        model = _read_decoder(parts, options.quantized_dir, store, report)
+        model = _read_decoder(parts, plan, options.quantized_dir, store, report)
         lower = lower_tiers(plan, parts.config, parts.precision, options)
         runner = choose_runner(model, parts.precision, lower)
         return Opened(model, runner, model.num_parameters)
@@ -152,7 +174,11 @@ def _open_transformers(parts: DecoderParts, report: OnProgress) -> Opened:
 
 
 def _read_decoder(
-    parts: DecoderParts, quantized_dir: Path | None, store: OffloadStore | None, report: OnProgress
+    parts: DecoderParts,
+    plan: MemoryPlan,
+    quantized_dir: Path | None,
+    store: OffloadStore | None,
+    report: OnProgress,
 ) -> Decoder:
     """Read the decoder, from saved quantized weights if there are any."""
     if store is not None:
@@ -160,6 +186,8 @@ def _read_decoder(
     config, formats = parts.config, parts.formats
     text = f"Reading the weights of {parts.title}"
     after_part = _progress(config, text, report)
+    if plan.cpu_parts is not None:
+        return parts.decoder(None, after_part, plan.cpu_parts)
     is_worth_keeping = not formats.linears.is_dense and not config.quantization
     if quantized_dir is None or not is_worth_keeping:
         return parts.decoder(None, after_part)

@@ -16,7 +16,7 @@ from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import Heads, chosen_heads, is_heads_folder, kind_of, shape_of_files
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
-from medusa_core.loading.plan import formats_for_policy, plan_target
+from medusa_core.loading.plan import formats_for_policy, host_formats, plan_target
 from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.memory.plan import (
     NO_ADAPTER,
@@ -197,9 +197,10 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     has_drafter = not config.is_ours or any((heads, draft, adapter))
     formats = formats_for_policy(formats, options, has_drafter=has_drafter)
     local_config = client_config(config) if options.cluster else config
-    plan = plan_target(local_config, shape, formats, options, draft_model, changes)
+    host = host_formats(config, options, formats)
+    plan = plan_target(local_config, shape, formats, options, draft_model, changes, host)
     config = replace(config, context_tokens=plan.context_tokens)
-    parts = DecoderParts(files, config, precision, formats, checkpoint, adapter)
+    parts = DecoderParts(files, config, precision, formats, checkpoint, adapter, host)
     return _Planned(options, chosen.note, parts, plan, template, phrases, heads, draft)
 
 
@@ -250,6 +251,8 @@ def _load_draft_model(
         phrases_dir=None,
         datastore_dir=None,
         takes_own_heads=False,
+        experts="card",
+        cpu_layers=0,
         formats=draft_formats(files.config, options.formats),
         context_tokens=min(config.context_tokens, files.config.context_tokens),
     )

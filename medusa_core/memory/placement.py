@@ -13,12 +13,14 @@ Source: FlexGen (Sheng et al. 2023), section 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
+from medusa_core.errors import RequestError
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.plan import (
     NO_ADAPTER,
@@ -33,6 +35,7 @@ from medusa_core.memory.plan import (
 from medusa_core.memory.policy.rules import offloaded_layers, tier_of
 from medusa_core.memory.policy.workload import JUDGED_ROWS, MANY, TREE_ROWS
 from medusa_core.messages import (
+    CpuParts,
     Fit,
     HeadsShape,
     LoadOptions,
@@ -43,6 +46,7 @@ from medusa_core.messages import (
     Tier,
 )
 from medusa_core.models.blocks.sizes import block_tensors
+from medusa_core.models.blocks.spec import linear_at
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import AdapterShape
@@ -56,6 +60,7 @@ from medusa_core.runtime.kv.size import (
 )
 from medusa_core.runtime.offload.layer_entries import ALIGN_BYTES, NUM_BUFFERS, rounded_up
 
+EXPERT_PLACES = ("auto", "ram", "card")
 _MIN_CONTEXT = 512
 _MAX_PROMPT_ROWS = 512
 # Without a requested context the KV cache gets at most a third of the device: each further row of
@@ -92,6 +97,7 @@ class Planner:
         sessions: Conversations that have room for a whole context at once.
         draft_model: Smaller model that drafts; None for none.
         adapter: LoRA adapter of the target.
+        host: Formats of parts that the processor computes beside a card; None if it may not.
     """
 
     config: ModelConfig
@@ -101,6 +107,7 @@ class Planner:
     sessions: int = 1
     draft_model: DraftModel | None = None
     adapter: AdapterShape = NO_ADAPTER
+    host: PartFormats | None = None
 
     @cached_property
     def layer_bytes(self) -> tuple[int, ...]:
@@ -112,8 +119,18 @@ class Planner:
         """Buffers through which offloaded layers pass."""
         return NUM_BUFFERS * piece_bytes(self.config, self.formats)
 
-    def resident(self, context_tokens: int) -> MemoryPlan:
-        """Plan with every layer on the device, whether that fits or not."""
+    @cached_property
+    def host_mlps(self) -> tuple[HostMlpBytes, ...]:
+        """MLPs and experts that the processor could compute, by layer; none of them is empty."""
+        return host_mlps(self.config, self.formats, self.host) if self.host is not None else ()
+
+    def resident(self, context_tokens: int, off_device: int = 0) -> MemoryPlan:
+        """Plan with every layer on the device, whether that fits or not.
+
+        Args:
+            context_tokens: Longest prompt plus answer.
+            off_device: Bytes of weights that are elsewhere.
+        """
         return plan_memory(
             self.config,
             self.heads,
@@ -123,7 +140,60 @@ class Planner:
             self.sessions,
             self.draft_model,
             self.adapter,
+            off_device,
         )
+
+    def with_cpu(
+        self,
+        context_tokens: int,
+        required: Collection[int],
+        allowed: Collection[int],
+        memory_bytes: int,
+        *,
+        may_shorten: bool = False,
+    ) -> MemoryPlan | None:
+        """Plan as few MLPs and experts in host memory, computed by the processor, as needed.
+
+        Experts are moved first: a step reads only a few of them.
+
+        Args:
+            context_tokens: Longest prompt plus answer.
+            required: Layers whose MLP or experts must be there.
+            allowed: Layers whose MLP or experts may be there besides.
+            memory_bytes: Free host memory.
+            may_shorten: A shorter context may be planned, which keeps more layers on the card.
+
+        Returns:
+            None if the model doesn't fit even so.
+        """
+        placed = None
+        for context in _contexts(context_tokens) if may_shorten else (context_tokens,):
+            chosen = [one for one in self.host_mlps if one.layer in required]
+            rest = [one for one in self.host_mlps if one.layer in {*allowed} - {*required}]
+            rest.sort(key=lambda one: (not one.are_experts, one.layer))
+            missing = -self.resident(context, sum(one.device_bytes for one in chosen)).free_bytes
+            while missing > 0 and rest:
+                chosen.append(rest.pop(0))
+                missing -= chosen[-1].device_bytes
+            nbytes = sum(one.host_bytes for one in chosen)
+            if missing <= 0 and nbytes <= memory_bytes:
+                placed = self._with_host(context, chosen)
+                if placed.kv_bytes * _CACHE_SHARE <= self.budget.total_bytes:
+                    return placed
+        return placed
+
+    def _with_host(self, context_tokens: int, chosen: Sequence[HostMlpBytes]) -> MemoryPlan:
+        plan = self.resident(context_tokens, sum(one.device_bytes for one in chosen))
+        if not chosen:
+            return plan
+        nbytes = sum(one.host_bytes for one in chosen)
+        parts = CpuParts(
+            layers=tuple(sorted(one.layer for one in chosen)),
+            num_experts=sum(one.are_experts for one in chosen),
+            num_layers=self.config.num_layers,
+            nbytes=nbytes,
+        )
+        return replace(plan, ram_bytes=plan.ram_bytes + nbytes, cpu_parts=parts)
 
     def offload(
         self, context_tokens: int, room: OffloadRoom, *, may_shorten: bool = False
@@ -302,6 +372,73 @@ class Planner:
         if placement.states is not Tier.DEVICE:
             return needed
         return needed + 4 * self.config.hidden_size * max(policy.prompt_rows, policy.num_sequences)
+
+
+class CpuLayers(NamedTuple):
+    """Layers of a model on a card whose MLP or experts the processor computes.
+
+    Attributes:
+        required: It must.
+        allowed: It may where they don't fit the card.
+    """
+
+    required: frozenset[int] = frozenset()
+    allowed: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, config: ModelConfig, options: LoadOptions) -> CpuLayers:
+        """Return what a user allows.
+
+        Raises:
+            RequestError: The options contradict each other or the model.
+        """
+        if options.experts not in EXPERT_PLACES:
+            raise RequestError(
+                f"Experts can't be in {options.experts!r}.", f"Choose {', '.join(EXPERT_PLACES)}."
+            )
+        wanted = options.cpu_layers
+        if wanted is not None and wanted < 0:
+            raise RequestError(f"{wanted} layers can't be computed.", "Choose 0 or more, or auto.")
+        usable = {layer for layer, block in enumerate(config.blocks) if block.host_linears}
+        moe = {layer for layer in usable if config.blocks[layer].moe is not None}
+        if options.experts == "ram" and not moe:
+            raise RequestError("This model has no experts.", "Leave out --experts.")
+        if options.experts == "card":
+            usable -= moe
+        required = {layer for layer in usable if layer < (wanted or 0)}
+        required |= moe if options.experts == "ram" else set()
+        allowed = usable if wanted is None else usable & moe
+        return cls(frozenset(required), frozenset(allowed - required))
+
+
+class HostMlpBytes(NamedTuple):
+    """Sizes of a layer's MLP or experts.
+
+    Attributes:
+        layer: Index of the layer.
+        are_experts: Whether they are experts, with their router.
+        device_bytes: Bytes on the card.
+        host_bytes: Bytes in host memory.
+    """
+
+    layer: int
+    are_experts: bool
+    device_bytes: int
+    host_bytes: int
+
+
+def host_mlps(
+    config: ModelConfig, formats: PartFormats, host: PartFormats
+) -> tuple[HostMlpBytes, ...]:
+    """Return the sizes of MLPs and experts, which a processor may compute beside a card."""
+    found = []
+    for layer, block in enumerate(config.blocks):
+        parts = [linear_at(part, layer) for part in block.host_linears]
+        here, there = (
+            sum(part_bytes(part, config, of) for part in parts) for of in (formats, host)
+        )
+        found += [HostMlpBytes(layer, block.moe is not None, here, there)] if parts else []
+    return tuple(found)
 
 
 def layer_bytes(config: ModelConfig, formats: PartFormats) -> tuple[int, ...]:

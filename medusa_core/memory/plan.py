@@ -80,6 +80,7 @@ def plan_memory(
     sessions: int = 1,
     draft_model: DraftModel | None = None,
     adapter: AdapterShape = NO_ADAPTER,
+    off_device: int = 0,
 ) -> MemoryPlan:
     """Plan a target and its drafters on a device.
 
@@ -92,12 +93,13 @@ def plan_memory(
         sessions: Conversations that have room for such a context at once.
         draft_model: A model that drafts; None for none.
         adapter: LoRA adapter of the target.
+        off_device: Bytes of the target's weights that are elsewhere.
     """
     context = min(context_tokens, config.context_tokens)
     models = [(config, formats)] if draft_model is None else [(config, formats), draft_model]
     ram = sum(_ram_bytes(*model) for model in models)
     weights, *drafts = (weights_bytes(*model) - _ram_bytes(*model) for model in models)
-    weights += adapter_bytes(config, adapter, formats)
+    weights += adapter_bytes(config, adapter, formats) - off_device
     in_heads = heads_bytes(config, heads, formats) + sum(drafts)
     fixed = weights + in_heads + budget.runtime_bytes + budget.other_bytes
 

@@ -554,6 +554,39 @@ class Placement:
         return self.nbytes(Tier.MEMORY) + self.nbytes(Tier.DISK)
 
 
+class CpuReason(str, Enum):
+    """Why the processor computes a part of a model on a card."""
+
+    REQUESTED = "requested"
+    ONLY_WAY = "only_way"  # on the card it doesn't fit, and nothing else was allowed
+    FASTER = "faster"  # than to stream layers to the card
+
+
+@dataclass(frozen=True, slots=True)
+class CpuParts:
+    """MLPs and experts in host memory that the processor computes beside a card.
+
+    Attributes:
+        layers: Layers of these.
+        num_experts: Those of the layers whose experts they are; the others have one MLP.
+        num_layers: Layers of the model.
+        nbytes: Bytes of host memory.
+        reason: Why they aren't on the card.
+        drafter_layers: Those of the layers that would be on the card without a drafter.
+        step_s: Expected seconds of a step of one row; 0 if unknown.
+        streamed_s: The same if layers were streamed to the card instead; 0 if unknown.
+    """
+
+    layers: tuple[int, ...]
+    num_experts: int
+    num_layers: int
+    nbytes: int
+    reason: CpuReason = CpuReason.ONLY_WAY
+    drafter_layers: int = 0
+    step_s: float = 0.0
+    streamed_s: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
     """Memory plan of a device.
@@ -567,7 +600,7 @@ class MemoryPlan:
         other_bytes: Bytes of other programs.
         free_bytes: Bytes that stay free; negative if the model doesn't fit.
         total_bytes: Bytes of the device's memory.
-        ram_bytes: Bytes of token embeddings in host memory.
+        ram_bytes: Bytes of host memory: token embeddings, and what the processor computes.
         context_tokens: Context size of the plan.
         max_context: Longest context that fits; 0 if none does.
         fit: Whether the model fits.
@@ -575,6 +608,7 @@ class MemoryPlan:
         draft_model_bytes: Bytes of the draft model's weights in `heads_bytes`.
         placement: Places of the layers; None if all are on the device.
         state_bytes: Bytes of recurrent states in `kv_bytes`, independent of the context.
+        cpu_parts: Parts that the processor computes beside a card; None for none.
     """
 
     weights_bytes: int
@@ -593,6 +627,7 @@ class MemoryPlan:
     draft_model_bytes: int = 0
     placement: Placement | None = None
     state_bytes: int = 0
+    cpu_parts: CpuParts | None = None
 
     @property
     def model_bytes(self) -> int:

@@ -170,6 +170,28 @@ def record(work: Callable[[], None], memory: Any) -> Graph:
     return graph
 
 
+def download(tensor: Tensor) -> Callable[[], Tensor]:
+    """Enqueue a copy to host memory behind what computes a tensor.
+
+    Args:
+        tensor: On a GPU, whose later work doesn't delay the copy, or on the CPU.
+
+    Returns:
+        Waits for the copy alone and returns it.
+    """
+    if tensor.device.type != "cuda":
+        return lambda: tensor
+    copied = tensor.to("cpu", non_blocking=True)  # pinned, else this would wait
+    event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    event.record(torch.cuda.current_stream(tensor.device))
+
+    def wait_for_copy() -> Tensor:
+        event.synchronize()
+        return copied
+
+    return wait_for_copy
+
+
 def pinned(num_bytes: int) -> Tensor:
     """Allocate pinned host memory; pageable memory without a GPU. uint8 [bytes]"""
     if num_cards():

@@ -504,6 +504,14 @@ class BlockSpec:
         dense = self.mlp.shared if isinstance(self.mlp, MoeSpec) else self.mlp
         return () if dense is None else (dense,)
 
+    @property
+    def host_linears(self) -> tuple[LinearSpec, ...]:
+        """Linear layers that a processor may compute beside a card: experts, else the MLP."""
+        moe = self.moe
+        if moe is not None:
+            return (moe.router, *(part for one in moe.mlps for part in one.linears))
+        return () if self.mlp is None else tuple(self.mlp.linears)
+
     @cached_property
     def layer_shape(self) -> LayerShape:
         """What a session holds of it."""

@@ -180,6 +180,29 @@ def resolve_formats(
     return chosen
 
 
+def resolve_host_formats(
+    wanted: WeightFormats, dtype: str, hardware: Hardware, stored: StoredTypes = NO_TYPES
+) -> PartFormats:
+    """Choose the formats of parts that the processor computes beside a card.
+
+    Args:
+        wanted: The user's choices for the model on the card.
+        dtype: Name of the card's compute dtype; empty for the best.
+        hardware: Properties of the processor.
+        stored: Quantized formats of the model's files, which a processor keeps.
+
+    Raises:
+        RequestError: A format or dtype doesn't exist, or they don't fit each other.
+    """
+    linears = wanted.linears
+    if linears and not weight_formats().get(linears).supports(
+        _TYPICAL_WIDTH, _TYPICAL_WIDTH, "cpu"
+    ):
+        linears = "" if stored.linears else "q4"
+    own = dtype if dtype in ("float64", "float32") else ""
+    return resolve_formats(WeightFormats(linears), own, hardware, stored)
+
+
 def _table_place(wanted: str, device: str) -> str:
     """Choose where per-layer embeddings are kept."""
     if wanted not in ("", *TABLE_PLACES):

@@ -17,6 +17,7 @@ from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.runtime.backends.convolution import DynamicConvolution
 from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.runtime.backends.host_mlp import HostMlp
 from medusa_core.runtime.backends.norm import GatedNorm, QkNorm, RmsNorm
 
 
@@ -203,7 +204,7 @@ class ExpertsBeside:
     post_mlp_norm: RmsNorm
     post_norm: RmsNorm
     router_norm: RmsNorm
-    experts: ExpertMlps
+    experts: ExpertMlps | HostMlp
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,7 @@ class Block:
     """
 
     branches: tuple[Branch, ...]
-    mlp: Mlp | PlainMlp | ExpertMlps | None
+    mlp: Mlp | PlainMlp | ExpertMlps | HostMlp | None
     pre_norm: RmsNorm | None = None
     post_norm: RmsNorm | None = None
     pre_mlp_norm: RmsNorm | None = None
@@ -281,3 +282,10 @@ class Block:
 def linears_of(blocks: Sequence[Block]) -> list[QuantLinear]:
     """Linear layers of all blocks, in order."""
     return [linear for block in blocks for linear in block.linears]
+
+
+def host_mlps(blocks: Sequence[Block]) -> list[HostMlp]:
+    """Return the MLPs and experts that the processor computes beside a card."""
+    found = [block.mlp for block in blocks]
+    found += [block.experts_beside.experts for block in blocks if block.experts_beside]
+    return [mlp for mlp in found if isinstance(mlp, HostMlp)]

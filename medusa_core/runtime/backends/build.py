@@ -11,6 +11,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.weights import Weights
 from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.host_mlp import HostParts
 
 # Written by old programs, and computed anew by all; and what belongs to others, or guesses only.
 _HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*|model\.mtp_layers\..*|mtp\..*")
@@ -19,7 +20,11 @@ _LAYER = re.compile(r"model\.layers\.(\d{1,4})\.")
 
 
 def build_decoder(
-    config: ModelConfig, precision: Precision, checkpoint: Checkpoint, weights: Weights
+    config: ModelConfig,
+    precision: Precision,
+    checkpoint: Checkpoint,
+    weights: Weights,
+    host: HostParts | None = None,
 ) -> Decoder:
     """Build a target from a checkpoint.
 
@@ -28,11 +33,12 @@ def build_decoder(
         precision: What it computes in, and where.
         checkpoint: What `weights` reads.
         weights: Gives the parts.
+        host: Parts that the processor computes beside a card; None for none.
 
     Raises:
         CheckpointError: A tensor is missing, misshapen, or none that this family has.
     """
-    decoder = Decoder(config, precision, weights)
+    decoder = Decoder(config, precision, weights, host)
     unneeded = frozenset((*_unread(config), *_behind(config, checkpoint)))
     unread = sorted(name for name in checkpoint.unread - unneeded if not _HARMLESS.fullmatch(name))
     if config.tie_embeddings and "lm_head.weight" in unread:

@@ -30,6 +30,7 @@ from medusa_core.runtime.backends.attention import choose_attention
 from medusa_core.runtime.backends.block import linears_of
 from medusa_core.runtime.backends.caches import SequenceRows
 from medusa_core.runtime.backends.cuda_blocks import card_attention
+from medusa_core.runtime.backends.host_mlp import HostParts
 from medusa_core.runtime.backends.load import load_blocks
 from medusa_core.runtime.backends.norm import RmsNorm
 from medusa_core.runtime.backends.rope import Rope
@@ -68,11 +69,23 @@ class Decoder:
         per_layer: Per-layer embeddings, or None.
         linears: All linear layers.
         num_parameters: Parameters, tied ones counted once.
-        nbytes: Bytes of the weights.
+        nbytes: Bytes of the weights on its device.
     """
 
-    def __init__(self, config: ModelConfig, precision: Precision, weights: Weights) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        precision: Precision,
+        weights: Weights,
+        host: HostParts | None = None,
+    ) -> None:
         """Read the weights.
+
+        Args:
+            config: Its sizes.
+            precision: Dtypes and device.
+            weights: Where tensors come from.
+            host: Parts that the processor computes beside a card; None for none.
 
         Raises:
             CheckpointError: A tensor is missing or misshapen.
@@ -88,12 +101,13 @@ class Decoder:
         self._token_table: Tensor | TokenTable | None = None
         if self.embedding.is_meta:
             self._token_table = weights.token_table(EMBEDDING, *self.embedding.shape)
-        self.blocks = load_blocks(config, weights, precision)
+        self.blocks = load_blocks(config, weights, precision, host)
         self.per_layer = _read_per_layer(config, weights)
         self.final_norm = read_norm(config, weights, FINAL_NORM)
         self.lm_head = weights.lm_head(lm_head_spec(config), self.embedding)
         self.linears = [*linears_of(self.blocks), self.lm_head]
         self.num_parameters = weights.num_parameters
+        self.num_parameters += 0 if host is None else host.weights.num_parameters
         self.nbytes = weights.nbytes
         self._device = self.final_norm.weight.device
         ropes = rope_configs(config)

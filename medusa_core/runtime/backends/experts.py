@@ -140,10 +140,7 @@ class ExpertMlps:
             y.index_add_(0, rows, made * weights[rows, place, None])
         if self.shared is None:
             return y
-        made = self.shared(x, active)
-        if self.shared_gate is not None:
-            made = torch.sigmoid(self.shared_gate(x)) * made
-        return y.add_(made)
+        return add_shared(y, x, self.shared(x, active), self.shared_gate)
 
     def _route(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the weights and numbers of each row's experts. [n, experts per row] each"""
@@ -169,3 +166,15 @@ class ExpertMlps:
         biased = weights if self.bias is None else weights + self.bias
         chosen = biased.topk(self.routing.num_experts_per_tok, dim=-1).indices
         return weights.gather(-1, chosen), chosen
+
+
+def add_shared(y: Tensor, x: Tensor, made: Tensor, gate: QuantLinear | None) -> Tensor:
+    """Add a shared expert's output to that of routed experts, in place.
+
+    Args:
+        y: Output of the routed experts. [n, hidden]
+        x: What passes through experts. [n, hidden]
+        made: Output of the shared expert. [n, hidden]
+        gate: Projection whose sigmoid multiplies it, or None.
+    """
+    return y.add_(made if gate is None else torch.sigmoid(gate(x)) * made)

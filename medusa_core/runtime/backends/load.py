@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -40,16 +40,20 @@ from medusa_core.runtime.backends.block import (
     ShortConvolution,
 )
 from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.runtime.backends.host_mlp import HostMlp, HostParts
 from medusa_core.runtime.backends.norm import GatedNorm, HeadNorm, QkNorm, RmsNorm, SplitQkNorm
 
 
-def load_blocks(config: ModelConfig, weights: Weights, precision: Precision) -> list[Block]:
+def load_blocks(
+    config: ModelConfig, weights: Weights, precision: Precision, host: HostParts | None = None
+) -> list[Block]:
     """Load all blocks of a model.
 
     Args:
         config: Its specs.
         weights: Where tensors come from.
         precision: Dtypes and device.
+        host: Parts that the processor computes beside a card; None for none.
 
     Raises:
         CheckpointError: A tensor is missing or misshapen.
@@ -57,6 +61,9 @@ def load_blocks(config: ModelConfig, weights: Weights, precision: Precision) -> 
     blocks, num_states = [], 0
     for index, spec in enumerate(config.blocks):
         loader = _Loader(index, num_states, weights, precision, config.rms_norm_eps)
+        if host is not None and index in host.layers:
+            there = replace(loader, weights=host.weights, precision=host.precision)
+            loader = replace(loader, host=there)
         blocks.append(loader.block(spec))
         num_states += spec.state is not None
     return blocks
@@ -72,6 +79,7 @@ class _Loader:
         weights: Where tensors come from.
         precision: Dtypes and device.
         eps: ε of norms.
+        host: Loads its MLP or experts for the processor; None where they stay with the rest.
     """
 
     index: int
@@ -79,6 +87,7 @@ class _Loader:
     weights: Weights
     precision: Precision
     eps: float
+    host: _Loader | None = None
 
     def block(self, spec: BlockSpec) -> Block:
         norms, per_layer = spec.norms, spec.per_layer
@@ -88,7 +97,8 @@ class _Loader:
                 Branch(self._mixer(one), one.input_multiplier, one.output_multiplier)
                 for one in spec.mixers
             ),
-            mlp=None if spec.mlp is None else self._mlp(spec.mlp),
+            # Beside experts in parallel, a dense MLP is on the device.
+            mlp=None if spec.mlp is None else self._mlp(spec.mlp, stays=beside is not None),
             pre_norm=self._norm(norms.pre),
             post_norm=self._norm(norms.post),
             pre_mlp_norm=self._norm(norms.pre_mlp),
@@ -235,14 +245,29 @@ class _Loader:
             output=self._linear(spec.output),
         )
 
-    def _mlp(self, spec: MlpSpec | MoeSpec) -> Mlp | PlainMlp | ExpertMlps:
-        return self._moe(spec) if isinstance(spec, MoeSpec) else self._dense(spec)
+    def _mlp(
+        self, spec: MlpSpec | MoeSpec, *, stays: bool
+    ) -> Mlp | PlainMlp | ExpertMlps | HostMlp:
+        if isinstance(spec, MoeSpec):
+            return self._moe(spec)
+        if self.host is None or stays:
+            return self._dense(spec)
+        return HostMlp(self.host._dense(spec), self.host.precision)
 
     def _dense(self, spec: MlpSpec) -> Mlp | PlainMlp:
         kind = Mlp if spec.has_gate else PlainMlp
         return kind(self._linear(spec.gate_up), self._linear(spec.down), spec.width)
 
-    def _moe(self, spec: MoeSpec) -> ExpertMlps:
+    def _moe(self, spec: MoeSpec) -> ExpertMlps | HostMlp:
+        shared = None if spec.shared is None else self._dense(spec.shared)
+        gate = None if spec.shared_gate is None else self._linear(spec.shared_gate)
+        if self.host is None:
+            return self._experts(spec, shared, gate)
+        return HostMlp(self.host._experts(spec, None, None), self.host.precision, shared, gate)
+
+    def _experts(
+        self, spec: MoeSpec, shared: Mlp | PlainMlp | None, shared_gate: QuantLinear | None
+    ) -> ExpertMlps:
         count = spec.routing.num_experts
         bias, scales = (
             self._tensor(name, count) if name else None
@@ -252,8 +277,8 @@ class _Loader:
             spec.routing,
             self._linear(spec.router),
             [self._dense(one) for one in spec.mlps],
-            shared=None if spec.shared is None else self._dense(spec.shared),
-            shared_gate=None if spec.shared_gate is None else self._linear(spec.shared_gate),
+            shared=shared,
+            shared_gate=shared_gate,
             bias=bias,
             scales=scales,
         )

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import addressof, pointer, sizeof
 
 import torch
 from torch import Tensor
 
-from medusa_core.models.blocks.spec import Activation, Scoring
+from medusa_core.models.blocks.spec import Activation, ActivationSpec, Scoring
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,
 )
+from medusa_core.runtime.backends.activation import Active
 from medusa_core.runtime.backends.block import (
     Attention,
     Block,
@@ -28,6 +30,7 @@ from medusa_core.runtime.backends.block import (
 )
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.backends.experts import SUM_EPS, ExpertMlps, Mlp, PlainMlp
+from medusa_core.runtime.backends.host_mlp import HostMlp
 from medusa_core.runtime.backends.native_limits import why_not
 from medusa_core.runtime.backends.norm import RmsNorm
 from medusa_core.runtime.kv.panel_cache import shape_struct
@@ -36,6 +39,8 @@ from medusa_core.runtime.offload.linear import (
     offloaded_layers,
 )
 from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.lanes import fits_lanes
+from medusa_core.system.native.pool import Workers
 from medusa_core.system.native.structs import (
     AttentionStruct,
     BlockStruct,
@@ -77,7 +82,6 @@ class NativeDecoder:
 
     def __init__(self, library: ctypes.CDLL, model: Decoder) -> None:
         config = model.config
-        activation = config.activation
         self.library = library
         self._model = model
         self._kept: list[Tensor] = []  # float32 copies that the structures point to
@@ -101,9 +105,7 @@ class NativeDecoder:
             embedding_is_half=model.embedding.dtype == torch.bfloat16,
             layers=config.num_layers,
             hidden=config.hidden_size,
-            gate=GateStruct(
-                _GATES[activation.kind], activation.swiglu_limit, activation.gate_multiplier
-            ),
+            gate=_gate_struct(config.activation),
             embedding_scale=config.embedding_multiplier,
             residual_scale=_residual_scale(model.blocks),
             eps=config.rms_norm_eps,
@@ -261,6 +263,7 @@ class NativeDecoder:
         struct.mlp_scale = block.mlp_scale
         struct.scale = 1.0 if block.scale is None else float(block.scale)
         mlp = block.mlp
+        assert not isinstance(mlp, HostMlp)  # those are of models on a card
         if isinstance(mlp, ExpertMlps):
             struct.experts = addressof(self._experts_of(mlp))
         elif mlp is not None:
@@ -283,35 +286,14 @@ class NativeDecoder:
 
     def _experts_of(self, experts: ExpertMlps) -> ExpertsStruct:
         """Describe experts, their router and their shared expert."""
-        routing, array_of = experts.routing, LinearStruct * experts.routing.num_experts
-        struct, gate_ups, downs = ExpertsStruct(), array_of(), array_of()
-        self._set_linear((struct, "router"), experts.router)
-        for number, mlp in enumerate(experts.mlps):
-            for array, linear in zip((gate_ups, downs), mlp.linears, strict=True):
-                self._set_linear((array, number), linear)
-        if experts.shared is not None:
-            for name, linear in zip(_SHARED, experts.shared.linears, strict=True):
-                self._set_linear((struct, name), linear)
-            struct.shared = _shape_of(experts.shared)
-        if experts.shared_gate is not None:
-            self._set_linear((struct, "shared_gate"), experts.shared_gate)
-        struct.gate_ups, struct.downs = addressof(gate_ups), addressof(downs)
-        struct.bias, struct.scales = (
-            self._optional(experts.bias),
-            self._optional(experts.scales),
-        )
-        struct.shape, struct.routing = _shape_of(experts.mlps[0]), _SCORINGS[routing.scoring]
-        struct.count, struct.chosen = routing.num_experts, routing.num_experts_per_tok
-        struct.normalises, struct.sum_eps = routing.norm_topk_prob, SUM_EPS
-        struct.scale = routing.routed_scaling_factor
-        widths = (one.packed_width for one in experts.linears if isinstance(one, NativeLinear))
-        struct.packed_width = max(widths, default=0)  # from disk they come without adapters
-        self._arrays += (gate_ups, downs)
+        struct, *arrays = describe_experts(experts, self._set_linear, self._optional)
+        self._arrays += arrays
         self._experts.append(struct)
         return struct
 
     def _experts_beside_of(self, beside: ExpertsBeside) -> ExpertsBesideStruct:
         """Describe experts in parallel to an MLP."""
+        assert isinstance(beside.experts, ExpertMlps)  # see `_describe_mlp`
         struct = ExpertsBesideStruct(
             experts=addressof(self._experts_of(beside.experts)),
             pre_norm=self._norm(beside.pre_norm),
@@ -405,6 +387,98 @@ class NativeDecoder:
         return self._kept[-1].data_ptr()
 
 
+def describe_experts(
+    experts: ExpertMlps,
+    set_linear: Callable[[_Place, QuantLinear], None],
+    floats: Callable[[Tensor | None], int | None],
+) -> tuple[ExpertsStruct, ctypes.Array[LinearStruct], ctypes.Array[LinearStruct]]:
+    """Describe experts, their router and their shared expert.
+
+    Args:
+        experts: The experts.
+        set_linear: Sets a linear layer's structure.
+        floats: Returns the address of a vector as float32, which its owner keeps.
+
+    Returns:
+        The structure, and two arrays that it points to.
+    """
+    routing, array_of = experts.routing, LinearStruct * experts.routing.num_experts
+    struct, gate_ups, downs = ExpertsStruct(), array_of(), array_of()
+    set_linear((struct, "router"), experts.router)
+    for number, mlp in enumerate(experts.mlps):
+        for array, linear in zip((gate_ups, downs), mlp.linears, strict=True):
+            set_linear((array, number), linear)
+    if experts.shared is not None:
+        for name, linear in zip(_SHARED, experts.shared.linears, strict=True):
+            set_linear((struct, name), linear)
+        struct.shared = _shape_of(experts.shared)
+    if experts.shared_gate is not None:
+        set_linear((struct, "shared_gate"), experts.shared_gate)
+    struct.gate_ups, struct.downs = addressof(gate_ups), addressof(downs)
+    struct.bias, struct.scales = floats(experts.bias), floats(experts.scales)
+    struct.shape, struct.routing = _shape_of(experts.mlps[0]), _SCORINGS[routing.scoring]
+    struct.count, struct.chosen = routing.num_experts, routing.num_experts_per_tok
+    struct.normalises, struct.sum_eps = routing.norm_topk_prob, SUM_EPS
+    struct.scale = routing.routed_scaling_factor
+    widths = (one.packed_width for one in experts.linears if isinstance(one, NativeLinear))
+    struct.packed_width = max(widths, default=0)  # from disk they come without adapters
+    return struct, gate_ups, downs
+
+
+class NativeExperts:
+    """Experts in host memory, computed by the library alone; see `HostMlp`."""
+
+    def __init__(
+        self, library: ctypes.CDLL, experts: ExpertMlps, config: ModelConfig, workers: Workers
+    ) -> None:
+        """Describe experts to the library.
+
+        Args:
+            library: The compiled library.
+            experts: Experts that it can compute.
+            config: Configuration of the model.
+            workers: Threads that compute.
+        """
+        self._library, self._workers, self._hidden = library, workers, config.hidden_size
+        self._linears = experts.linears  # they own the weights
+        self._kept: list[Tensor] = []
+        self._struct, *self._arrays = describe_experts(experts, _put, self._floats)
+        self._gate = _gate_struct(config.activation)
+        self._scratch = torch.empty(0)
+
+    @staticmethod
+    def can_compute(experts: ExpertMlps, config: ModelConfig) -> bool:
+        """Whether the library can compute experts."""
+        is_compiled = all(isinstance(linear, NativeLinear) for linear in experts.linears)
+        return is_compiled and fits_lanes(config.hidden_size, experts.mlps[0].width)
+
+    def __call__(self, x: Tensor, active: Active, routed: Tensor | None) -> Tensor:
+        """[n, hidden] → [n, hidden], both float32.
+
+        Args:
+            x: What passes through experts.
+            active: Not needed: the library has its own activation.
+            routed: What the router reads; None for the same. [n, hidden]
+        """
+        rows, read = x.contiguous(), (x if routed is None else routed).contiguous()
+        count, experts, y = len(rows), addressof(self._struct), torch.empty_like(rows)
+        needed = self._library.experts_scratch(experts, self._hidden, count)
+        if needed > len(self._scratch):
+            self._scratch = torch.empty(needed)
+        pool = self._workers.decoding.awake()
+        self._library.run_experts(
+            *(pool, experts, addressof(self._gate), self._hidden, rows.data_ptr()),
+            *(read.data_ptr(), count, self._scratch.data_ptr(), y.data_ptr()),
+        )
+        return y
+
+    def _floats(self, vector: Tensor | None) -> int | None:
+        if vector is None:
+            return None
+        self._kept.append(vector.float().contiguous())
+        return self._kept[-1].data_ptr()
+
+
 def set_input(struct: DecoderStruct, entering: Tensor) -> None:
     """Replace a decoder's embedding table by its input rows. float32 [..., hidden]"""
     struct.embedding, struct.embedding_is_half = entering.data_ptr(), False
@@ -426,6 +500,10 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
         and (offloaded is None or offloaded.types == {NativeLinear})
     )
     return NativeDecoder(library, model) if library is not None and fits else None
+
+
+def _gate_struct(spec: ActivationSpec) -> GateStruct:
+    return GateStruct(_GATES[spec.kind], spec.swiglu_limit, spec.gate_multiplier)
 
 
 def _shape_of(mlp: Mlp | PlainMlp) -> MlpShapeStruct:

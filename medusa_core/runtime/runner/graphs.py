@@ -8,6 +8,7 @@ import statistics
 import torch
 
 from medusa_core.models.precision import Precision
+from medusa_core.runtime.backends.block import host_mlps
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import LowerTiers, PlacedTree, RunnerSpec
@@ -70,7 +71,9 @@ class _Step:
 
 
 def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> StaticRunner | None:
+    # A graph can't wait for the processor in the middle of a step.
     fits = precision.device.type == "cuda" and precision.is_standard
+    fits = fits and not host_mlps(model.blocks)
     pays = fits and graphs_pay(model, precision)
     return StaticRunner(model, precision, captures=True) if pays else None
 

@@ -14,8 +14,11 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.combined_linear import AdaptedLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear, share_threads
+from medusa_core.runtime.backends.block import host_mlps
 from medusa_core.runtime.backends.caches import SequenceRows
 from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.experts import ExpertMlps
+from medusa_core.runtime.backends.native_blocks import NativeExperts
 from medusa_core.runtime.backends.row_tree import RowTree
 from medusa_core.runtime.backends.torch_blocks import PassContext
 from medusa_core.runtime.kv.cache import KvCache
@@ -251,6 +254,9 @@ def _share_workers(model: Decoder) -> Workers | None:
         return None
     workers = Workers(library)
     share_threads(compiled, workers)
+    for mlp in host_mlps(model.blocks):
+        if isinstance(mlp.mlp, ExpertMlps) and NativeExperts.can_compute(mlp.mlp, model.config):
+            mlp.compute_by(NativeExperts(library, mlp.mlp, model.config, workers))
     return workers
 
 

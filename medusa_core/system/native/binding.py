@@ -88,6 +88,11 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
         (c_void_p, c_void_p, c_int64, c_void_p, c_int32, c_int32, *(c_void_p,) * 3, c_int32),
         c_int32,
     ),
+    "experts_scratch": ((c_void_p, c_int32, c_int32), c_int64),
+    "run_experts": (
+        (*(c_void_p,) * 3, c_int32, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
+        None,
+    ),
     "keep_rows": ((c_void_p, c_int64, c_void_p, c_int64), None),
     "apply_pending": ((c_void_p, c_void_p, c_int32), None),
     "serve": ((c_void_p, c_int32), None),
@@ -96,7 +101,7 @@ _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
 
 _SHORT = (
     *("pass_scratch", "walk_best", "keep_rows", "probabilities", "read_choices"),
-    *("grow_begin", "grow_level", "grow_end", "follow"),
+    *("grow_begin", "grow_level", "grow_end", "follow", "experts_scratch"),
 )
 
 

@@ -37,4 +37,6 @@ def with_layers_below(
         context_tokens=context,
         memory_gib=room / GIB,
         tier_disk=model_dir.parent / "layers",
+        experts="card",
+        cpu_layers=0,
     )

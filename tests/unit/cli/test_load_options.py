@@ -28,6 +28,8 @@ OPTIONS = LoadOptions(
     tier_disk=Path("/layers"),
     phrases_dir=Path("/phrases"),
     cluster="10.0.0.1:6379",
+    experts="ram",
+    cpu_layers=3,
 )
 
 

@@ -1,0 +1,102 @@
+"""MLPs and experts that the processor computes, while the rest of a model is on a card.
+
+A step reads the weights of an MLP once, and of experts only those that its rows choose. The
+processor reads them from its own memory faster than the bus brings them to the card, so only
+activations are copied: one row in, one row out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.models.weights import Weights
+from medusa_core.runtime.backends.activation import Active
+from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, PlainMlp, add_shared
+from medusa_core.system import cuda
+
+_CPU = torch.device("cpu")
+# Computes an MLP or experts in host memory: rows, activation, what the router reads or None.
+Compute = Callable[[Tensor, Active, Tensor | None], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class HostParts:
+    """The parts of a model that the processor computes.
+
+    Attributes:
+        layers: Layers whose MLP, or experts, it computes.
+        weights: Reads these parts into host memory.
+        precision: Dtypes there.
+    """
+
+    layers: frozenset[int]
+    weights: Weights
+    precision: Precision
+
+
+class HostMlp:
+    """An MLP, or routed experts with their router, in host memory.
+
+    Attributes:
+        mlp: The MLP, or experts without a shared one.
+        shared: Shared expert, on the card, or None.
+        shared_gate: Projection whose sigmoid multiplies the shared expert's output, or None.
+        linears: All linear layers.
+    """
+
+    def __init__(
+        self,
+        mlp: Mlp | PlainMlp | ExpertMlps,
+        precision: Precision,
+        shared: Mlp | PlainMlp | None = None,
+        shared_gate: QuantLinear | None = None,
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            mlp: See above.
+            precision: Dtypes in host memory.
+            shared: See above.
+            shared_gate: See above.
+        """
+        self.mlp = mlp
+        self.shared = shared
+        self.shared_gate = shared_gate
+        gate = () if shared_gate is None else (shared_gate,)
+        self.linears = (*mlp.linears, *gate, *(() if shared is None else shared.linears))
+        # Kernels of ours read rows of float32, whatever their weights are.
+        is_compiled = all(isinstance(linear, NativeLinear) for linear in mlp.linears)
+        self._dtype = torch.float32 if is_compiled else precision.compute
+        self._compute: Compute = self._by_torch
+
+    def compute_by(self, compute: Compute) -> None:
+        """Compute by this function from now on instead of by torch's operations."""
+        self._compute = compute
+
+    def __call__(self, x: Tensor, active: Active, routed: Tensor | None = None) -> Tensor:
+        """[n, hidden] → [n, hidden], both on the card.
+
+        Args:
+            x: What passes through the MLP.
+            active: Its activation.
+            routed: What the router reads; None for the same. [n, hidden]
+        """
+        rows = cuda.download(x.to(self._dtype))
+        read = None if routed is None else cuda.download(routed.to(self._dtype))
+        # The card computes its own part while the processor computes.
+        beside = None if self.shared is None else self.shared(x, active)
+        y = self._compute(rows(), active, None if read is None else read())
+        y = y.to(x.dtype).to(x.device)
+        return y if beside is None else add_shared(y, x, beside, self.shared_gate)
+
+    def _by_torch(self, x: Tensor, active: Active, routed: Tensor | None) -> Tensor:
+        if isinstance(self.mlp, ExpertMlps):
+            return self.mlp(x, active, routed)
+        return self.mlp(x, active)
