@@ -1,7 +1,10 @@
 """Batches of a pass: each layer serves one after the other, and none changes another."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -30,12 +33,13 @@ from medusa_core.runtime.runner.batches import Batch, batches_of
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.speculation.tuning.row_policy import RowPolicy
+from tests.support.engine.by_turns import by_turns
 from tests.support.engine.laws import decode, user_says
 from tests.support.engine.tight import with_layers_below
 from tests.support.models.targets import STREAMED
 from tests.support.models.tiny import write_tiny
 
-SETTINGS = GenerateSettings(drafter="none", rule="greedy", max_new_tokens=10)
+SETTINGS = GenerateSettings(drafter="none", rule="greedy", max_new_tokens=6)
 PROMPTS = [user_says(f"number {n} " * (3 * n + 1)) for n in range(6)]
 KINDS = {
     "float64": ("float64", WeightFormats()),
@@ -70,26 +74,45 @@ CACHES = {
     "the second below": (1,),
     "all below": (0, 1, 2, 3),
 }
-CASES = [
-    (kind, states, caches)
-    for number, kind in enumerate(KINDS)
-    for place, states in enumerate((Tier.DEVICE, Tier.MEMORY, Tier.DISK))
-    for caches in CACHES
-    if caches != "here" or place == number % 3
-]
 
 
-@pytest.mark.parametrize(("kind", "states", "caches"), CASES)
+class Whole(NamedTuple):
+    """A model without batches, and what it says."""
+
+    model: Path
+    options: LoadOptions
+    tapped: Tensor
+    answers: list[tuple[int, ...]]
+
+
+@pytest.fixture(scope="module")
+def whole_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Whole]:
+    @cache
+    def load_whole(kind: str) -> Whole:
+        dtype, formats = KINDS[kind]
+        model = write_tiny(tmp_path_factory.mktemp("model"), STREAMED)
+        options = LoadOptions(dtype, formats=formats, context_tokens=256, sessions=6)
+        here = tapped(load_target(model, None, options))
+        options = with_layers_below(model, None, options, 1)
+        whole = load_target(model, None, options)
+        alone = [decode(whole, SETTINGS, prompt).token_ids for prompt in PROMPTS]
+        return Whole(model, options, here, alone)
+
+    return load_whole
+
+
+@pytest.mark.parametrize(
+    ("kind", "states", "caches"),
+    by_turns(list(KINDS), [Tier.DEVICE, Tier.MEMORY, Tier.DISK], list(CACHES)),
+)
 def test_batches_answer_as_one(
-    kind: str, states: Tier, caches: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    states: Tier,
+    caches: str,
+    whole_of: Callable[[str], Whole],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    dtype, formats = KINDS[kind]
-    model = write_tiny(tmp_path / "model", STREAMED)
-    options = LoadOptions(dtype, formats=formats, context_tokens=256, sessions=6)
-    here = tapped(load_target(model, None, options))
-    options = with_layers_below(model, None, options, 1)
-    whole = load_target(model, None, options)
-    alone = [decode(whole, SETTINGS, prompt).token_ids for prompt in PROMPTS]
+    model, options, here, alone = whole_of(kind)
     below = [Tier.DISK if n in CACHES[caches] else Tier.DEVICE for n in range(4)]
 
     def placed(*args: object, **more: object) -> MemoryPlan:
