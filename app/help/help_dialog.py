@@ -25,9 +25,9 @@ from medusa_core.api import docs_dir
 
 # For users, in the order in which they are read; docs/mkdocs.yml lists the same.
 PAGES = (
-    *("start", "which-model", "chat", "drafts", "faster", "terminal", "server", "remote"),
-    *("larger", "privacy", "troubleshooting", "changelog"),
-    *("performance", "models", "hardware", "compared"),
+    *("start", "which-model", "chat", "drafts", "faster", "terminal", "server", "editors"),
+    *("remote", "larger", "privacy", "troubleshooting", "changelog"),
+    *("performance", "models", "hardware", "compared", "limits"),
 )
 _PAGE = Qt.ItemDataRole.UserRole
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
