@@ -223,6 +223,7 @@ class Checkpoint:
         return read_bytes(self._file_of[name], entry, each_piece).view(dtype).view(entry.shape)
 
     def _entry(self, name: str) -> TensorEntry:
+        """Return the header entry of a tensor; each file's header is read once."""
         path = self._file_of.get(name)
         if path is None:
             raise missing_tensor(name)
@@ -254,6 +255,7 @@ def _text_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def _llama_name(name: str) -> str:
+    """Replace module names that differ from Llama's, such as `model.norm_f`."""
     stem, dot, ending = name.rpartition(".")
     return f"{_LLAMA_NAMES.get(stem, stem)}{dot}{ending}"
 
@@ -294,7 +296,7 @@ def missing_tensor(name: str) -> CheckpointError:
 
 
 def read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
-    """Read the bytes of a tensor. uint8
+    """Read the bytes of a tensor as uint8, in pieces.
 
     Args:
         path: The file.

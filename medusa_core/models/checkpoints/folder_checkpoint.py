@@ -46,6 +46,7 @@ def weight_files(folder: Path) -> dict[str, Path]:
 
 
 def _read_index(folder: Path, index: Path) -> dict[str, Path]:
+    """Map tensor names to the shards that `model.safetensors.index.json` lists."""
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise CheckpointError(f"{index.name} has no weight_map.", "Download the file again.")

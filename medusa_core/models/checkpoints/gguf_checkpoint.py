@@ -81,9 +81,11 @@ class GgufCheckpoint(Checkpoint):
 
     @property
     def files(self) -> frozenset[Path]:
+        """All shards of the GGUF file."""
         return frozenset(self._gguf.files)
 
     def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape that the tensor has in Hugging Face's files."""
         return self._tensor(name).shape
 
     def dtype(self, name: str) -> str:
@@ -92,6 +94,7 @@ class GgufCheckpoint(Checkpoint):
         return kind if kind in BLOCK_SIZES else str(_DTYPES[kind]).removeprefix("torch.")
 
     def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
+        """Dequantize a tensor, and undo llama.cpp's changes to norms and to `A_log`."""
         stored = self.raw(name)
         kind = self._tensor(name).kind
         numbers = block_type(kind).dequantize(stored) if kind in BLOCK_SIZES else stored
@@ -103,6 +106,7 @@ class GgufCheckpoint(Checkpoint):
         return numbers if dtype is None else numbers.to(dtype)
 
     def stored_rows(self, name: str, shape: tuple[int, int]) -> StoredRows:
+        """Return the position of a matrix in its file, and how its rows are dequantized."""
         self._read.add(name)
         self.check_shape(name, shape)
         tensor = self._tensor(name)
@@ -146,13 +150,14 @@ class GgufCheckpoint(Checkpoint):
         return count if isinstance(count, int) else 0
 
     def _tensor(self, name: str) -> GgufTensor:
+        """Return the stored tensor with this Hugging Face name."""
         if name not in self._tensors:
             raise missing_tensor(name)
         return self._tensors[name]
 
 
 def _named(gguf: Gguf, architecture: GgufArchitecture) -> Iterator[tuple[str, GgufTensor]]:
-    """Yield the text model's tensors by Hugging Face's names; each expert's separately."""
+    """Yield the text model's tensors by Hugging Face's names, with one entry per expert."""
     has_mtp_prefix = architecture.mtp_prefix and gguf.of_model("nextn_predict_layers")
     own_layers = num_layers(gguf) if has_mtp_prefix else 0
     for theirs, tensor in gguf.tensors.items():
@@ -180,7 +185,7 @@ def _mtp_name(name: str, num_layers: int) -> str:
 
 
 def _of_experts(name: str, tensor: GgufTensor) -> Iterator[tuple[str, GgufTensor]]:
-    """Yield the parts of a tensor with all experts of a layer; gate rows precede up rows."""
+    """Split a tensor with all experts of a layer into one per expert; gate rows precede up rows."""
     count, *shape = tensor.shape
     halves = halves_of_experts(name)
     if not shape or count > _MAX_EXPERTS or shape[0] % len(halves):
@@ -197,7 +202,7 @@ def _of_experts(name: str, tensor: GgufTensor) -> Iterator[tuple[str, GgufTensor
 
 
 def _shape(name: str, stored: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of a tensor in Hugging Face's files."""
+    """Return the shape that a stored tensor has in Hugging Face's files."""
     if name.endswith(_FLAT):
         return (math.prod(stored),)
     if name.endswith(_CONVOLUTIONS) and len(stored) == 2:
@@ -208,7 +213,7 @@ def _shape(name: str, stored: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _logarithms(name: str, rates: Tensor) -> Tensor:
-    """Return log(−rates).
+    """Recover `A_log` from the stored −exp(A_log).
 
     Raises:
         CheckpointError: A rate isn't negative.
@@ -221,6 +226,6 @@ def _logarithms(name: str, rates: Tensor) -> Tensor:
 
 
 def _halves(rows: Tensor, num_heads: int) -> Tensor:
-    """Convert interleaved RoPE rows to Hugging Face's halves. [heads · head_dim, ...]"""
+    """Convert rows from interleaved RoPE to Hugging Face's order. [heads · head_dim, …]"""
     pairs = rows.view(num_heads, -1, 2, *rows.shape[1:])
     return pairs.transpose(1, 2).reshape(rows.shape)

@@ -107,7 +107,7 @@ def find_gguf_arch(gguf: Gguf) -> Arch:
 
 
 def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """Return the arguments of `parse_config`.
+    """Convert a file's metadata to the arguments of `parse_config`.
 
     Returns:
         Content of `config.json` and `generation_config.json`, and the types of quantized matrices.
@@ -174,6 +174,7 @@ def _layer_types(gguf: Gguf, known: Mapping[str, Any], every: int) -> list[str] 
 
 
 def _partial_rotary_factor(gguf: Gguf, known: Mapping[str, Any]) -> float:
+    """Return the rotated share of a head's dimensions; 1 if sizes are missing."""
     rotated, size = gguf.of_model("rope.dimension_count"), known.get("head_dim")
     if not isinstance(rotated, int) or not isinstance(size, int) or not 0 < rotated < size:
         return 1.0
@@ -250,6 +251,7 @@ def _check_tokens(gguf: Gguf, vocab_size: int) -> None:
 
 
 def _vocab_size(gguf: Gguf) -> int:
+    """Return the rows of the embedding; of a lone first shard, the tokenizer's number of tokens."""
     table = gguf.tensors.get("token_embd.weight")
     if table is not None:
         return table.shape[0]
@@ -266,6 +268,7 @@ def _lacks_files(gguf: Gguf) -> bool:
 
 
 def _without_none(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop keys whose value is None, as an absent key of a `config.json` means."""
     return {name: value for name, value in raw.items() if value is not None}
 
 
@@ -304,7 +307,7 @@ def _varies_by_layer(value: object) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Convert a value: float32 to its shortest form, a list of equal numbers to one number."""
+    """Convert a GGUF value to JSON: round float32, reduce a list of equal numbers to one number."""
     if isinstance(value, float):
         return round_float32(value)
     if isinstance(value, str | int):
@@ -319,7 +322,7 @@ def _plain(value: object) -> object:
 
 
 def _ends(gguf: Gguf) -> list[int]:
-    """Return the EOS ids: those of the file, and tokens that are known to end answers."""
+    """Return the EOS token ids: those of the file, and tokens that are known to end answers."""
     named = (gguf.entries.get(f"tokenizer.ggml.{name}_token_id") for name in _ENDS)
     ids = {token for token in named if type(token) is int} - {_NO_TOKEN}
     texts = gguf.texts("tokenizer.ggml.tokens")
@@ -330,7 +333,7 @@ def _ends(gguf: Gguf) -> list[int]:
 
 
 def _scaling(gguf: Gguf) -> dict[str, Any] | None:
-    """Return `rope_scaling`, from a tensor of factors or from keys."""
+    """Return `rope_scaling` from the tensor of RoPE factors or from the metadata; None without."""
     if gguf.has_vector(_FACTORS):
         return {"rope_type": "factors", "factors": list(gguf.vector(_FACTORS))}
     kind = gguf.of_model("rope.scaling.type")

@@ -70,9 +70,11 @@ def _is_useless(name: str) -> bool:
 
 
 def _one_line(text: str) -> str:
+    """Replace unprintable characters by spaces and collapse whitespace."""
     shown = (char if char.isprintable() else " " for char in text[: 4 * _MAX_CHARS])
     return " ".join("".join(shown).split())
 
 
 def _words(text: str) -> set[str]:
+    """Return the words of a name; numbers only from three digits on, as in versions and dates."""
     return {word for word in _WORD.findall(text.casefold()) if not word.isdigit() or len(word) > 3}

@@ -89,7 +89,7 @@ def unread_key(gguf: Gguf, architecture: GgufArchitecture, head_dim: object) -> 
 
 
 def _repeated(gguf: Gguf, head_dim: object) -> dict[str, object]:
-    """Return the values at which keys only repeat what other keys say."""
+    """Return the value at which each key is redundant, because other keys imply it."""
     base = gguf.of_model("rope.freq_base") or _BASE
     windows = gguf.of_model("attention.sliding_window")
     return {
@@ -102,6 +102,7 @@ def _repeated(gguf: Gguf, head_dim: object) -> dict[str, object]:
 
 
 def _numbers(value: Value) -> set[object]:
+    """Return the distinct numbers of a metadata value; empty for strings."""
     if isinstance(value, array):
         return set(value)
     return {value} if isinstance(value, int | float) else set()

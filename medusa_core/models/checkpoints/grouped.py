@@ -42,7 +42,7 @@ class Grouped:
         return cls(codes, torch.full(scales.shape, 1 << (bits - 1), dtype=torch.int16), scales)
 
     def numbers(self) -> Tensor:
-        """Dequantize. float32 [rows, columns]"""
+        """Dequantize to float32. [rows, columns]"""
         rows, columns = self.codes.shape
         grouped = (self.codes.view(rows, self.scales.shape[1], -1) - self.zeros[..., None]).float()
         return grouped.mul_(self.scales.float()[..., None]).view(rows, columns)
@@ -124,6 +124,7 @@ def read_grouped(
         )
 
     def read(piece: TensorRows) -> Grouped:
+        """Read a whole tensor of the checkpoint and check its sizes."""
         weights = read_tensor(checkpoint, piece.name, packing)
         _check(weights, piece, part.columns, packing)
         return weights
@@ -147,6 +148,7 @@ def requantize(
 
 
 def _check(found: Grouped, piece: TensorRows, columns: int, packing: Packing) -> None:
+    """Compare the sizes of codes, zero points and scales with those of the model."""
     groups = columns // packing.group if packing.group else 1
     sizes = [tuple(tensor.shape) for tensor in (found.codes, found.zeros, found.scales)]
     rows = piece.tensor_rows

@@ -46,6 +46,7 @@ def read_nf4(
     found = {piece.name: _read(checkpoint, piece, part.columns) for piece in part.pieces}
 
     def rows(of: Callable[[Nf4Matrix], Tensor]) -> Tensor:
+        """Concatenate one statistic of the layer's pieces in the engine's row order."""
         return gather_rows(part.pieces, config.head_rows, lambda piece: of(found[piece.name][1]))
 
     kind = config.stored_type(f"{part.pieces[0].name}.weight")

@@ -54,7 +54,7 @@ class Packing:
 
     @property
     def label(self) -> str:
-        """Description for people."""
+        """Description of the format for users, such as "GPTQ, 4 bits, groups of 128"."""
         groups = f"groups of {self.group}" if self.group else "one scale a row"
         return f"{self.method}, {self.bits} bits, {groups}"
 

@@ -71,6 +71,7 @@ def is_stacked(names: frozenset[str]) -> bool:
 
 
 def _found(name: str) -> re.Match[str] | None:
+    """Match the name of a tensor with all experts of a layer; None for other tensors."""
     return _STACKED.fullmatch(name) or _GRANITE.fullmatch(name)
 
 
@@ -92,6 +93,7 @@ class StackedCheckpoint(Checkpoint):
         self.names = (self.names - stacked.keys()) | self._places.keys()
 
     def _experts(self, name: str, found: re.Match[str]) -> Iterator[tuple[str, _Place]]:
+        """Yield name and position of each expert's tensor in a tensor with all experts."""
         lead, part, kind = found["lead"], found["part"], found["kind"] or ""
         if kind == "_scales":  # read with the blocks
             return
@@ -116,6 +118,7 @@ class StackedCheckpoint(Checkpoint):
                 yield f"{lead}.{expert}.{one}_proj.{_ENDINGS.get(kind, 'weight')}", place
 
     def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a tensor; an expert's is a slice of the stored one."""
         place = self._places.get(name)
         if place is None:
             return super().shape(name)
@@ -128,12 +131,14 @@ class StackedCheckpoint(Checkpoint):
         return (outputs, shape[0 if place.is_transposed else 1])
 
     def dtype(self, name: str) -> str:
+        """Return the name of a tensor's dtype, or `mxfp4`."""
         place = self._places.get(name)
         if place is None:
             return super().dtype(name)
         return _KIND if place.is_blocks else super().dtype(place.stored)
 
     def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
+        """Read a floating-point tensor; MXFP4 is dequantized."""
         place = self._places.get(name)
         if place is None or not place.is_blocks:
             return super().floats(name, dtype)
@@ -141,6 +146,7 @@ class StackedCheckpoint(Checkpoint):
         return numbers if dtype is None else numbers.to(dtype)
 
     def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
+        """Read a tensor, or only the bytes of one expert, in its stored dtype."""
         place = self._places.get(name)
         if place is None:
             return super()._raw(name, each_piece)
@@ -172,7 +178,7 @@ class StackedCheckpoint(Checkpoint):
         return torch.cat([scales.unsqueeze(-1), low | high << 4], dim=-1).flatten(1)
 
     def _slice(self, stored: str, expert: int, each_piece: EachPiece) -> Tensor:
-        """Read the part of one expert."""
+        """Read one expert's part of a tensor with all experts."""
         if stored not in self._file_of:
             raise missing_tensor(stored)
         entry = self._entry(stored)

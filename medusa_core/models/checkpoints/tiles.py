@@ -65,6 +65,7 @@ class Tiles(NamedTuple):
         return stored
 
     def _rows(self, name: str, rows: Tensor) -> Tensor:
+        """Reorder rows from strided by key head to grouped by key head."""
         if len(rows) % self.heads or self.heads % self.groups:
             raise CheckpointError(
                 f"{name} has {len(rows)} rows, which aren't those of {self.heads} heads.",

@@ -54,7 +54,7 @@ class AnswerTexts:
                 self.add([AnswerText(number, start, old.tokens(begin, end))])
 
     def answer_at(self, place: int) -> int:
-        """Return the key of the answer at a position."""
+        """Return the key of the answer that contains a position of the suffix array."""
         return self._answers[bisect_right(self._answers, place, key=lambda one: one[2]) - 1][0]
 
 
@@ -118,6 +118,7 @@ class EarlierAnswers:
         self._store.close()
 
     def _add(self, conversation_id: str, start: int, text: array[int]) -> None:
+        """Store an answer, index it, and drop old ones if there are too many tokens."""
         if self._used:
             used, self._used = self._used, set()
             self._store.use(used)
@@ -129,12 +130,14 @@ class EarlierAnswers:
             self._drop(too_many + round(_DROPPED_SHARE * self._max_tokens))
 
     def _drop(self, num_tokens: int) -> None:
+        """Delete the least recently used answers with at least `num_tokens` together."""
         dropped = self._store.least_used(num_tokens)
         log.info("dropping %d answers that were used least recently", len(dropped))
         self._store.delete(dropped)
         self.texts.remove(dropped)
 
     def _read(self) -> None:
+        """Synchronize the index with the database."""
         too_many = self._store.num_tokens() - self._max_tokens
         if too_many > 0:  # written by a version that keeps more: too large to be read
             self._store.delete(self._store.least_used(too_many))

@@ -71,6 +71,7 @@ def forget_deleted_conversations(folder: Path, known: Callable[[], Collection[st
     """
 
     def forget(store: AnswerStore) -> None:
+        """Delete a store's answers of conversations that no longer exist."""
         if deleted := store.conversations().difference(known()):
             store.forget(deleted)
 
@@ -78,6 +79,7 @@ def forget_deleted_conversations(folder: Path, known: Callable[[], Collection[st
 
 
 def _each(folder: Path, do: Callable[[AnswerStore], None]) -> None:
+    """Apply a function to every store; the first error is raised after all were tried."""
     failed: list[MedusaError] = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:

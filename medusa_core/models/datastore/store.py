@@ -220,6 +220,7 @@ class AnswerStore:
             self._database = None
 
     def _open(self) -> Database:
+        """Open the database on first use."""
         if self._database is None:
             self._database = open_database(self.path, _MIGRATIONS, busy_s=_BUSY_S)
             if self._database.notice:
@@ -227,6 +228,7 @@ class AnswerStore:
         return self._database
 
     def _remove_copies(self) -> None:
+        """Delete backups and damaged copies, which could contain deleted answers."""
         for ending in ("damaged-*", "backup-*"):
             for copy in self.path.parent.glob(f"{self.path.name}.{ending}"):
                 try:
@@ -239,6 +241,7 @@ class AnswerStore:
 
 
 def _packed(token_ids: array[int]) -> bytes:
+    """Encode token ids as little-endian int32."""
     return _little_endian(token_ids).tobytes()
 
 
@@ -253,6 +256,7 @@ def _unpacked(number: int, start: int, tokens: bytes, vocab_size: int) -> Answer
 
 
 def _little_endian(token_ids: array[int]) -> array[int]:
+    """Return a copy of an int32 array in little-endian byte order."""
     swapped = array("i", token_ids)
     if sys.byteorder == "big":
         swapped.byteswap()

@@ -70,7 +70,7 @@ class SuffixArray:
 
     @property
     def tail(self) -> array[int]:
-        """The last `DEPTH` tokens. int32"""
+        """Return the last `DEPTH` tokens. int32"""
         return self._text[-DEPTH:]
 
     def extend(self, token_ids: Sequence[int], first: int = 0) -> None:
@@ -85,7 +85,7 @@ class SuffixArray:
         self._new += range(place + first, place + len(token_ids))
 
     def add_text(self, token_ids: Sequence[int], first: int) -> None:
-        """Append a text; see `extend`."""
+        """Append a separate text; see `extend`."""
         self._text.append(END)
         self.extend(token_ids, first)
 
@@ -164,6 +164,7 @@ class SuffixArray:
         return int.from_bytes(self._text[place : place + DEPTH].tobytes(), "little")
 
     def _sort(self) -> None:
+        """Sort all positions by their reversed contexts, by prefix doubling."""
         text = np.frombuffer(self._text, np.dtype("<u4")).astype(np.int64) & (1 << _TOKEN_BITS) - 1
         # By the position after a context: its rank among contexts of 3 tokens, then of 6, 12, 24.
         keys = np.zeros(len(text) + 1, np.int64)

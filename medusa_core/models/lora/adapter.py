@@ -103,6 +103,7 @@ class Adapter:
         wide = torch.promote_types(precision.compute, torch.float32)
 
         def placed(matrix: Tensor) -> Tensor:
+            """Move a LoRA matrix to the layer's device and compute dtype."""
             return matrix.to(precision.device, precision.compute).contiguous()
 
         factors: dict[str, tuple[Tensor, Tensor]] = {}

@@ -72,6 +72,7 @@ class LoraConfig:
 
 
 def _matched(patterns: tuple[tuple[str, float], ...], module: str, default: float) -> float:
+    """Return the value of the first pattern that matches a layer's name, as PEFT does."""
     found = (value for key, value in patterns if re.match(rf"(.*\.)?({key})$", module))
     return next(found, default)
 
@@ -120,6 +121,7 @@ def parse_lora_config(raw: Mapping[str, Any]) -> LoraConfig:
 
 
 def _unsupported(what: str) -> AdapterError:
+    """Make the error for an adapter that isn't a plain LoRA."""
     return AdapterError(
         f"The adapter holds {what}, which isn't supported.",
         "Choose a plain LoRA, or a model into which the adapter was merged.",
@@ -127,6 +129,7 @@ def _unsupported(what: str) -> AdapterError:
 
 
 def _rank(value: object, key: str) -> int:
+    """Check that `r` or a value of `rank_pattern` is a positive integer."""
     if not is_whole(value, 1, _MAX_RANK):
         raise AdapterError(
             f"{CONFIG_NAME}: {key} is {reprlib.repr(value)}, not a whole number from 1 to "
@@ -137,6 +140,7 @@ def _rank(value: object, key: str) -> int:
 
 
 def _alpha(value: object, key: str) -> float:
+    """Check that `lora_alpha` or a value of `alpha_pattern` is a non-negative number."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not isinstance(value, int | float) or not 0 <= value < 1e6:
         raise AdapterError(

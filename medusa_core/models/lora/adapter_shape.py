@@ -156,6 +156,7 @@ def _layers(config: ModelConfig) -> dict[str, tuple[int, int]]:
 def _pairs(
     entries: Mapping[str, TensorEntry], lora: LoraConfig, layers: Mapping[str, tuple[int, int]]
 ) -> Iterator[tuple[str, AdapterPair]]:
+    """Pair the A and B matrices of each layer and compare their shapes with the base model's."""
     halves: dict[str, dict[str, str]] = {}
     modules: dict[str, str] = {}
     for name in sorted(entries):
@@ -187,6 +188,7 @@ def _pair(
     module: str,
     size: tuple[int, int],
 ) -> AdapterPair:
+    """Check the shapes of one layer's A and B matrices."""
     rank, (rows, columns) = lora.rank_of(module), size
     for name, wanted in zip(names, ((rank, columns), (rows, rank)), strict=True):
         entry = entries[name]
@@ -203,6 +205,7 @@ def _pair(
 
 
 def _layer_name(module: str) -> str:
+    """Translate the prefix of a multimodal model's layer to that of the text model."""
     for prefix, text_prefix in TEXT_PREFIXES:
         if module.startswith(prefix):
             return text_prefix + module.removeprefix(prefix)
@@ -210,6 +213,7 @@ def _layer_name(module: str) -> str:
 
 
 def _unknown(name: str) -> AdapterError:
+    """Make the error for a tensor that isn't a LoRA matrix."""
     other = "something else than two matrices a layer" if ".lora_" in name else "whole layers"
     what = next((what for part, what in _OTHER_TENSORS.items() if part in name), other)
     return AdapterError(
@@ -219,6 +223,7 @@ def _unknown(name: str) -> AdapterError:
 
 
 def _no_layer(layer: str) -> AdapterError:
+    """Make the error for a layer that the model lacks, or that is outside of its blocks."""
     if layer.rpartition(".")[2] in _OUTSIDE_BLOCKS:
         return AdapterError(
             f"The adapter changes {layer}; only layers of the blocks are supported.",

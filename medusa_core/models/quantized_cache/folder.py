@@ -81,7 +81,7 @@ class QuantizedModels:
         return tuple(sorted(found, key=lambda model: model.used_s))
 
     def remove_all(self) -> int:
-        """Empty the cache; returns the bytes freed."""
+        """Empty the cache and return the number of bytes freed."""
         return sum(map(_remove, self.entries()))
 
     def writer(self, key: str, nbytes: int) -> QuantizedWriter | None:
@@ -99,6 +99,7 @@ class QuantizedModels:
             return None
 
     def _make_room(self, nbytes: int) -> bool:
+        """Evict the least recently used models until `nbytes` fit; False if they can't."""
         if nbytes > self._max_bytes:
             return False
         cached = list(self.entries())
@@ -111,6 +112,7 @@ class QuantizedModels:
         return True
 
     def _path(self, key: str) -> Path:
+        """Return the path of the model with this key."""
         return self._folder / f"{key}.safetensors"
 
 
@@ -132,6 +134,7 @@ def quantized_key(files: Iterable[Path], formats: dict[str, str | bool]) -> str:
 
 
 def _remove(model: QuantizedModel) -> int:
+    """Delete a cached model and return its size in bytes."""
     model.path.unlink(missing_ok=True)
     return model.nbytes
 

@@ -23,7 +23,7 @@ from medusa_core.system.files.safetensors_header import read_metadata
 
 
 class QuantizedWeights(WeightReader):
-    """Reads what an earlier load kept; see `Weights`."""
+    """Weights of a target read from the cache instead of its checkpoint; see `Weights`."""
 
     def __init__(
         self,
@@ -53,17 +53,21 @@ class QuantizedWeights(WeightReader):
         _check(self._cached, config, formats)
 
     def vector(self, name: str, size: int) -> Tensor:
+        """Read a norm's weight or a bias."""
         return self._tensor(name, self._precision.device)
 
     def named(self, name: str, *shape: int) -> Tensor:
+        """Read an unquantized tensor by its name in the engine."""
         return self._tensor(name, self._precision.device)
 
     def embedding(self) -> Tensor:
+        """Read the token embedding. [vocabulary, hidden]"""
         return self._tensor(EMBEDDING, embedding_device(self._formats, self._precision))
 
     def _quantized(
         self, part: LinearSpec, wanted: QuantSpec
     ) -> tuple[QuantSpec, dict[str, Tensor], Tensor | None]:
+        """Read a quantized linear layer: its format, its tensors and its bias."""
         spec = self._formats.fitting_linear(part, wanted)
         keys = spec.tensors(part.rows, part.columns, self._formats.compute)
         device, prefix = self._precision.device, f"{part.name}/{spec.name}"
@@ -81,6 +85,7 @@ class QuantizedWeights(WeightReader):
         return tensor
 
     def _tensor(self, name: str, device: torch.device) -> Tensor:
+        """Read a tensor to a device and count its size."""
         tensor = self._read(name).to(device)
         self._count(tensor.nbytes, tensor.numel())
         return tensor
@@ -108,6 +113,7 @@ def _check(cached: Checkpoint, config: ModelConfig, formats: PartFormats) -> Non
 
 
 def _tensor_kinds(config: ModelConfig, formats: PartFormats) -> Iterator[tuple[str, TensorKind]]:
+    """Yield name, dtype and shape of every tensor that the cached file must have."""
     for tensor in unquantized_tensors(config):
         is_embedding = tensor.name == EMBEDDING
         dtype = formats.embedding.compute[0] if is_embedding else formats.compute

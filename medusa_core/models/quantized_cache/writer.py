@@ -73,6 +73,7 @@ class QuantizedWriter:
             self._target.discard()
 
     def _commit(self) -> None:
+        """Write the header into its reserved space, and give the file its final name."""
         header = json.dumps({"__metadata__": self._checksums} | self._header).encode()
         if len(header) > _HEADER_BYTES:
             log.warning("the quantized model has too many tensors for the cache")

@@ -28,6 +28,7 @@ _ORDER = (0, 4, 1, 5, 2, 6, 3, 7)  # position of each of eight outputs within it
 
 
 def _parse(settings: Mapping[str, Any]) -> Packing:
+    """Parse an AWQ `quantization_config`."""
     version = str(settings.get("version", "gemm")).lower()
     if version != "gemm":
         raise unsupported(_METHOD, version[:40], "Choose the version gemm")
@@ -40,9 +41,11 @@ def _parse(settings: Mapping[str, Any]) -> Packing:
 
 
 def _read_tensor(checkpoint: Checkpoint, name: str, _: Packing) -> Grouped:
+    """Read codes, zero points and scales of a layer, transposed to [rows, columns]."""
     from medusa_core.models.checkpoints import grouped
 
     def transposed(key: str) -> torch.Tensor:
+        """Unpack a tensor and transpose it to [rows, columns]."""
         return grouped.unpack(grouped.read_words(checkpoint, key), 4, _ORDER).t().contiguous()
 
     codes = transposed(f"{name}.qweight")

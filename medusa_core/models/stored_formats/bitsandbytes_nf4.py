@@ -27,6 +27,7 @@ _METHOD = "bitsandbytes nf4"
 
 
 def _parse(settings: Mapping[str, Any]) -> Packing:
+    """Parse a bitsandbytes `quantization_config`; only nf4 is supported."""
     if not settings.get("load_in_4bit") or settings.get("bnb_4bit_quant_type", "fp4") != "nf4":
         raise _unsupported("bitsandbytes, but not nf4")
     if (storage := settings.get("bnb_4bit_quant_storage", "uint8")) != "uint8":
@@ -43,6 +44,7 @@ def _parse(settings: Mapping[str, Any]) -> Packing:
 
 
 def _unsupported(how: str) -> ModelError:
+    """Make the error for bitsandbytes formats other than nf4."""
     return ModelError(
         f"The checkpoint is quantized already ({how}).",
         "Choose nf4, or the unquantized version of this model.",
@@ -50,12 +52,14 @@ def _unsupported(how: str) -> ModelError:
 
 
 def _holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
+    """Whether a linear layer is stored in nf4."""
     return is_quantized(checkpoint, part, "weight.absmax")
 
 
 def _read(
     checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
 ) -> Quantized:
+    """Read a linear layer; imports torch only when a model is loaded."""
     from medusa_core.models.checkpoints.nf4 import read_nf4
 
     return read_nf4(checkpoint, part, config, formats)

@@ -29,6 +29,7 @@ _FORMS = ("pack-quantized", "int-quantized")
 
 
 def _parse(settings: Mapping[str, Any]) -> Packing:
+    """Parse the `quantization_config` of llm-compressor: one scheme for all linear layers."""
     groups = settings.get("config_groups")
     schemes = list(groups.values()) if isinstance(groups, Mapping) else []
     scheme = schemes[0] if len(schemes) == 1 and isinstance(schemes[0], Mapping) else {}
@@ -55,6 +56,7 @@ def _parse(settings: Mapping[str, Any]) -> Packing:
 
 
 def _read_tensor(checkpoint: Checkpoint, name: str, packing: Packing) -> Grouped:
+    """Read codes, zero points and scales of a layer, packed or stored as int8."""
     import torch
 
     from medusa_core.models.checkpoints import grouped

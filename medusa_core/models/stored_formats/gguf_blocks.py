@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 
 def _parse(_: Mapping[str, Any]) -> NoReturn:
+    """Refuse: GGUF files have no `quantization_config`."""
     raise ModelError("Only GGUF files hold such weights.", "Download config.json again.")
 
 
 def _holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
+    """Whether a tensor of a linear layer is block-quantized."""
     names = [f"{piece.name}.weight" for piece in part.pieces]
     return any(name in checkpoint.names and checkpoint.dtype(name) in BLOCK_SIZES for name in names)
 
@@ -32,6 +34,7 @@ def _holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
 def _read(
     checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
 ) -> Quantized:
+    """Read a linear layer: unchanged, joined from two block types, or requantized."""
     import torch
 
     from medusa_core.models.checkpoints.grouped import requantize
@@ -42,10 +45,12 @@ def _read(
     heads, compute = config.head_rows, getattr(torch, formats.compute)
 
     def read_numbers(piece: TensorRows) -> Tensor:
+        """Read a whole tensor dequantized."""
         shape = (piece.tensor_rows, part.columns)
         return checkpoint.tensor(f"{piece.name}.weight", shape, compute)
 
     def read_stored(piece: TensorRows) -> Tensor:
+        """Read a whole tensor as stored blocks."""
         checkpoint.check_shape(f"{piece.name}.weight", (piece.tensor_rows, part.columns))
         return checkpoint.raw(f"{piece.name}.weight")
 

@@ -20,6 +20,7 @@ _METHOD = "GPTQ"
 
 
 def _parse(settings: Mapping[str, Any]) -> Packing:
+    """Parse a GPTQ `quantization_config`; activation order isn't supported."""
     if settings.get("desc_act"):
         raise unsupported(_METHOD, "columns in another order, desc_act", "Choose one without it")
     if settings.get("lm_head"):
@@ -39,6 +40,7 @@ def _parse(settings: Mapping[str, Any]) -> Packing:
 
 
 def _read_tensor(checkpoint: Checkpoint, name: str, packing: Packing) -> Grouped:
+    """Read codes, zero points and scales of a layer; `g_idx` must be in order."""
     import torch
 
     from medusa_core.models.checkpoints import grouped

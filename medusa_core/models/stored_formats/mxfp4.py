@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
 
 def _parse(_: Mapping[str, Any]) -> Packing:
+    """Return the packing of GPT-OSS's experts."""
     return Packing("MXFP4", 4, 32, is_symmetric=True, block_type="mxfp4", pattern=EXPERTS)
 
 
 def _holds(_checkpoint: Checkpoint, _part: LinearSpec) -> bool:
+    """Never match: `gguf_blocks` reads the converted blocks."""
     return False  # `gguf_blocks` reads the converted blocks
 
 
 def _read(*_: object) -> NoReturn:
+    """Fail: `_holds` matches no layer."""
     raise AssertionError("no layer is stored in this format")
 
 

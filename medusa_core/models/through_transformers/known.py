@@ -205,6 +205,7 @@ def _numbers(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, float
 
 
 def _size(config: Any, name: str, default: int = 0) -> int:
+    """Read a size; the largest where it differs by layer."""
     value = _largest(getattr(config, name, None))
     value = default if value is None else value
     if not is_whole(value, 1, _MAX[name]):
@@ -219,6 +220,7 @@ def _largest(value: Any) -> Any:
 
 
 def _senseless(name: str, value: object) -> ModelError:
+    """Make the error for an impossible size."""
     return ModelError(
         f"config.json: {name} is {reprlib.repr(value)}, which no model has.",
         "Download config.json again.",

@@ -62,7 +62,7 @@ class TransformersSizes:
 
     @property
     def plain_why(self) -> str:
-        """Why trees can't be verified, as a clause; empty if they may work."""
+        """Reason why trees can't be verified, as a clause; empty if they may work."""
         if self.state_bytes:
             return "some of its layers carry a state that can't be taken back"
         return "" if self.has_masks else "its attention takes no masks"
@@ -79,6 +79,7 @@ def sizes_of(config: ModelConfig) -> TransformersSizes:
 
 @lru_cache(maxsize=32)
 def _sizes_of(text: str) -> TransformersSizes:
+    """Build the model on the meta device and measure it; cached by the text of its config."""
     import torch
     from transformers.cache_utils import DynamicLayer
 
@@ -163,6 +164,7 @@ def cache_argument(body: Any, model_type: str) -> str:
 
 
 def _arguments(body: Any) -> list[str]:
+    """Return the names of the arguments of a model's forward pass."""
     return list(inspect.signature(body.forward).parameters)
 
 
@@ -186,6 +188,7 @@ def _layers_of_cache(model: Any, config: Any) -> list[Any]:
 
 
 def _pass_on(hidden: Tensor, *_: object, **__: object) -> Tensor:
+    """Forward of a module that is skipped: return the hidden states unchanged."""
     return hidden
 
 
@@ -230,6 +233,7 @@ def _bounded(model_type: str) -> Iterator[None]:
     thread, num_modules = get_ident(), 0
 
     def count(*_: object) -> None:
+        """Count modules of this thread only: the hook is global to torch."""
         nonlocal num_modules
         num_modules += get_ident() == thread
         if num_modules > _MAX_MODULES:
@@ -259,6 +263,7 @@ class _TooManyError(Exception):
 
 
 def _unknown(model_type: str, what: str) -> ModelError:
+    """Make the error for a cache layout that the engine doesn't know."""
     return ModelError(
         f"Models of type {model_type} keep what they have read in a way that this engine doesn't "
         f"know ({what}).",

@@ -77,7 +77,7 @@ class TransformersModel:
             del self.body.forward  # restores the method of the class
 
     def whole(self, token_ids: Tensor) -> Tensor:
-        """Compute the logits of a text with the whole model. [1, n] → [n, vocabulary]"""
+        """Compute the logits of a text with body and LM head. [1, n] → [n, vocabulary]"""
         scores: Tensor = self._model(input_ids=token_ids, use_cache=False).logits[0]
         return scores
 
@@ -171,9 +171,11 @@ def _check_tensors(config: ModelConfig, found: Any) -> None:
 
 
 def _blocks_of(body: nn.Module, count: int) -> tuple[nn.Module, ...]:
+    """Return the model's transformer blocks: the module list of that length; empty if unknown."""
     lists = (module for module in body.modules() if isinstance(module, nn.ModuleList))
     return next((tuple(blocks) for blocks in lists if len(blocks) == count), ())
 
 
 def _detached(projection: Any) -> Tensor | None:
+    """Return a projection's bias without autograd; None without bias."""
     return None if projection.bias is None else projection.bias.detach()
