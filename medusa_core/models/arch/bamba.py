@@ -9,6 +9,7 @@ from medusa_core.models.blocks.spec import BlockSpec
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks of a Mamba-2 layer or attention, and an MLP."""
     norms = pre_norms(config, ("input_layernorm", "pre_ff_layernorm"))
     attending = config.listed_layers("attn_layer_indices")
     dense = mlp(config, "feed_forward", bias=config.flag("mlp_bias"))

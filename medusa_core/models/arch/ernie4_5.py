@@ -9,6 +9,7 @@ from medusa_core.models.gguf_architecture import GgufArchitecture
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return Llama's blocks with interleaved RoPE and maybe biases."""
     bias = config.flag("use_bias")
     mixer = interleaved(attention(config, bias=bias))
     return [BlockSpec(pre_norms(config), (mixer,), mlp(config, bias=bias))] * config.num_layers

@@ -13,6 +13,7 @@ _PERIOD = 4  # of layers with full attention
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks with norms after each sublayer and RoPE only in sliding-window layers."""
     mixer = attention(config, qk_norm=PER_HEAD)
     has_windows = config.sliding_window is not None
     return [

@@ -14,6 +14,7 @@ from medusa_core.models.gguf_architecture import GgufArchitecture, mlp_tensors
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks whose Mamba-2 layer and attention read the same input in parallel."""
     recurrent, has_norm = mamba2(config), config.flag("mamba_rms_norm")
     recurrent = replace(
         recurrent,
@@ -42,6 +43,7 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
 
 
 def _model(config: ArchConfig) -> ModelFields:
+    """Return the multipliers of embeddings, MLP gates and logits."""
     return {
         "activation": ActivationSpec(gate_multiplier=_multipliers(config, "mlp_multipliers", 2)[0]),
         "embedding_multiplier": config.positive("embedding_multiplier", 1.0),
@@ -50,7 +52,7 @@ def _model(config: ArchConfig) -> ModelFields:
 
 
 def _multipliers(config: ArchConfig, key: str, count: int) -> Sequence[float]:
-    """Read so many positive numbers; nothing means ones.
+    """Read `count` positive multipliers; all 1 if the key is absent.
 
     Raises:
         ModelError: There are others.

@@ -20,6 +20,7 @@ def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks with norms before attention and MLP that store w − 1."""
     mixer = replace(gemma_attention(config), sliding_window=None)
     return [BlockSpec(pre_norms(config, offset=1.0), (mixer,), mlp(config))] * config.num_layers
 

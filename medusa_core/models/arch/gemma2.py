@@ -18,7 +18,7 @@ _27B_LAYERS = (46, 62)  # of Gemma 2 and 3
 
 
 def gemma_attention(config: ArchConfig, qk_norm: QkNorm | None = None) -> AttentionSpec:
-    """Return attention with a scale and a cap of its own."""
+    """Return attention with `query_pre_attn_scalar` and a logit softcap."""
     mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=qk_norm)
     return replace(
         mixer,
@@ -28,6 +28,7 @@ def gemma_attention(config: ArchConfig, qk_norm: QkNorm | None = None) -> Attent
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks with norms around each sublayer, and a window in every second layer."""
     mixer, norms = gemma_attention(config), sandwich_norms(config, offset=1.0)
     return [
         BlockSpec(norms, (replace(mixer, sliding_window=window),), mlp(config))
@@ -36,7 +37,7 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
 
 
 def gemma_model(config: ArchConfig) -> ModelFields:
-    """Scaled embeddings, capped logits, norms that store w − 1."""
+    """Return model settings: scaled embeddings, soft-capped logits, norms that store w − 1."""
     return {
         "activation": ActivationSpec(Activation.GELU_TANH),
         "embedding_multiplier": math.sqrt(config.hidden_size),
@@ -50,7 +51,7 @@ GGUF_SOFTCAPS = {name: name for name in ("attn_logit_softcapping", "final_logit_
 
 
 def gguf_attention_scalar(_: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return `query_pre_attn_scalar` of 27B models, where it isn't `head_dim`."""
+    """Return `query_pre_attn_scalar`, which only 27B models need: it isn't `head_dim`."""
     is_27b = known.get("num_hidden_layers") in _27B_LAYERS
     return {"query_pre_attn_scalar": hidden_per_head(known)} if is_27b else {}
 

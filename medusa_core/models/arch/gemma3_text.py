@@ -26,6 +26,7 @@ _PERIOD = 6  # of layers with full attention
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks with QK norm; sliding-window layers have the local RoPE."""
     mixer = gemma_attention(config, QkNorm(offset=1.0))
     return [
         BlockSpec(
@@ -38,6 +39,7 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
 
 
 def _model(config: ArchConfig) -> ModelFields:
+    """Return Gemma 2's model settings and the local RoPE."""
     theta = local_theta(config.raw, config.positive("rope_local_base_freq", 10000.0))
     return {**gemma_model(config), "local_rope": LocalRope(theta, config.head_dim)}
 

@@ -55,7 +55,7 @@ EXPERT_NORMS = (
 
 
 def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Call sizes of layers with full attention the model's; those with a window have own keys."""
+    """Give the generic keys the sizes of full-attention layers, and `local_…` the windowed ones."""
     if raw.get("use_bidirectional_attention") == "all":
         raise ModelError(
             "Tokens of this model see those behind them: it can't write text.",
@@ -108,7 +108,7 @@ def _layer_types(raw: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _ropes(raw: Mapping[str, Any], head_dim: int) -> Mapping[str, Any]:
-    """Return proportional RoPE as factors, by which the pairs after the rotary part stand still."""
+    """Return proportional RoPE as factors, with infinite ones for unrotated pairs."""
     given = raw.get("rope_parameters")
     given = given if isinstance(given, Mapping) else {}
     local = given.get(_LOCAL, {})
@@ -131,6 +131,7 @@ def _ropes(raw: Mapping[str, Any], head_dim: int) -> Mapping[str, Any]:
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return the blocks; the last layers read an earlier layer's KV cache."""
     kinds = _layer_types(config.raw)
     sources = _kv_layers(config, kinds)
     is_wide = config.flag("use_double_wide_mlp")
@@ -149,6 +150,7 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
 
 
 def _model(config: ArchConfig) -> ModelFields:
+    """Return model settings: local RoPE, soft-capped logits, per-layer embeddings."""
     local = LocalRope(local_theta(config.raw, 10000.0), _local_head_dim(config))
     return {
         "activation": ActivationSpec(Activation.GELU_TANH),
@@ -160,11 +162,12 @@ def _model(config: ArchConfig) -> ModelFields:
 
 
 def _local_head_dim(config: ArchConfig) -> int:
+    """Return the head size of sliding-window layers."""
     return config.whole("local_head_dim", MAX_HEADS, 256)
 
 
 def _attention(config: ArchConfig, kind: str, kv_layer: int | None) -> AttentionSpec:
-    """Return attention of one kind, with keys of its own or an earlier layer's."""
+    """Return attention of a layer type, with its own KV cache or an earlier layer's."""
     is_global, bias, heads = kind == _GLOBAL, config.flag("attention_bias"), config.num_heads
     size, kv_heads = _local_head_dim(config), config.num_kv_heads
     if is_global:
@@ -217,6 +220,7 @@ def _kv_layers(config: ArchConfig, kinds: Sequence[str]) -> list[int | None]:
 
 
 def _experts(config: ArchConfig) -> ParallelExpertsSpec | None:
+    """Return experts that run in parallel to the MLP; None in dense models."""
     if not config.flag("enable_moe_block"):
         return None
     routing = RoutingSpec(
@@ -235,6 +239,7 @@ def _experts(config: ArchConfig) -> ParallelExpertsSpec | None:
 
 
 def _per_layer_embeddings(config: ArchConfig) -> PerLayerEmbeddings | None:
+    """Return the sizes of per-layer embeddings; None without."""
     default = _PER_LAYER_WIDTH if config.raw.get("model_type") == SPEC.name else 0
     if not config.raw.get("hidden_size_per_layer_input", default):
         return None
@@ -252,6 +257,7 @@ def _per_layer_embeddings(config: ArchConfig) -> PerLayerEmbeddings | None:
 
 
 def _per_layer_gate(config: ArchConfig, width: int) -> PerLayerGateSpec:
+    """Return the projections by which a block mixes its per-layer embedding in."""
     hidden = config.hidden_size
     return PerLayerGateSpec(
         linear("per_layer_gate", "per_layer_input_gate", width, hidden),
@@ -261,6 +267,7 @@ def _per_layer_gate(config: ArchConfig, width: int) -> PerLayerGateSpec:
 
 
 def _mixed(key: str) -> ModelError:
+    """Make the error for layers that Gemma 4 doesn't have."""
     return ModelError(
         f"config.json: {key} describes layers in another way than Gemma 4 has them.",
         "Download config.json again, or choose Gemma 4 as its makers published it.",
@@ -268,7 +275,7 @@ def _mixed(key: str) -> ModelError:
 
 
 def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return sizes; those of layers with full attention have keys of their own.
+    """Return sizes of full-attention layers, and those of windowed ones under own keys.
 
     Raises:
         ModelError: Sizes differ otherwise, or layers with a window have partial RoPE.
@@ -332,6 +339,7 @@ def _gguf_widths(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _layers_differ() -> ModelError:
+    """Make the error for layers of different sizes."""
     return ModelError(
         "The layers of this model differ in their sizes.", "Choose one whose layers are alike."
     )

@@ -16,6 +16,7 @@ _NORMS = (
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks with norms around each sublayer and a fused gate and up projection."""
     bias = config.flag("attention_bias", True)
     mixer = interleaved(attention(config, bias=bias, output_bias=False))
     return [

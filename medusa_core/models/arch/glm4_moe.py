@@ -19,6 +19,7 @@ from medusa_core.models.gguf_architecture import GgufArchitecture, mlp_tensors
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks whose first layers have an MLP and the others experts."""
     if any(config.whole(key, MAX_EXPERTS, 1) != 1 for key in ("n_group", "topk_group")):
         raise ModelError("Experts in groups aren't supported.", "Choose GLM-4.5-Air or GLM-4.6.")
     norms, num_dense = pre_norms(config), config.count("first_k_dense_replace", MAX_LAYERS, 1)

@@ -22,10 +22,12 @@ _PERIOD = 2  # of layers with full attention
 
 
 def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Name the activation: clamped SwiGLU, which config.json calls silu."""
     return {**raw, "hidden_act": Activation.CLAMPED_SWIGLU.value}  # config.json calls it silu
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks with experts, attention sinks, and a window in every second layer."""
     routing = RoutingSpec(
         config.whole("num_local_experts", MAX_EXPERTS, 32),
         config.whole("num_experts_per_tok", MAX_EXPERTS, 4),
@@ -42,6 +44,7 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
 
 
 def _model(config: ArchConfig) -> ModelFields:
+    """Return the limit of the clamped SwiGLU."""
     limit = config.positive("swiglu_limit", 7.0)
     return {"activation": ActivationSpec(Activation.CLAMPED_SWIGLU, limit)}
 

@@ -15,13 +15,13 @@ from medusa_core.system.files.gguf import Gguf
 
 
 def granite_attention(config: ArchConfig) -> AttentionSpec:
-    """Return attention with a scale of its own."""
+    """Return attention with `attention_multiplier` instead of 1/√head_dim."""
     mixer = attention(config, bias=config.flag("attention_bias"))
     return replace(mixer, scale=config.positive("attention_multiplier", 1.0))
 
 
 def granite_blocks(config: ArchConfig) -> list[BlockSpec]:
-    """Llama's blocks with a scale of attention and a multiplier of residuals."""
+    """Return Llama's blocks with `attention_multiplier` and `residual_multiplier`."""
     return [
         BlockSpec(
             pre_norms(config),
@@ -33,7 +33,7 @@ def granite_blocks(config: ArchConfig) -> list[BlockSpec]:
 
 
 def granite_model(config: ArchConfig) -> ModelFields:
-    """Multipliers of embeddings and logits."""
+    """Return model settings: multipliers of embeddings and logits."""
     return {
         "embedding_multiplier": config.positive("embedding_multiplier", 1.0),
         "logits_scaling": config.positive("logits_scaling", 1.0),
@@ -49,6 +49,7 @@ GGUF_FACTORS = {
 
 
 def _gguf_config(gguf: Gguf, _: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuse models without RoPE."""
     if gguf.of_model("rope.scaling.finetuned") is False:  # llama.cpp's switch for RoPE
         raise ModelError(
             "This Granite doesn't turn queries and keys by position, which isn't supported.",

@@ -48,6 +48,7 @@ def _thetas(raw: Mapping[str, Any]) -> list[float]:
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks with attention sinks, and window and RoPE by layer."""
     thetas, listed = _thetas(config.raw), config.raw.get("layer_rope_theta")
     if len(thetas) > 2:
         raise _unsupported()
@@ -68,12 +69,14 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
 
 
 def _model(config: ArchConfig) -> ModelFields:
+    """Return Granite's model settings, and the second RoPE if layers have two."""
     _, *others = _thetas(config.raw) or [0.0]
     local = LocalRope(others[0], config.head_dim) if others else None
     return {**granite_model(config), "local_rope": local}
 
 
 def _unsupported() -> ModelError:
+    """Make the error for more than two RoPE bases."""
     return ModelError(
         "Layers of this model rotate in more than two ways, which isn't supported.",
         "Choose another Granite.",

@@ -43,6 +43,7 @@ def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks of a Mamba-2 layer or attention, and the shared MLP with its experts."""
     kinds = mixer_types(config, "layer_types", "layers_block_type")
     attending = granite_attention(config)
     if config.raw.get("position_embedding_type", "rope") != "rope":
@@ -58,7 +59,7 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
 
 
 def _mlp(config: ArchConfig) -> MlpSpec | MoeSpec:
-    """Return the MLP of every row, maybe beside experts."""
+    """Return the shared MLP, with experts in parallel if the model has any."""
     bias, is_fused = config.flag("mlp_bias"), config.raw.get("fused_gate", True) is True
     names = ("", "", "output_linear") if is_fused else GATED
     fused = "input_linear" if is_fused else ""
@@ -78,6 +79,7 @@ def _mlp(config: ArchConfig) -> MlpSpec | MoeSpec:
 
 
 def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return layer types, width of the shared MLP, and whether attention has RoPE."""
     shared = known.get("intermediate_size")
     if gguf.of_model("expert_count"):
         shared = gguf.of_model("expert_shared_feed_forward_length")

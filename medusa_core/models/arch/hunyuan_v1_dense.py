@@ -31,11 +31,13 @@ def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _head_dim(raw: Mapping[str, Any]) -> int:
+    """Return `head_dim`, by default hidden size / heads."""
     heads = whole(raw, "num_attention_heads", MAX_HIDDEN, 1)
     return whole(raw, "head_dim", MAX_HIDDEN, whole(raw, "hidden_size", MAX_HIDDEN, 1) // heads)
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return Llama's blocks with QK norm after RoPE."""
     norms = QkNorm(("query_layernorm", "key_layernorm"))
     mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=norms)
     mixer = replace(mixer, norm_after_rope=True)

@@ -27,7 +27,7 @@ LFM2_MLP = ("w1", "w3", "w2")
 
 
 def lfm2_blocks(config: ArchConfig, mlps: list[MlpSpec | MoeSpec]) -> list[BlockSpec]:
-    """Return blocks of a convolution or attention, and an MLP or experts each."""
+    """Return one block per MLP or experts, with a short convolution or attention by layer type."""
     norms = pre_norms(config, ("operator_norm", "ffn_norm"))
     qk_norm = QkNorm(("q_layernorm", "k_layernorm"))
     mixers: dict[str, Mixer] = {
@@ -41,6 +41,7 @@ def lfm2_blocks(config: ArchConfig, mlps: list[MlpSpec | MoeSpec]) -> list[Block
 
 
 def _convolution(config: ArchConfig) -> ShortConvolutionSpec:
+    """Return the gated short convolution of a layer."""
     hidden, bias = config.hidden_size, config.flag("conv_bias")
     taps = config.whole("conv_L_cache", _MAX_TAPS, 3)
     if taps == 1:
@@ -57,6 +58,7 @@ def _convolution(config: ArchConfig) -> ShortConvolutionSpec:
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks with a dense MLP in each layer."""
     dense = mlp(config, "feed_forward", names=LFM2_MLP)
     return lfm2_blocks(config, [dense] * config.num_layers)
 
@@ -66,6 +68,7 @@ LFM2_KEYS = {"rms_norm_eps": "norm_eps", "tie_word_embeddings": "tie_embedding"}
 
 
 def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Resolve the MLP width, which files state before its adjustment."""
     return {**raw, "intermediate_size": _intermediate_size(raw)}
 
 
@@ -112,6 +115,7 @@ def _layer_types(raw: Mapping[str, Any]) -> list[str]:
 
 
 def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return layer types: a layer with 0 KV heads has a convolution."""
     attending = "sliding_attention" if known.get("sliding_window") else "full_attention"
     kinds = {"attention": attending, "mamba": "conv"}
     return {"layer_types": [kinds[mixer] for mixer in gguf_mixer_types(gguf)] or None}

@@ -23,6 +23,7 @@ from medusa_core.models.blocks.spec import EACH_EXPERT, BlockSpec, RoutingSpec, 
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return LFM2's blocks with an MLP in the first layers and experts in the others."""
     routing = RoutingSpec(
         config.whole("num_experts", MAX_EXPERTS, 32),
         config.whole("num_experts_per_tok", MAX_EXPERTS, 4),

@@ -9,7 +9,7 @@ from medusa_core.models.gguf_architecture import GgufArchitecture
 
 
 def llama_blocks(config: ArchConfig) -> list[BlockSpec]:
-    """Attention and a gated MLP, norms before both."""
+    """Return blocks of attention and a gated MLP with a norm before each."""
     mixer = attention(config, bias=config.flag("attention_bias"))
     return [
         BlockSpec(pre_norms(config), (mixer,), mlp(config, bias=config.flag("mlp_bias")))

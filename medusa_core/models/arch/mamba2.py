@@ -74,6 +74,7 @@ def mamba2(config: ArchConfig, prefix: str = "mamba") -> Mamba2Spec:
 
 
 def _state(config: ArchConfig) -> StateShape:
+    """Return the sizes of the recurrent state."""
     heads = config.whole("mamba_n_heads", MAX_HEADS, 128)
     groups = config.whole("mamba_n_groups", MAX_HEADS, 1)
     size = config.whole("mamba_d_state", MAX_HEADS, 256)
@@ -97,7 +98,7 @@ def _state(config: ArchConfig) -> StateShape:
 
 
 def _time_step_limits(limits: object) -> tuple[float, float]:
-    """Return the smallest and the largest time step."""
+    """Parse `time_step_limit`: the smallest and the largest time step."""
     if limits is None:
         return 0.0, math.inf
     if isinstance(limits, list | tuple) and len(limits) == 2:
@@ -111,13 +112,13 @@ def _time_step_limits(limits: object) -> tuple[float, float]:
 
 
 def _number(limit: object) -> object:
-    """Return a number, which transformers writes as an object if it is infinite."""
+    """Convert a limit: transformers writes an infinite one as an object."""
     named = limit.get("__float__") if isinstance(limit, Mapping) else limit
     return math.inf if named == "Infinity" else named
 
 
 def mixer_types(config: ArchConfig, *keys: str) -> list[str]:
-    """Return the mixer of each layer, `mamba` or `attention`, by the first key that is there.
+    """Return the mixer of each layer, `mamba` or `attention`, by the first of the keys present.
 
     Raises:
         ModelError: It isn't a list of one of these for each layer.
@@ -150,13 +151,14 @@ _KEYS = {  # this engine's → those of config.json
 
 
 def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give attention and MLPs, which it hasn't, sizes that no tensor has."""
+    """Add sizes of attention and MLP, which the model lacks but every config needs."""
     hidden = whole(raw, "hidden_size", MAX_HIDDEN, 4096)
     none = {"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 16}
     return {**raw, **none, "intermediate_size": hidden}
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks of one Mamba-2 layer without an MLP."""
     norms = NormsSpec(pre=NormSpec("norm", config.hidden_size))
     return [BlockSpec(norms, (mamba2(config, "mixer"),), None)] * config.num_layers
 

@@ -10,6 +10,7 @@ from medusa_core.models.blocks.compose import limited_to_window
 
 
 def _model(config: ArchConfig) -> ModelFields:
+    """Return Mistral's window and Llama 4's scale of the attention temperature."""
     rope = config.raw.get("rope_parameters") or config.raw.get("rope_scaling") or {}
     settings = rope if isinstance(rope, Mapping) else {}
     beta = positive(settings, "llama_4_scaling_beta", None)

@@ -54,6 +54,7 @@ _KEYS = {  # this engine's → those of config.json
 
 
 def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Resolve the inner size of Mamba-2 layers and the number of layers."""
     heads = whole(raw, "mamba_n_heads", MAX_HEADS, 128)
     inner = heads * whole(raw, "mamba_d_head", MAX_HIDDEN, 64)
     return {"mamba_d_ssm": inner, **raw, "num_hidden_layers": len(_kinds(raw))}
@@ -75,6 +76,7 @@ def _kinds(raw: Mapping[str, Any]) -> list[str]:
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks of one sublayer each: a Mamba-2 layer, attention, an MLP or experts."""
     kinds, norm = _kinds(config.raw), NormSpec("norm", config.hidden_size)
     blocks: dict[str, BlockSpec] = {}
     for kind in set(kinds):
@@ -93,6 +95,7 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
 
 
 def _experts(config: ArchConfig, bias: bool) -> MoeSpec:
+    """Return experts with a sigmoid router and a shared expert; all without gates."""
     groups = (config.whole(key, MAX_EXPERTS, 1) for key in ("n_group", "topk_group"))
     if any(count != 1 for count in groups) or config.raw.get("moe_latent_size") is not None:
         raise ModelError(
@@ -121,6 +124,7 @@ def _experts(config: ArchConfig, bias: bool) -> MoeSpec:
 
 
 def _model(_: ArchConfig) -> ModelFields:
+    """Return the activation, squared ReLU."""
     return {"activation": ActivationSpec(Activation.RELU2)}
 
 

@@ -9,6 +9,7 @@ from medusa_core.models.gguf_architecture import GgufArchitecture
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks with norms after each sublayer and QK norm across all heads."""
     mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=ACROSS_HEADS)
     return [BlockSpec(post_norms(config), (mixer,), mlp(config))] * config.num_layers
 

@@ -18,6 +18,7 @@ _PERIOD = 4  # of layers with full attention
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return OLMo 2's blocks; windowed layers have the unscaled RoPE."""
     mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=ACROSS_HEADS)
     return [
         BlockSpec(
@@ -30,6 +31,7 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
 
 
 def _model(config: ArchConfig) -> ModelFields:
+    """Return the unscaled RoPE of windowed layers."""
     theta = local_theta(config.raw, config.positive("rope_theta", 500000.0))
     return {"local_rope": LocalRope(theta, config.head_dim)}
 

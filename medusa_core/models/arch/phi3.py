@@ -14,6 +14,7 @@ from medusa_core.system.files.gguf import Gguf
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return Llama's blocks with fused QKV and fused gate and up projections."""
     mixer = attention(config)
     mixer = replace(mixer, qkv=mixer.qkv.fused_in("self_attn.qkv_proj"))
     return [

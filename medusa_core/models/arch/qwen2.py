@@ -9,6 +9,7 @@ from medusa_core.models.gguf_architecture import GgufArchitecture
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return Llama's blocks with QKV biases."""
     mixer = attention(config, bias=True, output_bias=False)
     return [BlockSpec(pre_norms(config), (mixer,), mlp(config))] * config.num_layers
 

@@ -15,6 +15,7 @@ from medusa_core.models.gguf_architecture import GgufArchitecture
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return Llama's blocks with QK norm per head."""
     mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=PER_HEAD)
     return [BlockSpec(pre_norms(config), (mixer,), mlp(config))] * config.num_layers
 

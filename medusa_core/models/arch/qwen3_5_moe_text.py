@@ -18,6 +18,7 @@ from medusa_core.models.gguf_architecture import mlp_tensors
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return Qwen 3.5's blocks with experts and a shared expert."""
     return delta_net_blocks(config, shared_expert_moe(config))
 
 

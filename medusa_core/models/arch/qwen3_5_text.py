@@ -65,7 +65,7 @@ def delta_net_blocks(
 
 
 def _gated_attention(config: ArchConfig) -> AttentionSpec:
-    """Queries, keys, values, gates: each head's query precedes its gate in one tensor."""
+    """Return attention with output gates; each head's query precedes its gate in one tensor."""
     norms = QkNorm(offset=1.0)
     mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=norms)
     query, key, value = mixer.qkv.pieces
@@ -111,6 +111,7 @@ def _layer_types(config: ArchConfig) -> list[str]:
 def _delta_net(
     config: ArchConfig, state: StateShape, is_fused: bool, is_grouped: bool
 ) -> GatedDeltaNetSpec:
+    """Return a gated delta net with separate or fused projections."""
     hidden, inner = config.hidden_size, state.num_heads * state.value_dim
     projections, gates = _fused_projections(state) if is_fused else _separate_projections(state)
     output = linear("output", f"{_PREFIX}.out_proj", hidden, inner)
@@ -144,6 +145,7 @@ def _fused_projections(state: StateShape) -> tuple[tuple[TensorRows, ...], tuple
     shared = state.num_heads // groups
 
     def pieces(name: str, sizes: tuple[int, ...]) -> tuple[TensorRows, ...]:
+        """Return the rows of each projection, interleaved by key head in one tensor."""
         stride, starts = sum(sizes), accumulate((0, *sizes))
         return tuple(
             TensorRows(
@@ -184,16 +186,17 @@ def shared_expert_moe(config: ArchConfig) -> MoeSpec:
 
 
 def shared_expert_width(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Call the width of the shared expert the model's."""
+    """Use the width of the shared expert as the model's `intermediate_size`."""
     return {**raw, "intermediate_size": raw.get("shared_expert_intermediate_size", 512)}
 
 
 def delta_net_model(_: ArchConfig) -> ModelFields:
-    """Norms store w − 1."""
+    """Return model settings: norms store w − 1."""
     return {"norm_offset": 1.0}
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks of a gated delta net or gated attention, and an MLP."""
     return delta_net_blocks(config, mlp(config))
 
 

@@ -22,6 +22,7 @@ from medusa_core.models.gguf_architecture import GgufArchitecture
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return blocks with QK norm and experts; listed or intermediate layers have an MLP."""
     mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=PER_HEAD)
     count = config.whole("num_local_experts", MAX_EXPERTS, 128)
     routing = RoutingSpec(

@@ -14,6 +14,7 @@ from medusa_core.models.blocks.spec import BlockSpec
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return Qwen 3.5's blocks with fused projections of delta nets."""
     return delta_net_blocks(config, shared_expert_moe(config), is_fused=True)
 
 

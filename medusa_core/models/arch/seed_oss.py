@@ -9,6 +9,7 @@ from medusa_core.models.gguf_architecture import GgufArchitecture
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return Llama's blocks with biases by configuration."""
     mixer = attention(
         config,
         bias=config.flag("attention_bias", True),

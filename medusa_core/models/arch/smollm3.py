@@ -14,6 +14,7 @@ _PERIOD = 4  # of layers without RoPE
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
+    """Return Llama's blocks; layers that `no_rope_layers` marks have no RoPE."""
     mixer = attention(config, bias=config.flag("attention_bias"))
     dense = mlp(config, bias=config.flag("mlp_bias"))
     return [

@@ -33,11 +33,13 @@ def block_format(name: str, label: str, kind: str, can_quantize: bool = True) ->
     on_cards = name in BLOCK_TYPES
 
     def nbytes(rows: int, columns: int, device: str) -> int:
+        """Return the size of a matrix: a GPU keeps stored rows, the compiled step pads to tiles."""
         if device == "cuda":
             return rows * sizes.row_bytes(columns)
         return sizes.tiles.nbytes(rows, columns)
 
     def limitation(hardware: Hardware) -> str:
+        """Return why the hardware can't multiply these blocks, as a sentence; empty if it can."""
         if hardware.device == "cuda" and name not in hardware.block_types:
             return "Cards multiply nf4: weights in blocks of 32 are for the CPU."
         if hardware.device == "cpu" and not hardware.compiles:
@@ -45,6 +47,7 @@ def block_format(name: str, label: str, kind: str, can_quantize: bool = True) ->
         return ""
 
     def quantize(weight: Tensor) -> dict[str, Tensor]:
+        """Quantize a matrix [rows, columns]; IQ and K types are only read from files."""
         if not can_quantize:
             raise RequestError(
                 f"Weights of type {name.upper()} are read from files, not made.",
@@ -57,11 +60,13 @@ def block_format(name: str, label: str, kind: str, can_quantize: bool = True) ->
     def build(
         tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
     ) -> QuantLinear:
+        """Make a linear layer of quantized tensors."""
         from medusa_core.models.quant.block_linear import make_block_linear
 
         return make_block_linear(kind, tensors["blocks"], bias, compute)
 
     def dequantize(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+        """Dequantize to float32. [rows, columns]"""
         from medusa_core.models.quant.block_types import block_type
 
         return block_type(kind).dequantize(tensors["blocks"])

@@ -69,10 +69,12 @@ def _farthest(blocks: Tensor) -> Tensor:
 
 
 def _reciprocal(scale: Tensor) -> Tensor:
+    """Return 1 / scale; 0 for blocks whose weights are all 0."""
     return torch.where(scale == 0, 0.0, 1 / scale)
 
 
 def _codes(blocks: Tensor, scale: Tensor) -> Tensor:
+    """Round weights to codes from −8 to 7."""
     return (blocks * _reciprocal(scale)).round_().clamp_(-8, 7)
 
 
@@ -85,6 +87,7 @@ def _best_scale(blocks: Tensor, scale: Tensor) -> Tensor:
 
 
 def _q4_0(scale: Tensor, codes: Tensor) -> Tensor:
+    """Pack float16 scales and 4-bit codes into q4_0 blocks. uint8 [rows, bytes of a row]"""
     nibbles = codes[..., :16] | codes[..., 16:] << 4
     return torch.cat([scale.view(torch.uint8), nibbles], -1).flatten(1)
 

@@ -65,35 +65,42 @@ def block_type(name: str) -> BlockType:
 
 
 def _q4_0(stored: Tensor) -> Blocks:
+    """Decode q4_0: d · (code − 8)."""
     return Blocks(flat(nibbles(stored[..., 2:])), 8, float16_at(stored, 0))
 
 
 def _q4_1(stored: Tensor) -> Blocks:
+    """Decode q4_1: d · code + m."""
     codes = flat(nibbles(stored[..., 4:]))
     return Blocks(codes, 0, float16_at(stored, 0), m=-float16_at(stored, 2))
 
 
 def _q5_0(stored: Tensor) -> Blocks:
+    """Decode q5_0: d · (code − 16), with the fifth bits of codes in a bit mask."""
     codes = nibbles(stored[..., 6:]) | bits(stored[..., 2:6]) << 4
     return Blocks(flat(codes), 16, float16_at(stored, 0))
 
 
 def _q5_1(stored: Tensor) -> Blocks:
+    """Decode q5_1: d · code + m, with the fifth bits of codes in a bit mask."""
     codes = nibbles(stored[..., 8:]) | bits(stored[..., 4:8]) << 4
     return Blocks(flat(codes), 0, float16_at(stored, 0), m=-float16_at(stored, 2))
 
 
 def _q8_0(stored: Tensor) -> Blocks:
+    """Decode q8_0: d · int8; flipping the sign bit makes codes unsigned with offset 128."""
     return Blocks(flat(stored[..., 2:] ^ 128), 128, float16_at(stored, 0))
 
 
 def _from_table(numbers: tuple[int, ...], stored: Tensor) -> Blocks:
+    """Decode 4-bit indices into a table of int8 levels (iq4_nl, nf4)."""
     levels = torch.tensor([number + 128 for number in numbers], dtype=torch.uint8)
     codes = levels[nibbles(stored[..., 2:]).int()]
     return Blocks(flat(codes), 128, float16_at(stored, 0))
 
 
 def _mxfp4(stored: Tensor) -> Blocks:
+    """Decode MXFP4: E2M1 codes with a shared E8M0 exponent per 32 weights."""
     levels = torch.tensor([128 + x for x in _MXFP4_LEVELS] + [128 - x for x in _MXFP4_LEVELS])
     codes = levels.to(torch.uint8)[nibbles(stored[..., 1:]).int()]
     exponent = stored[..., 0].int()
@@ -123,12 +130,14 @@ def _single_bits(stored: Tensor, first: int) -> Tensor:
 
 
 def _q4_k(stored: Tensor) -> Blocks:
+    """Decode Q4_K: 8 sub-blocks of 32 with 6-bit scales and minima."""
     a, b = _six_bits(stored[..., 4:16])
     codes = nibbles(chunks(stored, 16, 4, 32))
     return Blocks(flat(codes), 0, float16_at(stored, 0), a, float16_at(stored, 2), b)
 
 
 def _q5_k(stored: Tensor) -> Blocks:
+    """Decode Q5_K: Q4_K with the fifth bits of codes in a bit mask."""
     a, b = _six_bits(stored[..., 4:16])
     high = _single_bits(stored, 16)
     codes = flat(nibbles(chunks(stored, 48, 4, 32))) | high << 4
@@ -136,6 +145,7 @@ def _q5_k(stored: Tensor) -> Blocks:
 
 
 def _q6_k(stored: Tensor) -> Blocks:
+    """Decode Q6_K: 16 sub-blocks of 16 with int8 scales."""
     low = nibbles(chunks(stored, 0, 2, 64))
     high = _two_bits(chunks(stored, 128, 2, 32))
     a = stored[..., 192:208].contiguous().view(torch.int8).short()
@@ -143,6 +153,7 @@ def _q6_k(stored: Tensor) -> Blocks:
 
 
 def _q3_k(stored: Tensor) -> Blocks:
+    """Decode Q3_K: 16 sub-blocks of 16 with 6-bit scales."""
     low = flat(_two_bits(chunks(stored, 32, 2, 32)))
     high = _single_bits(stored, 0)
     scales = stored[..., 96:108].short()
@@ -152,6 +163,7 @@ def _q3_k(stored: Tensor) -> Blocks:
 
 
 def _q2_k(stored: Tensor) -> Blocks:
+    """Decode Q2_K: 16 sub-blocks of 16 with 4-bit scales and minima."""
     scales = stored[..., :16].short()
     codes = flat(_two_bits(chunks(stored, 16, 2, 32)))
     d, m = float16_at(stored, 80), float16_at(stored, 82)
@@ -159,11 +171,12 @@ def _q2_k(stored: Tensor) -> Blocks:
 
 
 def _tq2_0(stored: Tensor) -> Blocks:
+    """Decode TQ2_0: ternary weights in 2 bits each."""
     return Blocks(flat(_two_bits(chunks(stored, 0, 2, 32))), 1, float16_at(stored, 64))
 
 
 def _tq1_0(stored: Tensor) -> Blocks:
-    """Five ternary digits per byte: the byte is a fraction of 256; times 3 its carry is a digit."""
+    """Decode TQ1_0: a byte holds five ternary digits as a fraction; × 3 carries out the next."""
     groups = ((0, 32, 5), (32, 16, 5), (48, 4, 4))  # first byte, bytes, digits per byte
     digits = []
     for first, size, count in groups:

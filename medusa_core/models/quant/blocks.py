@@ -48,7 +48,7 @@ class Blocks:
         return None if self.m is None else _times(self.m.float(), self.b)
 
     def numbers(self) -> Tensor:
-        """Dequantize. float32 [rows, columns]"""
+        """Dequantize to float32. [rows, columns]"""
         rows, columns = self.codes.shape
         scales, minima = self.scales, self.minima
         numbers = self.codes.view(rows, scales.shape[1], -1).float().sub_(self.offset)
@@ -75,16 +75,17 @@ def bits(stored: Tensor) -> Tensor:
 
 
 def chunks(stored: Tensor, first: int, count: int, size: int) -> Tensor:
-    """[rows, blocks, bytes] → [rows, blocks, count, size]"""
+    """Slice `count` runs of `size` bytes out of each block. → [rows, blocks, count, size]"""
     return stored[..., first : first + count * size].reshape(*stored.shape[:-1], count, size)
 
 
 def flat(codes: Tensor) -> Tensor:
-    """[rows, ...] → [rows, columns]"""
+    """Flatten all dimensions but the first. [rows, …] → [rows, columns]"""
     return codes.flatten(1)
 
 
 def _times(of_blocks: Tensor, multiples: Tensor | None) -> Tensor:
+    """Multiply the scales of blocks by the integer scales of their sub-blocks."""
     if multiples is None:
         return of_blocks
     repeats = multiples.shape[1] // of_blocks.shape[1]

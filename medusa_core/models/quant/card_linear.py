@@ -59,6 +59,7 @@ class CardLinear(TensorLinear):
         return self._product(x, None)
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        """Add the product to a residual. [n, in], [n, out] → [n, out]"""
         return self._product(x, residual.contiguous())
 
     def _product(self, x: Tensor, residual: Tensor | None) -> Tensor:
@@ -78,6 +79,7 @@ class CardLinear(TensorLinear):
         return y if residual is None else y.add_(residual)
 
     def _by_tensor_cores(self, x: Tensor, residual: Tensor | None, y: Tensor) -> None:
+        """Multiply rows in float16 on tensor cores; scales keep large inputs in range."""
         num_rows, outputs = y.shape
         halves = torch.empty_like(x, dtype=torch.float16)
         scales = x.new_empty(num_rows, dtype=torch.float32)
@@ -91,6 +93,7 @@ class CardLinear(TensorLinear):
         )  # fmt: skip
 
     def _by_bytes(self, x: Tensor, residual: Tensor | None, y: Tensor) -> None:
+        """Multiply rows quantized to int8 by integer dot products, on GPUs without tensor cores."""
         num_rows, outputs = y.shape
         num_blocks = num_rows * self._columns // 32
         codes = torch.empty_like(x, dtype=torch.int8)
@@ -107,6 +110,7 @@ class CardLinear(TensorLinear):
         )  # fmt: skip
 
     def _unpacked_product(self, x: Tensor) -> Tensor:
+        """Dequantize a part of the weights at a time and multiply by cuBLAS, for many rows."""
         step = max(1, _UNPACKED // self._columns)
         parts = [
             F.linear(x, self.numbers(rows, x.dtype)) for rows in torch.split(self._stored, step)
@@ -149,6 +153,7 @@ def working_types(device: torch.device) -> frozenset[str]:
 
 
 def _is_correct(kernels: Kernels, kind: BlockType, device: torch.device) -> bool:
+    """Compare the kernels' results for random weights with those in torch."""
     outputs, columns = 20, 1280  # not whole blocks of rows, nor four groups of columns
     blocks = random_blocks(kind.name, outputs, columns)
     weights = kind.dequantize(blocks)

@@ -141,6 +141,7 @@ def resolve_formats(
         )
 
     def part(name: str, otherwise: QuantSpec) -> QuantSpec:
+        """Return the format of a part: the one asked for, else the default."""
         spec = registry.get(name) if name else otherwise
         # Any 16-bit format becomes that of the compute dtype: it has the same size and no casts.
         return dense if spec.is_dense and spec.bits == dense.bits else spec
@@ -287,6 +288,7 @@ def cache_dtype(compute: str, device: str, multiplies_halves: bool) -> str:
 
 
 def _check_supported(spec: QuantSpec, compute: str, hardware: Hardware) -> None:
+    """Refuse a weight format that the device can't multiply."""
     if not spec.supports(_TYPICAL_WIDTH, _TYPICAL_WIDTH, hardware.device):
         if hardware.device == "cpu":
             raise RequestError(

@@ -34,6 +34,7 @@ def codebooks() -> dict[str, Tensor]:
 
 
 def _iq4_xs(stored: Tensor) -> Blocks:
+    """Decode IQ4_XS: indices into 16 levels, with 6-bit scales per 32 weights."""
     low = stored[..., 4:8].short()
     low = torch.stack([low & 15, low >> 4], dim=-1).flatten(-2)
     high = _words(stored, 2, 4, torch.int16) >> 2 * torch.arange(8, dtype=torch.int16) & 3
@@ -43,18 +44,21 @@ def _iq4_xs(stored: Tensor) -> Blocks:
 
 
 def _iq3_s(stored: Tensor) -> Blocks:
+    """Decode IQ3_S: 9-bit codebook indices of 4 weights, explicit signs, 4-bit scales."""
     indices = _with_bits(stored[..., 2:66], bits(stored[..., 66:74]))
     numbers = codebooks()["iq3_s"][indices]
     return _signed(stored, numbers, bits(stored[..., 74:106]), stored[..., 106:110], 1.0, 15)
 
 
 def _iq3_xxs(stored: Tensor) -> Blocks:
+    """Decode IQ3_XXS: 8-bit codebook indices of 4 weights, signs packed with scales."""
     numbers = codebooks()["iq3_xxs"][stored[..., 2:66].int()]
     a, signs = _scale_and_signs(_words(stored, 66, 98, torch.int32))
     return _blocks(stored, numbers, signs, a, 0.25, 62)
 
 
 def _iq2_s(stored: Tensor) -> Blocks:
+    """Decode IQ2_S: 10-bit codebook indices of 8 weights, explicit signs, 4-bit scales."""
     twos = stored[..., 66:74, None] >> torch.tensor([0, 2, 4, 6], dtype=torch.uint8) & 3
     indices = _with_bits(stored[..., 2:34], twos.flatten(-2))
     numbers = codebooks()["iq2_s"][indices]
@@ -62,12 +66,14 @@ def _iq2_s(stored: Tensor) -> Blocks:
 
 
 def _iq2_xs(stored: Tensor) -> Blocks:
+    """Decode IQ2_XS: 9-bit codebook indices of 8 weights with 7 bits of signs, 4-bit scales."""
     words = _words(stored, 2, 66, torch.int16).int() & 0xFFFF
     numbers = codebooks()["iq2_xs"][words & 511]
     return _signed(stored, numbers, _even_signs(words >> 9), stored[..., 66:74], 0.125, 43)
 
 
 def _iq2_xxs(stored: Tensor) -> Blocks:
+    """Decode IQ2_XXS: 8-bit codebook indices of 8 weights, signs packed with scales."""
     words = _words(stored, 2, 66, torch.int32).view(*stored.shape[:2], 8, 2)
     indices = words[..., :1].contiguous().view(torch.uint8).int()
     a, signs = _scale_and_signs(words[..., 1])
@@ -75,6 +81,7 @@ def _iq2_xxs(stored: Tensor) -> Blocks:
 
 
 def _iq1_s(stored: Tensor) -> Blocks:
+    """Decode IQ1_S: 11-bit codebook indices of 8 ternary weights, 3-bit scales, a shift of ±1/8."""
     high = _words(stored, 34, 50, torch.int16).int()[..., None]
     indices = _with_bits(stored[..., 2:34], (high >> torch.tensor([0, 3, 6, 9]) & 7).flatten(-2))
     a = (2 * (high >> 12 & 7) + 1).short()
@@ -82,6 +89,7 @@ def _iq1_s(stored: Tensor) -> Blocks:
 
 
 def _iq1_m(stored: Tensor) -> Blocks:
+    """Decode IQ1_M: IQ1_S with a shift per 8 weights; nibbles hold the block's float16 scale."""
     high = (stored[..., 32:48, None] >> torch.tensor([0, 4], dtype=torch.uint8)).flatten(-2)
     scales = _words(stored, 48, 56, torch.int16).int() & 0xFFFF
     d = (scales >> 12 << torch.tensor([0, 4, 8, 12])).sum(-1, dtype=torch.int32)
@@ -110,6 +118,7 @@ def _signed(
 def _blocks(
     stored: Tensor, numbers: Tensor, signs: Tensor, a: Tensor, unit: float, offset: int
 ) -> Blocks:
+    """Apply signs to codebook magnitudes and collect codes and scales."""
     numbers, signs = flat(numbers), flat(signs)
     codes = torch.where(signs.bool(), offset - numbers, offset + numbers)
     return Blocks(codes, offset, float16_at(stored, 0), flat(a), unit=unit)

@@ -32,6 +32,7 @@ class CombinedLinear:
         raise NotImplementedError
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        """Add the output to a residual. [n, in], [n, out] → [n, out]"""
         return self(x).add_(residual)
 
 
@@ -43,6 +44,7 @@ class JoinedLinear(CombinedLinear):
         return y if self._bias is None else y.add_(self._bias)
 
     def layout(self) -> LinearLayout:
+        """Return the tensors of all layers and a recipe to rebuild the joined layer."""
         return combined_layout(
             lambda kinds: f"joined {' + '.join(kinds)}", self.layers, JoinedLinear, self._bias
         )
@@ -80,9 +82,11 @@ class AdaptedLinear(CombinedLinear):
         return y
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        """Add the output to a residual. [n, in], [n, out] → [n, out]"""
         return residual + self(x)  # not in place: in training the sum may have a wider dtype
 
     def layout(self) -> LinearLayout:
+        """Return the tensors of layer and LoRA and a recipe to rebuild the adapted layer."""
         targets = self._targets
         return combined_layout(
             lambda kinds: f"beside {kinds} {targets}",

@@ -44,6 +44,7 @@ def dense_format(
 def _build(
     tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
 ) -> QuantLinear:
+    """Make a linear layer of unquantized weights."""
     from medusa_core.models.quant.linear import make_linear
 
     return make_linear(tensors["weight"].to(compute), bias)

@@ -24,6 +24,7 @@ def joined_format(pieces: Sequence[tuple[QuantSpec, int]]) -> QuantSpec:
     specs = [spec for spec, _ in pieces]
 
     def tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
+        """Return name, dtype and shape of the tensors of all pieces."""
         return {
             f"{number}.{key}": kind
             for number, (spec, count) in enumerate(pieces)
@@ -31,6 +32,7 @@ def joined_format(pieces: Sequence[tuple[QuantSpec, int]]) -> QuantSpec:
         }
 
     def quantize(weight: Tensor) -> dict[str, Tensor]:
+        """Quantize each piece's rows in its own format."""
         import torch
 
         parts = torch.split(weight, [count for _, count in pieces])
@@ -39,6 +41,7 @@ def joined_format(pieces: Sequence[tuple[QuantSpec, int]]) -> QuantSpec:
     def of_pieces(
         tensors: Mapping[str, Tensor],
     ) -> Iterator[tuple[QuantSpec, int, dict[str, Tensor]]]:
+        """Yield format, rows and tensors of each piece."""
         for number, (spec, count) in enumerate(pieces):
             lead = f"{number}."
             named = {k.removeprefix(lead): t for k, t in tensors.items() if k.startswith(lead)}
@@ -47,12 +50,14 @@ def joined_format(pieces: Sequence[tuple[QuantSpec, int]]) -> QuantSpec:
     def build(
         tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
     ) -> QuantLinear:
+        """Make a layer that concatenates the outputs of all pieces."""
         from medusa_core.models.quant.combined_linear import join_linears
 
         layers = [spec.build(one, count, None, compute) for spec, count, one in of_pieces(tensors)]
         return join_linears(layers, bias)
 
     def dequantize(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+        """Dequantize all pieces to float32. [rows, columns]"""
         import torch
 
         parts = [spec.dequantize(one, n, columns).float() for spec, n, one in of_pieces(tensors)]
@@ -86,6 +91,7 @@ def join_tensors(pieces: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
 
 
 def _limitation(specs: Sequence[QuantSpec], hardware: Hardware) -> str:
+    """Return the first piece's limitation on this hardware; empty if there is none."""
     return next((reason for spec in specs if (reason := spec.limitation(hardware))), "")
 
 

@@ -41,7 +41,7 @@ class QuantLinear(Protocol):
         """[n, in] → [n, out]"""
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        """[n, in], [n, out] → residual + x Wᵀ + b: [n, out]"""
+        """Add the product to a residual, maybe in place. [n, in], [n, out] → [n, out]"""
 
     def layout(self) -> LinearLayout:
         """Return the tensors, and how to make an equal layer of copies of them."""
@@ -70,9 +70,11 @@ class TensorLinear:
         raise NotImplementedError
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        """Add the product to a residual. [n, in], [n, out] → [n, out]"""
         return self(x).add_(residual)
 
     def layout(self) -> LinearLayout:
+        """Return the layout that was given when the layer was made."""
         return self._layout
 
 
@@ -95,6 +97,7 @@ def combined_layout(
     tensors = [tensor for one in layouts for tensor in one.tensors]
 
     def rebuild(*copies: Tensor) -> QuantLinear:
+        """Rebuild every layer from its share of the copied tensors, then combine them."""
         left = iter(copies)
         return combine([make(*islice(left, count)) for make, count in recipes], *left)
 

@@ -42,10 +42,12 @@ class PackedLinear(TensorLinear):
         return result
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        """Add the product to a residual in oneDNN's fused kernel. [n, in], [n, out] → [n, out]"""
         result: Tensor = self._run_binary(x, residual, self._packed, self._bias, "add")
         return result
 
     def layout(self) -> LinearLayout:
+        """Return the layout of an unpacked layer."""
         # oneDNN's order has no address that could be copied, so the copy is an ordinary matrix.
         return DenseLinear(self._packed.to_dense(), self._bias).layout()
 

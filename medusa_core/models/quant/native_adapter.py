@@ -92,7 +92,7 @@ def native_adapter(down: Tensor, ups: Sequence[Up]) -> NativeAdapter:
 
 
 def _down_weights(matrix: Tensor) -> Tensor:
-    """[inner, inputs] → [flat], the layout of `Adapter` in adapter.h."""
+    """Interleave A for the compiled step: `Adapter` in adapter.h. [inner, inputs] → [flat]"""
     count, inputs = matrix.shape
     num_tiles, num_vectors = count // _DOWN_TILE, inputs // LANES
     vectors = matrix.reshape(count, num_vectors, LANES)
@@ -102,7 +102,7 @@ def _down_weights(matrix: Tensor) -> Tensor:
 
 
 def _up_weights(matrix: Tensor) -> Tensor:
-    """[out, rank] → [flat], the layout of `Up` in adapter.h."""
+    """Interleave B for the compiled step: `Up` in adapter.h. [out, rank] → [flat]"""
     outputs, rank = matrix.shape
     whole = outputs // LANES * LANES
     tiles = matrix[:whole].view(-1, LANES, rank).transpose(1, 2).unsqueeze(1)

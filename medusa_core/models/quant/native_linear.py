@@ -43,6 +43,7 @@ class NativeWeights:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
+        """The weights, and their scales if they have any."""
         return (self.weight,) if self.scale is None else (self.weight, self.scale)
 
 
@@ -98,6 +99,7 @@ class NativeLinear:
         return (*(tensor for part in self.parts for tensor in part.tensors), *bias)
 
     def _struct(self, part: NativeWeights, first: int) -> LinearStruct:
+        """Fill the C structure of the weights whose first output is `first`."""
         return LinearStruct(
             weight=part.weight.data_ptr(),
             bias=None if self._bias is None else self._bias[first:].data_ptr(),
@@ -138,7 +140,7 @@ class NativeLinear:
         return self.run(x.to(torch.float32).contiguous(), pool).to(x.dtype)
 
     def run(self, rows: Tensor, pool: Pool | None = None) -> Tensor:
-        """[n, in] → [n, out], both float32 and contiguous; `pool` lends its threads."""
+        """Multiply rows on the threads of `pool`. [n, in] → [n, out], float32 and contiguous"""
         count = len(rows)
         packed = torch.empty(count, self.packed_width)
         y = torch.empty(count, self.num_outputs)
@@ -154,9 +156,11 @@ class NativeLinear:
         return y
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        """Add the product to a residual. [n, in], [n, out] → [n, out]"""
         return self(x).add_(residual)
 
     def layout(self) -> LinearLayout:
+        """Return weights, bias and LoRA with a recipe to rebuild the layer from copies."""
         library, count = self._library, len(self._tensors)
         adapter = self._adapter
         remake = None if adapter is None else adapter.recipe()
@@ -168,6 +172,7 @@ class NativeLinear:
         ]
 
         def rebuild(*tensors: Tensor) -> NativeLinear:
+            """Rebuild the layer from copies of its tensors."""
             left = list(tensors[:count])
             parts = [
                 replace(part, weight=left.pop(0), scale=None if part.scale is None else left.pop(0))
@@ -251,7 +256,7 @@ def panel_weights(weight: Tensor, scale: Tensor | None = None) -> NativeWeights:
 
 
 def _panels(weight: Tensor) -> Tensor:
-    """Panels of 32 outputs, the layout of `Linear` in linear.h. [flat]"""
+    """Reorder weights into panels of 32 outputs, the layout of `Linear` in linear.h. [flat]"""
     outputs, inputs = weight.shape
     together = _WORD_NUMBERS[weight.dtype]
     whole = outputs // PANEL * PANEL

@@ -27,6 +27,7 @@ def nf4_format(name: str, label: str, is_nested: bool) -> QuantSpec:
     """Make the format, with or without double quantization."""
 
     def nbytes(rows: int, columns: int, device: str) -> int:
+        """Return the size of a matrix with bitsandbytes' statistics."""
         blocks = rows * columns // NF4_BLOCK
         scales = blocks * 4
         if is_nested:
@@ -34,6 +35,7 @@ def nf4_format(name: str, label: str, is_nested: bool) -> QuantSpec:
         return rows * columns // 2 + scales + _LEVELS_BYTES
 
     def tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
+        """Return dtype and shape of each of bitsandbytes' tensors."""
         blocks = rows * columns // NF4_BLOCK
         found: dict[str, TensorKind] = {
             "weight": ("uint8", (rows * columns // 2, 1)),
@@ -50,6 +52,7 @@ def nf4_format(name: str, label: str, is_nested: bool) -> QuantSpec:
         return found
 
     def quantize(weight: Tensor) -> dict[str, Tensor]:
+        """Quantize a matrix by bitsandbytes."""
         from medusa_core.models.quant import nf4_tensors
 
         return nf4_tensors.quantize(weight, is_nested)
@@ -74,6 +77,7 @@ def nf4_format(name: str, label: str, is_nested: bool) -> QuantSpec:
 
 
 def _limitation(hardware: Hardware) -> str:
+    """Return why the hardware can't multiply nf4 weights; empty if it can."""
     if hardware.device == "cpu":
         return "nf4 weights are for graphics cards: in 4 bits a CPU multiplies q4."
     if hardware.device == "cuda" and hardware.capability < (6, 0):
@@ -82,6 +86,7 @@ def _limitation(hardware: Hardware) -> str:
 
 
 def _dequantize(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+    """Dequantize a matrix. [rows, columns]"""
     from medusa_core.models.quant import nf4_tensors
 
     return nf4_tensors.unpack(tensors, rows, columns)
@@ -90,6 +95,7 @@ def _dequantize(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tenso
 def _build(
     tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
 ) -> QuantLinear:
+    """Make a layer on a GPU."""
     from medusa_core.models.quant.nf4_cuda_linear import nf4_cuda_linear
 
     return nf4_cuda_linear(tensors, rows, bias)

@@ -135,6 +135,7 @@ def _state(packed: Tensor | None) -> dict[str, Any]:
 
 
 def _nested_fits(tensors: Mapping[str, Tensor], state: Mapping[str, Any], blocks: int) -> bool:
+    """Whether the statistics of double quantization have the sizes that the kernels read."""
     return (
         state.get("nested_blocksize") == NF4_NESTED_BLOCK
         and state.get("nested_dtype") == "float32"
@@ -145,6 +146,7 @@ def _nested_fits(tensors: Mapping[str, Tensor], state: Mapping[str, Any], blocks
 
 
 def _is(tensor: Tensor | None, dtype: torch.dtype, numbers: int) -> bool:
+    """Whether a tensor has this dtype and number of elements."""
     return tensor is not None and tensor.dtype == dtype and tensor.numel() == numbers
 
 

@@ -81,7 +81,7 @@ def tile_blocks(kind: BlockType, stored: Tensor) -> Tensor:
 
 
 def _tiles(kind: BlockType, stored: Tensor) -> Tensor:
-    """[rows, bytes of a row] → uint8 [tiles, bytes of a tile]"""
+    """Repack stored rows. [rows, bytes of a row] → uint8 [tiles, bytes of a tile]"""
     layout = kind.sizes.tiles
     if layout in _UNCHANGED_NIBBLES and kind.sizes.weights == BLOCK:
         blocks = stored.view(len(stored), -1, kind.sizes.nbytes)

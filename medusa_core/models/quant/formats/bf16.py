@@ -5,6 +5,7 @@ from medusa_core.models.quant.format import Hardware
 
 
 def _limitation(hardware: Hardware) -> str:
+    """Return why bfloat16 is slow on the hardware; empty if it isn't."""
     if hardware.device == "cuda" and hardware.capability < (8, 0):
         return "This card computes bfloat16 slowly; fp16 or fp32 has the same effect."
     if hardware.device == "cpu" and "bfloat16" not in hardware.packs:

@@ -5,6 +5,7 @@ from medusa_core.models.quant.format import Hardware
 
 
 def _limitation(hardware: Hardware) -> str:
+    """Return why float16 is slow on the hardware; empty if it isn't."""
     if hardware.device == "cpu":
         return "CPUs compute float16 slowly; bf16 has the same size."
     if hardware.capability < (7, 0):

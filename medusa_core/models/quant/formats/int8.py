@@ -26,6 +26,7 @@ _MULTIPLE = 32  # torch's CPU kernel reads past the end of other shapes
 
 
 def _limitation(hardware: Hardware) -> str:
+    """Return why the hardware can't multiply 8-bit weights; empty if it can."""
     if hardware.device == "cpu" and not (hardware.compiles or hardware.multiplies_bfloat16):
         return "This CPU has no instructions for bfloat16, which 8-bit weights are multiplied with."
     if hardware.device == "cuda" and hardware.capability < (7, 5):
@@ -34,6 +35,7 @@ def _limitation(hardware: Hardware) -> str:
 
 
 def _quantize(weight: Tensor) -> dict[str, Tensor]:
+    """Quantize with a symmetric scale per row. int8 [rows, columns], bfloat16 [rows]"""
     import torch
 
     wide = weight.float()
@@ -45,12 +47,14 @@ def _quantize(weight: Tensor) -> dict[str, Tensor]:
 
 
 def _dequantize(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+    """Dequantize to float32. [rows, columns]"""
     return tensors["weight"] * tensors["scale"].unsqueeze(1).float()
 
 
 def _build(
     tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
 ) -> QuantLinear:
+    """Make the fastest layer: compiled, torch's CPU kernel, or bitsandbytes' CUDA kernel."""
     from medusa_core.models.quant.int8_linear import Int8Linear, int8_rows_linear
     from medusa_core.models.quant.native_linear import native_int8_linear
 
