@@ -136,15 +136,18 @@ class ConversationFit:
 
     @cached_property
     def _systems(self) -> Systems:
+        """Which system messages the template renders, found by a probe on first use."""
         forms = [ConversationForm(one, self._merges) for one in Systems]
         return self._first_fitting(forms, [_SYSTEM_PROBE], ()).systems
 
     @cached_property
     def _merges(self) -> bool:
+        """Whether consecutive messages of one role must be merged for the template."""
         forms = [ConversationForm(merges=merges) for merges in (False, True)]
         return self._first_fitting(forms, _NEIGHBOUR_PROBES, ()).merges
 
     def _call_form(self, has_tools: bool) -> ConversationForm:
+        """Return the form for conversations with tool calls, found by probes and cached."""
         found = self._call_forms.get(has_tools)
         if found is None:
             tools = _TOOLS if has_tools else ()
@@ -179,6 +182,7 @@ class ConversationFit:
         return next(fitting, forms[0])
 
     def _shows(self, messages: Sequence[ChatMessage], tools: tuple[str, ...]) -> bool:
+        """Whether the rendered prompt contains the texts of all messages."""
         try:
             prompt = self._render(messages, tools)
         except TemplateError as error:
@@ -189,13 +193,14 @@ class ConversationFit:
 
 
 def _has_neighbours(roles: Sequence[Role]) -> bool:
+    """Whether two consecutive messages have the same role."""
     return any(a is b for a, b in pairwise(roles))
 
 
 def _left_out(
     messages: Sequence[ChatMessage], prompt: str, reasoning: ReasoningFormat
 ) -> TemplateError:
-    """Make the error that names the message missing from the prompt."""
+    """Make the error that quotes the first message missing from the prompt."""
     index = first_missing(messages, prompt, reasoning) or 0
     message = messages[index]
     text = message.content or next((call.name for call in message.tool_calls), "")

@@ -21,7 +21,7 @@ _ID_CHARS = 9  # of a call's id, where the template demands it (Mistral)
 
 
 class Systems(IntEnum):
-    """Which system messages keep their role; others become text of a user's message."""
+    """System messages that keep their role; others become text of a user's message."""
 
     ANYWHERE = 0
     FIRST = 1
@@ -29,7 +29,7 @@ class Systems(IntEnum):
 
 
 class Calls(IntEnum):
-    """How an answer with tool calls is passed to the template."""
+    """Ways to pass an answer with tool calls to the template, in order of increasing change."""
 
     KEPT = 0
     SPLIT = 1  # text and each call in answers of their own, each call followed by its result
@@ -82,6 +82,7 @@ class ConversationForm(NamedTuple):
                         )
 
     def _rewrite_calls(self, messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
+        """Rewrite each answer with tool calls together with the results after it."""
         index = 0
         while index < len(messages):
             message = messages[index]
@@ -99,6 +100,7 @@ class ConversationForm(NamedTuple):
                 yield from map(self._rewrite_ids, _split(*round_) if way is Calls.SPLIT else round_)
 
     def _call_handling(self, message: ChatMessage, following: Sequence[ChatMessage]) -> Calls:
+        """Return the strongest rewriting that a feature of the answer requires."""
         ways = [self.calls]
         if message.content:
             ways.append(self.calls_with_text)
@@ -109,15 +111,18 @@ class ConversationForm(NamedTuple):
         return max(ways)
 
     def _rewrite_ids(self, message: ChatMessage) -> ChatMessage:
+        """Rewrite the call ids and arguments of a message."""
         calls = tuple(map(self._rewrite_call, message.tool_calls))
         return message._replace(tool_calls=calls, call_id=self._call_id(message.call_id))
 
     def _rewrite_call(self, call: ToolCall) -> ToolCall:
+        """Rewrite id and arguments of a call."""
         # Arguments are parsed for the template: a text in JSON becomes a text.
         arguments = json.dumps(call.arguments) if self.has_text_arguments else call.arguments
         return ToolCall(self._call_id(call.call_id), call.name, arguments)
 
     def _call_id(self, call_id: str) -> str:
+        """Shorten a call id to nine letters or digits where the template demands it (Mistral)."""
         if not self.has_short_ids or (len(call_id) == _ID_CHARS and call_id.isalnum()):
             return call_id
         return hashlib.sha256(call_id.encode()).hexdigest()[:_ID_CHARS] if call_id else ""
@@ -174,6 +179,7 @@ def _merge(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
 
 
 def _can_join(message: ChatMessage) -> bool:
+    """Whether a message may be merged with its neighbour: tool calls and results stay separate."""
     return message.role is not Role.TOOL and not message.tool_calls
 
 

@@ -112,6 +112,7 @@ def token_texts(gguf: Gguf) -> frozenset[str]:
 
 
 def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
+    """Build a SentencePiece tokenizer from pieces with scores, or from merges (Gemma 4)."""
     scores, merges = gguf.numbers("tokenizer.ggml.scores"), None
     is_gemma4 = gguf.text("tokenizer.ggml.model") == _GEMMA4
     if is_gemma4:
@@ -133,6 +134,7 @@ def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -
 
 
 def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
+    """Build a byte-level BPE tokenizer with the pre-tokenizer that the file names."""
     pre = gguf.text("tokenizer.ggml.pre", "default")
     pre_tokenizer = PRE_TOKENIZERS.get(pre)
     if pre_tokenizer is None:
@@ -170,7 +172,7 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
 
 
 def _add_bos(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], begins: bool) -> None:
-    """Let the tokenizer put BOS before every text, if `begins`."""
+    """Let the tokenizer prepend BOS to every text if `begins`."""
     number = gguf.entries.get("tokenizer.ggml.bos_token_id")
     if not begins or not isinstance(number, int):
         tokenizer.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
@@ -182,11 +184,13 @@ def _add_bos(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], begins: boo
 
 
 def _flag(gguf: Gguf, key: str, default: bool) -> bool:
+    """Read a boolean setting of the tokenizer."""
     value = gguf.entries.get(f"tokenizer.ggml.{key}", default)
     return value if isinstance(value, bool) else default
 
 
 def _pair(path: Path, merge: str) -> tuple[str, str]:
+    """Split a BPE merge at its space."""
     first, _, second = merge.partition(" ")
     if not first or not second:
         raise _damaged(path, "a merge isn't two pieces")
@@ -194,6 +198,7 @@ def _pair(path: Path, merge: str) -> tuple[str, str]:
 
 
 def _damaged(path: Path, reason: str) -> TokenizerError:
+    """Make the error for an inconsistent tokenizer."""
     return TokenizerError(
         f"The tokenizer in {path.name} is damaged: {reason}.", "Download the file again."
     )

@@ -54,6 +54,7 @@ class GrammarCompiler:
         return future
 
     def _run(self, future: Future[Grammar], text: str) -> None:
+        """Compile a grammar in a thread, one at a time, unless its future was cancelled."""
         with self._turn:
             if not future.set_running_or_notify_cancel():
                 return
@@ -63,6 +64,7 @@ class GrammarCompiler:
                 future.set_exception(error)
 
     def _compile(self, text: str) -> Grammar:
+        """Check a grammar in the worker process, then compile it for the vocabulary."""
         if not self._vocabulary.eos_token_ids:
             raise GrammarError(
                 "This model has no token that ends an answer, so that no grammar can be complete.",
@@ -86,14 +88,17 @@ class _Vocabulary:
 
     @property
     def eos_token_id(self) -> int:
+        """The first EOS id; llguidance expects exactly one."""
         return self.eos_token_ids[0]
 
     @property
     def special_token_ids(self) -> list[int]:
+        """Ids of the special tokens, which text in a grammar can't match."""
         return [token_id for token_id, _ in self._tokenizer.special_tokens]
 
     @property
     def tokens(self) -> list[bytes]:
+        """Bytes of all tokens by id; names of special tokens."""
         names = dict(self._tokenizer.special_tokens)
         return [
             names[token_id].encode() if token_id in names else self._tokenizer.bytes_of(token_id)

@@ -25,7 +25,7 @@ _ORPHAN_S = 10.0  # the parent has given up long before, or is gone
 
 
 class _ByteVocabulary:
-    """A vocabulary of all bytes and an end token."""
+    """Vocabulary of all single bytes and EOS: enough to compile a grammar."""
 
     eos_token_id = 256
     bos_token_id = None
@@ -48,6 +48,7 @@ def main() -> int:
 
 
 def _serve(channel: Channel) -> None:
+    """Compile one grammar per request and answer with its error, empty if it compiles."""
     tokenizer = LLTokenizer(TokenizerWrapper(_ByteVocabulary()))
     channel.send(ready=True)
     while True:

@@ -64,6 +64,7 @@ def _factor(step: Mapping[str, object]) -> int:
 
 
 def _length(text: object) -> int:
+    """Return the length of a text; 0 for other values."""
     return len(text) if isinstance(text, str) else 0
 
 

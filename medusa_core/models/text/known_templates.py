@@ -32,6 +32,7 @@ class _Known:
 
 
 def _known(file: str, token: str, name: str) -> _Known:
+    """Make an entry; `name` is a regular expression for model names."""
     return _Known(file, token, re.compile(name, re.IGNORECASE))
 
 

@@ -115,15 +115,19 @@ class NameGuard:
         return [*encode(first), *(token_id for part in others for token_id in within(part))]
 
     def _has_tags(self, message: ChatMessage) -> bool:
+        """Whether an answer contains reasoning tags."""
         return message.role is Role.ASSISTANT and self._tag.search(message.content) is not None
 
     def _without_tags(self, text: str) -> str:
+        """Guard reasoning tags, so that the template doesn't detect them."""
         return self._tag.sub(lambda tag: f"{tag[0][0]}{self._mark}{tag[0][1:]}", text)
 
     def _guarded(self, text: str) -> str:
+        """Insert a guard into each name of a special token."""
         return self._mark.join(self._parts(text))
 
     def _call(self, call: ToolCall) -> ToolCall:
+        """Guard the names in a tool call."""
         return ToolCall(
             self._guarded(call.call_id), self._guarded(call.name), self._json(call.arguments)
         )
@@ -136,6 +140,7 @@ class NameGuard:
             return self._guarded(text)
 
     def _value(self, value: Any) -> Any:
+        """Guard all strings of a JSON value."""
         if isinstance(value, str):
             return self._guarded(value)
         if isinstance(value, list):
@@ -146,5 +151,6 @@ class NameGuard:
 
 
 def _texts(message: ChatMessage) -> list[str]:
+    """Return all texts of a message, in which names of special tokens could occur."""
     calls = (text for call in message.tool_calls for text in call)
     return [message.content, message.tool_name, message.call_id, *calls]

@@ -67,6 +67,7 @@ class _Finder:
         return self._move([_normalized(text) for text in stripped])
 
     def _move(self, texts: Iterable[str]) -> bool:
+        """Find each text after the current position; move past the last one if all are there."""
         end = self._position
         for text in texts:
             at = self._rest.find(text, self._position)
@@ -84,6 +85,7 @@ def _normalized(text: str) -> str:
 
 
 def _unescaped(found: re.Match[str]) -> str:
+    """Decode the Unicode escapes of a match; surrogate pairs make one character."""
     codes = re.findall("[0-9a-fA-F]{4}", found[0])
     return bytes.fromhex("".join(codes)).decode("utf-16-be", "replace")
 
@@ -98,6 +100,7 @@ def _call_texts(name: str, arguments: str) -> Iterator[str]:
 
 
 def _leaves(value: Any) -> Iterator[str]:
+    """Yield the keys and values of nested JSON as they occur in text."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield key

@@ -220,5 +220,6 @@ def _named_formats(openings: Sequence[str], source: str) -> Iterator[ReasoningFo
 
 
 def _is_tag(text: str) -> bool:
+    """Whether a text is short enough for a tag and contains no probe text."""
     sentinels = (_QUESTION, _REASONING, _ANSWER)
     return len(text) <= _MOST_TAG_CHARS and not any(one in text for one in sentinels)

@@ -119,6 +119,7 @@ class Rendering:
             return None
 
     def _generate(self, **variables: object) -> str:
+        """Render the template up to the maximum length of a prompt."""
         parts, num_chars = [], 0
         for part in self._template.generate(**self._special_tokens, **variables):
             parts.append(part)
@@ -157,6 +158,7 @@ def _name(error: Exception) -> str:
 
 
 def _line(error: Exception) -> str:
+    """Return the line of the template in which an error occurred, as part of a message."""
     lines = [
         number
         for frame, number in traceback.walk_tb(error.__traceback__)
@@ -210,6 +212,7 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
+    """Filter `tojson` as in transformers: without HTML escapes."""
     return json.dumps(
         value,
         ensure_ascii=ensure_ascii,
@@ -228,8 +231,10 @@ def _listed(value: object) -> list[Any]:
 
 
 def _raise_exception(message: str) -> None:
+    """Global `raise_exception`, by which templates refuse a conversation."""
     raise jinja2.TemplateError(message)
 
 
 def _strftime_now(pattern: str) -> str:
+    """Global `strftime_now`: format the local time."""
     return datetime.datetime.now().astimezone().strftime(pattern)

@@ -138,6 +138,7 @@ class _Cleaner:
         return value
 
     def _map(self, keyword: str, schemas: dict[str, Any], place: str) -> dict[str, Any]:
+        """Clean the subschemas of a keyword such as `properties`; drop unusable patterns."""
         found = {}
         for name, schema in schemas.items():
             reason = self._pattern_obstacle(name) if keyword == "patternProperties" else None
@@ -218,11 +219,13 @@ def _bounded(keyword: str, value: Any) -> Any:
 
 
 def _is_beyond(value: Any, sign: int) -> bool:
+    """Whether a bound is a number beyond what llguidance compiles, in the direction of `sign`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and value * sign > _MOST_BOUND
 
 
 def _is_regex(pattern: str) -> bool:
+    """Whether a JSON Schema pattern also compiles in Python's dialect."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of sets that Python will read otherwise one day
         try:

@@ -53,6 +53,7 @@ def arguments_rule(parameters: Mapping[str, Any]) -> str:
 
 
 def _rule(schema: Any, *, is_lenient: bool) -> str:
+    """Return `%json` with the enforceable part of a schema and llguidance's options."""
     schema = enforced_schema(schema, is_lenient=is_lenient).schema
     if isinstance(schema, dict):
         schema = {

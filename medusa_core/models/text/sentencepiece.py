@@ -141,6 +141,7 @@ def _adapted(piece: Piece, is_merged: bool) -> Piece:
 
 
 def _no_bytes(name: str) -> TokenizerError:
+    """Make the error for models whose tokens don't map to bytes."""
     return TokenizerError(
         f"{name} is no BPE model with bytes.",
         "Only such ones can be streamed: get the model's tokenizer.json.",
@@ -187,6 +188,7 @@ def _parse(path: Path) -> tuple[list[Piece], int, bool]:
 
 
 def _piece(data: bytes) -> Piece:
+    """Parse a `SentencePiece` message: text, score and type."""
     text, score, kind = "", 0.0, PieceKind.NORMAL
     for number, value in _fields(data):
         if number == 1 and isinstance(value, bytes):
@@ -201,6 +203,7 @@ def _piece(data: bytes) -> Piece:
 
 
 def _integer(data: bytes, wanted: int, default: int) -> int:
+    """Return the last value of an integer field; `default` if it is absent."""
     for number, value in _fields(data):
         if number == wanted and isinstance(value, int):
             default = value

@@ -64,6 +64,7 @@ class ChatTemplate:
             tools: tuple[str, ...],
             _: datetime.date,
         ) -> str:
+            """Render messages whose names of special tokens are guarded; cached."""
             # Names in messages are guarded already, so the markers of calls become special tokens.
             if omitted is not None:
                 messages = tuple(with_written_calls(one, omitted) for one in messages)
@@ -74,6 +75,7 @@ class ChatTemplate:
         self._cached = cached = lru_cache(maxsize=_CACHE_SIZE)(render)
 
         def probe(messages: Sequence[ChatMessage], tools: tuple[str, ...]) -> str:
+            """Render a synthetic conversation, to learn which form the template accepts."""
             return cached(strip_token_ids(messages), True, None, tools, datetime.date.today())
 
         self.conversations = ConversationFit(probe)
@@ -88,6 +90,7 @@ class ChatTemplate:
         """The format of tool calls."""
 
         def render(messages: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
+            """Render a synthetic conversation with tools."""
             return self.render(messages, opens, tools=tools)
 
         return learn_tool_call_format(render, self.source, self.reasoning.response_ends)
@@ -98,6 +101,7 @@ class ChatTemplate:
         opening = (ChatMessage(Role.USER, "a"),)
 
         def starts_reasoning(thinks: bool | None) -> bool:
+            """Whether the generation prompt opens the reasoning."""
             try:
                 prompt = self.render(opening, thinks=thinks).rstrip()
                 return bool(self.reasoning.start) and prompt.endswith(self.reasoning.start)

@@ -76,6 +76,7 @@ def call_as_text(call: ToolCall) -> str:
 
 
 def _as_text(message: ChatMessage) -> ChatMessage:
+    """Convert a tool's result to a user's message, and calls to text of the answer."""
     if message.role is Role.TOOL:
         name = f" of {message.tool_name}" if message.tool_name else ""
         return ChatMessage(Role.USER, f"Result{name}:\n{message.content}")
@@ -86,6 +87,7 @@ def _as_text(message: ChatMessage) -> ChatMessage:
 
 
 def _call_as_json(call: ToolCall) -> dict[str, Any]:
+    """Return a call with the keys of OpenAI's API."""
     function = {"name": call.name, "arguments": arguments_of(call)}
     return {"id": call.call_id, "type": "function", "function": function}
 

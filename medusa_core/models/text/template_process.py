@@ -37,7 +37,7 @@ class TimeBudget:
         self._since_s = clock()
 
     def begin(self) -> float:
-        """Begin to wait; returns the seconds that are left."""
+        """Begin to wait; returns the seconds left."""
         now_s = self._clock()
         self._left_s = min(self._max_s, self._left_s + now_s - self._since_s)
         self._since_s = now_s
@@ -101,10 +101,12 @@ class TemplateProcess:
         return str(self._request(request)["text"])
 
     def _compile(self) -> str:
+        """Start the worker and return the template's variable that switches reasoning."""
         self.worker.start()
         return str(self._request(self._template)["switch"])
 
     def _request(self, message: object) -> dict[str, Any]:
+        """Send a request within the time budget; raise the worker's error."""
         try:
             answer = self.worker.request(message, self._budget.begin())
         finally:

@@ -130,6 +130,7 @@ class Tokenizer:
         return list(self._cached(text) if len(text) <= _MAX_CACHED_CHARS else self._encode(text))
 
     def _encode(self, text: str) -> tuple[int, ...]:
+        """Encode a text without BOS; cached, as templates repeat texts."""
         with tokenizer_errors("The tokenizer can't encode this text"):
             return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
@@ -163,6 +164,7 @@ class Tokenizer:
 
     @cached_property
     def _special_names(self) -> re.Pattern[str]:
+        """Pattern that matches the name of any special token, the longest first."""
         # A name of one character can't be split, and stays a special token.
         names = sorted((name for _, name in self.special_tokens if len(name) > 1), reverse=True)
         return re.compile("|".join(map(re.escape, names)) or _NEVER)
@@ -199,6 +201,7 @@ class Tokenizer:
 
 
 def _is_byte_level(path: Path) -> bool:
+    """Whether `tokenizer.json` is byte-level BPE; if not, it must have byte fallback."""
     raw = read_json(path, _MAX_BYTES)
     check_growth(raw)
     kinds = _decoder_kinds(raw.get("decoder"))
@@ -232,6 +235,7 @@ def _opening(tokenizer: RustTokenizer) -> list[int]:
 
 
 def _vocab_size(vocabulary: Mapping[str, int]) -> int:
+    """Return the highest token id plus one, within limits."""
     size = max(vocabulary.values(), default=-1) + 1
     if size > _MAX_TOKENS:
         raise TokenizerError(
@@ -243,6 +247,7 @@ def _vocab_size(vocabulary: Mapping[str, int]) -> int:
 def _byte_table(
     tokenizer: RustTokenizer, vocabulary: Mapping[str, int], bytes_of: Callable[[str], bytes]
 ) -> _Pieces:
+    """Return the bytes of every token; empty for special tokens."""
     added = tokenizer.get_added_tokens_decoder()
     table = _Pieces()
     for text, token_id in vocabulary.items():
@@ -261,6 +266,7 @@ def _piece_bytes(piece: str) -> bytes:
 
 
 def _byte_level() -> Callable[[str], bytes]:
+    """Return a function that maps byte-level BPE's printable characters to bytes."""
     latin = _Latin({ord(char): chr(byte) for char, byte in _byte_alphabet().items()})
     return lambda text: text.translate(latin).encode("latin-1")
 
@@ -297,6 +303,7 @@ def find_fill_tokens(tokenizer: Tokenizer) -> FillTokens | None:
 
 
 def _first_token(tokenizer: Tokenizer, names: Iterable[str]) -> int:
+    """Return the id of the first name that is a token; −1 if none is."""
     found = (tokenizer.token_id(name) for name in names)
     return next((token_id for token_id in found if token_id is not None), -1)
 

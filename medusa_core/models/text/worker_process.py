@@ -81,7 +81,10 @@ class WorkerProcess:
         return self._receive(self.sandbox, time_s)
 
     def _receive(self, sandbox: Sandbox, time_s: float) -> dict[str, Any]:
+        """Receive the answer within limits of time and memory."""
+
         def check_memory() -> None:
+            """Raise if the worker uses too much memory."""
             if sandbox.resident_bytes() > _MAX_RESIDENT_BYTES:
                 raise self._errors.memory()
 

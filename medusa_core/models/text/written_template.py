@@ -74,6 +74,7 @@ def _names(folder: Path) -> str:
 
 
 def _read(file: Path) -> str:
+    """Read a template file of limited size."""
     try:
         if (size := file.stat().st_size) > 4 * MAX_SOURCE_CHARS:
             raise too_long(size // 4)
@@ -85,6 +86,7 @@ def _read(file: Path) -> str:
 
 
 def _special_tokens(config: dict[str, Any]) -> dict[str, str]:
+    """Return the special tokens of a `tokenizer_config.json` that templates may name."""
     found = {}
     for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
         value = config.get(name)

@@ -121,6 +121,7 @@ class JsonReader:
         return "\\\\", place + 1
 
     def _outside_at(self, text: str, place: int, is_last: bool) -> tuple[str, int]:
+        """Rewrite one character or word outside of strings; white space is normalized."""
         del is_last
         character = text[place]
         if character == ",":
@@ -163,6 +164,7 @@ class BareKeyReader:
         return written, place
 
     def _part(self, text: str, is_last: bool) -> tuple[str, int]:
+        """Convert the next quote, string part, key or punctuation; nothing if it is incomplete."""
         quote = self._quote
         if text.startswith(quote):
             self._in_string = not self._in_string
@@ -282,6 +284,7 @@ class TagReader:
 
     @property
     def _is_text(self) -> bool:
+        """Whether the current value is a string, which is streamed without parsing."""
         return self._types == {"string"}
 
     def _value(self, text: str, is_last: bool) -> tuple[str, int]:
@@ -436,6 +439,7 @@ def _closing(text: str, place: int, tags: ArgumentTags, key: str) -> int:
 
 
 def _scalar(text: str) -> Any:
+    """Parse a text as JSON; the text itself if it isn't any."""
     try:
         return json.loads(text)
     except ValueError:

@@ -148,6 +148,7 @@ class ToolCallGrammar:
         return " ".join(written)
 
     def _trigger(self) -> str:
+        """Special token or first word that starts a call; empty if the opening has neither."""
         opening = self._opening
         found = next((name for name in self.token_ids if opening.startswith(name)), "")
         if found:
@@ -169,17 +170,21 @@ class ToolCallGrammar:
 
     @property
     def _object_start(self) -> str:
+        """Text of a JSON call from its brace on."""
         return "{" + self._opening.rpartition("{")[2]
 
     @property
     def _after_object(self) -> str:
+        """Text that closes a call after its JSON object."""
         last = self.shape.call_close[-1] if self.shape.call_close else ""
         return last.rpartition("}")[2] if isinstance(last, str) else ""
 
     def _joined(self, text: str, rule: str) -> str:
+        """Return a sequence of a literal and a rule."""
         return f"{self.literal(text)} {rule}".strip()
 
     def _segments(self, segments: Sequence[Segment], name: str = "") -> str:
+        """Return the rule body of a call's opening or closing, with the name filled in."""
         written = _escaped(name) if self.shape.name_key else name
         rules, text = [], ""
         for segment in segments:
@@ -369,6 +374,7 @@ class _BareKeys(_Chain):
             yield f"{rule}: {' | '.join((*names, *(['bare_scalar'] if scalars else [])))}"
 
     def _string(self, rule: str, schema: Any) -> Iterator[str]:
+        """Yield the rules of a string in the format's own quotation marks."""
         quote, terminal = self.tags.quote, rule.upper()
         expression, mark = string_expression(schema, quote), self.grammar.literal(self.tags.quote)
         if not expression:
@@ -383,6 +389,7 @@ class _BareKeys(_Chain):
             yield f"{terminal}_TEXT: {expression}"
 
     def _object(self, rule: str, schema: Mapping[str, Any], levels: int) -> Iterator[str]:
+        """Yield the rules of an object with declared properties."""
         # The one template of this form that is known writes keys in order of the alphabet.
         properties: dict[str, Any] = dict(sorted(schema["properties"].items()))
         rules = [f"{rule}_{place}" for place in range(len(properties))]
@@ -393,6 +400,7 @@ class _BareKeys(_Chain):
             yield from self._value(f"{one}_value", inner, levels - 1)
 
     def _constant(self, value: Any) -> str:
+        """Return the literal of a constant value."""
         quote = self.tags.quote
         text = quote + value + quote if isinstance(value, str) else json.dumps(value)
         return self.grammar.literal(text)
@@ -425,14 +433,17 @@ def _json_but_text(schema: Any, kinds: Sequence[str]) -> str:
 
 
 def _quoted(text: str) -> str:
+    """Return a Lark string literal."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def _escaped(text: str) -> str:
+    """Return a text as it is within a JSON string."""
     return _quoted(text)[1:-1]
 
 
 def _required(schema: Mapping[str, Any]) -> Sequence[str]:
+    """Return the names of required properties."""
     names = schema.get("required")
     return names if isinstance(names, list) else ()
 

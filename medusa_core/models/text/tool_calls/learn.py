@@ -92,6 +92,7 @@ def learn_tool_call_format(
 
 
 def _without_response_end(found: ToolCallFormat, ends: Sequence[str]) -> ToolCallFormat:
+    """Remove the reasoning format's response tag from the opening of calls."""
     for end in ends:
         if found.section_open.startswith(end):
             return found._replace(section_open=found.section_open.removeprefix(end))
@@ -150,6 +151,7 @@ class _Learner:
         return self._render_answers(ChatMessage(Role.ASSISTANT, content, tool_calls=calls))
 
     def _render_answers(self, *answers: ChatMessage) -> str:
+        """Render answers to a synthetic question; return the text after the question."""
         question = ChatMessage(Role.USER, _USER)
         tools = (_tool(_FIRST), _tool(_SECOND))
         return _after_user(self.text_of((question, *answers), False, tools))
@@ -263,6 +265,7 @@ def _json_span(text: str, place: int, arguments: dict[str, Any]) -> tuple[int, i
 def _segments(
     text: str, places: Sequence[tuple[Slot, int, int]], start: int, end: int
 ) -> tuple[Segment, ...]:
+    """Split a text into fixed segments and slots."""
     found: list[Segment] = []
     for slot, begin, close in places:
         found += [text[start:begin], slot]
@@ -456,10 +459,12 @@ def _with_index(first: tuple[Segment, ...], second: tuple[Segment, ...]) -> tupl
 
 
 def _after_user(text: str) -> str:
+    """Return the text after the synthetic question."""
     return text.rpartition(_USER)[2]
 
 
 def _tool(call: ToolCall) -> str:
+    """Describe the function of a synthetic call in JSON."""
     kinds = {str: "string", int: "integer"}
     properties = {
         key: {"type": kinds[type(value)], "description": "What it is"}

@@ -85,6 +85,7 @@ def match_head(text: str, place: int, segments: Sequence[Segment], names: Collec
 def _match(
     text: str, place: int, segments: Sequence[Segment], names: Collection[str], head: Head
 ) -> Head:
+    """Match the remaining segments recursively, and collect name, id and index."""
     if not segments:
         return head._replace(end=place)
     segment, *rest = segments
@@ -117,6 +118,7 @@ def _with_name(
     head: Head,
     name: str,
 ) -> Head:
+    """Match a function name, then the segments after it."""
     if not text.startswith(name, place):
         return Head(PARTIAL if name.startswith(text[place:]) else MISMATCH)
     return _match(text, place + len(name), rest, names, head._replace(name=name))

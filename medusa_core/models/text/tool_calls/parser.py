@@ -160,6 +160,7 @@ class ToolCallParser:
         yield from ()
 
     def _parse_text(self) -> Iterator[ToolCallEvent]:
+        """Report text up to the first trigger; hold back what may begin one."""
         held = self._held
         found = [(place, mark) for mark in self._triggers if (place := held.find(mark)) >= 0]
         num_begun = max((partial_match_length(held, mark) for mark in self._triggers), default=0)
@@ -264,9 +265,11 @@ class ToolCallParser:
         return PARTIAL if is_partial else place
 
     def _is_python(self, text: str) -> bool:
+        """Whether a text begins with a Python call of a known function."""
         return self._shape.reads_python and begins_python_call(text, self._names)
 
     def _may_be_python(self, text: str) -> bool:
+        """Whether a text could become a Python call of a known function."""
         calls = (f"{name}(" for name in self._names)
         return self._shape.reads_python and any(call.startswith(text) for call in calls)
 
@@ -325,9 +328,11 @@ class ToolCallParser:
             self._held, self._place = self._held[length:], _Place.AFTER
 
     def _parse_arguments(self) -> Iterator[ToolCallEvent]:
+        """Parse arguments while the answer is streamed."""
         yield from self._read_arguments(is_last=False)
 
     def _read_arguments(self, *, is_last: bool) -> Iterator[ToolCallEvent]:
+        """Convert held text to JSON arguments and report them."""
         text, num = self._reader.push(self._held, is_last=is_last)
         self._held = self._held[num:]
         if text:
@@ -421,12 +426,14 @@ class ToolCallParser:
         self._place = place
 
     def _begin_call(self, name: str, call_id: str = "") -> CallStarted:
+        """Number a new call; its id is the model's or a random one."""
         self._opening = self._space = ""
         self._is_implied = False
         self.num_calls += 1
         return CallStarted(self.num_calls - 1, call_id or self._make_id(), name)
 
     def _emit_call(self, name: str, arguments: str) -> Iterator[ToolCallEvent]:
+        """Report a complete call."""
         yield self._begin_call(name)
         yield CallDelta(self.num_calls - 1, arguments)
 
@@ -446,6 +453,7 @@ class ToolCallParser:
             yield ContentDelta(shown)
 
     def _take_held(self, length: int) -> str:
+        """Remove the first characters of the held text and return them."""
         taken, self._held = self._held[:length], self._held[length:]
         return taken
 

@@ -10,21 +10,21 @@ _MOST_CHARS = 1 << 16
 
 
 def begins_python_call(text: str, names: Collection[str]) -> bool:
-    """Does a text begin with such a call?
+    """Whether a text begins with a Python call of a known function, in a list or alone.
 
     Args:
         text: Without space and bracket at its beginning.
-        names: Of the functions there are.
+        names: Names of the available functions.
     """
     return any(text.startswith(f"{name}(") for name in names)
 
 
 def python_calls(text: str, names: Collection[str]) -> list[tuple[str, str]]:
-    """Names and arguments, as JSON, of the calls in a text; empty if it isn't made of such calls.
+    """Return name and JSON arguments of each call in a text; empty if it isn't all calls.
 
     Args:
         text: Nothing but calls, with or without brackets around them.
-        names: Of the functions there are.
+        names: Names of the available functions.
     """
     if len(text) > _MOST_CHARS:
         return []
@@ -38,10 +38,10 @@ def python_calls(text: str, names: Collection[str]) -> list[tuple[str, str]]:
 
 
 def _call(node: ast.expr) -> tuple[str, str]:
-    """Name and arguments of a call.
+    """Return name and JSON arguments of a call.
 
     Raises:
-        ValueError: It is none, or an argument is no literal with a name.
+        ValueError: It isn't a call, or an argument isn't a keyword with a literal.
     """
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
         raise ValueError("no call with named arguments")
@@ -57,9 +57,9 @@ def _call(node: ast.expr) -> tuple[str, str]:
 
 
 class _JsonNames(ast.NodeTransformer):
-    """Names of JSON's values, which templates write for what isn't text."""
+    """Replace JSON's names `true`, `false` and `null` by Python's constants."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Python's value for such a name."""
+        """Replace a JSON name by its constant."""
         values = {"true": True, "false": False, "null": None}
         return ast.Constant(values[node.id]) if node.id in values else node

@@ -23,7 +23,7 @@ def with_described_tools(
     shape: ToolCallFormat,
     is_parallel: bool,
 ) -> tuple[ChatMessage, ...]:
-    """A conversation whose system message describes functions; earlier calls become text.
+    """Describe functions in the system message, and turn earlier calls into text.
 
     Args:
         messages: The plain.

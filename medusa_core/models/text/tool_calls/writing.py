@@ -44,6 +44,7 @@ def written_calls(calls: Sequence[ToolCall], shape: ToolCallFormat) -> str:
 
 
 def _call(call: ToolCall, shape: ToolCallFormat) -> Iterator[str]:
+    """Yield opening, arguments and closing of a call."""
     arguments = arguments_of(call)
     yield from (_segment(one, call) for one in shape.call_open)
     if shape.style is ArgumentStyle.PYTHON and isinstance(arguments, Mapping):
@@ -54,8 +55,10 @@ def _call(call: ToolCall, shape: ToolCallFormat) -> Iterator[str]:
 
 
 def _segment(segment: Segment, call: ToolCall) -> str:
+    """Return the text of a segment: the name for its slot; nothing for ids and indices."""
     return {Slot.NAME: call.name}.get(segment, "") if isinstance(segment, Slot) else segment
 
 
 def _python(value: Any) -> str:
+    """Return a value as an argument of a Python call."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
