@@ -72,7 +72,7 @@ def plan_notes(
     config = None if subject is None else subject.config
     if config is None:
         return
-    if config.sees:
+    if config.is_multimodal:
         yield QCoreApplication.translate(
             "Library", "Its text part is loaded; pictures can't be shown to it here."
         )

@@ -186,7 +186,7 @@ def open_writer(config: ModelConfig, to: Path) -> Any:
     writer.add_head_count_kv(_kv_heads(config))
     writer.add_key_length(config.head_dim)
     writer.add_value_length(config.head_dim)
-    writer.add_rope_dimension_count(config.head_rows.turned)
+    writer.add_rope_dimension_count(config.head_rows.rotary_dim)
     writer.add_rope_freq_base(config.rope.theta)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_vocab_size(config.vocab_size)
@@ -243,7 +243,7 @@ def _add_states(writer: Any, config: ModelConfig) -> None:
     writer.add_ssm_inner_size(shape.num_heads * shape.value_dim)
     kinds = [isinstance(each, StateShape) for each in config.layers]
     writer.add_full_attention_interval(kinds.index(False) + 1)
-    pairs = config.head_rows.turned // 2  # of three kinds of places: a text has one
+    pairs = config.head_rows.rotary_dim // 2  # of three kinds of places: a text has one
     writer.add_rope_dimension_sections([*((pairs + more) // 3 for more in (2, 1, 0)), 0])
 
 

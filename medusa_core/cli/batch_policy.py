@@ -143,7 +143,7 @@ def _must_offload(
         or args.cluster
         or args.adapter
         or args.assistant
-        or not files.config.is_ours
+        or not files.config.has_native_family
     ):
         return False
     config, device = files.config, choose_device(options.device)

@@ -131,7 +131,7 @@ def settings_for(args: argparse.Namespace, loaded: Loaded) -> GenerateSettings:
 def _lengths(args: argparse.Namespace, lines: Sequence[BatchLine], files: ModelFiles) -> list[int]:
     """Return the longest possible length of each conversation in tokens."""
     if not args.max_new_tokens:
-        return [args.context or files.config.usual_context] * len(lines)
+        return [args.context or files.config.default_context] * len(lines)
     new_tokens: int = args.max_new_tokens + _SPARE_TOKENS
     return [_num_tokens(line, files.template, files.tokenizer) + new_tokens for line in lines]
 

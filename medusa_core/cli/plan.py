@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         formats = best.formats._replace(**named)
     choice = plan_choice(config, heads, formats, budget, context, draft_model=draft_model)
     in_tiers = None
-    may_divide = config.is_ours and choice.plan.fit is Fit.NO
+    may_divide = config.has_native_family and choice.plan.fit is Fit.NO
     if may_divide and (options.memory_gib or options.has_disk):
         in_tiers = plan_offload(
             config, heads, choice, device, draft_model, may_shorten=not options.context_tokens
@@ -159,7 +159,7 @@ def as_json(choice: Recommendation) -> dict[str, object]:
 
 def runner_note(config: ModelConfig) -> str:
     """Describe how transformers runs a model; empty for native families."""
-    if config.is_ours:
+    if config.has_native_family:
         return ""
     from medusa_core.models.through_transformers.sizes import sizes_of
 
@@ -170,7 +170,7 @@ def runner_note(config: ModelConfig) -> str:
 
 def _not_compiled(config: ModelConfig, choice: Recommendation, budget: Budget) -> str:
     """Return why a processor computes a model without the compiled step; empty if not so."""
-    if not config.is_ours:
+    if not config.has_native_family:
         return ""
     formats = resolve_formats(choice.formats, "", budget.hardware, config.stored)
     return torch_note(config, formats)

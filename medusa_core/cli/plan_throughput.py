@@ -71,7 +71,7 @@ def refuse_transformers(config: ModelConfig) -> None:
     Raises:
         RequestError: It does.
     """
-    if not config.is_ours:
+    if not config.has_native_family:
         raise RequestError(
             "A model that runs through transformers has no policy: it is never offloaded.",
             "Leave out --policy or --throughput, or choose a model of another architecture.",

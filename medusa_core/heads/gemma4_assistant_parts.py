@@ -169,7 +169,7 @@ def target_rows(parts: AssistantParts, config: ModelConfig) -> tuple[RowsRead, .
     Raises:
         HeadsError: The target has no such layer.
     """
-    if config.model_type not in FAMILIES or not config.is_ours:
+    if config.model_type not in FAMILIES or not config.has_native_family:
         raise HeadsError(
             f"A Gemma 4 assistant reads keys and values of a Gemma 4, not of a {config.model_type}"
             " model.",

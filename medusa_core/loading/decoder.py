@@ -132,7 +132,7 @@ def open_decoder(
         ClusterError: The machines for its layers can't be used.
         TierError: The disk has no room for layers, or fails.
     """
-    if not parts.config.is_ours:
+    if not parts.config.has_native_family:
         return _open_transformers(parts, report)
     if not options.cluster:
         store = offload_store(plan, parts.precision, options, {"files": parts.key})

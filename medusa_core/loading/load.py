@@ -186,7 +186,7 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
         has_adapter=options.adapter_dir is not None,
         is_divided=bool(options.cluster),
     )
-    if config.is_ours:  # else transformers compares them while reading
+    if config.has_native_family:  # else transformers compares them while reading
         check_header(checkpoint, config)
     heads = chosen_heads(files, heads_dir, options.takes_own_heads)
     shape = HeadsShape() if heads is None else shape_of_files(heads)
@@ -194,7 +194,7 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     draft_model = None if draft is None else _planned_draft_model(draft, options, tokenizer)
     adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
     changes = NO_ADAPTER if adapter is None else adapter.shape
-    has_drafter = not config.is_ours or any((heads, draft, adapter))
+    has_drafter = not config.has_native_family or any((heads, draft, adapter))
     formats = formats_for_policy(formats, options, has_drafter=has_drafter)
     local_config = client_config(config) if options.cluster else config
     host = host_formats(config, options, formats)

@@ -221,7 +221,7 @@ def offloaded_load(
     config = files.config
     heads = chosen_shape(files, choice.heads_dir, options.takes_own_heads)
     budget = limit_budget(live_budget(device, own_bytes), options.memory_gib)
-    context = options.context_tokens or config.usual_context
+    context = options.context_tokens or config.default_context
     draft_dir = options.assistant_dir
     draft_model = None if draft_dir is None else ModelFiles.open(draft_dir).config
     present = plan_choice(config, heads, options.formats, budget, context, draft_model=draft_model)

@@ -185,7 +185,7 @@ def plan_target(
             return placed
     if plan.fit is not Fit.NO:
         return plan
-    may_divide = config.is_ours and not options.cluster
+    may_divide = config.has_native_family and not options.cluster
     if may_divide and (options.memory_gib or options.has_disk):
         if adapter.pairs:
             raise RequestError(

@@ -81,7 +81,7 @@ class Target:
     @property
     def runner_note(self) -> str:
         """How transformers runs it, for users; empty for natively implemented families."""
-        if self.config.is_ours:
+        if self.config.has_native_family:
             return ""
         why = self.runner.plain_why
         how = f"one token a step, as {why}" if why else "with token trees"

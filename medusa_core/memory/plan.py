@@ -150,11 +150,11 @@ def default_plan(plan_for: Callable[[int], MemoryPlan], config: ModelConfig) -> 
         config: Configuration of the target.
     """
     for tokens in _LONG_CONTEXTS:
-        if config.usual_context > _DEFAULT_CONTEXT:
-            plan = plan_for(min(tokens, config.usual_context))
+        if config.default_context > _DEFAULT_CONTEXT:
+            plan = plan_for(min(tokens, config.default_context))
             if plan.fit is Fit.FITS and 4 * plan.kv_bytes <= plan.kv_bytes + plan.free_bytes:
                 return plan
-    return plan_for(min(_DEFAULT_CONTEXT, config.usual_context))
+    return plan_for(min(_DEFAULT_CONTEXT, config.default_context))
 
 
 def _ram_bytes(config: ModelConfig, formats: PartFormats) -> int:
@@ -167,7 +167,7 @@ def _ram_bytes(config: ModelConfig, formats: PartFormats) -> int:
 @lru_cache(maxsize=256)
 def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the target's weights, token embeddings included."""
-    if not config.is_ours:
+    if not config.has_native_family:
         return _transformers_bytes(config, formats)
     item = max(4, _ITEMSIZE[formats.compute])  # norms are computed in 32 bits at least
     # GGUF files mix block types from layer to layer.
@@ -229,7 +229,7 @@ def adapter_scratch_bytes(config: ModelConfig, adapter: AdapterShape, formats: P
 
 def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of all experts among the weights; 0 for models of transformers, where it is unknown."""
-    if not config.is_ours:
+    if not config.has_native_family:
         return 0
     layers = (block_tensors(config, index) for index in range(config.num_layers))
     parts = (part for block in layers for part in block.experts)
@@ -301,7 +301,7 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
 
 def session_states_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of one session's recurrent states."""
-    if not config.is_ours:
+    if not config.has_native_family:
         return _sizes_of(config).state_bytes
     return state_bytes(config, _ITEMSIZE[formats.compute])
 
@@ -323,7 +323,7 @@ def states_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int)
 
 def _cache_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> tuple[int, int]:
     """Bytes of one token's keys and values, and of all recurrent states."""
-    if not config.is_ours:
+    if not config.has_native_family:
         sizes, itemsize = _sizes_of(config), _ITEMSIZE[formats.compute]
         numbers = sum(2 * shape.num_kv_heads * shape.head_dim for shape in sizes.layers)
         # States are outside the pool, which lends no more than so many.
@@ -392,7 +392,7 @@ def _dequantized_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the largest dequantized matrix: prefill on CUDA dequantizes one at a time."""
     if formats.device == "cpu" or formats.linears.is_dense:
         return 0
-    if not config.is_ours:
+    if not config.has_native_family:
         return _sizes_of(config).largest_matrix * _ITEMSIZE[formats.compute]
     blocks = (block for block, _ in kinds_of_blocks(config))
     parts = (part for block in blocks for part in block.linears)

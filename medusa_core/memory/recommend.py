@@ -100,7 +100,7 @@ def resolve_draft_model(
 def draft_formats(config: ModelConfig, wanted: WeightFormats) -> WeightFormats:
     """Return the weight formats of a draft model for a target in these."""
     own = WeightFormats(embedding_in_ram=wanted.embedding_in_ram)
-    return own if config.quantization or not config.is_ours else wanted
+    return own if config.quantization or not config.has_native_family else wanted
 
 
 def choices(

@@ -23,7 +23,7 @@ _TRIED = ((re.compile(r"smollm2[- ]135m", re.IGNORECASE), Advice(0.4, 0, 0.95, 0
 
 
 def read_advice(generation: Mapping[str, Any]) -> Advice | None:
-    """Return the makers' settings; None if they recommend nothing. Invalid values are skipped.
+    """Parse the makers' recommended settings; None without any. Invalid values are skipped.
 
     Args:
         generation: Content of `generation_config.json`.
@@ -44,7 +44,7 @@ def read_advice(generation: Mapping[str, Any]) -> Advice | None:
 
 
 def tried_sampling(name: str) -> Advice | None:
-    """Return our settings for a model whose makers recommend none; None if there are none.
+    """Return our tested settings for a model whose makers recommend none; None without.
 
     Args:
         name: Name of the model or its file.

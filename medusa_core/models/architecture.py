@@ -27,7 +27,7 @@ AGAIN = "Download config.json again."
 
 
 class LocalRope(NamedTuple):
-    """Rotary embedding of layers with a sliding window, where it differs.
+    """RoPE of sliding-window layers, where it differs from the model's.
 
     Attributes:
         theta: Base of its frequencies, which aren't scaled.
@@ -39,7 +39,7 @@ class LocalRope(NamedTuple):
 
 
 class PerLayerEmbeddings(NamedTuple):
-    """Embeddings of each token for every layer (Gemma 3n and 4).
+    """Sizes of per-layer embeddings (Gemma 3n and 4).
 
     Attributes:
         width: Width of one layer's embedding.
@@ -66,7 +66,7 @@ class ModelFields(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ArchConfig:
-    """A `config.json`, whose settings are checked as an architecture reads them.
+    """A `config.json` whose settings are validated as an architecture reads them.
 
     Attributes:
         raw: Its keys and values, defaults included.
@@ -104,7 +104,7 @@ class ArchConfig:
         return positive(self.raw, key, default) or default
 
     def optional(self, key: str) -> float | None:
-        """Read a positive number, or None where there is none."""
+        """Read a positive number; None if it is absent."""
         return positive(self.raw, key, None)
 
     def flag(self, key: str, default: bool = False) -> bool:
@@ -113,7 +113,7 @@ class ArchConfig:
 
     @property
     def sliding_window(self) -> int | None:
-        """`sliding_window`; None for none."""
+        """`sliding_window` in tokens; None without."""
         return sliding_window(self.raw)
 
     def layer_windows(self, period: int) -> tuple[int | None, ...]:
@@ -122,7 +122,7 @@ class ArchConfig:
         return tuple(window if kind == "sliding_attention" else None for kind in kinds)
 
     def listed_layers(self, key: str) -> frozenset[int]:
-        """Read a list of layers.
+        """Read a list of layer indices.
 
         Raises:
             ModelError: It is none.
@@ -134,12 +134,13 @@ class ArchConfig:
 
 
 def _like_llama(_: ArchConfig) -> ModelFields:
+    """Return no model settings: all have Llama's values."""
     return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Arch:
-    """An architecture.
+    """An architecture: how its `config.json` is read, and its blocks.
 
     Attributes:
         name: `model_type` in its `config.json`.
@@ -161,7 +162,7 @@ class Arch:
     gguf: GgufArchitecture = field(default_factory=GgufArchitecture)
 
     def normalized(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a `config.json` with this engine's keys, and defaults for what it lacks."""
+        """Return a `config.json` with the keys of `ArchConfig`, and defaults for missing ones."""
         named = {key: raw[own] for key, own in self.keys.items() if own in raw}
         known = {key: value for key, value in {**raw, **named}.items() if value is not None}
         found = {**raw, **self.defaults, **known}
@@ -170,7 +171,7 @@ class Arch:
 
 @cache
 def arch_registry() -> Registry[Arch]:
-    """All architectures."""
+    """Return the registry of all architectures."""
     return Registry(arch, "architecture", Arch)
 
 
@@ -182,7 +183,7 @@ def gguf_archs() -> Mapping[str, Arch]:
 
 
 def find_arch(model_type: str) -> Arch:
-    """Return the architecture of a `model_type`.
+    """Return the architecture with this `model_type`.
 
     Raises:
         ModelError: It isn't supported.
@@ -194,7 +195,7 @@ def find_arch(model_type: str) -> Arch:
 
 
 def unknown_family(model_type: str, why: str) -> ModelError:
-    """Return the error for models that can't be run.
+    """Make the error for models that can't be run.
 
     Args:
         model_type: Theirs.
@@ -238,7 +239,7 @@ def layer_types(raw: Mapping[str, Any], period: int, default: int = 0) -> tuple[
 
 
 def whole(raw: Mapping[str, Any], key: str, most: int, default: int | None = None) -> int:
-    """Read a whole number from 1 on; null and nothing mean the default, if there is one.
+    """Read a positive integer; null and a missing key mean the default, if there is one.
 
     Raises:
         ModelError: It is something else.
@@ -254,7 +255,7 @@ def whole(raw: Mapping[str, Any], key: str, most: int, default: int | None = Non
 
 
 def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float | None:
-    """Read a positive number; null and nothing mean the default.
+    """Read a positive number; null and a missing key mean the default.
 
     Raises:
         ModelError: It is something else.
@@ -270,7 +271,7 @@ def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float |
 
 
 def local_theta(raw: Mapping[str, Any], default: float) -> float:
-    """Read `rope_theta` of layers with a sliding window, where a `config.json` has both."""
+    """Read `rope_theta` of sliding-window layers from a `config.json` with several RoPEs."""
     parameters = raw.get("rope_parameters")
     local = parameters.get("sliding_attention") if isinstance(parameters, Mapping) else None
     theta = positive(local, "rope_theta", default) if isinstance(local, Mapping) else default
@@ -278,7 +279,7 @@ def local_theta(raw: Mapping[str, Any], default: float) -> float:
 
 
 def sliding_window(raw: Mapping[str, Any]) -> int | None:
-    """Read `sliding_window`; null and nothing mean none.
+    """Read `sliding_window`; None if it is null, missing or switched off.
 
     Raises:
         ModelError: It is something else.

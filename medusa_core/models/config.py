@@ -1,4 +1,4 @@
-"""What `config.json` says about a target, checked."""
+"""Configuration of a target model, parsed from `config.json` and validated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from medusa_core.errors import ModelError
@@ -70,17 +70,18 @@ class RopeConfig:
     Attributes:
         theta: Base of the frequencies.
         kind: `default`, `linear`, `llama3`, `yarn`, `longrope` or `factors`.
-        factor: How far positions are stretched.
-        low_freq_factor: llama3 only: below this many turns in the old context, stretch fully.
-        high_freq_factor: llama3 only: above this many turns, don't stretch.
-        original_context_tokens: Context length before stretching.
-        factors: How far the positions of each pair are stretched; of longrope, in the old context.
-        long_factors: longrope only: likewise, in longer contexts.
-        beta_fast: yarn only: pairs with more turns in the old context aren't stretched.
-        beta_slow: yarn only: those with fewer are stretched fully.
-        truncates: yarn only: between them lie whole pairs.
-        strength: What turned numbers are multiplied with.
-        share: Of a head's numbers, from the first on, that are turned.
+        factor: Divisor of the frequencies that are scaled.
+        low_freq_factor: llama3 only: pairs with fewer rotations within the original context are
+            scaled by the whole `factor`.
+        high_freq_factor: llama3 only: pairs with more rotations aren't scaled.
+        original_context_tokens: Context length before scaling.
+        factors: Divisor of each pair's frequency; of longrope within the original context.
+        long_factors: longrope only: divisors beyond the original context.
+        beta_fast: yarn only: pairs with more rotations in the original context aren't scaled.
+        beta_slow: yarn only: pairs with fewer rotations are scaled by the whole `factor`.
+        truncate: yarn only: round the bounds of the ramp between both to whole pairs.
+        attention_factor: Scale of rotated queries and keys (yarn, longrope).
+        partial_rotary_factor: Share of a head's dimensions, from the first on, that are rotated.
     """
 
     theta: float = 10000.0
@@ -93,66 +94,56 @@ class RopeConfig:
     long_factors: tuple[float, ...] = ()
     beta_fast: float = 32.0
     beta_slow: float = 1.0
-    truncates: bool = True
-    strength: float = 1.0
-    share: float = 1.0
+    truncate: bool = True
+    attention_factor: float = 1.0
+    partial_rotary_factor: float = 1.0
 
 
 class HeadRows(NamedTuple):
-    """Rows of a query or key head.
+    """Sizes of a query or key head, by which a projection's rows are reordered.
 
     Attributes:
-        size: All of them.
-        turned: How many, from the first on, are turned by positions.
+        head_dim: Number of rows.
+        rotary_dim: Number of rows, from the first on, that RoPE rotates.
     """
 
-    size: int
-    turned: int
+    head_dim: int
+    rotary_dim: int
 
     @classmethod
     def of(cls, head_dim: int, rope: RopeConfig) -> HeadRows:
-        """Return the rows of heads of a width."""
-        return cls(head_dim, int(head_dim * rope.share))
+        """Return the sizes of heads with this RoPE."""
+        return cls(head_dim, int(head_dim * rope.partial_rotary_factor))
 
 
-@dataclass(frozen=True)  # without slots: what follows from the blocks is computed once
+@dataclass(frozen=True)  # without slots, for cached properties
 class ModelConfig:
-    """A target, as `config.json` describes it.
+    """Validated configuration of a target model.
 
     Attributes:
-        model_type: Its architecture.
-        vocab_size: Tokens.
-        hidden_size: Width of the residual stream.
-        intermediate_size: Width of MLPs.
-        num_layers: `num_hidden_layers`.
-        num_heads: `num_attention_heads`.
-        num_kv_heads: `num_key_value_heads`.
-        head_dim: Width of a head.
-        rms_norm_eps: ε of norms.
-        context_tokens: Longest text.
-        rope: Rotary embedding.
-        tie_embeddings: The output projection is the token embedding.
+        context_tokens: Longest context the model supports.
+        rope: RoPE of layers with full attention.
+        tie_embeddings: Whether the LM head is the token embedding.
         eos_token_ids: Tokens that end an answer.
-        blocks: Its blocks; empty for models that transformers runs.
-        activation: Activation of MLPs.
+        blocks: Specification of each block; empty for models that transformers runs.
         embedding_multiplier: Factor of token embeddings.
         logits_scaling: Divisor of logits.
-        final_logit_softcapping: Logits s become cap · tanh(s / cap); None for none.
-        norm_offset: Number that is added to the stored weight of the final norm.
+        final_logit_softcapping: Logits s become cap · tanh(s / cap); None for no cap.
+        norm_offset: Added to the stored weight of the final norm.
         llama_4_scaling_beta: Growth of the attention temperature: queries are multiplied by
             1 + β · log(1 + ⌊position / old context⌋); 0 for none.
-        local_rope: Rotary embedding of layers with a sliding window; None for the model's.
-        per_layer_embeddings: Embeddings for every layer, or None.
-        sliding_window: Window of all layers, which limits the context; None for none.
-        quantization: Weight format of the checkpoint's linear layers; of a GGUF file the type that
-            most have. Empty for plain numbers.
-        stored_types: Type of each quantized matrix of a GGUF file, by its tensor's name.
-        file_type: GGUF's name of the mix, such as Q4_K_M.
-        packing: How weights are packed; None if they aren't.
-        advice: Settings that the publisher recommends.
-        sees: It could also look at pictures; that part isn't loaded.
+        local_rope: RoPE of sliding-window layers; None if it is `rope`.
+        per_layer_embeddings: Sizes of per-layer embeddings (Gemma 3n and 4).
+        sliding_window: Window that all layers have, which limits the context.
+        quantization: Weight format of the checkpoint's linear layers; of a GGUF file the block type
+            that most have. Empty if they are unquantized.
+        stored_types: Block type of each quantized matrix of a GGUF file, as (tensor name, type).
+        file_type: GGUF's name of the mix of block types, such as Q4_K_M.
+        packing: How weights are packed in groups; None if they aren't.
+        advice: Sampling settings that the publisher recommends.
+        is_multimodal: Whether the checkpoint has a vision tower, which isn't loaded.
         transformers_text: The whole `config.json` of a model that transformers runs.
-        cached_layers: What a session holds of each layer, where no blocks say it.
+        cached_layers: Shapes of each layer's cache, if there are no blocks to derive them from.
     """
 
     model_type: str
@@ -183,7 +174,7 @@ class ModelConfig:
     file_type: str = ""
     packing: Packing | None = None
     advice: Advice | None = None
-    sees: bool = False
+    is_multimodal: bool = False
     transformers_text: str = ""
     cached_layers: tuple[LayerShape, ...] = ()
 
@@ -191,35 +182,35 @@ class ModelConfig:
         assert len(self.blocks) in (0, self.num_layers), "use with_blocks"
 
     @property
-    def is_ours(self) -> bool:
-        """Whether an architecture of this engine describes it; else transformers runs it."""
+    def has_native_family(self) -> bool:
+        """Whether `arch/` describes the model; otherwise transformers runs it."""
         return not self.transformers_text
 
     @property
-    def usual_context(self) -> int:
-        """The context where nobody asks for more: of longrope the old one, with its factors."""
+    def default_context(self) -> int:
+        """Default context length; of longrope the original one, with its short factors."""
         is_long = self.rope.kind == "longrope"
         old = self.rope.original_context_tokens if is_long else self.context_tokens
         return min(old, self.context_tokens)
 
     def with_blocks(self, blocks: Sequence[BlockSpec]) -> ModelConfig:
-        """Return the configuration of a model of other blocks."""
+        """Return the configuration with other blocks, such as those of one pipeline stage."""
         return replace(self, num_layers=len(blocks), blocks=tuple(blocks))
 
     @cached_property
     def layers(self) -> tuple[LayerShape, ...]:
-        """What a session holds of each layer."""
+        """Shape of the KV rows or recurrent state that a session caches of each layer."""
         if self.blocks:
             return tuple(block.layer_shape for block in self.blocks)
         return self.cached_layers or (RowShape(self.num_kv_heads, self.head_dim),) * self.num_layers
 
     @cached_property
     def state_layers(self) -> tuple[StateShape, ...]:
-        """Recurrent states of a session, in the order of their layers: all are alike."""
+        """Shapes of the recurrent states, in the order of their layers; all are equal."""
         return tuple(state for shape in self.layers if (state := recurrent_part(shape)))
 
     def states_before(self, layer: int) -> int:
-        """Return the number of layers with a state before a layer."""
+        """Return the number of layers with a recurrent state before a layer."""
         return sum(recurrent_part(shape) is not None for shape in self.layers[:layer])
 
     def mlp_width(self, layer: int) -> int:
@@ -229,7 +220,7 @@ class ModelConfig:
 
     @property
     def windows(self) -> tuple[int | None, ...]:
-        """Sliding window of each layer; None for full attention, and for layers without any."""
+        """Sliding window of each layer; None for full attention or a layer without attention."""
         found = (block.attention for block in self.blocks)
         return tuple(None if one is None else one.sliding_window for one in found)
 
@@ -247,17 +238,17 @@ class ModelConfig:
 
     @property
     def moe(self) -> MoeSpec | None:
-        """Experts of the first layer that has some; None if no layer has."""
+        """Experts of the first MoE layer; None in dense models."""
         return next((block.moe for block in self.blocks if block.moe is not None), None)
 
     @property
     def head_rows(self) -> HeadRows:
-        """Rows of a query or key head."""
+        """Sizes of a query or key head."""
         return HeadRows.of(self.head_dim, self.rope)
 
     @property
     def stored(self) -> StoredTypes:
-        """What its file holds in blocks."""
+        """Block types of the files' matrices, by which weight formats are chosen."""
         if not self.holds_blocks:
             return NO_TYPES
         last = "model.embed_tokens.weight" if self.tie_embeddings else "lm_head.weight"
@@ -269,19 +260,24 @@ class ModelConfig:
 
     @property
     def holds_blocks(self) -> bool:
-        """Whether its files hold weights in blocks, or packed so that they become blocks."""
+        """Whether weights are block-quantized, or packed and converted to blocks."""
         return bool(self.stored_types) or self.packing is not None
 
     def stored_type(self, name: str) -> str:
-        """The type of a matrix in blocks, by its tensor's name; empty for plain numbers."""
+        """Return the block type of a matrix; empty if it is unquantized."""
         if self.packing is not None:
             return self.packing.type_of(name)
-        types = _types(self.stored_types)
+        types = self._type_of_tensor
         return types.get(name) or types.get(_EXPERT.sub(f".experts.{EACH_EXPERT}.", name), "")
 
     @cached_property
+    def _type_of_tensor(self) -> dict[str, str]:
+        """Block types by tensor name; a field would make the configuration unhashable."""
+        return dict(self.stored_types)
+
+    @cached_property
     def row_sizes(self) -> tuple[int, ...]:
-        """Widths of the rows that a step multiplies."""
+        """Input widths of all matrix products of a forward pass."""
         shapes = (rows_of(shape) for shape in self.layers)
         found = {shape.head_dim for shape in shapes if shape is not None}
         found |= {mlp.width for block in self.blocks for mlp in block.dense_mlps}
@@ -296,17 +292,17 @@ def parse_config(
     generation: Mapping[str, Any],
     stored_types: Mapping[str, str] | None = None,
 ) -> ModelConfig:
-    """Check what `config.json` and `generation_config.json` hold.
+    """Parse and validate a model's configuration.
 
     Args:
-        raw: The one.
-        generation: The other.
-        stored_types: Of matrices in blocks their type, by name.
+        raw: Content of `config.json`.
+        generation: Content of `generation_config.json`.
+        stored_types: Block types of a GGUF file's quantized matrices by tensor name.
 
     Raises:
-        ModelError: It describes something that this engine doesn't run.
+        ModelError: The model isn't supported, or a value is invalid.
     """
-    sees = isinstance(raw.get("vision_config"), Mapping)
+    is_multimodal = isinstance(raw.get("vision_config"), Mapping)
     full, raw = raw, text_part(raw)
     model_type = _text(raw.get("model_type", ""))
     if model_type not in arch_registry().names:
@@ -324,7 +320,7 @@ def parse_config(
         num_heads=num_heads,
         num_kv_heads=whole(raw, "num_key_value_heads", MAX_HEADS, num_heads),
         head_dim=head_dim,
-        rotary_dim=HeadRows.of(head_dim, rope).turned,
+        rotary_dim=HeadRows.of(head_dim, rope).rotary_dim,
         vocab_size=whole(raw, "vocab_size", MAX_TOKENS),
     )
     model, blocks, packing = arch.model(settings), arch.blocks(settings), _read_quantization(raw)
@@ -338,7 +334,7 @@ def parse_config(
     context = whole(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
     config = ModelConfig(
         advice=read_advice(generation),
-        sees=sees,
+        is_multimodal=is_multimodal,
         model_type=arch.name,
         vocab_size=settings.vocab_size,
         hidden_size=hidden_size,
@@ -364,13 +360,13 @@ def parse_config(
 
 
 def _activation(raw: Mapping[str, Any]) -> ActivationSpec:
-    """Return the activation of architectures that leave it to `config.json`."""
+    """Return the activation that `config.json` names; SiLU if it names none."""
     named = raw.get("hidden_activation", raw.get("hidden_act"))
     return next((ActivationSpec(kind) for kind in _GATED if kind.value == named), SILU)
 
 
 def _most_common_type(stored_types: Mapping[str, str]) -> str:
-    """The type that most matrices of layers have; empty for plain numbers."""
+    """Return the block type that most matrices of layers have; empty without any."""
     counted = Counter(kind for name, kind in stored_types.items() if ".layers." in name)
     return counted.most_common(1)[0][0] if counted else ""
 
@@ -378,10 +374,10 @@ def _most_common_type(stored_types: Mapping[str, str]) -> str:
 def _through_transformers(
     model_type: str, raw: Mapping[str, Any], generation: Mapping[str, Any]
 ) -> ModelConfig:
-    """What no family of ours describes, if transformers runs it.
+    """Return the configuration of a model that transformers runs.
 
     Raises:
-        ModelError: It doesn't, or the files make no sense.
+        ModelError: transformers doesn't run it, or a value is invalid.
     """
     from medusa_core.models.through_transformers.known import read_facts, why_not_transformers
 
@@ -408,7 +404,7 @@ def _through_transformers(
 
 
 def text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of a model that also sees, what reads and writes text."""
+    """Return the text model's configuration of a multimodal `config.json`, else all of it."""
     text = raw.get("text_config")
     if not isinstance(text, Mapping) or not raw.keys() & _SENSES:
         return raw
@@ -417,7 +413,7 @@ def text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _check_layers(config: ModelConfig) -> None:
-    """Check what caches and routers need of all layers."""
+    """Check that caches and routers support the layers."""
     if len(set(config.state_layers)) > 1:
         raise ModelError(
             "Recurrent layers of different sizes aren't supported.", "Choose another model."
@@ -444,6 +440,7 @@ def _check_layers(config: ModelConfig) -> None:
 
 
 def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
+    """Check sizes that depend on each other, and the activation."""
     _check_layers(config)
     if config.num_heads % config.num_kv_heads:
         raise ModelError(
@@ -451,14 +448,14 @@ def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
             "evenly.",
             "Download config.json again.",
         )
-    pairs = config.head_rows.turned // 2
+    pairs = config.head_rows.rotary_dim // 2
     for factors in (config.rope.factors, config.rope.long_factors):
         if factors and len(factors) != pairs:
             raise ModelError(
                 f"Rope scaling has {len(factors)} factors for {pairs} pairs.",
                 "Download config.json again.",
             )
-    if config.head_dim % 2 or config.head_rows.turned % 2:
+    if config.head_dim % 2 or config.head_rows.rotary_dim % 2:
         raise ModelError(
             f"head_dim {config.head_dim} is odd; rotary embedding needs pairs.",
             "Download config.json again.",
@@ -472,14 +469,16 @@ def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
 
 
 def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
-    """Old files have `rope_theta` and `rope_scaling`, new ones `rope_parameters`."""
+    """Parse RoPE: `rope_theta` and `rope_scaling`, or `rope_parameters` of newer files."""
     scaling = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
     if isinstance(scaling, Mapping) and isinstance(scaling.get("full_attention"), Mapping):
-        scaling = scaling["full_attention"]  # those of layers with a window are a trait
+        scaling = scaling["full_attention"]  # `local_rope` is that of sliding-window layers
     if not isinstance(scaling, Mapping):
         raise ModelError("config.json: rope_scaling is no object.", "Download the file again.")
     kind = _text(scaling.get("rope_type", scaling.get("type", "default")))
-    kind = {"dynamic": "default", "su": "longrope"}.get(kind, kind)  # within the context offered
+    kind = {"dynamic": "default", "su": "longrope"}.get(
+        kind, kind
+    )  # dynamic NTK changes nothing within the context
     if kind not in _ROPE_KINDS:
         raise ModelError(
             f"Rope scaling of type {kind!r} isn't supported.",
@@ -507,9 +506,9 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
         long_factors=_factors(scaling, "long_factor") if is_long else (),
         beta_fast=_number(scaling, "beta_fast", 32.0),
         beta_slow=_number(scaling, "beta_slow", 1.0),
-        truncates=bool(scaling.get("truncate", True)),
-        strength=_strength(kind, scaling, factor, old),
-        share=min(
+        truncate=bool(scaling.get("truncate", True)),
+        attention_factor=_attention_factor(kind, scaling, factor, old),
+        partial_rotary_factor=min(
             1.0,
             _number(scaling, "partial_rotary_factor", _number(raw, "partial_rotary_factor", 1.0)),
         ),
@@ -517,10 +516,11 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
 
 
 def _check_rope(kind: str, theta: float, old: int, scaling: Mapping[str, Any]) -> None:
-    """Refuse what would be divided by zero."""
+    """Refuse values that would lead to a division by zero or an infinite frequency."""
     of_yarn = [_number(scaling, name, 1.0) for name in ("beta_fast", "beta_slow")]
     low, high = (
-        _number(scaling, f"{name}_freq_factor", usual) for name, usual in (("low", 1), ("high", 4))
+        _number(scaling, f"{name}_freq_factor", default)
+        for name, default in (("low", 1), ("high", 4))
     )
     if (
         (kind in ("yarn", "longrope") and old < 2)
@@ -533,8 +533,8 @@ def _check_rope(kind: str, theta: float, old: int, scaling: Mapping[str, Any]) -
         )
 
 
-def _strength(kind: str, scaling: Mapping[str, Any], factor: float, old: int) -> float:
-    """What turned numbers are multiplied with, so that attention stays as sharp as it was."""
+def _attention_factor(kind: str, scaling: Mapping[str, Any], factor: float, old: int) -> float:
+    """Return the scale of rotated queries and keys, which keeps the entropy of attention."""
     if kind not in ("yarn", "longrope") or factor <= 1:
         return 1.0
     if scaling.get("attention_factor") is not None:
@@ -542,17 +542,17 @@ def _strength(kind: str, scaling: Mapping[str, Any], factor: float, old: int) ->
     if kind == "longrope":
         return math.sqrt(1 + math.log(factor) / math.log(old))
 
-    def of_scale(scale: float) -> float:
+    def mscale(scale: float) -> float:
+        """Return YaRN's attention factor."""
         return 0.1 * scale * math.log(factor) + 1
 
     if scaling.get("mscale") and scaling.get("mscale_all_dim"):
-        return of_scale(_number(scaling, "mscale", 1)) / of_scale(
-            _number(scaling, "mscale_all_dim", 1)
-        )
-    return of_scale(1.0)
+        return mscale(_number(scaling, "mscale", 1)) / mscale(_number(scaling, "mscale_all_dim", 1))
+    return mscale(1.0)
 
 
 def _factors(scaling: Mapping[str, Any], key: str) -> tuple[float, ...]:
+    """Read a list of positive numbers, one per pair."""
     factors = scaling.get(key)
     are_numbers = isinstance(factors, list) and all(
         isinstance(factor, int | float) and not isinstance(factor, bool) and 1e-6 < factor < 1e31
@@ -561,11 +561,6 @@ def _factors(scaling: Mapping[str, Any], key: str) -> tuple[float, ...]:
     if not are_numbers or not isinstance(factors, list):
         raise ModelError("The factors of rope scaling aren't numbers.", "Download the file again.")
     return tuple(map(float, factors))
-
-
-@lru_cache(maxsize=16)
-def _types(stored_types: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return dict(stored_types)
 
 
 def _read_quantization(raw: Mapping[str, Any]) -> Packing | None:
@@ -593,7 +588,7 @@ def _read_quantization(raw: Mapping[str, Any]) -> Packing | None:
 
 
 def _read_eos(raw: Mapping[str, Any], generation: Mapping[str, Any]) -> tuple[int, ...]:
-    """EOS ids; `generation_config.json` knows more of them than `config.json` where both speak."""
+    """Return the EOS ids; `generation_config.json` often lists more than the other."""
     value = generation.get("eos_token_id", raw.get("eos_token_id"))
     ids = value if isinstance(value, list) else [] if value is None else [value]
     are_ids = all(isinstance(token, int) and not isinstance(token, bool) for token in ids)
@@ -606,15 +601,16 @@ def _read_eos(raw: Mapping[str, Any], generation: Mapping[str, Any]) -> tuple[in
 
 
 def _number(raw: Mapping[str, Any], key: str, default: float) -> float:
+    """Read a positive number."""
     value = positive(raw, key, default)
     return default if value is None else value
 
 
 def _text(value: object) -> str:
-    """A name as it is; anything else as it is shown."""
+    """Return a string unchanged, anything else abbreviated for a message."""
     return value if isinstance(value, str) else _shown(value)
 
 
 def _shown(value: object) -> str:
-    """A value for a message: however long or deep it is, only its beginning."""
+    """Abbreviate a value of any length or depth for a message."""
     return reprlib.repr(value)

@@ -18,7 +18,7 @@ MAX_LAYERS = 1 << 10
 def mlp_tensors(
     prefix: str, ending: str = "", parts: tuple[str, ...] = ("gate", "up", "down")
 ) -> dict[str, str]:
-    """Names of an MLP's matrices, GGUF's → Hugging Face's.
+    """Return the tensor names of an MLP, GGUF's → Hugging Face's.
 
     Args:
         prefix: Hugging Face's name of the MLP within its block.
@@ -29,7 +29,7 @@ def mlp_tensors(
 
 
 def expert_tensors(prefix: str, parts: tuple[str, ...] = ("gate", "up", "down")) -> dict[str, str]:
-    """Names of the tensors that hold all experts of a layer, as `mlp_tensors`."""
+    """Return the names of tensors with all experts of a layer; as `mlp_tensors`."""
     return mlp_tensors(f"{prefix}experts.{EACH_EXPERT}", "_exps", parts)
 
 
@@ -64,12 +64,13 @@ _BLOCK = {
 
 
 def _nothing(_gguf: Gguf, _known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return no settings besides those that `keys` maps."""
     return {}
 
 
 @dataclass(frozen=True, slots=True)
 class GgufArchitecture:
-    """How GGUF files store a family. Defaults are those of most architectures.
+    """How GGUF files store an architecture; the defaults are those of most.
 
     Attributes:
         name: Value of `general.architecture`; empty if no GGUF files of the family are read.
@@ -120,7 +121,7 @@ class GgufArchitecture:
     mtp_prefix: bool = False
 
     def hugging_face_name(self, name: str) -> str:
-        """Return the name of a tensor in Hugging Face's layout; its own if it is unknown.
+        """Return Hugging Face's name of a tensor; the given one if it is unknown.
 
         Args:
             name: Such as `blk.3.attn_q.weight`.
@@ -151,7 +152,7 @@ class GgufArchitecture:
 
 
 def num_layers(gguf: Gguf) -> int:
-    """Return the number of layers without MTP layers; 0 if the file doesn't say it."""
+    """Return the number of layers without MTP layers; 0 if the file doesn't state it."""
     count, num_mtp = gguf.of_model("block_count"), gguf.of_model("nextn_predict_layers") or 0
     if not isinstance(count, int) or not isinstance(num_mtp, int) or count > MAX_LAYERS:
         return 0
@@ -159,20 +160,20 @@ def num_layers(gguf: Gguf) -> int:
 
 
 def per_layer(gguf: Gguf, key: str) -> list[float]:
-    """Return a number for each layer; a list of one if the file says one for all."""
+    """Return a number for each layer, or a list of one that holds for all layers."""
     value = gguf.of_model(key)
     return [value] if isinstance(value, int) else list(gguf.numbers(f"{gguf.architecture}.{key}"))
 
 
 def gguf_mixer_types(gguf: Gguf) -> list[str]:
-    """Return what mixes tokens in each layer: `attention` where there are KV heads, or `mamba`."""
+    """Return the mixer of each layer: `attention` if it has KV heads, else `mamba`."""
     count, heads = num_layers(gguf), per_layer(gguf, "attention.head_count_kv")
     heads = heads * count if len(heads) == 1 else heads[:count]
     return ["attention" if number else "mamba" for number in heads]
 
 
 def hidden_per_head(known: Mapping[str, Any]) -> int | None:
-    """Return `hidden_size` divided by the number of heads, if both are known."""
+    """Return `hidden_size` divided by the number of heads; None if either is unknown."""
     hidden, heads = known.get("hidden_size"), known.get("num_attention_heads")
     if not isinstance(hidden, int) or not isinstance(heads, int) or heads < 1:
         return None
@@ -180,5 +181,5 @@ def hidden_per_head(known: Mapping[str, Any]) -> int | None:
 
 
 def round_float32(number: float) -> float:
-    """Return a number without the digits that float32 doesn't have."""
+    """Return a float32 as the shortest decimal number that rounds to it."""
     return float(f"{number:.7g}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ModelFiles(ABC):
-    """The content of a model's files; each part is read once, when it is first used.
+    """Content of a model's files; each part is read on first use.
 
     Attributes:
         path: The folder or file.
@@ -143,44 +143,53 @@ class FolderFiles(ModelFiles):
 
     @property
     def name(self) -> str:
+        """Name of the folder."""
         return self.path.name
 
     @cached_property
     def settings(self) -> Mapping[str, object]:
+        """Content of `config.json`."""
         return read_json(self.path / "config.json")
 
     @cached_property
     def config(self) -> ModelConfig:
+        """Configuration, with EOS ids and sampling settings of `generation_config.json`."""
         generation = self.path / "generation_config.json"
         return parse_config(self.settings, read_json(generation) if generation.exists() else {})
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
+        """The tokenizer of `tokenizer.json` or `tokenizer.model`."""
         from medusa_core.models.text.tokenizer import Tokenizer
 
         return Tokenizer.open_folder(self.path)
 
     @cached_property
     def written_template(self) -> WrittenTemplate:
+        """The uncompiled chat template in the folder."""
         from medusa_core.models.text.written_template import template_in
 
         return template_in(self.path)
 
     def checkpoint(self) -> Checkpoint:
+        """Open the safetensors files."""
         from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 
         return open_folder(self.path)
 
     @property
     def sources(self) -> frozenset[Path]:
+        """The safetensors files and `config.json`."""
         return self.checkpoint().files | {self.path / "config.json"}
 
     @cached_property
     def _tokenizer_text(self) -> str:
+        """The text of `tokenizer.json`; empty without."""
         file = self.path / "tokenizer.json"
         return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
     def _names_token(self, text: str) -> bool:
+        """Whether `tokenizer.json` contains a text as a JSON string."""
         return json.dumps(text, ensure_ascii=False) in self._tokenizer_text
 
 
@@ -198,6 +207,7 @@ class GgufFiles(ModelFiles):
 
     @property
     def name(self) -> str:
+        """Name in the metadata, or the file's name."""
         return model_name(self.headers)
 
     @cached_property
@@ -207,15 +217,18 @@ class GgufFiles(ModelFiles):
 
     @property
     def settings(self) -> Mapping[str, object]:
+        """Metadata translated to a `config.json`."""
         return self._parsed[0]
 
     @cached_property
     def config(self) -> ModelConfig:
+        """Configuration; errors name GGUF's keys."""
         with gguf_errors(self.headers):
             return parse_config(*self._parsed)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
+        """The tokenizer in the file."""
         from medusa_core.models.text.gguf_tokenizer import make_gguf_tokenizer
         from medusa_core.models.text.tokenizer import Tokenizer
 
@@ -223,20 +236,24 @@ class GgufFiles(ModelFiles):
 
     @cached_property
     def written_template(self) -> WrittenTemplate:
+        """The uncompiled chat template in the file."""
         from medusa_core.models.text.gguf_tokenizer import template_of
 
         return template_of(self.headers)
 
     def checkpoint(self) -> Checkpoint:
+        """Open the tensors by Hugging Face's names."""
         from medusa_core.models.checkpoints.gguf_checkpoint import GgufCheckpoint
 
         return GgufCheckpoint(self.headers)
 
     @property
     def sources(self) -> frozenset[Path]:
+        """All shards."""
         return frozenset(self.headers.files)
 
     def _names_token(self, text: str) -> bool:
+        """Whether a text is in the file's list of tokens."""
         from medusa_core.models.text.gguf_tokenizer import token_texts
 
         return text in token_texts(self.headers)

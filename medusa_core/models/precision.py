@@ -150,6 +150,7 @@ def _why_not(device: torch.device, multiply: Multiply) -> str:
 
 
 def _named_device(device: str) -> torch.device:
+    """Parse a device name; by default the first GPU if there is one."""
     no_device = RequestError(f"There is no device {device!r}.", "Choose cpu, cuda or cuda:N.")
     try:
         chosen = torch.device(device or ("cuda" if cuda.num_cards() else "cpu"))

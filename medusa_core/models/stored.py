@@ -66,12 +66,14 @@ def packed_format(
     """
 
     def holds(checkpoint: Checkpoint, part: LinearSpec) -> bool:
+        """Whether all tensors of a layer have the format's suffix."""
         is_other = absent and any(f"{one.name}.{absent}" in checkpoint.names for one in part.pieces)
         return not is_other and is_quantized(checkpoint, part, suffix)
 
     def read(
         checkpoint: Checkpoint, part: LinearSpec, config: ModelConfig, formats: PartFormats
     ) -> Quantized:
+        """Read a linear layer: as blocks, or requantized."""
         from medusa_core.models.checkpoints.grouped import read_grouped
 
         return read_grouped(read_tensor, checkpoint, part, config, formats)

@@ -65,6 +65,7 @@ class HeldTable:
         self.nbytes = stored.nbytes
 
     def rows(self, token_ids: Sequence[int]) -> Tensor:
+        """Look up rows in memory and dequantize them."""
         found = self._stored.index_select(0, torch.tensor(token_ids))
         return found if self._decode is None else self._decode(found)
 
@@ -88,6 +89,7 @@ class FileTable:
         weakref.finalize(self, self._file.close)
 
     def rows(self, token_ids: Sequence[int]) -> Tensor:
+        """Read each distinct row from the file and dequantize it."""
         stored = self._stored
         index_of = {token: index for index, token in enumerate(dict.fromkeys(token_ids))}
         buffer = torch.empty(len(index_of), stored.row_bytes, dtype=torch.uint8)
@@ -102,6 +104,7 @@ class FileTable:
         return numbers.index_select(0, torch.tensor([index_of[token] for token in token_ids]))
 
     def _fill(self, row: memoryview) -> None:
+        """Read one whole row."""
         done = 0
         while done < len(row):
             if not (count := self._file.readinto(row[done:])):
@@ -112,6 +115,7 @@ class FileTable:
 
 
 def _unreadable(path: Path, error: OSError) -> CheckpointError:
+    """Make the error for a file that can't be read."""
     return CheckpointError(
         f"{path} can't be read: {error.strerror or error}.", "Check the disk, then load it again."
     )

@@ -69,7 +69,7 @@ class Weights(Protocol):
 
 
 class WeightReader(ABC):
-    """Base class of sources that read files, and count what they read.
+    """Base class of readers: linear layers, LM head and totals.
 
     Attributes:
         num_parameters: Number of parameters read so far.
@@ -102,16 +102,19 @@ class WeightReader(ABC):
         self.nbytes = 0
 
     def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        """Open an embedding table on disk, in main memory or on the device."""
         table = read_table(self._checkpoint, name, (rows, columns), self._formats, self._precision)
         self._count(table.nbytes, rows * columns)
         return table
 
     def linear(self, part: LinearSpec) -> QuantLinear:
+        """Read a linear layer of a block in the chosen weight format."""
         # Files that keep their blocks keep their unquantized layers, too.
         formats = self._formats
         return self._layer(part, formats.dense if formats.keeps_blocks else formats.linears)
 
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+        """Read the LM head, or share the memory of a tied token embedding."""
         if self._formats.shares_embedding(self._config.tie_embeddings):
             return make_linear(embedding)
         num_parameters = self.num_parameters
@@ -121,6 +124,7 @@ class WeightReader(ABC):
         return layer
 
     def _layer(self, part: LinearSpec, wanted: QuantSpec) -> QuantLinear:
+        """Read, build and count a linear layer."""
         try:
             spec, tensors, bias = self._quantized(part, wanted)
             tensors = {key: tensor.to(self._precision.device) for key, tensor in tensors.items()}
@@ -139,6 +143,7 @@ class WeightReader(ABC):
     def _built(
         self, part: LinearSpec, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
     ) -> QuantLinear:
+        """Make the layer of quantized tensors."""
         return spec.build(tensors, part.rows, bias, self._precision.compute)
 
     def _count(self, nbytes: int, num_parameters: int) -> None:
@@ -179,12 +184,15 @@ class CheckpointWeights(WeightReader):
         self._keep = keep or (lambda *_: None)
 
     def vector(self, name: str, size: int) -> Tensor:
+        """Read a norm's weight."""
         return self._counted(self._tensor(f"{name}.weight", (size,)), name)
 
     def named(self, name: str, *shape: int) -> Tensor:
+        """Read an unquantized tensor."""
         return self._counted(self._tensor(name, shape), name)
 
     def embedding(self) -> Tensor:
+        """Read the token embedding; only its shape if it stays on disk."""
         config, formats = self._config, self._formats
         shape = (config.vocab_size, config.hidden_size)
         dtype = DTYPES[formats.embedding.compute[0]]
@@ -195,6 +203,7 @@ class CheckpointWeights(WeightReader):
         return self._counted(table, EMBEDDING)
 
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+        """Read the LM head; a missing tensor raises before the others are read."""
         is_shared = self._formats.shares_embedding(self._config.tie_embeddings)
         if not is_shared and f"{part.pieces[0].name}.weight" not in self._checkpoint.names:
             raise CheckpointError(
@@ -205,6 +214,7 @@ class CheckpointWeights(WeightReader):
     def _built(
         self, part: LinearSpec, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
     ) -> QuantLinear:
+        """Make the layer, with an unmerged LoRA if its weights are quantized in the files."""
         layer = super()._built(part, spec, tensors, bias)
         if self._adapter is None or not is_unmerged(self._config, part):
             return layer
@@ -213,6 +223,7 @@ class CheckpointWeights(WeightReader):
     def _quantized(
         self, part: LinearSpec, wanted: QuantSpec
     ) -> tuple[QuantSpec, dict[str, Tensor], Tensor | None]:
+        """Read a linear layer as its stored format defines, or quantize it."""
         heads, stored = self._config.head_rows, stored_as(self._checkpoint, part)
         if stored is not None:
             self._check_mergeable(part)
@@ -252,10 +263,12 @@ class CheckpointWeights(WeightReader):
             )
 
     def _tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """Read a tensor in the compute dtype to the device."""
         tensor = self._checkpoint.tensor(name, shape, self._precision.compute)
         return tensor.to(self._precision.device)
 
     def _counted(self, tensor: Tensor, name: str) -> Tensor:
+        """Pass a loaded tensor to the cache writer and count it."""
         self._keep(name, tensor)
         self._count(tensor.nbytes, tensor.numel())
         return tensor
@@ -303,6 +316,7 @@ def no_memory(part: str) -> OutOfMemoryError:
 
 
 def _to_device(tensor: Tensor, device: torch.device, what: str) -> Tensor:
+    """Move a tensor to a device; running out of memory names the part."""
     try:
         return tensor.to(device)
     except torch.OutOfMemoryError as error:

@@ -169,7 +169,7 @@ def check_family(config: ModelConfig) -> None:
     Raises:
         TrainingError: It can't.
     """
-    if not config.is_ours:
+    if not config.has_native_family:
         raise TrainingError(
             f"Models of type {config.model_type} run through transformers, and can't be trained "
             "together with heads.",

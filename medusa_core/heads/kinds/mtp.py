@@ -27,7 +27,7 @@ def _owns(names: frozenset[str]) -> bool:
 
 
 def _lies_within(names: frozenset[str], config: ModelConfig) -> bool:
-    return config.is_ours and layout_of(names, config.model_type) is not None
+    return config.has_native_family and layout_of(names, config.model_type) is not None
 
 
 def _parts(shapes: TensorShapes, settings: Mapping[str, object]) -> MtpParts:

@@ -47,7 +47,7 @@ def rules_of(config: ModelConfig, device: str, *, has_adapter: bool = False) -> 
 
 def why_cache_stays(config: ModelConfig) -> str:
     """Return why KV rows of a model can't be offloaded; empty if they can."""
-    if not config.is_ours:
+    if not config.has_native_family:
         return "It runs through transformers"
     if config.state_layers:
         return "It has recurrent layers"
@@ -89,7 +89,7 @@ def check_policy(policy: Policy, config: ModelConfig, device: str, has_disk: boo
             'Give "cache" a share of "memory" or of "disk", not of both.',
         )
     why = why_cache_stays(config)
-    if policy.weights.below and not config.is_ours:
+    if policy.weights.below and not config.has_native_family:
         raise RequestError(
             f"{why}: its layers stay on the device.", 'Write "weights": {"device": 1.0}.'
         )

@@ -55,7 +55,7 @@ def per_layer_tensors(config: ModelConfig) -> dict[str, tuple[int, ...]]:
 
 def num_linear_parameters(config: ModelConfig) -> int:
     """Return the number of weights of the blocks' linear layers."""
-    if not config.is_ours:
+    if not config.has_native_family:
         from medusa_core.models.through_transformers.sizes import sizes_of  # asks transformers
 
         return sum(rows * columns for rows, columns in sizes_of(config).matrices)
@@ -67,7 +67,7 @@ def num_linear_parameters(config: ModelConfig) -> int:
 
 def num_parameters(config: ModelConfig) -> int:
     """Return the parameters of a model, tied ones counted once; no file is read."""
-    if not config.is_ours:
+    if not config.has_native_family:
         from medusa_core.models.through_transformers.sizes import sizes_of  # asks transformers
 
         return sizes_of(config).num_parameters

@@ -12,7 +12,7 @@ _HINT = "Leave the option out, or choose a model of a family that has a runner h
 
 def lack_of(config: ModelConfig, formats: PartFormats) -> str:
     """Return why a model can't be loaded in these formats, as a sentence; empty if it can."""
-    if config.is_ours:
+    if config.has_native_family:
         return ""
     dense = (formats.lm_head, formats.embedding)
     if not all(spec.is_dense for spec in dense) or formats.embedding_in_ram:
@@ -37,7 +37,7 @@ def check_options(
     Raises:
         RequestError: An option isn't available.
     """
-    if config.is_ours:
+    if config.has_native_family:
         return
     if lack := lack_of(config, formats):
         raise RequestError(lack, "Leave the weight format open.")

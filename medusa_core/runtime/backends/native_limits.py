@@ -18,7 +18,7 @@ def why_not(config: ModelConfig, formats: PartFormats | None = None) -> str | No
     states = [size for shape in shapes for size in (shape.key_dim, shape.value_dim)]
     odd = [size for size in (*config.row_sizes, *states) if size % LANES]
     taps = max((shape.conv_width for shape in shapes), default=0)
-    if not config.is_ours:
+    if not config.has_native_family:
         reason = "transformers runs it"
     elif odd:
         reason = f"it has rows of {odd[0]} numbers, which isn't a multiple of {LANES}"
@@ -49,6 +49,6 @@ def _why_not_formats(config: ModelConfig, formats: PartFormats) -> str | None:
 def torch_note(config: ModelConfig, formats: PartFormats) -> str:
     """Return why a CPU runs a model without the compiled step; empty if it doesn't."""
     note, reason = "", why_not(config, formats)
-    if formats.device == "cpu" and config.is_ours and reason is not None:
+    if formats.device == "cpu" and config.has_native_family and reason is not None:
         note = f"Not compiled: {reason}."
     return note

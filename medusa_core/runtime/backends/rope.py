@@ -58,7 +58,7 @@ def _yarn(plain: Tensor, rope: RopeConfig, turned: int) -> Tensor:
         return turned * math.log(ratio) / (2 * math.log(rope.theta))
 
     low, high = pair_of(rope.beta_fast), pair_of(rope.beta_slow)
-    if rope.truncates:
+    if rope.truncate:
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, turned - 1)
     high = high + 0.001 if low == high else high
@@ -74,9 +74,9 @@ class Rope:
         self._complex = torch.complex128 if wide else torch.complex64
         # float32 angles where the reference computes in float32, so that both round alike
         self._angle_dtype = torch.float64 if wide else torch.float32
-        turned = config.head_rows.turned
+        turned = config.head_rows.rotary_dim
         self._frequencies = inverse_frequencies(config.rope, turned, config.context_tokens)
-        self._strength = config.rope.strength
+        self._attention_factor = config.rope.attention_factor
         self._num_still = (config.head_dim - turned) // 2
         self._device = device
         self._table = torch.empty(0, config.head_dim // 2, dtype=self._complex, device=device)
@@ -102,7 +102,7 @@ class Rope:
         angles = torch.outer(
             positions.to(self._angle_dtype), self._frequencies.to(self._angle_dtype)
         )
-        turning = torch.polar(torch.full_like(angles, self._strength), angles)
+        turning = torch.polar(torch.full_like(angles, self._attention_factor), angles)
         table = torch.cat([turning, turning.new_ones(len(turning), self._num_still)], dim=1)
         return table.to(device=self._device, dtype=self._complex)
 

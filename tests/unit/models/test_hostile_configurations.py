@@ -65,12 +65,12 @@ def _of_wrong_length(value: object) -> list[Any]:
 def use(config: ModelConfig, formats: PartFormats) -> None:
     """What is asked of a configuration before a weight is read."""
     assert weights_bytes(config, formats) > 0
-    if not config.is_ours:
+    if not config.has_native_family:
         return
     assert len(config.layers) == config.num_layers
     assert len(config.windows) == config.num_layers
     assert row_bytes(config, 4) + state_bytes(config, 4) > 0
-    turned = config.head_rows.turned
+    turned = config.head_rows.rotary_dim
     assert inverse_frequencies(config.rope, turned, config.context_tokens).isfinite().all()
 
 

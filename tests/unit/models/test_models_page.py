@@ -66,7 +66,7 @@ def test_a_row_says_what_computes_the_family_and_where_it_is_tested() -> None:
     for family, row in ROWS.items():
         of_family = [config for config in configs.values() if config.model_type == family]
         for config in of_family or [configs[RENAMED[family]]]:
-            assert parse_config(json.loads(config.to_json_string()), {}).is_ours, family
+            assert parse_config(json.loads(config.to_json_string()), {}).has_native_family, family
         assert (row.runner, row.trees) == ("compiled", "yes"), family
         tests = NAME.findall(row.test)
         assert tests, family

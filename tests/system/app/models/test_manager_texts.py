@@ -272,10 +272,10 @@ def test_downloads_wait_while_offline_and_go_on_afterwards(
 
 
 def test_of_a_model_that_also_sees_the_rest_is_named(dialog: LibraryDialog) -> None:
-    config = replace(shape_config("gemma-3-4b"), sees=True)
+    config = replace(shape_config("gemma-3-4b"), is_multimodal=True)
     details = dialog.discover.details
     details.set_budget(imagined_card(24))
     details.show_subject(Subject("Gemma", "", config, HeadsShape()))
     assert "pictures can't be shown" in details.verdict_label.text()
-    details.show_subject(Subject("Plain", "", replace(config, sees=False), HeadsShape()))
+    details.show_subject(Subject("Plain", "", replace(config, is_multimodal=False), HeadsShape()))
     assert "pictures" not in details.verdict_label.text()

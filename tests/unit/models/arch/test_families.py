@@ -115,8 +115,8 @@ def test_within_the_old_context_longrope_reads_as_transformers_does(tmp_path: Pa
     peer = peer_of("phi 4 mini")
     peer.save_pretrained(tmp_path)
     config = ModelFiles.open(tmp_path).config
-    assert (config.usual_context, config.context_tokens) == (64, 512)
-    usual = replace(config, context_tokens=config.usual_context)
+    assert (config.default_context, config.context_tokens) == (64, 512)
+    usual = replace(config, context_tokens=config.default_context)
     for ids in (TOKEN_IDS[:5], TOKEN_IDS[:33], TOKEN_IDS[:64]):
         ours = our_logits(runner_of(tmp_path, config=usual), ids)
         torch.testing.assert_close(ours, peer_logits(peer, ids), atol=1e-4, rtol=0)
@@ -141,7 +141,7 @@ def test_of_a_model_that_also_sees_the_text_part_is_read(prefix: str, tmp_path: 
         json.dumps({"model_type": "gemma3", "text_config": text, "vision_config": {"a": 1}})
     )
     assert our_logits(runner_of(tmp_path), TOKEN_IDS).equal(wanted)
-    assert ModelFiles.open(tmp_path).config.sees
+    assert ModelFiles.open(tmp_path).config.is_multimodal
 
 
 def saved(name: str, folder: Path, **changes: object) -> Path:

@@ -129,7 +129,7 @@ def test_sizes_are_those_of_config_json(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
     theirs, ours = ModelFiles.open(tmp_path).config, ModelFiles.open(path).config
     frequencies = [
-        inverse_frequencies(config.rope, config.head_rows.turned, config.context_tokens)
+        inverse_frequencies(config.rope, config.head_rows.rotary_dim, config.context_tokens)
         for config in (theirs, ours)
     ]
     torch.testing.assert_close(frequencies[1], frequencies[0], rtol=1e-6, atol=0)

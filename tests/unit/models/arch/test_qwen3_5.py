@@ -73,7 +73,7 @@ def test_sizes_are_those_of_the_published_model() -> None:
     config = parse_config(WHOLE, {})
     state = StateShape(32, 128, 128, 16, channels=8192, conv_width=4)
     assert config.layers == (state, state, state, RowShape(4, 256)) * 2
-    assert (config.sees, config.head_rows.turned, config.rope.theta) == (True, 64, 1e7)
+    assert (config.is_multimodal, config.head_rows.rotary_dim, config.rope.theta) == (True, 64, 1e7)
     assert config.model_type == "qwen3_5_text"
     experts = parse_config(MOE, {}).moe
     assert experts is not None
