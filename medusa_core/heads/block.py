@@ -162,11 +162,13 @@ class BlockHead(CachedHeads):
         return (self._fc, *self._layers.linears, *own)
 
     def share_workers(self, workers: Workers) -> None:
+        """Let the target's worker threads compute the drafter, too."""
         super().share_workers(workers)
         share_threads(self._layers.kv_linears, workers)
 
     @property
     def nbytes(self) -> int:
+        """Bytes of its weights, without shared weights and caches."""
         held = norm_bytes((self._features_norm, self._last_norm)) + self._layers.vector_bytes
         held += sum(linear.nbytes for linear in self.linears)
         return held + (0 if self._pair_scores is None else self._pair_scores.plain_bytes)
@@ -189,7 +191,7 @@ class BlockHead(CachedHeads):
     def draft(
         self, root_id: int, position: int, kv: KvCache, num_levels: int, first_columns: int = 0
     ) -> DraftedBlock:
-        """Fill a block.
+        """Draft a block: run the layers on the root and masked positions.
 
         Args:
             root_id: The last accepted token.
@@ -248,6 +250,7 @@ class BlockHead(CachedHeads):
 def _markov(
     parts: DrafterParts, read_part: ReadTensor, build_linear: BuildLinear
 ) -> MarkovHead | None:
+    """Load DSpark's Markov head and confidence head; None if the drafter has none."""
     if "markov_w1" not in parts.names:
         return None
     weight = read_part("confidence")

@@ -33,6 +33,7 @@ def block_kind(name: str) -> HeadKind:
     """
 
     def owns(names: frozenset[str]) -> bool:
+        """Whether tensors of these names are a drafter of this kind."""
         return is_block(names) and is_dspark(names) == (name == "dspark")
 
     return HeadKind(name, owns, _sizes, _read, is_ranked=False)

@@ -97,6 +97,7 @@ class BlockLayers:
         return x
 
     def _context(self, position: int, count: int, kv: TensorCache) -> PassContext:
+        """Return the context of consecutive rows from a position on."""
         end = position + count
         positions = torch.arange(position, end, device=self._precision.device)
         num_positions, scores = max(kv.capacity, end), self._precision.scores

@@ -77,7 +77,7 @@ from medusa_core.heads.block_settings import (
     layer_settings,
     layer_sizes,
 )
-from medusa_core.heads.checks import listed
+from medusa_core.heads.checks import check_shapes, listed, names_by_part
 from medusa_core.heads.llama_shapes import Shapes, llama_shapes
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.files.safetensors_header import TensorShapes
@@ -219,20 +219,16 @@ def drafter_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> DrafterParts:
 
 
 def _by_part(shapes: TensorShapes) -> dict[str, str]:
-    names: dict[str, str] = {}
-    unknown = []
-    for name in sorted(shapes):
-        part = part_of(name)
-        if part is None or part in names:
-            if not name.endswith(("rotary_emb.inv_freq", *_UNUSED)):
-                unknown.append(name)
-        else:
-            names[part] = name
-    if unknown:
-        raise HeadsError(
-            f"Tensors that belong to no block drafter: {listed(unknown)}.",
+    """Map parts to tensor names, and check that all parts of each layer are there."""
+    names = names_by_part(
+        shapes,
+        part_of,
+        lambda unknown: HeadsError(
+            f"Tensors that belong to no block drafter: {unknown}.",
             "Without them it would draft otherwise: choose another drafter.",
-        )
+        ),
+        ("rotary_emb.inv_freq", *_UNUSED),
+    )
     count = 1 + max((int(part.split(".")[0]) for part in names if part[0].isdigit()), default=0)
     if count > _MOST_LAYERS:
         raise HeadsError(f"The drafter has {count} layers.", _AGAIN)
@@ -259,6 +255,7 @@ def _gemma4_part(part: str) -> str:
 
 
 def _layers(raw: Mapping[str, Any], names: Mapping[str, str], shapes: TensorShapes) -> ModelConfig:
+    """Return the checked sizes of the layers, some of which follow from the tensors."""
     head = shapes[names["0.q_norm"]]
     count = 1 + max(int(part.split(".")[0]) for part in names if part[0].isdigit())
     shares_kv = "0.v" not in names if "0.scale" in names else None
@@ -268,14 +265,15 @@ def _layers(raw: Mapping[str, Any], names: Mapping[str, str], shapes: TensorShap
 
 
 def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
+    """Compare the shapes of all tensors with the settings; biases must be complete."""
     names, num_layers = parts.names, parts.layers.num_layers
     wanted = _wanted_shapes(parts, shapes)
-    for part, name in names.items():
-        if part in wanted and shapes[name] != wanted[part]:
-            raise HeadsError(
-                f"{name} has shape {list(shapes[name])}, not {list(wanted[part])}.",
-                "The weights and config.json belong to different heads: download both again.",
-            )
+    of_parts = ((name, wanted[part]) for part, name in names.items() if part in wanted)
+    check_shapes(
+        shapes,
+        of_parts,
+        "The weights and config.json belong to different heads: download both again.",
+    )
     every = [sum(f"{i}.{part}" in names for part in _BIASES) for i in range(num_layers)]
     if set(every) - {0, 4} or len(set(every)) > 1:
         raise HeadsError("Some projections lack their biases.", _AGAIN)

@@ -211,6 +211,7 @@ def _gemma4_settings(
 
 
 def _architectures(raw: Mapping[str, Any]) -> Sequence[Any]:
+    """Return `architectures` of a `config.json`."""
     names = raw.get("architectures") or ()
     return names if isinstance(names, list | tuple) else ()
 
@@ -308,6 +309,7 @@ def _cap(settings: Mapping[str, Any]) -> float | None:
 
 
 def _token(settings: Mapping[str, Any], key: str) -> int:
+    """Read a token id."""
     value = settings.get(key)
     if type(value) is not int or not 0 <= value < _MOST_TOKENS:
         raise bad_setting(key)

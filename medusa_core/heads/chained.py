@@ -65,7 +65,7 @@ class ChainedHead(CachedHeads):
 
     @abstractmethod
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
-        """Return what the head reads of tokens that the target has processed.
+        """Return the head's inputs for tokens that the target has processed.
 
         Args:
             states: Hidden states after the target's final norm. [n, hidden]
@@ -174,6 +174,7 @@ class LlamaHead(ChainedHead):
 
     @property
     def nbytes(self) -> int:
+        """Bytes of its weights, without shared weights and caches."""
         held = sum(linear.nbytes for linear in self.linears)
         return held + norm_bytes(self._norms.values()) + vector_bytes(self._blocks)
 
@@ -188,6 +189,7 @@ class LlamaHead(ChainedHead):
         kv: KvCache,
         only_last: bool = False,
     ) -> Tensor:
+        """Run the layers on some rows; see `ChainedHead.step`."""
         assert isinstance(kv, TensorCache)
         device, scores = self._precision.device, self._precision.scores
         vectors = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]

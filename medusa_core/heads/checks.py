@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
 from medusa_core.errors import HeadsError
 from medusa_core.models.config import ModelConfig
+from medusa_core.system.files.safetensors_header import TensorShapes
 
 # Vocabularies are padded differently: 32000, 32001 and 32064 may be the same.
 MOST_PADDING = 128
@@ -18,6 +19,50 @@ def listed(names: Iterable[str]) -> str:
     """Join the first few names for a message; a damaged file may have any number, of any length."""
     first = [name[:_MOST_CHARS] for name in islice(names, _MOST_LISTED + 1)]
     return ", ".join(first[:_MOST_LISTED]) + (", ..." if len(first) > _MOST_LISTED else "")
+
+
+def names_by_part(
+    names: Iterable[str],
+    part_of: Callable[[str], str | None],
+    unknown: Callable[[str], HeadsError],
+    ignored: tuple[str, ...] = (),
+) -> dict[str, str]:
+    """Map the parts of heads to the names of their tensors.
+
+    Args:
+        names: Names of all tensors.
+        part_of: Returns the part that a name stands for; None for unknown names.
+        unknown: Makes the error that lists names without a part of their own. Such tensors may
+            change the result, so that ignoring them would draft wrong tokens.
+        ignored: Endings of names that no computation reads.
+
+    Raises:
+        HeadsError: A name is unknown, or stands for the same part as another.
+    """
+    found: dict[str, str] = {}
+    others = []
+    for name in sorted(names):
+        part = part_of(name)
+        if part is not None and part not in found:
+            found[part] = name
+        elif not name.endswith(ignored):
+            others.append(name)
+    if others:
+        raise unknown(listed(others))
+    return found
+
+
+def check_shapes(
+    shapes: TensorShapes, wanted: Iterable[tuple[str, tuple[int, ...]]], hint: str
+) -> None:
+    """Compare the shapes of tensors with those that the settings require.
+
+    Raises:
+        HeadsError: A tensor has another shape.
+    """
+    for name, shape in wanted:
+        if tuple(shapes[name]) != shape:
+            raise HeadsError(f"{name} has shape {list(shapes[name])[:8]}, not {list(shape)}.", hint)
 
 
 def flag(settings: Mapping[str, Any], key: str, default: bool) -> bool:

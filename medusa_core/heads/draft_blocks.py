@@ -70,6 +70,7 @@ class BlockReader:
         )
 
     def _block(self, index: int, prefix: str, qkv: QuantLinear) -> Block:
+        """Read the MLP, norms and convolutions of a block and compose it."""
         config, build_linear = self._config, self._build_linear
         down = self._need(prefix, "down")
         first, second = (self._convolution(prefix, half) for half in ("attention", "mlp"))
@@ -91,6 +92,7 @@ class BlockReader:
         )
 
     def _attention(self, index: int, prefix: str, qkv: QuantLinear) -> Attention:
+        """Read the output projection and norms of attention."""
         config, spec = self._config, self._config.blocks[0].attention
         assert spec is not None  # every published head attends
         output = self._need(prefix, "o")
@@ -126,6 +128,7 @@ class BlockReader:
         return q, k if v is None else torch.cat([k, v]), bias
 
     def _qk_norm(self, prefix: str) -> SplitQkNorm | None:
+        """Read the norms of queries and keys; None without."""
         q, k = (self._read_part(f"{prefix}{part}_norm") for part in "qk")
         if q is None or k is None:
             return None
@@ -135,10 +138,12 @@ class BlockReader:
         return SplitQkNorm(q_norm, k_norm, *widths)
 
     def _norm(self, prefix: str, part: str) -> RmsNorm | None:
+        """Read a norm; None if the head lacks it."""
         weight = self._read_part(f"{prefix}{part}")
         return None if weight is None else RmsNorm(weight, self._config.rms_norm_eps)
 
     def _convolution(self, prefix: str, half: str) -> DynamicConvolution | None:
+        """Read a dynamic convolution (DFlash2); None without."""
         kernels = self._read_part(f"{prefix}{half}_convolution_kernels")
         if kernels is None:
             return None
@@ -146,9 +151,11 @@ class BlockReader:
         return DynamicConvolution(kernels, self._build_linear(projection, None))
 
     def _need(self, prefix: str, part: str) -> Tensor:
+        """Read a part that must exist."""
         return need(self._read_part, f"{prefix}{part}")
 
     def _interleaved(self, rows: Tensor) -> Tensor:
+        """Reorder rows or norm weights to interleaved RoPE."""
         if self._is_interleaved:
             return rows
         return interleave_rows(rows, *self._config.head_rows)
@@ -165,6 +172,7 @@ def norm_bytes(norms: Iterable[RmsNorm]) -> int:
 
 
 def _norms(block: Block) -> Iterator[RmsNorm]:
+    """Yield all norms of a block."""
     every = [block.pre_norm, block.post_norm, block.pre_mlp_norm, block.post_mlp_norm]
     qk_norm = None if block.attention is None else block.attention.qk_norm
     if isinstance(qk_norm, SplitQkNorm):
@@ -173,6 +181,7 @@ def _norms(block: Block) -> Iterator[RmsNorm]:
 
 
 def _other_bytes(block: Block) -> int:
+    """Return the bytes of a block's scale and convolution kernels."""
     kernels = sum(one.kernels.nbytes for one in block.convolutions or ())
     return kernels + (0 if block.scale is None else block.scale.nbytes)
 

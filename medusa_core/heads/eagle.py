@@ -68,19 +68,23 @@ class EagleHead(LlamaHead):
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
+        """Linear layers of its own, with a reduced LM head."""
         return (*super().linears, *([] if self._lm_head is None else [self._lm_head]))
 
     @property
     def nbytes(self) -> int:
+        """Bytes of its weights, without shared weights and caches."""
         own = [one for one in (self._own_embedding, self.masked) if one is not None]
         return super().nbytes + sum(tensor.nbytes for tensor in own)
 
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
+        """Return the final hidden states, or the concatenated inputs of `taps`."""
         read = states if self.reads_final else deep
         assert read is not None  # the runner returns the inputs of `taps`
         return read.to(self._precision.device, self._precision.compute)
 
     def fused(self, features: Tensor) -> Tensor:
+        """Project features to the width of the layer, normalized if the head does so."""
         if self.reads_final:
             return features
         if (norm := self._norms.get("features_norm")) is not None:
@@ -92,6 +96,7 @@ class EagleHead(LlamaHead):
         return self._fc(features)
 
     def _layer_inputs(self, read: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Combine states and token embeddings by `fc` (EAGLE 1), or concatenate them (EAGLE 3)."""
         if not self._parts.is_third:
             x = self._fc(torch.cat([vectors, read], dim=-1))
             return x, x
@@ -100,13 +105,16 @@ class EagleHead(LlamaHead):
         return torch.cat([self._norms["vector_norm"](vectors), normed], dim=-1), residual
 
     def _next_states(self, states: Tensor) -> Tensor:
+        """Return the states that the next step reads, maybe normalized."""
         return self._norms["last_norm"](states) if self._parts.feeds_normed else states
 
     def scores(self, states: Tensor, first_columns: int = 0) -> Tensor:
+        """Compute the logits by its own LM head, or the target's."""
         if self._lm_head is None:
             return super().scores(states, first_columns)
         normed = states if self._parts.feeds_normed else self._norms["last_norm"](states)
         return self._lm_head(normed).to(torch.promote_types(normed.dtype, torch.float32))
 
     def tokens(self, columns: Tensor) -> Tensor:
+        """Return the token ids of some columns of a reduced vocabulary."""
         return columns if self._token_ids is None else self._token_ids[columns]

@@ -16,7 +16,7 @@ from typing import Any
 
 from medusa_core.errors import HeadsError, ModelError
 from medusa_core.heads.block_parts import is_block
-from medusa_core.heads.checks import bad_setting, flag, listed
+from medusa_core.heads.checks import bad_setting, check_shapes, flag, listed, names_by_part
 from medusa_core.heads.llama_shapes import Shapes, llama_shapes
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.system.files.safetensors_header import TensorShapes
@@ -158,7 +158,15 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
     """
     speculators = raw.get("speculators_model_type")
     _check_kind(speculators, shapes)
-    names = _by_part(shapes)
+    names = names_by_part(
+        shapes,
+        part_of,
+        lambda unknown: HeadsError(
+            f"Tensors that belong to no EAGLE head: {unknown}.",
+            "Without them it would draft otherwise: choose another head.",
+        ),
+        ("rotary_emb.inv_freq",),
+    )
     inner = raw.get("transformer_layer_config", raw)
     if not isinstance(inner, Mapping):
         raise bad_setting("transformer_layer_config")
@@ -242,30 +250,13 @@ def _check_norms(
         raise HeadsError("The EAGLE head norms queries or keys alone.", "Download the heads again.")
 
 
-def _by_part(shapes: TensorShapes) -> dict[str, str]:
-    names: dict[str, str] = {}
-    unknown = []
-    for name in sorted(shapes):
-        part = part_of(name)
-        if part is None or part in names:
-            if not name.endswith("rotary_emb.inv_freq"):
-                unknown.append(name)
-        else:
-            names[part] = name
-    if unknown:
-        raise HeadsError(
-            f"Tensors that belong to no EAGLE head: {listed(unknown)}.",
-            "Without them it would draft otherwise: choose another head.",
-        )
-    return names
-
-
 def _num_layers(names: Mapping[str, str]) -> int:
     """Return the number of layers."""
     return 1 + max((int(part.partition(".")[0]) for part in names if "." in part), default=0)
 
 
 def _mask_token(raw: Mapping[str, Any]) -> int:
+    """Read the token id that stands for tokens yet to be drafted (P-EAGLE)."""
     value = next((raw[key] for key in _MASK_KEYS if raw.get(key) is not None), None)
     if type(value) is not int or value < 0:
         raise bad_setting(_MASK_KEYS[0])
@@ -311,6 +302,7 @@ def _taps(raw: Mapping[str, Any]) -> tuple[int, ...]:
 def _num_features(
     fc: tuple[int, ...], layer: ModelConfig, is_third: bool, raw: Mapping[str, Any]
 ) -> int:
+    """Return how many states of the target `fc` reads."""
     if not is_third:
         return 1
     width = raw.get("target_hidden_size") or layer.hidden_size
@@ -323,6 +315,7 @@ def _num_features(
 
 
 def _check_shapes(parts: EagleParts, shapes: TensorShapes) -> None:
+    """Compare the shapes of all tensors with the settings."""
     layer, hidden = parts.layer, parts.layer.hidden_size
     features = shapes[parts.names["fc"]][-1] if shapes[parts.names["fc"]] else 0
     wanted: Shapes = {
@@ -340,14 +333,14 @@ def _check_shapes(parts: EagleParts, shapes: TensorShapes) -> None:
     further = {**llama_shapes(layer, hidden), "attention_norm": (hidden,), "state_norm": (hidden,)}
     for index in range(1, layer.num_layers):
         wanted |= {f"{index}.{part}": shape for part, shape in further.items()}
-    for part, name in parts.names.items():
-        if part == "masked_state" and math.prod(shapes[name]) != features:
-            raise HeadsError(f"{name} isn't {features} numbers.", "Download the heads again.")
-        if part in wanted and shapes[name] != wanted[part]:
-            raise HeadsError(
-                f"{name} has shape {list(shapes[name])}, not {list(wanted[part])}.",
-                "The weights and config.json belong to different heads: download both again.",
-            )
+    masked = parts.names.get("masked_state")
+    if masked is not None and math.prod(shapes[masked]) != features:
+        raise HeadsError(f"{masked} isn't {features} numbers.", "Download the heads again.")
+    check_shapes(
+        shapes,
+        ((name, wanted[part]) for part, name in parts.names.items() if part in wanted),
+        "The weights and config.json belong to different heads: download both again.",
+    )
     if len(shapes[parts.names.get("is_drafted", parts.names["mlp_norm"])]) != 1:
         raise HeadsError("t2d isn't one value for each token.", "Download the heads again.")
     for part in ("embedding", "lm_head"):

@@ -163,6 +163,7 @@ class AssistantHead:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of its weights, without shared weights."""
         held = sum(linear.nbytes for linear in self.linears)
         held += norm_bytes((self._last_norm,)) + vector_bytes(self._blocks)
         return held + (0 if self._clusters is None else self._clusters.nbytes)
@@ -171,6 +172,7 @@ class AssistantHead:
         """Do nothing: there is no cache."""
 
     def share_workers(self, workers: Workers) -> None:
+        """Let the target's worker threads compute the assistant, too."""
         share_threads(self.linears, workers)
 
     def target_kv(self, kv: ReadableCache) -> TargetKv:
@@ -268,7 +270,10 @@ def _block(
     read_part: ReadTensor,
     build_linear: BuildLinear,
 ) -> Block:
+    """Read a layer, whose attention has no keys and values of its own."""
+
     def own(name: str) -> Tensor:
+        """Read a part of this layer."""
         return need(read_part, f"{index}.{name}")
 
     layers, size = parts.layers, rows.shape.head_dim

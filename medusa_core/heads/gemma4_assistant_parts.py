@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from medusa_core.errors import HeadsError, ModelError
-from medusa_core.heads.checks import bad_setting, flag, listed
+from medusa_core.heads.checks import bad_setting, flag, listed, names_by_part
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.layer_shapes import RowShape, rows_of
 from medusa_core.system.files.safetensors_header import TensorShapes
@@ -106,21 +106,14 @@ def assistant_names(shapes: TensorShapes) -> dict[str, str]:
     Raises:
         HeadsError: A tensor is unknown or missing.
     """
-    names: dict[str, str] = {}
-    unknown = []
-    for name in sorted(shapes):
-        match = _LAYER.fullmatch(name)
-        part = _OUTSIDE.get(name) if match is None else _IN_LAYER.get(match[2])
-        key = part if match is None or part is None else f"{int(match[1])}.{part}"
-        if key is None or key in names:
-            unknown.append(name)
-        else:
-            names[key] = name
-    if unknown:
-        raise HeadsError(
-            f"Tensors that belong to no Gemma 4 assistant: {listed(unknown)}.",
+    names = names_by_part(
+        shapes,
+        _part_of,
+        lambda unknown: HeadsError(
+            f"Tensors that belong to no Gemma 4 assistant: {unknown}.",
             "Without them it would draft otherwise: choose the assistant as Google published it.",
-        )
+        ),
+    )
     wanted = [*_REQUIRED, "embedding" if "embedding" in names else "lm_head"]
     wanted += [
         f"{index}.{part}"
@@ -133,6 +126,13 @@ def assistant_names(shapes: TensorShapes) -> dict[str, str]:
     if missing:
         raise HeadsError(f"The assistant lacks {listed(missing)}.", _AGAIN)
     return names
+
+
+def _part_of(name: str) -> str | None:
+    """Return the part that a tensor name stands for; None if it is unknown."""
+    match = _LAYER.fullmatch(name)
+    part = _OUTSIDE.get(name) if match is None else _IN_LAYER.get(match[2])
+    return part if match is None or part is None else f"{int(match[1])}.{part}"
 
 
 def layers_in(names: Mapping[str, str]) -> int:
@@ -239,6 +239,7 @@ def _clusters(raw: Mapping[str, Any], vocab_size: int, are_there: bool) -> tuple
 
 
 def _check_shapes(parts: AssistantParts, shapes: TensorShapes) -> None:
+    """Compare the shapes of all tensors with the settings."""
     layers, hidden = parts.layers, parts.layers.hidden_size
     inner, vocab = layers.intermediate_size, layers.vocab_size
     outside: dict[str, tuple[int, ...]] = {

@@ -32,6 +32,7 @@ class GgufHeads(GgufCheckpoint):
         super().__init__(gguf, spec.blocks, _rename_tensors(gguf, spec))
 
     def integers(self, name: str) -> Tensor:
+        """Read an integer tensor; token ids become EAGLE's offsets."""
         found = super().integers(name)
         return found - torch.arange(len(found)) if name == _OFFSETS else found
 
@@ -59,6 +60,7 @@ def gguf_heads(gguf: Gguf) -> tuple[Checkpoint, Mapping[str, object]]:
 
 
 def _settings(gguf: Gguf, spec: GgufHeadsFormat) -> dict[str, Any]:
+    """Return the heads' `config.json`, with the target's name."""
     settings = spec.settings(gguf) | {"base_model_name_or_path": base_model_of(gguf)}
     return {name: value for name, value in settings.items() if value is not None}
 

@@ -73,6 +73,7 @@ def _only_gguf(folder: Path) -> Path | None:
 
 
 def _open_weights(folder: Path) -> Checkpoint:
+    """Open the known weight files of heads, or a folder's safetensors."""
     if (file := next((folder / name for name in _FILES if (folder / name).exists()), None)) is None:
         _check_weights(folder)
         return open_folder(folder)

@@ -137,6 +137,7 @@ def embedded_shape(
 
 
 def _lie_within(names: frozenset[str], config: ModelConfig) -> bool:
+    """Whether a target's tensors include heads of any kind."""
     ways = [spec.is_embedded for spec in kind_registry().specs]
     return any(is_embedded is not None and is_embedded(names, config) for is_embedded in ways)
 

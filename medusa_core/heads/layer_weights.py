@@ -36,22 +36,28 @@ class NamedTensors(Checkpoint):
 
     @property
     def files(self) -> frozenset[Path]:
+        """Files of the checkpoint."""
         return self._checkpoint.files
 
     def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a tensor."""
         return self._checkpoint.shape(self._stored_name(name))
 
     def dtype(self, name: str) -> str:
+        """Return float32, the dtype in which `floats` returns every tensor."""
         return "float32"  # as `floats` returns them
 
     def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
+        """Read a tensor; NaN and infinity raise."""
         stored = self._stored_name(name)
         return check_finite(stored, self._checkpoint.floats(stored, dtype))
 
     def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
+        """Read a tensor in its stored dtype."""
         return self._checkpoint._raw(self._stored_name(name), each_piece)
 
     def _stored_name(self, name: str) -> str:
+        """Return the name of a tensor in the checkpoint."""
         if name not in self._name_of:
             raise missing_tensor(name)
         return self._name_of[name]
@@ -82,13 +88,16 @@ class LayerWeights(CheckpointWeights):
         self._shared = shared_weights
 
     def vector(self, name: str, size: int) -> Tensor:
+        """Read a norm's weight; counted with its epsilon in float32."""
         held, vector = self.nbytes, super().vector(name, size)
         wide = torch.promote_types(vector.dtype, torch.float32)
         self.nbytes = held + (size + 1) * wide.itemsize  # a norm keeps its epsilon beside it
         return vector
 
     def embedding(self) -> Tensor:
+        """Return the target's token embedding."""
         return self._shared.embedding
 
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+        """Return the target's LM head."""
         return self._shared.lm_head

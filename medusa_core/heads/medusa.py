@@ -171,6 +171,7 @@ class MedusaHeads:
         return Ranked(self._tokens(columns), columns, scores, drawn=drawn)
 
     def _tokens(self, columns: list[list[int]]) -> list[list[int]]:
+        """Return the token ids of the columns of a reduced vocabulary."""
         mapped = self._token_map
         return columns if mapped is None else [[*map(mapped.__getitem__, row)] for row in columns]
 

@@ -68,14 +68,17 @@ class MtpHead(ChainedHead):
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
+        """Linear layers of its own, without the target's LM head."""
         lent = self._model.lm_head
         return (self._joining, *(one for one in self._model.linears if one is not lent))
 
     @property
     def nbytes(self) -> int:
+        """Bytes of its weights, without shared weights and caches."""
         return self._nbytes
 
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
+        """Return the final hidden states, or those before the final norm."""
         read = deep if self.taps else states
         assert read is not None  # the runner returns the inputs of `taps`
         return read.to(self._precision.device, self._precision.compute)
@@ -91,6 +94,7 @@ class MtpHead(ChainedHead):
         kv: KvCache,
         only_last: bool = False,
     ) -> Tensor:
+        """Run the layer on some rows; see `ChainedHead.step`."""
         assert isinstance(kv, TensorCache)
         model, device = self._model, self._precision.device
         context = model.begin(torch.tensor(positions, device=device), kv.capacity + 1)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.checks import listed
+from medusa_core.heads.checks import check_shapes, listed, names_by_part
 from medusa_core.heads.mtp_layouts import (
     FC,
     LAYOUTS,
@@ -62,28 +62,22 @@ def mtp_parts(config: ModelConfig, shapes: TensorShapes) -> MtpParts:
             f"No layer for multi-token prediction that is known of {config.model_type} models.",
             "Choose a Qwen3.5, GLM or MiMo model that has one, or go without heads.",
         )
-    stored: dict[str, str] = {}
     layer = _layer_config(config)
-    wanted = _shapes(layer)
-    unknown = []
-    for name, own in layout.first_layer(sorted(shapes)).items():
-        if own not in wanted or own in stored:
-            unknown.append(name)
-        else:
-            stored[own] = name
-    if unknown:
-        raise HeadsError(
-            f"Tensors that belong to no layer for multi-token prediction: {listed(unknown)}.",
-            WITHOUT,
-        )
+    wanted, first_layer = _shapes(layer), layout.first_layer(sorted(shapes))
+    stored = names_by_part(
+        first_layer,
+        lambda name: own if (own := first_layer[name]) in wanted else None,
+        lambda unknown: HeadsError(
+            f"Tensors that belong to no layer for multi-token prediction: {unknown}.", WITHOUT
+        ),
+    )
     if missing := [name for name in wanted if name not in stored]:
         raise HeadsError(f"The layer for multi-token prediction lacks {listed(missing)}.", WITHOUT)
-    for own, name in stored.items():
-        if tuple(shapes[name]) != wanted[own]:
-            raise HeadsError(
-                f"{name} has shape {list(shapes[name])[-4:]}, not {list(wanted[own])}.",
-                "The weights and config.json belong to different models: download both again.",
-            )
+    check_shapes(
+        shapes,
+        ((name, wanted[own]) for own, name in stored.items()),
+        "The weights and config.json belong to different models: download both again.",
+    )
     return MtpParts(layout, stored, layer)
 
 
@@ -154,6 +148,7 @@ def _shapes(layer: ModelConfig) -> dict[str, tuple[int, ...]]:
 
 
 def _matrices(layer: ModelConfig, block: BlockTensors) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of weights and biases of all linear layers."""
     shapes: dict[str, tuple[int, ...]] = {}
     for part in (joining_part(layer), *block.linears):
         for piece in part.pieces:

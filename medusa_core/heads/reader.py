@@ -57,6 +57,7 @@ def read_heads(
     _check_fit(shapes_only, config)
 
     def read(name: str) -> Tensor:
+        """Read a tensor; NaN and infinity raise."""
         return check_finite(name, checkpoint.floats(name, precision.compute))
 
     one = parts.get(HeadsTensor(TensorRole.ONE_PROJECTION))
@@ -120,6 +121,7 @@ def read_head_set(path: Path, dtype: torch.dtype | None) -> tuple[HeadSet, Heads
 
 
 def _head_set(checkpoint: Checkpoint, parts: _Parts, read: _Read) -> HeadSet:
+    """Read all heads by `read`, which may give tensors without data."""
     token_map, one = (
         parts.get(HeadsTensor(TensorRole.TOKEN_MAP)),
         parts.get(HeadsTensor(TensorRole.ONE_PROJECTION)),
@@ -134,6 +136,7 @@ def _head_set(checkpoint: Checkpoint, parts: _Parts, read: _Read) -> HeadSet:
 
 
 def _shape_only(checkpoint: Checkpoint, name: str) -> Tensor:
+    """Return a tensor on the meta device."""
     return torch.empty(checkpoint.shape(name), device="meta")
 
 
@@ -200,13 +203,17 @@ def _num_layers(parts: _Parts) -> list[int]:
 
 
 def _is_in_place(part: HeadsTensor, layers: set[int]) -> bool:
+    """Whether a head's layers are numbered without gaps and its projection follows them."""
     if part.kind is TensorRole.PROJECTION:
         return part.layer in (-1, len(layers))
     return part.layer in layers and part.layer < len(layers)
 
 
 def _read_head(parts: _Parts, head: int, num_layers: int, read: _Read) -> HeadWeights:
+    """Read the residual layers and the projection of one head."""
+
     def find(kind: TensorRole, *layers: int) -> Tensor | None:
+        """Read the first existing part among some layers; None if there is none."""
         places = (HeadsTensor(kind, head, layer) for layer in layers)
         found = [parts[place] for place in places if place in parts]
         return read(found[0]) if found else None
@@ -258,6 +265,7 @@ def _check_alike(heads: HeadSet) -> None:
 
 
 def _check_token_map(heads: HeadSet) -> None:
+    """Check the token ids of a reduced vocabulary."""
     if heads.token_map is None:
         return
     ids = heads.token_map

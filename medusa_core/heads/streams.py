@@ -152,7 +152,10 @@ class StreamHeads(CachedHeads):
         self._target_blocks = [self._decoder.blocks[layer] for layer in taps]
 
         def adapted(index: int) -> Block:
+            """Return a block of the target with this layer's adapters."""
+
             def adapt(part: str, base: QuantLinear) -> QuantLinear:
+                """Add a LoRA to a linear layer."""
                 down, up = adapters[f"layers.{taps[index]}.{part}"]
                 outputs = sizes.widths[part][0]
                 return AdaptedLinear([base, down, up], [(slice(0, sizes.rank), 0, outputs)])
@@ -163,10 +166,12 @@ class StreamHeads(CachedHeads):
 
     @property
     def linears(self) -> list[QuantLinear]:
+        """Linear layers of its own: the adapters."""
         return self._linears
 
     @property
     def nbytes(self) -> int:
+        """Bytes of its weights, without shared weights and caches."""
         return self._vectors.nbytes + sum(linear.nbytes for linear in self.linears)
 
     def share_workers(self, workers: Workers) -> None:
@@ -253,6 +258,7 @@ class StreamHeads(CachedHeads):
         return self._shared_weights.lm_head(states).to(wide)
 
     def _placed(self, rows: Tensor) -> Tensor:
+        """Move rows to the heads' device and dtype."""
         return rows.to(self._precision.device, self._precision.compute)
 
     def _context(self, place: int, count: int, kv: KvCache) -> PassContext:

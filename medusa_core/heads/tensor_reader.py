@@ -38,6 +38,7 @@ def tensor_reader(
     """
 
     def read_part(part: str) -> Tensor | None:
+        """Read a part to the device; None if the checkpoint lacks it."""
         name = names.get(part)
         if name is None:
             return None
@@ -60,6 +61,7 @@ def linears_of(formats: PartFormats, precision: Precision) -> BuildLinear:
     """Return a builder of linear layers in the heads' weight format."""
 
     def build_linear(weight: Tensor, bias: Tensor | None) -> QuantLinear:
+        """Quantize a matrix and make its layer."""
         spec = formats.fitting(formats.heads, *weight.shape)
         return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
 

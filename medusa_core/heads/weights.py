@@ -70,5 +70,6 @@ class HeadSet:
 
     @property
     def _any_projection(self) -> Tensor | None:
+        """The first projection; None if heads share the target's."""
         own = self.heads[0].projection
         return self.projection if own is None else own

@@ -9,14 +9,17 @@ PREFIX = "medusa_head."
 
 
 def _claims(names: frozenset[str]) -> bool:
+    """Whether tensors of these names include Medusa heads."""
     return any(name.startswith(PREFIX) for name in names)
 
 
 def _part(name: str) -> HeadsTensor | None:
+    """Return the identity of a head's tensor; None for the target's."""
     return v01.part_of(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
 
 
 def _ignores(name: str) -> bool:
+    """Whether a tensor belongs to the target."""
     return not name.startswith(PREFIX)
 
 

@@ -27,16 +27,19 @@ _SHARED = {
 
 
 def _part(name: str) -> HeadsTensor | None:
+    """Return the identity of a tensor; None for unknown names."""
     if match := _LAYER.fullmatch(name):
         return layer_part(match)
     return _SHARED.get(name)
 
 
 def _claims(names: frozenset[str]) -> bool:
+    """Whether tensors of these names are in this format."""
     return any(_LAYER.fullmatch(name) for name in names)
 
 
 def _write(heads: HeadSet, base_model: str) -> HeadsFile:
+    """Return heads as tensors and configuration of this format."""
     if any(head.projection is not None for head in heads.heads):
         raise HeadsError(
             "These heads have projections of their own, which 'rooted' has no place for.",

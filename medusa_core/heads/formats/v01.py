@@ -35,11 +35,13 @@ def part_of(name: str) -> HeadsTensor | None:
 
 
 def _claims(names: frozenset[str]) -> bool:
+    """Whether tensors of these names include a projection per head."""
     parts = [part for name in names if (part := part_of(name))]
     return any(part.kind is TensorRole.PROJECTION for part in parts)
 
 
 def _write(heads: HeadSet, base_model: str) -> HeadsFile:
+    """Return heads as tensors and configuration of this format."""
     check_reads_no_root(heads)
     if heads.token_map is not None:
         raise HeadsError(

@@ -15,11 +15,13 @@ from medusa_core.heads.weights import HeadSet
 
 
 def _claims(names: frozenset[str]) -> bool:
+    """Whether tensors of these names are residual layers without projections."""
     parts = [part for name in names if (part := part_of(name))]
     return bool(parts) and all(part.kind is not TensorRole.PROJECTION for part in parts)
 
 
 def _write(heads: HeadSet, base_model: str) -> HeadsFile:
+    """Return heads as tensors and configuration of this format."""
     check_reads_no_root(heads)
     if heads.num_columns is not None:
         raise HeadsError(

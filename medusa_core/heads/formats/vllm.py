@@ -29,6 +29,7 @@ _OTHERS = {
 
 
 def _part(name: str) -> HeadsTensor | None:
+    """Return the identity of a tensor; None for unknown names."""
     if match := _LAYER.fullmatch(name):
         return layer_part(match)
     if match := _PROJECTION.fullmatch(name):
@@ -37,10 +38,12 @@ def _part(name: str) -> HeadsTensor | None:
 
 
 def _claims(names: frozenset[str]) -> bool:
+    """Whether tensors of these names are in this format."""
     return any(_LAYER.fullmatch(name) or _PROJECTION.fullmatch(name) for name in names)
 
 
 def _write(heads: HeadSet, base_model: str) -> HeadsFile:
+    """Return heads as tensors and configuration of this format."""
     check_reads_no_root(heads)
     vocab_size = heads.num_columns
     if vocab_size is None:

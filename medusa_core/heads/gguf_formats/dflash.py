@@ -79,11 +79,12 @@ def drafter_settings(gguf: Gguf) -> dict[str, Any]:
 
 
 def _settings(gguf: Gguf) -> dict[str, Any]:
+    """Return a `config.json` with Qwen3's layers and the drafter's settings."""
     return {"model_type": "qwen3"} | block_sizes_of(gguf, _BLOCKS) | drafter_settings(gguf)
 
 
 def _sight(gguf: Gguf) -> dict[str, Any]:
-    """Return the settings of attention: windows, and causal blocks in JetSpec."""
+    """Return the settings of attention masks: windows, and causal blocks in JetSpec."""
     marks = list(gguf.numbers(f"{gguf.architecture}.attention.sliding_window_pattern"))
     window = gguf.of_model("attention.sliding_window") if marks else None
     found: dict[str, Any] = {}

@@ -19,6 +19,7 @@ _BLOCKS = GEMMA4.gguf
 
 
 def _settings(gguf: Gguf) -> dict[str, Any]:
+    """Return a `config.json` with Gemma 4's layers and the drafter's settings."""
     sizes = {"model_type": GEMMA4.name} | block_sizes_of(gguf, _BLOCKS)
     blocks = _BLOCKS.config(gguf, sizes)
     del sizes["layer_types"]  # the default of the architecture

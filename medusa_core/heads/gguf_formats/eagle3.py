@@ -20,6 +20,7 @@ _D2T = "d2t"
 
 
 def _settings(gguf: Gguf) -> dict[str, Any]:
+    """Return the head's `config.json`."""
     tokens = gguf.of_model("vocab_size") or len(gguf.texts("tokenizer.ggml.tokens"))
     columns = gguf.tensors[_D2T].shape[0] if _D2T in gguf.tensors else tokens
     taps = list(gguf.numbers(f"{gguf.architecture}.target_layers"))

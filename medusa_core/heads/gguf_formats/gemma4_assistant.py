@@ -19,6 +19,7 @@ _VECTORS = "token_embd.weight"
 
 
 def _settings(gguf: Gguf) -> dict[str, Any]:
+    """Return the assistant's `config.json`."""
     known = {"model_type": GEMMA4.name} | block_sizes_of(gguf, _BLOCKS)
     own = _BLOCKS.config(gguf, known)
     table = gguf.tensors.get(_VECTORS)

@@ -66,6 +66,7 @@ def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsSha
 
 
 def _is_norm(part: str) -> bool:
+    """Whether a part is a norm's weight."""
     return part.endswith("_norm") or part.startswith("feature_norm_")
 
 
@@ -76,6 +77,7 @@ def _read(
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> EagleHead:
+    """Load a head for a target."""
     checkpoint, parts = files.checkpoint, eagle_parts(files.settings, files.shapes)
     taps = parts.layers_read(config.num_layers)
     _check_fit(parts, checkpoint, config)

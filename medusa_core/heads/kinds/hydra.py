@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.checks import check_sizes, listed
+from medusa_core.heads.checks import check_shapes, check_sizes, listed
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.hydra import HydraHead, HydraHeads
 from medusa_core.heads.kind import HeadKind
@@ -123,10 +123,12 @@ class _Sizes:
 
 
 def _owns(names: frozenset[str]) -> bool:
+    """Whether tensors of these names are Hydra heads."""
     return any(name.startswith(("hydra_mlp.", "hydra_lm_head.")) for name in names)
 
 
 def _shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
+    """Return the sizes of heads from their tensors."""
     return _checked_sizes(shapes, settings).shape
 
 
@@ -162,6 +164,7 @@ def _read(
     _check_fit(sizes, token_map, config)
 
     def read(name: str) -> Tensor:
+        """Read a tensor to the device; NaN and infinity raise."""
         tensor = check_finite(name, checkpoint.floats(name, precision.compute))
         return tensor.to(precision.device)
 
@@ -220,7 +223,10 @@ def _read_head(
     build_linear: BuildLinear,
     one: QuantLinear | None,
 ) -> HydraHead:
+    """Read the layers of one head."""
+
     def layer(name: str) -> tuple[Tensor, Tensor]:
+        """Read weight and bias of a layer."""
         return read(f"{name}.weight"), read(f"{name}.bias")
 
     name, end = f"hydra_mlp.{head}", f"hydra_lm_head.{head}"
@@ -236,6 +242,7 @@ def _read_head(
 
 
 def _check_architecture(settings: Mapping[str, object]) -> None:
+    """Refuse architectures that the heads' tensors don't tell apart."""
     architecture = settings.get("hydra_head_arch", "mlp")
     if architecture != "mlp":
         raise HeadsError(
@@ -252,6 +259,7 @@ def _check_architecture(settings: Mapping[str, object]) -> None:
 
 
 def _ungrounded() -> HeadsError:
+    """Make the error for heads that don't read the tokens before theirs."""
     return HeadsError(
         "These Hydra heads don't read the guesses before their own (grounded_heads is false).",
         "Choose grounded Hydra heads, or Medusa heads for this model.",
@@ -259,6 +267,7 @@ def _ungrounded() -> HeadsError:
 
 
 def _check_counts(sizes: _Sizes, settings: Mapping[str, object]) -> None:
+    """Compare the counts of `config.json` with those of the tensors."""
     for key, count in (("num_heads", sizes.num_heads), ("num_layers", sizes.num_layers)):
         value = settings.get(f"hydra_{key}", count)
         if value != count or isinstance(value, bool):
@@ -319,6 +328,7 @@ def _count(shapes: TensorShapes, pattern: str) -> int:
 
 
 def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
+    """Check that the tensors have the expected names and shapes."""
     if missing := sorted(wanted.keys() - shapes.keys()):
         raise HeadsError(
             f"The heads lack {len(missing)} of {len(wanted)} tensors, such as {missing[0]}.", _AGAIN
@@ -328,9 +338,7 @@ def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
             f"Tensors that belong to no Hydra head: {listed(extra)}.",
             "Choose other heads, or download them again.",
         )
-    for name, shape in wanted.items():
-        if tuple(shapes[name]) != shape:
-            raise HeadsError(f"{name} has shape {list(shapes[name])}, not {list(shape)}.", _AGAIN)
+    check_shapes(shapes, wanted.items(), _AGAIN)
 
 
 SPEC = HeadKind("hydra", _owns, _shape_among, _read, is_ranked=False)

@@ -13,10 +13,12 @@ from medusa_core.system.files.safetensors_header import TensorShapes
 
 
 def _owns(names: frozenset[str]) -> bool:
+    """Whether tensors of these names are Medusa heads in any format."""
     return any(spec.claims(names) for spec in format_registry().specs)
 
 
 def _sizes(shapes: TensorShapes, _: Mapping[str, object]) -> HeadsShape:
+    """Return the sizes of heads from their tensors."""
     return heads_shape(shapes)  # counts in published `config.json` files are often wrong
 
 

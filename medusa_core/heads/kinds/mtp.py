@@ -23,10 +23,12 @@ from medusa_core.system.files.safetensors_header import TensorShapes
 
 
 def _owns(names: frozenset[str]) -> bool:
+    """Whether tensors of these names include an MTP layer."""
     return layout_of(names) is not None
 
 
 def _lies_within(names: frozenset[str], config: ModelConfig) -> bool:
+    """Whether a target's own tensors include an MTP layer."""
     return config.has_native_family and layout_of(names, config.model_type) is not None
 
 
@@ -40,6 +42,7 @@ def _parts(shapes: TensorShapes, settings: Mapping[str, object]) -> MtpParts:
 
 
 def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
+    """Return the sizes of the layer."""
     return mtp_shape(_parts(shapes, settings).layer)
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.checks import check_sizes, listed
+from medusa_core.heads.checks import check_shapes, check_sizes, listed
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
@@ -38,10 +38,12 @@ _UNUSED = ("early_exit.lora_A", "early_exit.lora_B")
 
 
 def _owns(names: frozenset[str]) -> bool:
+    """Whether tensors of these names are speculative streams."""
     return EMBEDDINGS in names
 
 
 def _shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
+    """Return the sizes of streams from their tensors."""
     return _shape_of(_sizes_of(shapes, settings))
 
 
@@ -83,6 +85,7 @@ def _read(
     _check_fit(sizes, config, shared_weights)
 
     def read_part(name: str) -> Tensor:
+        """Read a tensor to the device; NaN and infinity raise."""
         tensor = check_finite(name, checkpoint.floats(name, precision.compute))
         return tensor.to(precision.device)
 
@@ -172,6 +175,7 @@ def _setting(settings: Mapping[str, object], name: str, otherwise: int, most: in
 
 
 def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
+    """Check that the tensors have the expected names and shapes."""
     if missing := sorted(wanted.keys() - shapes.keys()):
         raise HeadsError(
             f"The streams lack {len(missing)} of {len(wanted)} tensors, such as {missing[0]}.",
@@ -179,9 +183,7 @@ def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
         )
     if extra := sorted(shapes.keys() - wanted.keys()):
         raise HeadsError(f"Tensors that belong to no streams: {listed(extra)}.", _AGAIN)
-    for name, shape in wanted.items():
-        if tuple(shapes[name]) != shape:
-            raise HeadsError(f"{name} has shape {list(shapes[name])}, not {list(shape)}.", _AGAIN)
+    check_shapes(shapes, wanted.items(), _AGAIN)
 
 
 SPEC = HeadKind("streams", _owns, _shape_among, _read, is_ranked=False)
