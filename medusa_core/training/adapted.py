@@ -40,6 +40,7 @@ class _TextCache(PassCache):
         self._dtype = torch.promote_types(precision.compute, torch.float32)
 
     def state(self, layer: int) -> LayerState:
+        """Return an empty state of a recurrent layer."""
         shape = recurrent_part(self._config.layers[layer])
         assert shape is not None  # a recurrent layer asks
         sizes = (shape.num_heads, shape.key_dim, shape.value_dim)

@@ -118,6 +118,7 @@ def recorded_answers(
     recorders: dict[str, StatesRecorder] = {}
 
     def recorder_of(request: Generate) -> DrafterSpec:
+        """Return the recorder that an answer is written with, registered by session id."""
         recorder = recorders[request.session_id] = StatesRecorder()
         return recorder.spec()
 
@@ -135,6 +136,7 @@ def _answers(
     drafter: str,
     drafter_of: DrafterOf = named_drafter,
 ) -> Generator[OwnAnswer, None, None]:
+    """Yield a target's answers as they end, several conversations in parallel."""
     prompts = {str(question.number): question for question in questions}
     requests = (question.request(drafter, max_new_tokens) for question in questions)
     started_s, num_tokens, reported_s = time.monotonic(), 0, 0.0

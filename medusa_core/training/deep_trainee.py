@@ -59,13 +59,16 @@ class DeepTrainee(ABC):
         self.state_width = (1 + len(taps)) * sizes.hidden_size
 
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
+        """Return whole texts with the inputs of tapped layers at every token."""
         return deep_texts(documents, states, self._sizes.hidden_size, self.context)
 
     def num_samples(self, shard: Shard) -> int:
+        """Return the number of texts."""
         return len(shard["lengths"])
 
     @torch.inference_mode()
     def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
+        """Return the rank at which each depth held the true later token, a few texts at a time."""
         parts: list[Tensor] = []
         for texts in torch.split(torch.arange(len(shard["lengths"])), _TEXTS_AT_ONCE):
             if most is not None and sum(map(len, parts)) >= most:
@@ -78,6 +81,7 @@ class DeepTrainee(ABC):
         """Return `ranks` of some texts. [samples, depths]"""
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
+        """Return all parameters with one learning rate."""
         return [{"params": list(self.module.parameters()), "lr": learning_rate}]
 
     def _write(

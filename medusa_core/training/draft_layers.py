@@ -24,6 +24,7 @@ class Norm(nn.Module):
         self._eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
+        """Normalize the last dimension."""
         return RmsNorm(self.weight, self._eps)(x).view(x.shape)
 
     def norm(self, is_rotated: bool = False) -> RmsNorm:
@@ -37,9 +38,10 @@ class Norm(nn.Module):
 
 
 class TrainedLinear(DenseLinear):
-    """Plain weights with gradients; the residual stays as wide as it is under autocast."""
+    """Linear layer with trainable weights; the residual keeps its dtype under autocast."""
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        """Add the product to a residual. [n, in], [n, out] → [n, out]"""
         return residual + self(x)
 
 
@@ -84,7 +86,7 @@ class DraftLayer(nn.Module):
         nn.init.zeros_(self.down.weight)
 
     def block(self, index: int) -> Block:
-        """Return the layer as a block over the parameters as they are now.
+        """Return the layer as a block that shares its parameters.
 
         Args:
             index: Layer of the caches.
@@ -126,6 +128,7 @@ class DraftLayer(nn.Module):
         )
 
     def _qk_norm(self) -> SplitQkNorm | None:
+        """Return the norm of queries and keys; None without."""
         if self.q_norm is None or self.k_norm is None:
             return None
         widths = self.q.out_features, self.k.out_features
@@ -156,7 +159,7 @@ def draft_config(target: ModelConfig, model_type: str, num_layers: int = 1) -> M
 
 
 def layer_settings(config: ModelConfig) -> dict[str, object]:
-    """Return what `config.json` says of draft layers."""
+    """Return the settings of draft layers in `config.json`."""
     return {
         "model_type": config.model_type,
         "num_hidden_layers": config.num_layers,

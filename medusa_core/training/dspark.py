@@ -153,6 +153,7 @@ class DSparkModule(nn.Module):
         return y
 
     def _layers(self) -> Iterator[DSparkLayer]:
+        """Yield the layers with their type."""
         for layer in self.layers:
             assert isinstance(layer, DSparkLayer)
             yield layer

@@ -89,6 +89,7 @@ class DSparkTrainee(DeepTrainee):
         self.module: DSparkModule = module.to(self._device)
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
+        """Return the mean cross-entropy and confidence loss of blocks at random positions."""
         texts = pad_texts(shard, places, self._device)
         blocks = _random_blocks(texts.is_answer, _ANCHORS)
         columns, previous, is_known = self._wanted(texts, blocks)
@@ -117,6 +118,7 @@ class DSparkTrainee(DeepTrainee):
         return total + confidence * len(weights) / weights.sum()
 
     def _ranks(self, shard: Shard, texts: Tensor, num_ranks: int) -> Tensor:
+        """Return the ranks of blocks at all answer positions. [blocks, depths]"""
         padded = pad_texts(shard, texts, self._device)
         blocks = _all_blocks(padded.is_answer)
         columns, previous, is_known = self._wanted(padded, blocks)
@@ -125,6 +127,7 @@ class DSparkTrainee(DeepTrainee):
         return rank[blocks.is_kept]
 
     def write(self, folder: Path, base_model: str) -> str:
+        """Write the drafter in DeepSpec's layout."""
         form = self.module.form
         named = {name: published(tensor) for name, tensor in self._tensors().items()}
         if self._token_ids is not None:
@@ -179,6 +182,7 @@ class DSparkTrainee(DeepTrainee):
         before = blocks.anchors[..., None] + torch.arange(block, device=self._device)
 
         def at(rows: Tensor, places: Tensor) -> Tensor:
+            """Gather rows at block positions, clamped to the text."""
             found = rows.gather(1, places.clamp(max=length - 1).flatten(1))
             return found.view(places.shape)
 
@@ -231,6 +235,7 @@ def _possible_anchors(is_answer: Tensor) -> Tensor:
 
 
 def _top_blocks(chances: Tensor, most: int) -> _Blocks:
+    """Return the blocks at the anchors of highest priority; negative ones are excluded."""
     count = max(1, min(most, int((chances >= 0).sum(1).max())))
     found = chances.topk(count, dim=1)
     return _Blocks(found.indices, found.values >= 0)

@@ -21,7 +21,7 @@ from medusa_core.training.draft_layers import DraftLayer, Norm
 
 
 class EagleModule(DraftLayer):
-    """One layer over pairs of a state and the token after it.
+    """EAGLE-3 head: one layer over pairs of a state and the embedding of the token after it.
 
     Attributes:
         vectors: The target's token embeddings, frozen. [vocabulary, hidden]
@@ -92,7 +92,7 @@ class EagleModule(DraftLayer):
 
 
 class _StepCache(PassCache):
-    """Keys and values of the first step, and for every row of a later one those that led to it.
+    """Keys and values of the first step, and each later step's own path to its rows.
 
     A row of step k at position p sees the first step's rows up to p − k, which the mask says, and
     of each later step j the row at p − k + j.
@@ -103,6 +103,7 @@ class _StepCache(PassCache):
         self._length, self._steps = length, list[Tensor]()
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Append a step's keys and values; return those that its rows attend to."""
         self._steps.append(rows)
         first, *later = self._steps
         if later:

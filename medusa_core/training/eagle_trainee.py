@@ -59,6 +59,7 @@ class EagleTrainee(DeepTrainee):
         self._num_steps = max(2, config.num_heads)
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
+        """Return the discounted sum of the steps' cross-entropies."""
         features, ids, is_answer = pad_texts(shard, places, self._device)
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
             states = self.module.steps(features, ids[:, 1:], self._num_steps)
@@ -79,6 +80,7 @@ class EagleTrainee(DeepTrainee):
         return total
 
     def _ranks(self, shard: Shard, texts: Tensor, num_ranks: int) -> Tensor:
+        """Return the ranks of all steps by the position where drafting starts. [samples, depths]"""
         features, ids, is_answer = pad_texts(shard, texts, self._device)
         columns = []
         for step, state in enumerate(self.module.steps(features, ids[:, 1:], self._num_steps)):
@@ -93,6 +95,7 @@ class EagleTrainee(DeepTrainee):
         return together[together[:, 0] != UNKNOWN]
 
     def write(self, folder: Path, base_model: str) -> str:
+        """Write the head in the layout of the EAGLE-3 reference."""
         tensors = {
             f"{name}.weight": getattr(self.module, part).weight for part, name in _NAMES.items()
         }

@@ -33,12 +33,14 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: Callable[[], Tensor]) -> Tensor:
+        """Multiply rows by the dequantized matrix."""
         ctx.matrix = matrix
         weight = matrix()
         return (x.to(weight.dtype) @ weight.T).to(x.dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
+        """Return the gradient of the rows; the matrix gets none."""
         (grad,) = grads
         weight = ctx.matrix()
         return (grad.to(weight.dtype) @ weight).to(grad.dtype), None
@@ -84,13 +86,16 @@ class FrozenLinear:
         return y if self._added is None else y + self._added(wide)
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        """Add the product to a residual. [n, in], [n, out] → [n, out]"""
         return residual + self(x)
 
     def layout(self) -> LinearLayout:
+        """Return the tensors and a recipe to rebuild the layer."""
         spec, size, dtype, added = self._spec, self._size, self._dtype, self._added
         names = tuple(self._tensors)
 
         def rebuild(*tensors: Tensor) -> FrozenLinear:
+            """Rebuild the layer from copies of its tensors."""
             named = dict(zip(names, tensors, strict=False))
             bias = tensors[-1] if len(tensors) > len(names) else None
             return FrozenLinear(spec, named, size, bias, dtype, added)
@@ -127,6 +132,7 @@ class FrozenWeights(CheckpointWeights):
         self._kinds, self._dtype, self._added_to = formats, dtype, added_to
 
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+        """Read the LM head; a tied one stays unquantized."""
         if not self._kinds.shares_embedding(self._tied):
             return super().lm_head(part, embedding)
         return self._frozen(part, self._kinds.dense, {"weight": embedding}, None)
@@ -134,10 +140,12 @@ class FrozenWeights(CheckpointWeights):
     def _built(
         self, part: LinearSpec, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
     ) -> QuantLinear:
+        """Make a frozen layer."""
         return self._frozen(part, spec, tensors, bias)
 
     def _frozen(
         self, part: LinearSpec, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None
     ) -> FrozenLinear:
+        """Make a frozen layer with the LoRA of its part."""
         size = (part.rows, part.columns)
         return FrozenLinear(spec, tensors, size, bias, self._dtype, self._added_to(part))

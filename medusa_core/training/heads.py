@@ -138,6 +138,7 @@ class HeadsModule(nn.Module):
 
 
 def _rows(matrix: Tensor, token_ids: Tensor | None) -> Tensor:
+    """Return a projection's rows as published, maybe of a reduced vocabulary."""
     return published(matrix if token_ids is None else matrix[token_ids])
 
 

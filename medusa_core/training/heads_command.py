@@ -87,12 +87,14 @@ def train_heads(args: argparse.Namespace) -> bool:
         ] = []  # a machine serves one client: this run, then evaluate
 
         def load() -> Target:
+            """Load the target; a divided one must be released before the evaluation."""
             target = load_for_training(config)
             if target.is_divided:  # all references must be released
                 leaves.append(target.runner.leave)
             return target
 
         def evaluate_learned(heads_dir: Path) -> HeadsEval:
+            """Release the training's target, then evaluate the heads."""
             while leaves:
                 leaves.pop()()
             return evaluate_run(config, heads_dir)
@@ -121,6 +123,7 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
     target = load_for_training(config)
 
     def make(of: Target, answers: Sequence[OwnAnswer]) -> Trainee:
+        """Return untrained heads."""
         return trainee_of(config, of, answers)
 
     prompts = prompts_by(config)
@@ -146,6 +149,7 @@ def joint_of(config: HeadsConfig) -> MakeJoint | None:
     form = LoraSpec(config.rank, config.alpha)
 
     def make(trainee: Trainee) -> JointTrainee:
+        """Load the target with an untrained LoRA."""
         target = load_adapted(model_dir_of(config), form, config.quant, config.device, config.seed)
         return JointTrainee(target, trainee, config)
 

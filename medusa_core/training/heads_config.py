@@ -162,6 +162,7 @@ class HeadsConfig:
             )
 
     def _check_joint(self) -> None:
+        """Refuse joint training of kinds of heads or targets that don't support it."""
         if not TRAINED_KINDS[self.kind].learns_jointly:
             raise TrainingError(
                 f"Heads of the kind {self.kind} aren't trained together with the model.",
@@ -274,7 +275,7 @@ def add_streams_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add flags for the usual settings; all others are in a file."""
+    """Add flags for common settings; a file can set all."""
     default = HeadsConfig()
     parser.add_argument("--model", help="folder, GGUF file or downloaded repository")
     parser.add_argument(

@@ -104,21 +104,26 @@ class HeadsEval:
 
 @dataclass(slots=True)
 class _Sums:
+    """Totals over several answers."""
+
     tokens: int = 0
     steps: int = 0
     seconds: float = 0.0
 
     def add(self, done: GenerationDone) -> None:
+        """Add an answer's tokens, steps and decoding time."""
         self.tokens += sum(done.accept_lengths)
         self.steps += len(done.accept_lengths)
         self.seconds += done.decode_s
 
     @property
     def tau(self) -> float:
+        """Mean tokens per step."""
         return self.tokens / max(1, self.steps)
 
     @property
     def tokens_per_s(self) -> float:
+        """Decoding speed."""
         return self.tokens / max(1e-9, self.seconds)
 
 
@@ -199,6 +204,7 @@ def evaluate_heads(
 
 
 def _whole(parts: Iterable[_Sums]) -> _Sums:
+    """Return the totals of several categories."""
     whole = _Sums()
     for part in parts:
         whole.tokens += part.tokens

@@ -184,6 +184,7 @@ def joint_plan_of(config: HeadsConfig, target: Target, longest: int) -> JointPla
 
 
 def _rows_of_a_place(shard: Shard, trainee: Trainee) -> float:
+    """Return how many rows of tensors a sample takes."""
     rows = max(len(tensor) for tensor in shard.values())
     return rows / max(1, trainee.num_samples(shard))
 
@@ -196,6 +197,7 @@ def _num_rows(document: EncodedDocument, trainee: Trainee) -> int:
 def _some_answers(
     config: HeadsConfig, target: Target, prompts: Sequence[TrainingPrompt]
 ) -> tuple[list[OwnAnswer], float]:
+    """Let the target write for a limited time; return the answers and their seconds."""
     questions = [question(config, prompts, number) for number in range(min(256, len(prompts)))]
     found, started = [], time.monotonic()
     answers = own_answers(target, questions, config.max_new_tokens, RowPolicy(target))

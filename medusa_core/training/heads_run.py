@@ -122,6 +122,7 @@ class HeadsRun:
         return True
 
     def _run(self) -> None:
+        """Run all stages in order."""
         target = self._parts.load()
         name, width = target.name, target.config.hidden_size
         trainee, feed = self._feed(target, width)
@@ -188,6 +189,7 @@ class HeadsRun:
         num_answers = num_tokens = 0
 
         def on_answer(answer: OwnAnswer) -> bool:
+            """Count an answer and report progress; return whether to stop."""
             nonlocal num_answers, num_tokens, last_s
             num_answers, num_tokens = num_answers + 1, num_tokens + len(answer.answer_ids)
             now_s = time.monotonic()
@@ -215,6 +217,7 @@ class HeadsRun:
         started_s, last_s = time.monotonic(), 0.0
 
         def on_states(done: int, of: int) -> None:
+            """Report progress at most once per second."""
             nonlocal last_s
             now_s = time.monotonic()
             if done in (0, of) or now_s - last_s > 1.0:
@@ -230,11 +233,13 @@ class HeadsRun:
         self._check_stop()
 
     def _heads_stage(self, trainee: Trainee, feed: TrainingData, width: int) -> TrainingStage:
+        """Return the stage that trains heads alone."""
         states = feed.states
         order = ShardOrder(states.lengths, trainee.batch, self.config.seed)
         share = heads_share(self.config, order.steps_per_epoch)
 
         def loss_at(step: int, _: float) -> Tensor:
+            """Return the loss of a step; it doesn't depend on the progress."""
             shard, places = order.at(step)
             return trainee.loss(states.shard(shard), places)
 
@@ -255,16 +260,19 @@ class HeadsRun:
     def _joint_stage(
         self, joint: JointTrainee, trainee: Trainee, feed: TrainingData
     ) -> TrainingStage:
+        """Return the stage that trains heads and LoRA."""
         states = feed.states
         lengths = [joint.num_texts(states.documents(shard)) for shard in range(len(states.lengths))]
         order = ShardOrder(lengths, joint.batch, self.config.seed)
         share = joint_share(self.config, order.steps_per_epoch)
 
         def loss_at(step: int, progress: float) -> Tensor:
+            """Return the loss of a step."""
             shard, texts = order.at(step)
             return joint.loss(states.documents(shard), states.shard(shard), texts, progress)
 
         def accuracy() -> list[float]:
+            """Return the top-1 accuracy of each head on held-out states with the LoRA."""
             held = feed.held_out
             return _top_shares(
                 trainee, joint.adapted(held.all_documents, held.joined(), most=_CURVE_PLACES)
@@ -303,10 +311,12 @@ class HeadsRun:
         first: int | None = None
 
         def loss_at(step: int) -> Tensor:
+            """Return the loss of a step, seeded so that a resumed run computes the same."""
             torch.manual_seed(self.config.seed * _SEEDS + step)
             return stage.loss_at(step, (step + 1) / num_steps)
 
         def after_step(step: int, loss: float) -> bool:
+            """Add to the learning curve, report, and return whether to stop."""
             nonlocal first
             first = step - 1 if first is None else first
             if curve.is_due(step):
@@ -366,6 +376,7 @@ class HeadsRun:
         return joint.adapted(held.all_documents, held.joined())
 
     def _write(self, trainee: Trainee, held: Shard, base_model: str) -> None:
+        """Write heads, trees and model card, and measure the heads."""
         trainee.write(self.folder.out, base_model)
         if trainee.has_trees:
             recipe = TreesRecipe()
@@ -386,9 +397,11 @@ class HeadsRun:
         return self._spent_s + time.monotonic() - self._started_s
 
     def _end_s(self, share: float) -> float:
+        """Return the second of the run at which a share of its time is over."""
         return share * 60 * self.config.minutes if self.config.minutes else float("inf")
 
     def _check_stop(self) -> None:
+        """Raise `Cancelled` if the run should pause."""
         if self._parts.stop():
             raise Cancelled("The run pauses.")
 
@@ -398,6 +411,7 @@ class HeadsRun:
         self.folder.write_resolved(self._resolved)
 
     def _report(self, stage: str, done: float, of: float, **more: float) -> None:
+        """Write the progress of a stage to the run's folder."""
         self.folder.report(
             stage=stage,
             done=done,

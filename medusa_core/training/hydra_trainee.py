@@ -123,6 +123,7 @@ class HydraTrainee:
         self.row_bytes = 2 * sizes.hidden_size + 8 * (config.num_heads + 3)
 
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
+        """Return the states at positions in answers, with the tokens after them."""
         pairs = [pair for pair in zip(documents, states, strict=True) if has_answer(pair[0])]
         found, known = [document for document, _ in pairs], (own for _, own in pairs)
         some = positions_of(found, known, len(self.module.layers), self.context)
@@ -134,9 +135,11 @@ class HydraTrainee:
         }
 
     def num_samples(self, shard: Shard) -> int:
+        """Return the number of positions."""
         return len(shard["paths"])
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
+        """Return the discounted sum of the heads' cross-entropies."""
         total = torch.zeros((), device=self._device)
         hidden, paths = self._rows(shard, places)
         dtype = torch.bfloat16 if self._bf16 else torch.float32
@@ -154,6 +157,7 @@ class HydraTrainee:
 
     @torch.inference_mode()
     def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
+        """Return the rank at which each head held the true later token."""
         count = len(shard["paths"]) if most is None else min(most, len(shard["paths"]))
         parts = []
         self.module.eval()
@@ -170,9 +174,11 @@ class HydraTrainee:
         return torch.cat(parts)
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
+        """Return all parameters with one learning rate."""
         return [{"params": list(self.module.parameters()), "lr": learning_rate}]
 
     def write(self, folder: Path, base_model: str) -> str:
+        """Write the heads in Hydra's layout."""
         tensors = {**self.module.tensors(), "token_map": self._token_ids}
         if not self._is_tied:  # tied ones are rows of the target's embeddings
             tensors["lm_head.weight"] = published(self.module.lm_head)

@@ -149,6 +149,7 @@ def divergence(states: Tensor, teacher: Tensor, logits: Scores) -> Tensor:
     """
 
     def some(states: Tensor, teacher: Tensor) -> Tensor:
+        """Return the divergence of some positions; summed so that chunks add up."""
         with torch.no_grad():
             wanted = torch.log_softmax(logits(teacher), dim=-1)
         found = torch.log_softmax(logits(states), dim=-1)

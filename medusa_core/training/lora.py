@@ -82,6 +82,7 @@ class LoraModule(nn.Module):
         names = list(dict.fromkeys(map(_key, part.pieces)))
 
         def added(x: Tensor) -> Tensor:
+            """Return what the adapter adds to a layer's output."""
             down = torch.cat([self._down[name] for name in names])
             inner = F.linear(x.to(dtype), down.to(dtype)) * self.form.scale
             of = dict(zip(names, torch.split(inner, self.form.rank, dim=-1), strict=True))

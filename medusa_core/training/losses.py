@@ -19,6 +19,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, targets: Tensor, weights: Tensor, dtype: torch.dtype, *factors: Tensor
     ) -> tuple[Tensor, Tensor]:
+        """Compute losses and gradients; logits exist for one chunk at a time."""
         rows, matrices = factors[::2], factors[1::2]
         narrow_rows = [x.to(dtype) for x in rows]
         narrow_matrices = [matrix.to(dtype) for matrix in matrices]
@@ -55,6 +56,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
+        """Return the stored gradients, scaled."""
         scale, number = grads[0], len(ctx.saved_tensors) // 2
         scaled = [None if grad is None else grad * scale for grad in ctx.saved_tensors]
         pairs = zip(scaled[:number], scaled[number:], strict=True)

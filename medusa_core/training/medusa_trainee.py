@@ -70,6 +70,7 @@ class MedusaTrainee:
         self.row_bytes = 2 * target.config.hidden_size + 8 * (config.num_heads + 3)
 
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
+        """Return the states at positions in answers, with the columns of later tokens."""
         pairs = [pair for pair in zip(documents, states, strict=True) if has_answer(pair[0])]
         found, known = [document for document, _ in pairs], (own for _, own in pairs)
         some = positions_of(found, known, self.module.num_heads, self.context)
@@ -86,17 +87,21 @@ class MedusaTrainee:
         }
 
     def num_samples(self, shard: Shard) -> int:
+        """Return the number of positions."""
         return len(shard["roots"])
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
+        """Return the discounted sum of the heads' cross-entropies."""
         return heads_loss(self.module, _positions(shard).at(places), self._bf16)
 
     def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
+        """Return the rank at which each head held the true later token."""
         some = _positions(shard)
         some = some if most is None else some.at(torch.arange(min(most, len(some))))
         return true_ranks(self.module, some, num_ranks)
 
     def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
+        """Return parameter groups; own projections learn more slowly."""
         groups = [{"params": list(self.module.blocks.parameters()), "lr": learning_rate}]
         own = list(self.module.projections.parameters())
         return (
@@ -104,6 +109,7 @@ class MedusaTrainee:
         )
 
     def write(self, folder: Path, base_model: str) -> str:
+        """Write the heads in the format that fits their sizes; return its name."""
         heads, token_ids = self.module.weights(), self._token_ids
         if token_ids is not None:
             own = len(self.module.projections) > 0
@@ -115,6 +121,7 @@ class MedusaTrainee:
 
 
 def _positions(shard: Shard) -> Positions:
+    """Return a shard's tensors as positions."""
     return Positions(
         shard["hidden"], shard["roots"], shard["targets"], shard["places"], shard["seeds"]
     )

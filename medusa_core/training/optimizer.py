@@ -59,6 +59,7 @@ def cosine_rate(num_steps: int) -> LearningRate:
     warm_up = max(1, num_steps // 10)
 
     def rate(step: int) -> float:
+        """Return the factor of the initial learning rate."""
         if step < warm_up:
             return (step + 1) / warm_up
         return 0.5 + 0.5 * math.cos(math.pi * (step - warm_up) / max(1, num_steps - warm_up))

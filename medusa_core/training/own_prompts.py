@@ -99,7 +99,7 @@ def _written(target: Target, opening: str, number: int, seed: int) -> Generator[
 
 
 def is_good(text: str) -> bool:
-    """Whether a text is a complete, plain request of usual length."""
+    """Whether a text is a complete, plain request of moderate length."""
     if not _LEAST_CHARS <= len(text) <= _MOST_CHARS or len(text.split()) < _LEAST_WORDS:
         return False
     if any(role in text.casefold() for role in _ROLES):
@@ -109,4 +109,5 @@ def is_good(text: str) -> bool:
 
 
 def _beginning(text: str) -> str:
+    """Return the first words in lower case, by which similar prompts are recognised."""
     return " ".join(text.casefold().split()[:_SAME_WORDS])

@@ -166,12 +166,14 @@ def count_phrases(texts: Sequence[OwnText], numbers: PhraseRecipe) -> PhraseTabl
 
 
 def _bounded(chances: dict[int, float], most: int) -> dict[int, float]:
+    """Keep the `most` likeliest followers; 0 keeps all."""
     if not 0 < most < len(chances):
         return chances
     return dict(nsmallest(most, chances.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _likeliest(chances: dict[int, float], numbers: PhraseRecipe) -> list[Follower]:
+    """Return the followers to store: the likeliest above the recipe's threshold."""
     ordered = sorted(chances.items(), key=lambda item: (-item[1], item[0]))
     return [
         Follower(token_id, chance)
@@ -244,6 +246,7 @@ class _Windows(NamedTuple):
 
 
 def _windows(texts: Sequence[OwnText], size: int) -> _Windows:
+    """Return the windows of `size` tokens before each answer token, with hashed keys."""
     columns: list[_Windows] = []
     for text in texts:
         ids = np.array(text.token_ids, dtype=np.uint32)
@@ -258,7 +261,7 @@ def _windows(texts: Sequence[OwnText], size: int) -> _Windows:
 
 
 def _next_keys(keys: NDArray[np.uint32], tokens: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Vectorised `next_key`."""
+    """Extend hash keys of contexts by one more token before them; vectorised `next_key`."""
     mixed = keys * np.uint32(0x9E3779B1) + tokens + np.uint32(1)
     mixed = (mixed ^ mixed >> np.uint32(16)) * np.uint32(0x7FEB352D)
     mixed = (mixed ^ mixed >> np.uint32(15)) * np.uint32(0x846CA68B)

@@ -121,6 +121,7 @@ def computed(
 def _positions(
     document: EncodedDocument, states: Tensor, num_heads: int, longest: int
 ) -> Positions:
+    """Return the positions in a document's answers, with the tokens after them."""
     ids = torch.from_numpy(document.ids[:longest].astype(np.int64))
     is_answer = torch.from_numpy(document.kinds[:longest] == ANSWER)
     is_answer[:1] = False  # there is no state before it

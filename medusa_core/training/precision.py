@@ -52,6 +52,7 @@ def trains_in_bf16(device: str) -> bool:
 
 
 def _product_s(dtype: torch.dtype) -> float:
+    """Return the seconds of one matrix product."""
     x, weight = torch.ones(_ROWS, _INPUTS, dtype=dtype), torch.ones(_OUTPUTS, _INPUTS, dtype=dtype)
     begin = time.perf_counter()
     x @ weight.T

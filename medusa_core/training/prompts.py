@@ -93,6 +93,7 @@ def prompts_of_chats(path: Path) -> list[TrainingPrompt]:
 
 
 def _first_question(history: History, conversation_id: str) -> TrainingPrompt | None:
+    """Return a conversation's first question; None if it is empty or too long."""
     first = next((m for m in history.messages(conversation_id) if m.role is Role.USER), None)
     if first is None or not first.text.strip() or len(first.text) > _MOST_CHARS:
         return None
@@ -119,10 +120,12 @@ def in_order(prompts: Sequence[TrainingPrompt], seed: int) -> list[TrainingPromp
 
 
 def _question(text: str, category: str) -> TrainingPrompt:
+    """Return a single user's message as a prompt."""
     return TrainingPrompt((ChatMessage(Role.USER, text),), category)
 
 
 def _read(path: Path) -> Iterator[TrainingPrompt]:
+    """Yield the prompts of a file that aren't too long."""
     for where, row in rows_of(text_of(path), path.name):
         prompts = _prompt_in(row, path.stem)
         if prompts is None:
@@ -159,7 +162,7 @@ def _prompt_in(row: Any, category: str) -> TrainingPrompt | None:
 
 
 def _until_answered(raw_turns: Sequence[Any]) -> Iterator[ChatMessage]:
-    """Return system prompt and first question."""
+    """Yield the messages before the first answer: system prompt and question."""
     for turn in raw_turns:
         if not isinstance(turn, dict):
             return

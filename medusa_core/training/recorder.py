@@ -24,12 +24,15 @@ class StatesRecorder(NoDrafter):
         self._has_started = False
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
+        """Reuse nothing: states of all tokens are wanted."""
         return 0
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        """Record states of the prompt."""
         self._parts.append(_concatenated(states, deep))
 
     def observe(self, observation: Observation) -> None:
+        """Record states of accepted tokens."""
         if self._has_started:  # the prompt's last state is observed again with the first token
             self._parts.append(_concatenated(observation.states, observation.deep))
         self._has_started = True
@@ -53,9 +56,11 @@ class StatesRecorder(NoDrafter):
 
 
 def _serves(_: Target) -> bool:
+    """Return that any target can be recorded."""
     return True
 
 
 def _concatenated(states: Tensor, deep: Tensor | None) -> Tensor:
+    """Concatenate final states and tapped inputs. bfloat16 [n, (1 + taps) · hidden]"""
     whole = states if deep is None else torch.cat([states, deep], dim=1)
     return whole.to("cpu", torch.bfloat16)

@@ -151,12 +151,14 @@ class RunFolder:
             )
 
     def _open_list(self, name: str) -> TextIO:
+        """Open a file of JSON lines for appending, without a partial last line."""
         path = self.work / name
         whole = "".join(json.dumps(row) + "\n" for row in self._lines(name))
         self._write(name, whole)  # without a partial last line
         return path.open("a", encoding="utf-8")
 
     def _lines(self, name: str) -> Iterator[Any]:
+        """Yield the complete lines of a file of JSON lines."""
         path = self.work / name
         if not path.is_file():
             return
@@ -165,6 +167,7 @@ class RunFolder:
                 yield json.loads(line)
 
     def _read(self, name: str) -> dict[str, Any]:
+        """Read a JSON object."""
         try:
             value: dict[str, Any] = json.loads((self.work / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -174,9 +177,11 @@ class RunFolder:
         return value
 
     def _replace(self, name: str, value: dict[str, Any]) -> None:
+        """Replace a JSON file."""
         self._write(name, json.dumps(value, indent=1) + "\n")
 
     def _write(self, name: str, text: str) -> None:
+        """Replace a file atomically."""
         try:
             replace_text(self.work / name, text)
         except OSError as error:

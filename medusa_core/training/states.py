@@ -90,6 +90,7 @@ class States:
         return self._held[1]
 
     def _shard(self, index: int) -> Shard:
+        """Read a shard from disk, or compute and keep it."""
         path = self._path(index)
         if path.is_file():
             shard = load_file(path)
@@ -108,10 +109,12 @@ class States:
         return shard
 
     def _path(self, index: int) -> Path:
+        """Return the path of a shard."""
         return self._folder / f"{index:05}.safetensors"
 
 
 def _bytes_in(folder: Path) -> int:
+    """Return the size of a folder's shards in bytes."""
     return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
 
 

@@ -66,6 +66,7 @@ class StreamAdapter(nn.Module):
         self.outer = nn.Parameter(torch.zeros(outputs, rank))
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return what the adapter adds to the layer's output."""
         return F.linear(F.linear(x, self.inner), self.outer) * self.gain
 
     def adapt(self, base: QuantLinear) -> AdaptedLinear:
@@ -109,9 +110,11 @@ class StreamsModule(nn.Module):
         gains: dict[str, float] = {}
 
         def frozen(index: int) -> Block:
+            """Return a dequantized copy of the target's block."""
             layer = sizes.first_layer + index
 
             def copied(name: str, linear: QuantLinear) -> QuantLinear:
+                """Dequantize a linear layer to float32, and note its gain."""
                 weight, bias = dequantize_linear(linear, *sizes.widths[name], precision)
                 gains[f"layers.{layer}.{name}"] = output_gain(weight)
                 return TrainedLinear(weight.float(), bias.float())
@@ -171,6 +174,7 @@ class StreamsModule(nn.Module):
         layer = self.sizes.first_layer + index
 
         def adapt(name: str, linear: QuantLinear) -> QuantLinear:
+            """Return a linear layer with its adapter."""
             return self._adapter(f"layers.{layer}.{name}").adapt(linear)
 
         return adapted_block(block, index, adapt)
@@ -201,6 +205,7 @@ class StreamsModule(nn.Module):
         return mask.repeat_interleave(self.sizes.num_streams, dim=0).repeat(group, 1)
 
     def _adapter(self, name: str) -> StreamAdapter:
+        """Return an adapter with its type."""
         adapter = self.adapters[_key(name)]
         assert isinstance(adapter, StreamAdapter)
         return adapter

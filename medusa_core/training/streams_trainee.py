@@ -78,6 +78,7 @@ class StreamsTrainee(DeepTrainee):
         self.module: StreamsModule = module.to(self._device)
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
+        """Return the discounted sum of the streams' cross-entropies."""
         some = self._batch(shard, places)
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
             states = self.module.states(some.texts)
@@ -101,12 +102,14 @@ class StreamsTrainee(DeepTrainee):
         )
 
     def _ranks(self, shard: Shard, texts: Tensor, num_ranks: int) -> Tensor:
+        """Return the rank at which each stream held the true later token."""
         some = self._batch(shard, texts)
         states = self.module.states(some.texts)
         scores = F.linear(states, self.module.lm_head.to(states.dtype))
         return torch.where(some.later < 0, UNKNOWN, ranks_of(some.later, scores, num_ranks))
 
     def write(self, folder: Path, base_model: str) -> str:
+        """Write the streams in the engine's own layout."""
         sizes = self.module.sizes
         named = {
             name: published(_published_rows(name, tensor, self._sizes))

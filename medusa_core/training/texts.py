@@ -48,6 +48,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _texts_in(row: Any, where: str) -> Iterator[str]:
+    """Yield the texts of a JSON row: a string, the answers of a conversation, or a text field."""
     if isinstance(row, str):
         yield row
         return
@@ -65,6 +66,7 @@ def _texts_in(row: Any, where: str) -> Iterator[str]:
 
 
 def _answers_in(messages: Sequence[Any]) -> Iterator[str]:
+    """Yield the assistant's messages."""
     for message in messages:
         if not isinstance(message, dict):
             continue

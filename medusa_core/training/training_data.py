@@ -102,6 +102,7 @@ class AnswerWriter:
             self._answers.close()
 
     def _new(self, target: Target, numbers: Iterable[int]) -> Generator[WrittenAnswer, None, None]:
+        """Yield new answers, with states if they are recorded while writing."""
         prompts = [question(self._config, self._prompts, number) for number in numbers]
         most, row_policy = self._config.max_new_tokens, RowPolicy(target)
         # Runs with a fixed number of steps are reproducible: states are computed in order. A model
@@ -161,6 +162,7 @@ class TrainingData:
         num_tokens, num_done = sum(map(_num_tokens, some)), 0
 
         def on_document(document: EncodedDocument) -> None:
+            """Report the tokens whose states are computed."""
             nonlocal num_done
             num_done += len(document.ids)
             on_states(num_done, num_tokens)
@@ -202,6 +204,7 @@ class TrainingData:
         return known
 
     def _computed(self, documents: Sequence[EncodedDocument]) -> Shard:
+        """Return a shard with states that the target computes now."""
         assert self._target is not None  # released only when all shards are on the disk
         states = computed(self._target, documents, self._trainee.context)
         return self._trainee.shard_of(documents, self._reported(documents, states))
@@ -209,12 +212,14 @@ class TrainingData:
     def _reported(
         self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]
     ) -> Iterator[Tensor]:
+        """Yield states and report each document."""
         for document, each in zip(documents, states, strict=True):
             yield each
             if self._on_document is not None:
                 self._on_document(document)
 
     def _add(self, to: States, group: Sequence[WrittenAnswer]) -> None:
+        """Add a shard of answers, with their recorded states if all are wide enough."""
         documents = [written.answer.document for written in group]
         recorded = [written.states for written in group if written.states is not None]
         width = self._trainee.state_width
@@ -223,6 +228,7 @@ class TrainingData:
 
 
 def _num_tokens(written: WrittenAnswer) -> int:
+    """Return the tokens of prompt and answer."""
     return len(written.answer.prompt_ids) + len(written.answer.answer_ids)
 
 

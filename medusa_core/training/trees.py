@@ -111,4 +111,5 @@ def write_trees(folder: FilePath, ranks: Mapping[float, Tensor], recipe: TreesRe
 
 
 def _rounded(table: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Round a table for JSON."""
     return [[round(value, 5) for value in row] for row in table]
