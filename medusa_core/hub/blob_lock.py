@@ -66,6 +66,7 @@ def hold_if_free(boundary: Boundary, path: Path) -> Iterator[bool]:
 
 
 def _lock_at(boundary: Boundary, path: Path) -> FileLock:
+    """Return the lock of a path in the cache, with its folder created."""
     try:
         folder = boundary.make_folder(path.parent)
     except OSError as error:
@@ -74,6 +75,7 @@ def _lock_at(boundary: Boundary, path: Path) -> FileLock:
 
 
 def _try_acquire(lock: FileLock) -> bool:
+    """Acquire a lock without waiting; False if another process holds it."""
     try:
         lock.acquire(blocking=False)
     except Timeout:
@@ -84,6 +86,7 @@ def _try_acquire(lock: FileLock) -> bool:
 
 
 def _unusable(path: Path, error: OSError) -> DiskFullError:
+    """Make the error for a lock file that can't be created."""
     return DiskFullError(
         f"{printable(str(path))} can't be locked: {error.strerror or error}.",
         "Choose another folder for models, or look at the rights of this one.",

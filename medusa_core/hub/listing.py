@@ -166,7 +166,7 @@ class Listing:
         return tuple(file for file in self.files if file.path.endswith(_PICKLES))
 
     def check(self) -> None:
-        """Check that something of the repository can be loaded, else say what to download instead.
+        """Check that a repository can be loaded; the error names what to download instead.
 
         Raises:
             UnusableRepoError: It holds neither safetensors nor the GGUF file that is wanted.
@@ -201,6 +201,7 @@ class Listing:
         )
 
     def _check_file(self) -> None:
+        """Check that all parts of the chosen GGUF file are listed."""
         found = {file.path for file in self.parts_of(self.file)}
         if not found or len(found) < len(names_of(Path(self.file).name)):
             raise UnusableRepoError(
@@ -210,6 +211,7 @@ class Listing:
 
 
 def _is_weights(path: str) -> bool:
+    """Whether a path is safetensors in Hugging Face's layout."""
     return path.endswith(".safetensors") and not _OTHER_LAYOUTS.fullmatch(path)
 
 

@@ -76,6 +76,7 @@ class Tally:
 
     @property
     def verifies(self) -> bool:
+        """Whether all bytes are there, so that only hashes are computed."""
         return bool(self.total_bytes) and self.done_bytes >= self.total_bytes
 
     @property
@@ -197,6 +198,7 @@ async def forget_pair(settings: HubSettings, pair: Pair) -> None:
 async def _listings(
     settings: HubSettings, pair: Pair, stop: threading.Event
 ) -> tuple[Listing, ...]:
+    """Request the file lists of all repositories at once, and check them."""
     files = [
         asyncio.to_thread(list_repo, settings, repo, revision, stop)
         for repo, revision in pair.repos
@@ -238,11 +240,13 @@ async def _fetch(
     tally: Tally,
     stop: threading.Event,
 ) -> None:
+    """Download one file in a thread when a slot is free."""
     async with slots.small if file.size <= SMALL_BYTES else slots.large:
         if stop.is_set():
             raise Stopped
 
         def waits_for(text: str) -> None:
+            """Note why the file waits."""
             tally.waits_for[file.path] = text
 
         watch = TransferMonitor(

@@ -17,7 +17,7 @@ from medusa_core.hub.settings import HUB_ENDPOINT, HubSettings
 
 
 def access_error(settings: HubSettings, repo: str) -> AccessError:
-    """The repository is gated: a token is needed, or terms are to be accepted."""
+    """Make the error for a gated repository: a token is needed, or terms are to be accepted."""
     return AccessError(
         f"{repo} is gated: its owner asks who you are.",
         f"Accept its terms at {settings.terms_url(repo)}, then enter a token of your account.",
@@ -26,7 +26,7 @@ def access_error(settings: HubSettings, repo: str) -> AccessError:
 
 
 def unknown_token() -> AccessError:
-    """The Hub rejects the token."""
+    """Make the error for a token that the Hub rejects."""
     return AccessError(
         "Hugging Face doesn't know your token.",
         "Save another one in Settings, Models; get it from huggingface.co/settings/tokens.",
@@ -34,7 +34,7 @@ def unknown_token() -> AccessError:
 
 
 def no_repository(repo: str) -> NotFoundError:
-    """The repository doesn't exist, or is private."""
+    """Make the error for a repository that doesn't exist or is private."""
     return NotFoundError(
         f"There is no repository {repo}, or you may not see it.",
         "Check the name; private ones need a token.",
@@ -42,7 +42,7 @@ def no_repository(repo: str) -> NotFoundError:
 
 
 def unreachable(settings: HubSettings, reason: str) -> NetworkError:
-    """The Hub can't be reached."""
+    """Make the error for a Hub that can't be reached."""
     name = "Hugging Face" if settings.endpoint == HUB_ENDPOINT else printable(settings.endpoint)
     return NetworkError(
         f"Can't reach {name}. Are you online?",
@@ -51,7 +51,7 @@ def unreachable(settings: HubSettings, reason: str) -> NetworkError:
 
 
 def unreadable(what: str, reason: str) -> AnswerError:
-    """The Hub's answer is malformed.
+    """Make the error for a malformed response of the Hub.
 
     Args:
         what: Subject of the request, such as a repository.
@@ -64,7 +64,7 @@ def unreadable(what: str, reason: str) -> AnswerError:
 
 
 def disk_full(folder: Path, missing: int) -> DiskFullError:
-    """The disk has too little room."""
+    """Make the error for a disk with too little room."""
     return DiskFullError(
         f"Needs {missing / 1e9:.1f} GB more on the disk with {printable(str(folder))} "
         "(2 GB is kept free).",
@@ -74,7 +74,7 @@ def disk_full(folder: Path, missing: int) -> DiskFullError:
 
 
 def unwritable(folder: Path, error: OSError) -> DiskFullError:
-    """The disk is full, or can't be written."""
+    """Make the error for a disk that is full or can't be written."""
     return DiskFullError(
         f"{printable(str(folder))} can't be written: {error.strerror or error}.",
         "Make room on the disk, or choose another folder; then resume.",
@@ -82,5 +82,5 @@ def unwritable(folder: Path, error: OSError) -> DiskFullError:
 
 
 def as_hub_error(settings: HubSettings, error: Exception) -> HubError:
-    """Return a failure as a `HubError`."""
+    """Convert any failure to a `HubError`."""
     return error if isinstance(error, HubError) else unreachable(settings, type(error).__name__)

@@ -175,6 +175,7 @@ def look_at_heads(settings: HubSettings, repo: str, file: str = "") -> RemoteHea
 
 
 def _gguf_shape(gguf: Gguf) -> HeadsShape:
+    """Return the sizes of heads from a GGUF header."""
     from medusa_core.heads.gguf_heads import gguf_heads
     from medusa_core.heads.kind import shape_of_tensors
 
@@ -201,12 +202,14 @@ def read_remote_header(
 
 
 def _heads_shape(entries: dict[str, TensorEntry], config: Mapping[str, object]) -> HeadsShape:
+    """Return the sizes of heads from a safetensors header."""
     from medusa_core.heads.kind import shape_of_tensors
 
     return shape_of_tensors({name: entry.shape for name, entry in entries.items()}, config)
 
 
 def _read_json(settings: HubSettings, listing: Listing, path: str) -> dict[str, Any]:
+    """Read a JSON object of a repository."""
     text = _read(settings, listing, path, 0, _MOST_TEXT_BYTES)
     try:
         value = json.loads(text)
@@ -239,6 +242,7 @@ def _read(settings: HubSettings, listing: Listing, path: str, start: int, count:
 
 
 def _check(settings: HubSettings, listing: Listing, path: str, head: Head, start: int) -> None:
+    """Raise the error of a response that isn't the requested range."""
     if head.status in _REFUSED:
         raise access_error(settings, listing.repo)
     if head.status == _NOT_FOUND:

@@ -70,6 +70,7 @@ def search(
 
 
 def _found(words: str, raw: Any) -> SearchResult:
+    """Parse a search result."""
     if not isinstance(raw, dict) or not is_repo(raw.get("id")):
         raise unreadable(words, f"it names {printable_value(raw)}")
     changed = _DATE.match(str(raw.get("lastModified")))
@@ -84,6 +85,7 @@ def _found(words: str, raw: Any) -> SearchResult:
 
 
 def _tags(value: object) -> tuple[str, ...]:
+    """Return the printable tags, limited in number and length."""
     if not isinstance(value, list):
         return ()
     texts = (tag for tag in value[:_MOST_TAGS] if isinstance(tag, str))
@@ -91,4 +93,5 @@ def _tags(value: object) -> tuple[str, ...]:
 
 
 def _count(value: object) -> int:
+    """Return a count; 0 if it is invalid."""
     return value if type(value) is int and value > 0 else 0

@@ -120,6 +120,7 @@ def remove_token(environment: Mapping[str, str]) -> None:
 
 
 def _home(environment: Mapping[str, str]) -> Path:
+    """Return Hugging Face's home folder, as huggingface_hub determines it."""
     value = environment.get("HF_HOME")
     if value:
         return Path(value).expanduser()
@@ -130,11 +131,13 @@ def _home(environment: Mapping[str, str]) -> Path:
 
 
 def _token_file(environment: Mapping[str, str]) -> Path:
+    """Return the file in which huggingface_hub stores the token."""
     value = environment.get("HF_TOKEN_PATH")
     return Path(value).expanduser() if value else _home(environment) / "token"
 
 
 def _read_token(path: Path) -> str:
+    """Read the saved token; empty without."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):

@@ -36,7 +36,7 @@ _RANGE = re.compile(r"bytes ([0-9]{1,18})-")
 
 
 class _Retry(Exception):  # noqa: N818 - caught by the loop over attempts
-    """An attempt failed, and another may succeed."""
+    """An attempt failed, but another may succeed."""
 
     def __init__(self, reason: str, wait_s: float | None = None, restarts: bool = False) -> None:
         super().__init__(reason)
@@ -75,6 +75,7 @@ class Transfer:
         return blob
 
     def _download(self, file: RemoteFile, watch: TransferMonitor) -> None:
+        """Fetch a file and check its hash; a damaged one is fetched once more."""
         with PartialFile(self._cache, file) as part:
             watch.stored(part.length)
             for _ in range(2):
@@ -124,6 +125,7 @@ class Transfer:
     def _wait(
         self, retry: _Retry, failures: int, is_hopeless: bool, watch: TransferMonitor
     ) -> None:
+        """Wait before the next attempt, longer after each failure; raise after too many."""
         timeouts = self._settings.timeouts
         if is_hopeless or failures > timeouts.max_tries:
             raise NetworkError(
@@ -138,6 +140,7 @@ class Transfer:
         watch.waits_for("")
 
     def _fetch_rest(self, file: RemoteFile, part: PartialFile, watch: TransferMonitor) -> None:
+        """Request the missing bytes and append them."""
         headers = {"Accept-Encoding": "identity"}
         if part.length:
             headers["Range"] = f"bytes={part.length}-"
@@ -176,6 +179,7 @@ class Transfer:
         return part.length > 0
 
     def _check_etag(self, head: Head, file: RemoteFile) -> None:
+        """Check that the file is still the listed version."""
         etag = head.first.get("X-Linked-Etag") or head.first.get("ETag") or ""
         etag = etag.removeprefix("W/").strip('"')
         if etag and etag not in (file.blob_id, file.git_id):
@@ -187,6 +191,7 @@ class Transfer:
     def _write(
         self, exchange: Exchange, file: RemoteFile, part: PartialFile, watch: TransferMonitor
     ) -> None:
+        """Append the response's bytes within the rate limit, and detect stalls."""
         looked_at = part.length
         self._check_space(part.missing)
         for piece in exchange.pieces():
@@ -203,16 +208,19 @@ class Transfer:
                 self._check_space(part.missing)
 
     def _check_space(self, wanted: int) -> None:
+        """Raise if the disk has too little room."""
         missing = missing_bytes(self._cache.folder, wanted, self._settings.floor_bytes)
         if missing:
             raise disk_full(self._settings.cache_dir, missing)
 
     def _url(self, file: RemoteFile) -> str:
+        """Return the download URL of a file."""
         listing = self._listing
         return f"{self._settings.endpoint}/{listing.repo}/resolve/{listing.sha}/{quote(file.path)}"
 
 
 def _restart(part: PartialFile, watch: TransferMonitor) -> None:
+    """Discard what was fetched of a file."""
     if part.length:
         log.info("a file is fetched from its beginning again")
     watch.stored(-part.length)
@@ -220,11 +228,13 @@ def _restart(part: PartialFile, watch: TransferMonitor) -> None:
 
 
 def _backoff_s(timeouts: HubTimeouts, failures: int) -> float:
+    """Return the seconds to wait, exponential with jitter."""
     # Jitter: a server that has just come back would fail under all clients at once.
     jitter = 0.5 + random.random()
     return float(min(timeouts.max_backoff_s, timeouts.backoff_s * 2 ** (failures - 1)) * jitter)
 
 
 def _retry_after_s(head: Head) -> float | None:
+    """Return the seconds that the server asks to wait; None without."""
     header = head.headers.get("Retry-After", "")
     return min(float(header), MAX_RETRY_AFTER_S) if _SECONDS.fullmatch(header) else None

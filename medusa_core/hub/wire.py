@@ -109,6 +109,7 @@ class Wire:
             exchange.leave()
 
     def _run(self, url: str, headers: Mapping[str, str], exchange: Exchange) -> None:
+        """Run a request in its thread; errors are passed to the reader."""
         try:
             self._answer(url, headers, exchange)
         except Exception as error:  # noqa: BLE001 - passed to the waiting thread
@@ -120,6 +121,7 @@ class Wire:
             self._client.close()
 
     def _answer(self, url: str, headers: Mapping[str, str], exchange: Exchange) -> None:
+        """Send the request and queue head and body."""
         extensions = {"trace": self._note}
         with self._client.stream("GET", url, headers=headers, extensions=extensions) as response:
             first = response.history[0] if response.history else response
@@ -183,6 +185,7 @@ class Exchange:
         self._left.set()
 
     def _next(self) -> Head | bytes | None:
+        """Wait for the next item, while checking for cancellation and stalls."""
         while True:
             if self._stop.is_set():
                 raise Stopped
@@ -200,7 +203,7 @@ class Exchange:
 
 
 def with_deadline(pieces: Iterator[bytes], seconds: float) -> Iterator[bytes]:
-    """The same bytes, as long as there is time.
+    """Yield pieces of a response until a total time is over.
 
     Raises:
         BrokenError: There is none left.
@@ -213,6 +216,7 @@ def with_deadline(pieces: Iterator[bytes], seconds: float) -> Iterator[bytes]:
 
 
 def _reason(error: Exception) -> str:
+    """Describe a connection error for users."""
     import httpx2
 
     if isinstance(error, httpx2.TimeoutException):

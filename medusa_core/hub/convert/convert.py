@@ -125,6 +125,7 @@ def convert(
 
 
 def _refuse_existing(output: Path) -> None:
+    """Refuse to overwrite safetensors of an earlier conversion."""
     for name in _RESULTS:
         if (output / name).exists():
             raise ConversionError(
@@ -179,6 +180,7 @@ def _commit(written: Path, source: ConversionSource) -> Converted:
 
 
 def _copy_companions(source: ConversionSource, written: Path) -> None:
+    """Copy configuration and tokenizer next to the converted weights."""
     for pattern in COMPANIONS:
         for path in source.folder.glob(pattern):
             staged, final = written / path.name, source.output / path.name
@@ -188,5 +190,6 @@ def _copy_companions(source: ConversionSource, written: Path) -> None:
 
 
 def _appear(staged: Path, final: Path) -> None:
+    """Move a staged file into place after it is synced to disk."""
     sync_file(staged)
     staged.replace(final)

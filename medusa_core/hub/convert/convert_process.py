@@ -72,6 +72,7 @@ def run_job(
     sandbox = Sandbox("medusa_core.hub.convert.convert_worker")
 
     def check_limits() -> None:
+        """Raise if the user cancels or the worker uses too much memory."""
         if is_cancelled():
             raise Cancelled("The conversion was stopped.", "Nothing was changed.")
         # Only on Linux can the child limit itself.
@@ -103,11 +104,13 @@ def run_job(
 
 
 def _as_error(report: dict[str, Any]) -> MedusaError:
+    """Recreate the error that the worker reported."""
     kind = _KINDS.get(str(report["error"]), ConversionError)
     return kind(str(report.get("message", "")), str(report.get("hint", "")))
 
 
 def _ended(sandbox: Sandbox) -> ConversionError:
+    """Make the error for a worker that died without a report."""
     code = sandbox.wait()
     log.debug("the converter said: %s", sandbox.last_words())
     return ConversionError(

@@ -91,6 +91,7 @@ def find_source(path: Path, output: Path | None = None) -> ConversionSource:
 
 
 def _shards(folder: Path, output: Path | None) -> ConversionSource:
+    """Return the pickles that an index lists; they must be in the folder."""
     weight_map = read_json(folder / _PICKLED_INDEX).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise CheckpointError(f"{_PICKLED_INDEX} has no weight_map.", "Download the file again.")
@@ -112,12 +113,14 @@ def _shards(folder: Path, output: Path | None) -> ConversionSource:
 
 
 def _base(folder: Path) -> str:
+    """Return the base model that the heads' `config.json` names; "N/A" without."""
     path = folder / "config.json"
     value = read_json(path).get("base_model_name_or_path") if path.exists() else None
     return value if isinstance(value, str) and value else "N/A"
 
 
 def _nothing(folder: Path) -> ConversionError:
+    """Make the error for a folder without pickles."""
     if found := sorted(folder.glob("*.gguf")):
         return _gguf_error(found[0])
     if any(folder.glob("*.safetensors")):
@@ -131,6 +134,7 @@ def _nothing(folder: Path) -> ConversionError:
 
 
 def _gguf_error(path: Path) -> ConversionError:
+    """Make the error for a GGUF file, which needs no conversion."""
     return ConversionError(
         f"{path.name} is a GGUF file, which loads as it is.",
         "Import it in the model manager, or name it with --model.",

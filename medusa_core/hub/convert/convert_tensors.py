@@ -56,6 +56,7 @@ def write_tensors(
 
 
 def _header(order: list[str], tensors: Mapping[str, Tensor]) -> bytes:
+    """Return the header of a safetensors file."""
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name in order:
@@ -72,6 +73,7 @@ def _header(order: list[str], tensors: Mapping[str, Tensor]) -> bytes:
 
 
 def _bytes(tensor: Tensor) -> memoryview:
+    """Return a tensor's memory as bytes."""
     if not tensor.nbytes:
         return memoryview(b"")
     flat = tensor.contiguous().reshape(-1).view(torch.uint8)

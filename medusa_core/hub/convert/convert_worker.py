@@ -48,6 +48,7 @@ def main() -> int:
 
 
 def _job(raw: dict[str, Any]) -> ConversionJob:
+    """Recreate the job from JSON."""
     names = ("files", "expected_names")
     return ConversionJob(**raw | {name: tuple(raw[name]) for name in names})
 
@@ -96,6 +97,7 @@ def _convert_file(
 
 
 def _check_names(job: ConversionJob, weight_map: dict[str, str]) -> None:
+    """Check that the shards contain all tensors of the index."""
     if missing := sorted(set(job.expected_names) - weight_map.keys()):
         raise ConversionError(
             f"No weight file holds {len(missing)} of the tensors that the index names, such as "

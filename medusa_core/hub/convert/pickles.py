@@ -104,6 +104,7 @@ def _check_kind(file: BinaryIO, name: str) -> None:
 
 
 def _read_archive(file: BinaryIO, name: str) -> _Archive:
+    """Check the zip's members and locate the storages in the file."""
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         names = {entry.filename.casefold() for entry in entries}  # torch minds no capitals
@@ -188,6 +189,7 @@ def _unpickle(archive: _Archive, mapping: torch.UntypedStorage, name: str) -> ob
 
 
 def _checked(name: object, value: object, file: str) -> Tensor:
+    """Check that an unpickled value is a named tensor of a supported kind within the file."""
     if not isinstance(name, str) or not isinstance(value, Tensor):
         raise ConversionError(
             f"{file} holds {name!r}, which is no tensor ({type(value).__name__}).", _WEIGHTS_ALONE
@@ -209,12 +211,14 @@ def _lies_within(tensor: Tensor, mapping: torch.UntypedStorage) -> bool:
 
 
 def _damaged(name: str, reason: str) -> ConversionError:
+    """Make the error for a damaged file."""
     return ConversionError(
         f"{name} is damaged or incomplete: {reason}.", "Download the file again."
     )
 
 
 def _too_large(name: str) -> ConversionError:
+    """Make the error for tensors larger than their file explains."""
     return ConversionError(
         f"The tensors of {name} unfold to more than its size explains, or than there is room.",
         "It is damaged or made to fill memory: don't use it.",

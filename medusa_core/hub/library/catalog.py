@@ -53,6 +53,7 @@ def published_drafters(names: Iterable[str]) -> tuple[DrafterOffer, ...]:
 
 @cache
 def _read() -> dict[str, Any]:
+    """Read `catalog.json`."""
     found: dict[str, Any] = json.loads(
         (resources_dir() / "catalog.json").read_text(encoding="utf-8")
     )
@@ -86,6 +87,7 @@ def _eagle_3(config: ModelConfig) -> HeadsShape:
 
 
 def _offer(entry: dict[str, object]) -> PairOffer:
+    """Return an entry as an offer with memory sizes."""
     config = parse_config(read_json(shapes_dir() / f"{entry['shape']}.json"), {})
     num_heads = int(str(entry["num_heads"]))
     heads = HeadsShape(num_heads, 1, config.vocab_size, config.hidden_size)

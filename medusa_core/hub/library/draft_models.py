@@ -56,6 +56,7 @@ class DraftModels:
         return reason
 
     def _other_tokens(self, target: Path, other: Path) -> str:
+        """Return how the vocabularies differ, as a clause; empty if they are equal."""
         wanted, found = self._vocabulary(target), self._vocabulary(other)
         reason = "" if wanted == found else "its tokens are others"
         if wanted.num_tokens != found.num_tokens:
@@ -63,6 +64,7 @@ class DraftModels:
         return reason
 
     def _vocabulary(self, folder: Path) -> _Vocabulary:
+        """Return size and hash of a model's vocabulary, cached."""
         if (known := self._known.get(folder)) is not None:
             return known
         tokenizer = ModelFiles.open(folder).tokenizer

@@ -84,10 +84,12 @@ def loadable_models() -> Mapping[str, Path]:
 
 
 def _by_name(found: Sequence[Installed]) -> dict[str, Path]:
+    """Map names to paths, with the models that come with the program."""
     return {one.name.removesuffix(SUFFIX): one.path for one in found} | own_models()
 
 
 def _loadable() -> list[Installed]:
+    """List the installed models that can be loaded."""
     found = list_installed(settings_from(os.environ).cache_dir, folder_list().read())
     return [one for one in found if is_loadable(one)]
 

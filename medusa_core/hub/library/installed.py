@@ -133,7 +133,7 @@ class Installed:
 def list_installed(
     cache_dir: Path, folders: Iterable[Path] = (), others: Iterable[ForeignModel] = ()
 ) -> tuple[Installed, ...]:
-    """List everything that is installed, by name.
+    """List everything that is installed, sorted by name.
 
     Args:
         cache_dir: The shared cache, in huggingface_hub's layout.
@@ -219,6 +219,7 @@ def _with_distinct_titles(found: Sequence[Installed]) -> list[Installed]:
 def _with_shared_titles(
     found: Sequence[Installed],
 ) -> list[tuple[Installed, bool]]:
+    """Return each item, and whether another one has the same title."""
     counts = Counter(one.title.casefold() for one in found)
     return [(one, bool(one.contents.title) and counts[one.title.casefold()] > 1) for one in found]
 
@@ -234,6 +235,7 @@ def size_of(folder: Path) -> int:
 
 
 def _repos(cache_dir: Path) -> Iterator[Path]:
+    """Yield the repository folders of the cache."""
     if cache_dir.is_dir():
         for path in sorted(cache_dir.glob(f"{_PREFIX}*")):
             if path.is_dir() and not path.is_symlink():
@@ -241,6 +243,7 @@ def _repos(cache_dir: Path) -> Iterator[Path]:
 
 
 def _revisions(repo: Path) -> Iterator[Installed]:
+    """Yield the models of each snapshot, each GGUF file as one."""
     name = repo.name.removeprefix(_PREFIX).replace("--", "/")
     refs = _refs(repo)
     snapshots = repo / "snapshots"
@@ -260,6 +263,7 @@ def _revisions(repo: Path) -> Iterator[Installed]:
 
 
 def _refs(repo: Path) -> dict[str, str]:
+    """Return the commit of each branch and tag."""
     folder = repo / "refs"
     named = {
         path.relative_to(folder).as_posix(): read_ref(path) for path in sorted(folder.rglob("*"))
@@ -295,6 +299,7 @@ def _ggufs_in(folder: Path) -> list[Path]:
 
 
 def _is_model(folder: Path) -> bool:
+    """Whether a folder contains weights or a model's configuration."""
     patterns = ("*.safetensors", "*.gguf", "pytorch_model*.bin", *PICKLED_HEADS)
     return any((folder / name).exists() for name in _MODEL_FILES) or any(
         any(folder.glob(pattern)) for pattern in patterns
@@ -314,6 +319,7 @@ def at_path(path: Path, name: str = "") -> Installed:
 
 
 def _cached(path: Path, name: str, revision: str, refs: tuple[str, ...]) -> Installed:
+    """Return the contents of a snapshot, with missing blobs as a problem."""
     found = at_path(path, name)
     if path.is_dir() and (lost := _lost(path)):
         contents = replace(found.contents, problems=(*found.contents.problems, lost))

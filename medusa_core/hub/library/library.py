@@ -223,6 +223,7 @@ class Library:
         return await asyncio.to_thread(self._installed)
 
     def _installed(self) -> tuple[Installed, ...]:
+        """List everything installed, with the parts read that need files."""
         others = models_of_others(os.environ, Path.home())
         found = list_installed(self.settings.cache_dir, self._folders.read(), others)
         for one in found:  # read in this thread: the window must not wait for files
@@ -274,6 +275,7 @@ class Library:
         others = [(one, _model_at(one)) for one in installed if one.path != model.path]
 
         def compare() -> list[tuple[bool, int, Installed, str]]:
+            """Compare vocabularies; fitting models come first, then smaller ones."""
             found = []
             for one, at in others:
                 if at is not None:
@@ -322,6 +324,7 @@ class Library:
         """
 
         def look() -> tuple[str, ...]:
+            """Check all files and remove damaged ones from the cache."""
             report = verify(item.path)
             if not report.to_fetch:
                 return ()
@@ -353,6 +356,7 @@ class Library:
         cache = self.settings.cache_dir
 
         def work() -> int:
+            """Delete the files."""
             return remove(cache, self._plan_removal(item))
 
         return await asyncio.to_thread(work)
@@ -377,12 +381,14 @@ class Library:
         """
 
         def work() -> int:
+            """Delete quantized copies and layer files."""
             freed = QuantizedModels(quantized_models_dir()).remove_all()
             return freed + sum(remove_layer_file(path) for path, _ in self._layer_files())
 
         return await asyncio.to_thread(work)
 
     def _layer_files(self) -> tuple[tuple[Path, int], ...]:
+        """List the layer files with their sizes."""
         return () if self.layers_dir is None else layer_files(self.layers_dir)
 
     async def budget(self, own_bytes: int = 0, device: str = "") -> Budget:
@@ -398,6 +404,7 @@ class Library:
         """
 
         def measure() -> Budget:
+            """Measure the free memory now."""
             from medusa_core.memory.probe import live_budget
 
             return live_budget(local_device(device), own_bytes)
@@ -430,10 +437,12 @@ def _without_duplicates(drafters: Iterable[DrafterOffer]) -> tuple[DrafterOffer,
 
 
 def _model_at(item: Installed) -> ModelAt | None:
+    """Return path and configuration of an item; None if it isn't a model."""
     return None if item.config is None else ModelAt(item.path, item.config)
 
 
 def _offered(name: str, folder: Path, config: ModelConfig) -> AdapterOffer:
+    """Return a LoRA with its sizes, or the reason why it doesn't fit."""
     try:
         return AdapterOffer(name, folder, read_adapter_shape(folder, config))
     except AdapterError as error:
@@ -441,6 +450,7 @@ def _offered(name: str, folder: Path, config: ModelConfig) -> AdapterOffer:
 
 
 def _variants(listing: Listing) -> tuple[Variant, ...]:
+    """Return the GGUF files of a repository, the smallest first."""
     found = [
         Variant(file.path, sum(part.size for part in listing.parts_of(file.path)))
         for file in listing.ggufs

@@ -117,6 +117,7 @@ def expected_of(path: Path, listed: Expected | None) -> Expected:
 
 
 def _entry(raw: dict[str, object]) -> Expected:
+    """Parse a file's hash and size in the commit's listing."""
     large, small = str(raw.get("lfs_sha256", "")), str(raw.get("blob_id", ""))
     if _SHA256.fullmatch(large):
         return Expected(large, True, _size(raw.get("lfs_size", raw.get("size"))))
@@ -125,4 +126,5 @@ def _entry(raw: dict[str, object]) -> Expected:
 
 
 def _size(value: object) -> int:
+    """Return a size in bytes; −1 if it is unknown."""
     return value if isinstance(value, int) and not isinstance(value, bool) else -1

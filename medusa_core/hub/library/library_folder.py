@@ -116,6 +116,7 @@ def look_into(folder: Path, name: str = "") -> Contents:
 
 
 def _gguf(path: Path, name: str) -> Contents:
+    """Identify a GGUF file: a model, heads, a companion, or unreadable."""
     try:
         gguf = read_gguf(path)
         sizes, _, _ = config_of(gguf)
@@ -140,6 +141,7 @@ def _gguf(path: Path, name: str) -> Contents:
 
 
 def _gguf_heads(path: Path, name: str) -> Contents:
+    """Identify a GGUF file of heads."""
     from medusa_core.heads.head_files import open_head_files  # takes torch along
 
     try:
@@ -157,6 +159,7 @@ def _is_named(path: Path) -> bool:
 
 
 def _may_hold_heads(names: Iterable[str]) -> bool:
+    """Whether tensor names of a model could include heads."""
     return any(part in name for name in names for part in _OWN)
 
 
@@ -218,11 +221,13 @@ def _is_of_another_family(config: Mapping[str, Any]) -> bool:
 def _heads_file(
     folder: Path, name: str, config: dict[str, Any], problems: list[str]
 ) -> HeadsFacts | None:
+    """Return the heads in a separate file of a folder."""
     shapes = _shapes_of(_read_entries(folder, _heads_in(folder), problems))
     return _heads(name, shapes, config, problems) if shapes else None
 
 
 def _read_entries(folder: Path, weights: str, problems: list[str]) -> dict[str, TensorEntry]:
+    """Read the headers of weights; damage is added to the problems."""
     try:
         return _entries(folder, weights)
     except CheckpointError as error:
@@ -231,6 +236,7 @@ def _read_entries(folder: Path, weights: str, problems: list[str]) -> dict[str, 
 
 
 def _other(folder: Path, name: str, config: dict[str, Any], problems: list[str]) -> Contents:
+    """Identify a folder without safetensors: pickles, a GGUF file or something unknown."""
     convert = f"convert it once: medusa convert {folder}"
     if any((folder / pickle).exists() for pickle in PICKLED_HEADS):
         return Contents(ContentsKind.HEADS, "pickle", (*problems, f"a pickle; {convert}"))
@@ -244,6 +250,7 @@ def _other(folder: Path, name: str, config: dict[str, Any], problems: list[str])
 
 
 def _config(folder: Path, problems: list[str]) -> dict[str, Any]:
+    """Read `config.json`; damage is added to the problems."""
     path = folder / "config.json"
     if not path.exists() and not path.is_symlink():
         return {}
@@ -255,6 +262,7 @@ def _config(folder: Path, problems: list[str]) -> dict[str, Any]:
 
 
 def _shapes_of(entries: Mapping[str, TensorEntry]) -> TensorShapes:
+    """Return the shapes of tensors."""
     return {name: entry.shape for name, entry in entries.items()}
 
 
@@ -267,6 +275,7 @@ def _main_dtype(entries: Mapping[str, TensorEntry]) -> str:
 
 
 def _entries(folder: Path, weights: str) -> dict[str, TensorEntry]:
+    """Read the headers of a weights file, or of all shards of an index."""
     files = [folder / weights]
     if weights == INDEX_FILE:
         files = [folder / file for file in indexed_files(folder)]
@@ -280,6 +289,7 @@ def _entries(folder: Path, weights: str) -> dict[str, TensorEntry]:
 def _check_target(
     folder: Path, target: TargetFacts | None, config: Mapping[str, Any], problems: list[str]
 ) -> None:
+    """Add missing files of a model to the problems."""
     if not config and not any("config.json" in problem for problem in problems):
         problems.append("config.json is missing")
     elif target is None:
@@ -291,6 +301,7 @@ def _check_target(
 def _heads(
     name: str, shapes: TensorShapes, config: Mapping[str, Any], problems: list[str]
 ) -> HeadsFacts | None:
+    """Return the facts of heads; damage is added to the problems."""
     try:
         return heads_facts(name, shapes, config)
     except HeadsError as error:

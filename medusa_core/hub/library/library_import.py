@@ -89,6 +89,7 @@ class FolderList:
         self._write(tuple(other for other in folders if other != folder.absolute()))
 
     def _write(self, folders: tuple[Path, ...]) -> None:
+        """Save the list, with paths relative to the home folder."""
         listed = without_home([str(folder) for folder in folders])
         text = json.dumps({"folders": listed}, indent=2) + "\n"
         try:

@@ -139,6 +139,7 @@ def remove(cache_dir: Path, removal: Removal) -> int:
 
 
 def _plan_revision(cache_dir: Path, repo: Path, gone: Path, others: list[Path]) -> Removal:
+    """Plan the removal of a snapshot: its blobs that no other snapshot links to."""
     mine = {first_hop(path) for path in files_in(gone)}
     theirs = {other.name: {first_hop(path) for path in files_in(other)} for other in others}
     kept = set().union(*theirs.values())
@@ -162,6 +163,7 @@ def _plan_revision(cache_dir: Path, repo: Path, gone: Path, others: list[Path]) 
 
 
 def _check_place(cache_dir: Path, repo: Path) -> None:
+    """Refuse folders that aren't repositories of the cache."""
     is_inside = repo.parent.resolve() == cache_dir.resolve() and repo.name.startswith(_PREFIX)
     if not is_inside or repo.is_symlink() or not repo.is_dir():
         raise RequestError(
@@ -178,11 +180,13 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _walk_all(folders: Iterable[Path]) -> Iterator[Path]:
+    """Yield all files and links of several folders."""
     for folder in folders:
         yield from _walk(folder)
 
 
 def _is_there(path: Path) -> bool:
+    """Whether a file or a dangling link exists."""
     return path.is_symlink() or path.exists()
 
 

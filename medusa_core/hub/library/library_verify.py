@@ -117,6 +117,7 @@ def verify(
     done = 0
 
     def count(nbytes: int) -> None:
+        """Report progress and check for cancellation."""
         nonlocal done
         done += nbytes
         if is_cancelled():
@@ -170,6 +171,7 @@ def _removed_bytes(boundary: Boundary, path: Path) -> int:
 
 
 def _check(path: Path, name: str, expected: Expected, count: Callable[[int], None]) -> FileCheck:
+    """Compare a file's size and hash with the expected ones."""
     if not path.exists():
         return FileCheck(name, FileState.MISSING, "its blob is gone")
     size = path.stat().st_size
@@ -199,6 +201,7 @@ def _check_header(path: Path, name: str, size: int) -> FileCheck:
 
 
 def _digest(path: Path, size: int, is_large: bool, count: Callable[[int], None]) -> str:
+    """Compute the hash of a file."""
     digest = new_hash(is_large, size)
     try:
         with path.open("rb") as file:
@@ -228,7 +231,7 @@ def _absent(folder: Path, present: set[str]) -> list[FileCheck]:
 
 
 def _removable(repo: Path, path: Path) -> list[Path]:
-    """Return the name, its blob and the file that it links to, as far as they are in the cache."""
+    """Return the name, its blob and the linked file, as far as they are in the cache."""
     blob = first_hop(path)
     if blob != path and blob.parent.resolve() != (repo / "blobs").resolve():
         return []
