@@ -223,6 +223,7 @@ class Conversation:
                 self._append_branch(turn.prompt if turn.prompt.answers else siblings[-1])
 
     def _begin(self, prompt: Prompt, settings: GenerateSettings) -> Turn:
+        """Add an unfinished answer to a prompt and show its turn."""
         answer = Answer(self._make_id(), settings, is_running=True, created_s=self._clock())
         prompt.answers.append(answer)
         turn = Turn(prompt, answer)

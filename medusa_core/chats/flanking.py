@@ -60,6 +60,7 @@ def _is_flanking(inner: str, outer: str) -> bool:
 
 
 def _is_punctuation(char: str) -> bool:
+    """Whether a character is punctuation or a symbol in CommonMark's sense."""
     return isMdAsciiPunct(ord(char)) or isPunctChar(char)
 
 
@@ -75,4 +76,5 @@ def is_unspaced(char: str) -> bool:
 
 
 def _is_emoji(code: int) -> bool:
+    """Whether a code point is in the blocks of emojis and pictographs."""
     return 0x2300 <= code < 0x2E80 or 0x1F000 <= code < 0x1FC00

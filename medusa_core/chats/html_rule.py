@@ -27,6 +27,7 @@ def html_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _script(state: StateInline, silent: bool) -> bool:
+    """Parse a short text in `<sub>` or `<sup>`."""
     opener = _SCRIPT.match(state.src, state.pos, state.posMax)
     if opener is None:
         return False

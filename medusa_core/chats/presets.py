@@ -229,16 +229,19 @@ class Presets:
             raise
 
     def _free(self, name: str) -> str:
+        """Refuse a name that is in use."""
         if name in self.own:
             raise PresetError(f"There is a preset {name} already.", "Choose another name.")
         return name
 
     def _save_preset(self, preset: Preset) -> Preset:
+        """Add a preset and write the file."""
         self.own[preset.name] = preset
         self._write()
         return preset
 
     def _load(self) -> None:
+        """Read the file; a damaged one is renamed."""
         if self._path is None or not self._path.exists():
             return
         try:
@@ -259,6 +262,7 @@ class Presets:
             self.new_chats = ChatSettings().with_json(kept)
 
     def _write(self) -> None:
+        """Write the file."""
         if self._path is None:
             return
         presets = [_raw(preset) for preset in self.own.values()]
@@ -286,6 +290,7 @@ def checked_name(name: str) -> str:
 
 
 def _raw(preset: Preset) -> dict[str, Any]:
+    """Return a preset as JSON."""
     return {"name": preset.name, "settings": dict(preset.values)}
 
 

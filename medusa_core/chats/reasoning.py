@@ -83,6 +83,7 @@ class ReasoningParser:
         self._shown: dict[int, str] = {ord(symbol): "" for symbol in symbols.values()}
 
         def encoded(tag: str) -> str:
+            """Replace the names of special tokens by their placeholder characters."""
             for name in names:
                 tag = tag.replace(name, symbols[name])
             return tag
@@ -101,6 +102,7 @@ class ReasoningParser:
 
     @property
     def is_reasoning(self) -> bool:
+        """Whether the next text is reasoning."""
         is_inside = self._state is _State.LEAD and self._begins_inside
         return is_inside or self._state is _State.REASONING
 
@@ -205,6 +207,7 @@ class ReasoningParser:
             self._state = other
 
     def _parse_reasoning(self) -> Iterator[tuple[str, Part]]:
+        """Release reasoning up to the end tag, except what may begin that."""
         end = self._held.find(self._end) if self._end else -1
         if end >= 0:
             yield from self._release(end, Part.REASONING)
@@ -215,6 +218,7 @@ class ReasoningParser:
             yield from self._release(len(self._held) - num_begun, Part.REASONING)
 
     def _emit_text(self) -> Iterator[tuple[str, Part]]:
+        """Release the answer up to a tag, except what may begin one."""
         places = ((self._held.find(tag), tag) for tag in self._breaks)
         at, tag = min(((at, tag) for at, tag in places if at >= 0), default=(-1, ""))
         if at >= 0:
@@ -231,9 +235,11 @@ class ReasoningParser:
         yield from self._release(len(self._held) - num_begun, Part.ANSWER)
 
     def _num_spaces(self) -> int:
+        """Length of the white space at the beginning of the held text."""
         return len(self._held) - len(self._held.lstrip())
 
     def _release(self, length: int, part: Part) -> Iterator[tuple[str, Part]]:
+        """Assign the first characters of the held text to a part."""
         taken, self._held = self._held[:length], self._held[length:]
         if text := taken.translate(self._shown):
             yield text, part
@@ -335,6 +341,7 @@ class SpanReader:
         self._is_finished = True
 
     def _extend(self, parts: Iterable[tuple[str, Part]]) -> None:
+        """Add parts to the spans; adjacent ones of a kind are merged."""
         for text, part in parts:
             start, self._num_decided = self._num_decided, self._num_decided + len(text)
             if part is Part.TAG:
@@ -392,5 +399,6 @@ def reasoning_text(text: str, spans: Sequence[AnswerSpan]) -> str:
 
 
 def _joined(text: str, spans: Sequence[AnswerSpan], is_reasoning: bool) -> str:
+    """Join all spans of a kind by blank lines."""
     parts = (text[one.start : one.end] for one in spans if one.is_reasoning is is_reasoning)
     return "\n\n".join(parts)

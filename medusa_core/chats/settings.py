@@ -214,6 +214,7 @@ class ChatSettings:
 
 
 def _text(value: Any) -> str:
+    """Validate a text of a file."""
     if not isinstance(value, str) or len(value) > _MOST_CHARS:
         raise ValueError("it is no text, or too long")
     value.encode()  # refuses lone surrogates
@@ -221,6 +222,7 @@ def _text(value: Any) -> str:
 
 
 def _seed(value: Any) -> int | None:
+    """Validate a seed; None draws a new one for each answer."""
     if value is None:
         return None
     if not is_whole(value, 0, _MOST_SEED):
@@ -229,24 +231,28 @@ def _seed(value: Any) -> int | None:
 
 
 def _choice(value: Any) -> bool | None:
+    """Validate a flag that may be left open."""
     if value is not None and not isinstance(value, bool):
         raise ValueError(f"{value!r} is neither yes nor no")
     return value
 
 
 def _flag(value: Any) -> bool:
+    """Validate a flag."""
     if not isinstance(value, bool):
         raise TypeError(f"{value!r} is neither yes nor no")
     return value
 
 
 def _growth(value: Any) -> str:
+    """Validate the name of a tree growth."""
     if value not in GROWTHS:
         raise ValueError(f"{value!r} is none of {', '.join(GROWTHS)}")
     return str(value)
 
 
 def _stops(value: Any) -> tuple[str, ...]:
+    """Validate the list of stop strings."""
     if not isinstance(value, list) or len(value) > _MOST_STOPS:
         raise ValueError("it is no list, or too long")
     stops = tuple(_text(stop) for stop in value)

@@ -147,6 +147,7 @@ def _is_absent(name: str, value: Any) -> bool:
 
 
 def _problem(error: fastjsonschema.JsonSchemaValueException) -> str:
+    """Return the schema's message about an invalid file."""
     return str(error.message).removeprefix("data.")
 
 
@@ -161,6 +162,7 @@ def _check_text(raw: Mapping[str, Any], path: Path) -> None:
 
 
 def _check_kind(raw: Mapping[str, Any], path: Path) -> None:
+    """Refuse other files, and those of newer versions."""
     if raw.get("format") != _FORMAT:
         raise SettingsFileError(f"{path.name} is no file of settings.", _CHOOSE)
     version = raw.get("version")
@@ -171,6 +173,7 @@ def _check_kind(raw: Mapping[str, Any], path: Path) -> None:
 
 
 def _preset_name(name: str, path: Path) -> str:
+    """Validate a preset's name."""
     try:
         return checked_name(name)
     except PresetError as error:
@@ -197,6 +200,7 @@ def _check(values: Mapping[str, Any], where: str, path: Path) -> set[str]:
 
 @cache
 def _schema() -> dict[str, Any]:
+    """Read the JSON schema."""
     text = (resources_dir() / "schemas" / _SCHEMA).read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema
@@ -204,5 +208,6 @@ def _schema() -> dict[str, Any]:
 
 @cache
 def _validator() -> Callable[[object], object]:
+    """Compile the JSON schema."""
     validate: Callable[[object], object] = fastjsonschema.compile(_schema())
     return validate

@@ -116,10 +116,12 @@ def unpack_trace(packed: bytes) -> Recording:
 
 
 def _as_text(recording: Recording) -> str:
+    """Return a recording as JSON text."""
     return json.dumps(_to_json(recording), ensure_ascii=False, allow_nan=False)
 
 
 def _checked(raw: object, path: Path) -> Recording:
+    """Validate a recording against the schema and parse it."""
     _check_kind(raw, path)
     try:
         _validator()(raw)
@@ -133,11 +135,13 @@ def _checked(raw: object, path: Path) -> Recording:
 
 @cache
 def _validator() -> Callable[[object], object]:
+    """Compile the JSON schema."""
     schema = json.loads((resources_dir() / "schemas" / _SCHEMA).read_text(encoding="utf-8"))
     return fastjsonschema.compile(schema)
 
 
 def _read_json(path: Path) -> object:
+    """Read a file of limited size."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise TraceError(
@@ -160,6 +164,7 @@ def _read_json(path: Path) -> object:
 
 
 def _check_kind(raw: object, path: Path) -> None:
+    """Refuse other files and other versions."""
     if not isinstance(raw, dict) or raw.get("format") != _FORMAT:
         raise TraceError(f"{path.name} is no trace of Medusa Chat.", "Choose a recorded trace.")
     if raw.get("version") != _VERSION:
@@ -174,6 +179,7 @@ def _check_kind(raw: object, path: Path) -> None:
 
 
 def _to_json(recording: Recording) -> _Json:
+    """Convert a recording to JSON."""
     return {
         "format": _FORMAT,
         "version": _VERSION,
@@ -185,6 +191,7 @@ def _to_json(recording: Recording) -> _Json:
 
 
 def _texts(steps: Iterable[StepTrace]) -> dict[int, bytes]:
+    """Return the bytes of all tokens that occur in the steps."""
     texts: dict[int, bytes] = {}
     for step in steps:
         texts.update((node.token_id, node.text) for node in step.nodes)
@@ -197,6 +204,7 @@ def _texts(steps: Iterable[StepTrace]) -> dict[int, bytes]:
 
 
 def _token(text: bytes) -> dict[str, str]:
+    """Return a token's bytes as text, or as hex if they aren't valid UTF-8."""
     try:
         return {"text": text.decode()}
     except UnicodeDecodeError:
@@ -204,6 +212,7 @@ def _token(text: bytes) -> dict[str, str]:
 
 
 def _step(step: StepTrace) -> _Json:
+    """Convert a step to JSON."""
     return {
         "step": step.step,
         "root_place": step.root_place,
@@ -234,6 +243,7 @@ def _times(raw: _Json) -> StepTimes:
 
 
 def _verdict(verdict: Verdict) -> _Json:
+    """Convert the verification of a node to JSON."""
     return {
         "node": verdict.node,
         "choice": [verdict.choice.token_id, verdict.choice.probability],
@@ -244,6 +254,7 @@ def _verdict(verdict: Verdict) -> _Json:
 
 
 def _end(done: GenerationDone) -> _Json:
+    """Convert the figures of an answer to JSON."""
     raw = asdict(done)
     del raw["session_id"], raw["request_id"]
     for name in _REMOTE_FIELDS:  # remote answers have no traces
@@ -256,6 +267,7 @@ def _end(done: GenerationDone) -> _Json:
 
 
 def _from_json(raw: Any, path: Path) -> Recording:
+    """Convert validated JSON to a recording; steps and end must agree."""
     reader = _Reader(_read_texts(raw["tokens"], path.name), path.name)
     steps = tuple(map(reader.step, raw["steps"]))
     done = _read_end(raw["end"], path.name)
@@ -267,6 +279,7 @@ def _from_json(raw: Any, path: Path) -> Recording:
 
 
 def _read_texts(raw: _Json, file_name: str) -> dict[int, bytes]:
+    """Parse the table of tokens."""
     try:
         return {
             int(token_id): token["text"].encode()
@@ -295,6 +308,7 @@ def _problem_of(steps: Sequence[StepTrace], done: GenerationDone) -> str:
 
 
 def _read_odds(probabilities: Sequence[float | None]) -> Odds:
+    """Parse the drafters' probabilities of the nodes; None where unknown."""
     known = array("f", [p for p in probabilities if p is not None])
     ranks = count()
     places = tuple(-1 if p is None else next(ranks) for p in probabilities)
@@ -309,6 +323,7 @@ class _Reader:
         self._file_name = file_name
 
     def step(self, raw: _Json) -> StepTrace:
+        """Parse a step."""
         number, nodes, verdicts = raw["step"], raw["nodes"], raw["verdicts"]
         self._check_nodes(nodes, number)
         self._check_path(nodes, verdicts, number)
@@ -342,6 +357,7 @@ class _Reader:
         )
 
     def _offers(self, raw: Sequence[Sequence[Any]], nodes: _Json, number: int) -> bytes:
+        """Parse the draft tokens that were pruned from the tree."""
         pruned = self._dropped(raw, len(nodes["parents"]), number)
         if not pruned:
             return b""
@@ -353,6 +369,7 @@ class _Reader:
     def _dropped(
         self, raw: Sequence[Sequence[Any]], num_nodes: int, number: int
     ) -> tuple[DroppedToken, ...]:
+        """Parse draft tokens that never became nodes."""
         for node, token, _ in raw:
             self._check_known(token)
             if node >= num_nodes:
@@ -360,17 +377,20 @@ class _Reader:
         return tuple(DroppedToken(node, token_id, float(chance)) for node, token_id, chance in raw)
 
     def _check_known(self, token_id: int) -> None:
+        """Check that a token is in the table."""
         if token_id not in self._texts:
             raise TraceError(
                 f"{self._file_name} doesn't say what token {token_id} is.", "Record it again."
             )
 
     def _packed_ids(self, others: Sequence[Sequence[Any]]) -> bytes:
+        """Return the token ids of alternatives as int32."""
         with self._bounded_ids():
             return array("i", [i for i, _ in others]).tobytes()
 
     @contextmanager
     def _bounded_ids(self) -> Iterator[None]:
+        """Convert overflows of int32 to errors about the file."""
         try:
             yield
         except (OverflowError, struct.error) as error:
@@ -379,6 +399,7 @@ class _Reader:
             ) from error
 
     def _check_nodes(self, raw: _Json, number: int) -> None:
+        """Check that a step's nodes are a tree in topological order."""
         if len({len(column) for column in raw.values()}) > 1:
             raise self._contradiction(number, "its lists of nodes differ in length")
         if any(
@@ -397,6 +418,7 @@ class _Reader:
             raise self._contradiction(number, "a node's head doesn't draft at its depth")
 
     def _check_path(self, nodes: _Json, verdicts: Sequence[_Json], number: int) -> None:
+        """Check that the accepted nodes are a path from the root."""
         at = -1
         for verdict in verdicts:
             node = verdict["node"]
@@ -408,16 +430,19 @@ class _Reader:
                 raise self._contradiction(number, "its accepted nodes aren't what was chosen")
 
     def _contradiction(self, number: int, what: str) -> TraceError:
+        """Make the error for an inconsistent step."""
         return TraceError(
             f"{self._file_name} contradicts itself: in step {number}, {what}.", "Record it again."
         )
 
 
 def _read_numbers(raw: Mapping[str, float | None]) -> tuple[tuple[str, float], ...]:
+    """Parse named numbers; null means infinity."""
     return tuple((name, math.inf if x is None else float(x)) for name, x in raw.items())
 
 
 def _read_end(raw: _Json, file_name: str) -> GenerationDone:
+    """Parse the figures of an answer."""
     return GenerationDone(
         session_id="",
         request_id="",
@@ -432,6 +457,7 @@ def _read_end(raw: _Json, file_name: str) -> GenerationDone:
 
 
 def _read_settings(raw: _Json, file_name: str) -> GenerateSettings:
+    """Parse generation settings; unknown names and other types raise."""
     defaults = GenerateSettings()
     values: dict[str, Any] = {}
     for name, value in raw.items():

@@ -35,6 +35,7 @@ def with_attachments(text: str, attachments: Sequence[Attachment]) -> str:
 
 
 def _block(attachment: Attachment) -> str:
+    """Return a file as a fenced code block; its fence is longer than any in the text."""
     longest = max((len(found) for found in _FENCES.findall(attachment.text)), default=2)
     fence = "`" * (longest + 1)  # longer than any in the file
     name = " ".join(attachment.name.split())

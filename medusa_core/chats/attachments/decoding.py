@@ -29,6 +29,7 @@ def decoded(data: bytes) -> str:
 
 
 def _decoded(data: bytes) -> str:
+    """Decode by BOM, else as UTF-16, UTF-8 or Windows-1252; binary files raise."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")

@@ -37,6 +37,7 @@ def text_of_docx(path: Path) -> str:
 
 
 def _read(archive: zipfile.ZipFile) -> str:
+    """Parse the document's body in pieces of limited total size."""
     collector, num_read = _Collector(), 0
     parser = expat.ParserCreate(namespace_separator="}")
     parser.StartDoctypeDeclHandler = _refuse_entities
@@ -55,6 +56,7 @@ def _read(archive: zipfile.ZipFile) -> str:
 
 
 def _refuse_entities(*_declared: object) -> None:
+    """Refuse XML entities, which could expand without limit."""
     raise AttachmentError(
         "This document defines entities, which no Word document does.",
         "Open it in a word processor and save it anew.",
@@ -70,24 +72,29 @@ class _Collector:
         self._inside = Counter[str]()
 
     def start(self, tag: str, _attributes: dict[str, str]) -> None:
+        """Note that an element is open."""
         self._inside[tag.removeprefix(_NAMESPACE)] += 1
 
     def end(self, tag: str) -> None:
+        """Note that an element is closed, and add the line end or tab that follows it."""
         name = tag.removeprefix(_NAMESPACE)
         self._inside[name] -= 1
         if name in _ENDS and not (name == "p" and self._inside["tc"]):
             self._add(_ENDS[name])
 
     def data(self, text: str) -> None:
+        """Add text within a text run."""
         if self._inside["t"]:
             self._add(text)
 
     def _add(self, text: str) -> None:
+        """Append a piece and count its characters."""
         self.pieces.append(text)
         self.num_chars += len(text)
 
 
 def _check_size(num_bytes: int) -> None:
+    """Refuse a body that unpacks to far more than documents have."""
     if num_bytes > MOST_XML_BYTES:
         raise AttachmentError(
             "This document unpacks to far more than it seems to hold.",

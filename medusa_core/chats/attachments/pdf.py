@@ -49,6 +49,7 @@ def text_of_pdf(path: Path) -> str:
 
 
 def _protected() -> AttachmentError:
+    """Make the error for a file with a password."""
     return AttachmentError(
         "This PDF is protected by a password.", "Save a copy without a password and attach that."
     )

@@ -50,7 +50,10 @@ def read_attachment(path: Path, most_s: float = MOST_S) -> Attachment:
 
 
 def _request(sandbox: Sandbox, path: Path, most_s: float) -> dict[str, object]:
+    """Send the path to the sandboxed process and wait for the text."""
+
     def check_memory() -> None:
+        """Raise if the process uses too much memory."""
         if sandbox.resident_bytes() > _MOST_RESIDENT_BYTES:
             raise AttachmentError("This file takes too much memory to read.", _HINT)
 

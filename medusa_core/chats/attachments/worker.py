@@ -40,6 +40,7 @@ def main() -> int:
 
 
 def _answer(path: Path) -> dict[str, Any]:
+    """Read a file; errors become part of the answer."""
     try:
         return read(path)
     except AttachmentError as error:

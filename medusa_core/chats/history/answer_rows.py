@@ -76,6 +76,7 @@ def answer_of(row: SqlRow, text: str, packs: Iterable[bytes]) -> StoredAnswer:
 
 
 def _state(name: str) -> AnswerState:
+    """Parse a state; unknown ones mean that the answer was cut."""
     try:
         return AnswerState(name)
     except ValueError:
@@ -83,6 +84,7 @@ def _state(name: str) -> AnswerState:
 
 
 def _settings(text: str) -> GenerateSettings:
+    """Parse generation settings; defaults if they are damaged."""
     try:
         return settings_from_json(json.loads(text))
     except Exception as error:  # noqa: BLE001 - a changed row must not hide its conversation

@@ -25,7 +25,7 @@ from medusa_core.messages import GenerationDone, ReasoningFormat, StepDone, show
 
 
 class Answers(Messages):
-    """The part of the history that saves answers."""
+    """Part of the history that saves answers."""
 
     def begin_answer(self, message: Stored) -> None:
         """Add an answer that is about to be generated, after its prompt.
@@ -128,6 +128,7 @@ class Answers(Messages):
         state: AnswerState,
         spans: AnswerSpans | None,
     ) -> None:
+        """Write text, figures, state and spans of an ended answer."""
         self._database.write("UPDATE messages SET text = ? WHERE number = ?", clean(text), number)
         self._database.write(
             "UPDATE answers SET state = ?, done = ?, spans = ? WHERE message = ?",

@@ -118,6 +118,7 @@ class ConversationList(HistoryPart):
             self._index_title(number, title)
 
     def _index_title(self, number: int, title: str) -> None:
+        """Update the title in the search index."""
         self._database.write("DELETE FROM title_words WHERE rowid = ?", number)
         self._database.write(
             "INSERT INTO title_words (rowid, words) VALUES (?, ?)", number, fold(title)
@@ -251,6 +252,7 @@ class ConversationList(HistoryPart):
 
 
 def _info(row: tuple[Any, ...]) -> ConversationInfo:
+    """Convert a row of the list."""
     name, title, own, folder, pinned, created_s, changed_s, trashed_s, leaf, num = row
     return ConversationInfo(
         name, title, bool(own), folder, bool(pinned), created_s, changed_s, trashed_s, leaf, num

@@ -130,7 +130,9 @@ class _Offsets:
             self._ends = list(accumulate(len(_FOLDS[ord(character)]) for character in text))
 
     def start(self, folded: int) -> int:
+        """Return the original offset of a folded start."""
         return folded if self._ends is None else bisect_right(self._ends, folded)
 
     def end(self, folded: int) -> int:
+        """Return the original offset of a folded end."""
         return folded if self._ends is None else bisect_right(self._ends, folded - 1) + 1

@@ -109,6 +109,7 @@ class History(Answers, Importing, Copying, Search, Traces):
         is_stopped = threading.Event()
 
         def work() -> ImportCounts:
+            """Import with a connection of this thread, in pieces."""
             with closing(self.another()) as other:
                 pieces = other.import_in_pieces(conversations)
                 while not is_stopped.wait(PIECE_S):  # other writers get the lock meanwhile

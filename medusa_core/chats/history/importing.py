@@ -112,6 +112,7 @@ class Importing(Trash, ConversationList, Messages):
         self._delete_staged(-math.inf, -1.0)
 
     def _delete_staged(self, first_s: float, last_s: float) -> None:
+        """Delete hidden conversations of imports that began between two times."""
         with self._database.transaction():
             for number, name in self._database.rows(
                 "SELECT number, id FROM conversations WHERE trashed_s BETWEEN ? AND ?",

@@ -124,7 +124,7 @@ _INDEX = (
 
 
 def mend(db: sqlite3.Connection, has_backup: bool) -> int:
-    """Restore rows from the backup and from other tables, and rebuild the index.
+    """Restore rows from the backup and from other tables, and rebuild the search index.
 
     Args:
         db: The salvaged database.

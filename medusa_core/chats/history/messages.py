@@ -43,6 +43,7 @@ class Messages(HistoryPart):
             return self._read_messages(conversation_id, self._conversation(conversation_id))
 
     def _read_messages(self, conversation_id: str, number: int) -> tuple[Stored, ...]:
+        """Read all messages with attachments and answers in three queries."""
         rows = self._database.rows(
             "SELECT m.number, m.id, p.id, m.role, m.text, m.created_s FROM messages AS m"
             " LEFT JOIN messages AS p ON p.number = m.parent"
@@ -62,6 +63,7 @@ class Messages(HistoryPart):
         return tuple(messages)
 
     def _attachments(self, conversation: int) -> dict[int, list[Attachment]]:
+        """Return the attachments of a conversation by message number."""
         found: dict[int, list[Attachment]] = defaultdict(list)
         for key, *values in self._database.rows(
             "SELECT a.message, a.name, a.media_type, a.text, a.num_bytes"
@@ -73,6 +75,7 @@ class Messages(HistoryPart):
         return found
 
     def _answers(self, conversation: int, texts: dict[int, str]) -> dict[int, StoredAnswer]:
+        """Return the answers of a conversation by message number."""
         packs: dict[int, list[bytes]] = defaultdict(list)
         for key, pack in self._database.rows(
             "SELECT s.message, s.packed FROM messages AS m JOIN steps AS s ON s.message = m.number"
@@ -98,6 +101,7 @@ class Messages(HistoryPart):
             self._add(message)
 
     def _add(self, message: Stored) -> None:
+        """Insert a message after its parent and make it the leaf."""
         conversation = self._conversation(message.conversation_id)
         parent = None if message.parent_id is None else self._message(message.parent_id)
         number = self._insert(conversation, parent, message.id, message)
@@ -125,6 +129,7 @@ class Messages(HistoryPart):
         return number
 
     def _add_answer(self, number: int, answer: StoredAnswer) -> None:
+        """Insert an answer with its packed steps."""
         self._database.write(
             f"INSERT INTO answers (message, {ANSWER_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(number, *row_of(answer)),
@@ -160,6 +165,7 @@ class Messages(HistoryPart):
         )
 
     def _index(self, number: int, text: str, attachments: Iterable[Attachment] = ()) -> None:
+        """Update a message's text and file names in the search index."""
         words = "\n".join((text, *(attachment.name for attachment in attachments)))
         self._database.write("DELETE FROM message_words WHERE rowid = ?", number)
         if words:

@@ -34,6 +34,7 @@ def began_inside(text: str, settings: str, steps: Iterable[StepDone]) -> bool:
 
 
 def _reasoning_is_off(settings: str) -> bool:
+    """Whether an answer's settings switched reasoning off."""
     try:
         found = json.loads(settings)
     except ValueError:

@@ -51,6 +51,7 @@ def steps_as_json(steps: Sequence[StepDone]) -> dict[str, Any]:
     sources: dict[TokenSource, int] = {}
 
     def numbers(found: Iterable[TokenSource]) -> list[int]:
+        """Return the table indices of token sources, adding new ones."""
         return [sources.setdefault(source, len(sources)) for source in found]
 
     rows = [
@@ -100,12 +101,14 @@ def steps_from_json(raw: dict[str, Any]) -> list[StepDone]:
 
 
 def _count(value: object) -> int:
+    """Check that a value is a small non-negative integer."""
     if type(value) is not int or not 0 <= value < _MOST:
         raise ValueError("a count of a step is invalid")
     return value
 
 
 def _number(value: Any) -> float:
+    """Check that a value is a finite number."""
     number = float(value)
     if not math.isfinite(number):
         raise ValueError("a number of a step is not finite")

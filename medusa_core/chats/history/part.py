@@ -38,6 +38,7 @@ class HistoryPart:
         return self._number("messages", message_id, "message")
 
     def _number(self, table: str, name: str, what: str) -> int:
+        """Return the row number of an id; a deleted row raises."""
         row = self._database.row(f"SELECT number FROM {table} WHERE id = ?", name)
         if row is None:
             raise RequestError(

@@ -107,6 +107,7 @@ def state_of(answer: Answer) -> AnswerState:
 
 
 def _is_shown(message: Stored, only_ended: bool) -> bool:
+    """Whether a stored message has content worth showing."""
     state = AnswerState.DONE if message.answer is None else message.answer.state
     if only_ended:
         return bool(message.text) and state is not AnswerState.STREAMING
@@ -114,6 +115,7 @@ def _is_shown(message: Stored, only_ended: bool) -> bool:
 
 
 def _answer(message: Stored) -> Answer:
+    """Convert a stored answer."""
     answer = message.answer
     if answer is None:  # imported
         return Answer(

@@ -89,6 +89,7 @@ class Trash(HistoryPart):
         self._remove("damaged-*")
 
     def _delete(self, number: int, name: str) -> None:
+        """Delete a conversation with its messages and index entries."""
         write = self._database.write
         write(
             "DELETE FROM message_words WHERE rowid IN"
@@ -102,10 +103,12 @@ class Trash(HistoryPart):
             write(f"DELETE FROM {table} WHERE conversation_id = ?", name)
 
     def _beside(self, ending: str) -> tuple[Path, ...]:
+        """Return files next to the database with this ending."""
         path = self._database.path
         return () if path is None else tuple(sorted(path.parent.glob(f"{path.name}.{ending}")))
 
     def _remove(self, ending: str) -> None:
+        """Delete files next to the database."""
         for file in self._beside(ending):
             try:
                 file.unlink(missing_ok=True)

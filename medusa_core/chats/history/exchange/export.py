@@ -136,6 +136,7 @@ async def export_gently(
     """
 
     def work() -> Exported:
+        """Export with a connection of this thread."""
         with closing(history.another()) as other:
             return export(other, path, kind, conversation_ids)
 
@@ -160,6 +161,7 @@ def _json(history: History, infos: Sequence[ConversationInfo], damaged: set[str]
 def _text(
     history: History, infos: Sequence[ConversationInfo], writer: Markdown | Html
 ) -> Iterator[str]:
+    """Yield conversations as Markdown or HTML."""
     yield writer.head(_title_of(infos))
     for number, info in enumerate(infos):
         if number:
@@ -176,6 +178,7 @@ def _title_of(infos: Sequence[ConversationInfo]) -> str:
 def _infos(
     history: History, conversation_ids: Sequence[str] | None
 ) -> tuple[ConversationInfo, ...]:
+    """Return the conversations to export; None for all."""
     if conversation_ids is None:
         return history.conversations()
     return tuple(map(history.conversation, conversation_ids))

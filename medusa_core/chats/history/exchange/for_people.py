@@ -98,6 +98,7 @@ class Html:
 
 
 def _answer_text(message: Stored) -> str:
+    """Return a message as HTML; reasoning is folded."""
     if message.role is not Role.ASSISTANT:
         return plain(message.text)
     text_part = rendered(answer_text(message.text, message.spans))
@@ -115,6 +116,7 @@ def _quoted(text: str) -> str:
 
 
 def _speaker(message: Stored) -> str:
+    """Return the author's name: the model, the system prompt or the user."""
     if message.role is Role.ASSISTANT:
         model = message.answer.model if message.answer is not None else ""
         return " ".join(model.split()) or "Assistant"
@@ -122,6 +124,7 @@ def _speaker(message: Stored) -> str:
 
 
 def _when(seconds: float) -> str:
+    """Format a time in the local time zone."""
     try:
         return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
     except (ValueError, OSError, OverflowError):  # outside the range of dates

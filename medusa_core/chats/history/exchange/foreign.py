@@ -92,6 +92,7 @@ def _chatgpt_message(raw: Json) -> Json | None:
 
 
 def _chatgpt_text(content: Json) -> str:
+    """Return the text of a message's content; empty for images and tool output."""
     kind, parts = content.get("content_type"), content.get("parts")
     if kind == "code" and isinstance(content.get("text"), str):
         return f"```\n{content['text']}\n```"
@@ -169,6 +170,7 @@ def _lm_studio_version(raw: Any, last_model: Any) -> Json | None:
 
 
 def _step_text(step: Any) -> str:
+    """Return the text of a step of an answer, with reasoning in `<think>` tags."""
     if not isinstance(step, dict) or step.get("type") != "contentBlock":
         return ""
     text = "".join(_block_texts(step.get("content")))
@@ -178,6 +180,7 @@ def _step_text(step: Any) -> str:
 
 
 def _block_texts(content: Any) -> Iterator[str]:
+    """Yield the texts of content blocks."""
     if isinstance(content, str):
         yield content
     for block in content if isinstance(content, list) else ():
@@ -230,6 +233,7 @@ class _Metadata(NamedTuple):
         }
 
     def _message(self, raw: Json) -> Json:
+        """Return a message with new ids."""
         parent = raw["parent_id"]
         return {
             **raw,
@@ -240,6 +244,7 @@ class _Metadata(NamedTuple):
 
 
 def _number(value: Any) -> float:
+    """Return a time or count; 0 if it is invalid."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     try:
         return float(value) if is_number and 0 <= value < 1e15 else 0.0

@@ -51,6 +51,7 @@ def plain(text: str) -> str:
 
 @cache
 def _markdown() -> MarkdownIt:
+    """Return a CommonMark parser with tables, strikethrough and formulas."""
     options = {"html": False, "maxNesting": _MAX_NESTING}
     markdown = MarkdownIt("zero", renderer_cls=_Renderer)
     markdown.inline = _InlineParser()
@@ -65,6 +66,7 @@ class _InlineState(StateInline):
     """Inline state with emphasis in scripts without spaces."""
 
     def scanDelims(self, start: int, canSplitWord: bool) -> Scanned:  # noqa: N802, N803
+        """Classify a run of delimiters; markdown-it's rule fails in scripts without spaces."""
         if not canSplitWord:
             return super().scanDelims(start, canSplitWord)
         return scan_delimiters(self.src, start, self.posMax)
@@ -74,6 +76,7 @@ class _InlineParser(ParserInline):
     """Inline parser with `_InlineState`."""
 
     def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
+        """Parse inline Markdown with our state class."""
         state = _InlineState(src, md, env, tokens)
         self.tokenize(state)
         for rule in self.ruler2.getRules(""):

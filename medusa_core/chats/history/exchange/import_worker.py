@@ -83,6 +83,7 @@ class ReadResult(NamedTuple):
 
 
 def _read(path: Path, output: Path) -> ReadResult:
+    """Write the valid conversations of a file as JSON lines; invalid ones are collected."""
     count = 0
     refused: list[ConversationFileError] = []
     with output.open("w", encoding="ascii") as out:
@@ -156,6 +157,7 @@ def _checked_line(conversation: Json) -> str:
 
 
 def _translated(raw: Any, file_name: str) -> Json:
+    """Convert a conversation of another program."""
     if is_chatgpt(raw):
         return from_chatgpt(raw)
     if is_lm_studio(raw):

@@ -74,6 +74,7 @@ def conversation_as_json(
 
 
 def _message(message: Stored, damaged: set[str]) -> Json:
+    """Convert a message to JSON."""
     raw: Json = {
         "id": message.id,
         "parent_id": message.parent_id,
@@ -99,6 +100,7 @@ def _message(message: Stored, damaged: set[str]) -> Json:
 
 
 def _answer(answer: StoredAnswer) -> Json:
+    """Convert an answer to JSON; paths of local models are left out."""
     key = answer.model_key
     # The path of a folder may have the user's name, and the file may be shared.
     is_folder = PurePath(key).is_absolute() or PureWindowsPath(key).is_absolute()
@@ -131,6 +133,7 @@ def _unpacked(pack: bytes) -> Json | None:
 
 
 def _refuse(name: str) -> None:
+    """Refuse NaN and infinity, which JSON doesn't have."""
     raise ValueError(f"{name} is no number")
 
 
@@ -150,6 +153,7 @@ def message_from_json(raw: Json, conversation_id: str) -> Stored:
 
 
 def _answer_from_json(raw: Json | None, text: str) -> StoredAnswer:
+    """Convert an answer that was validated against the schema."""
     if raw is None:
         return StoredAnswer("", "", AnswerState.DONE)
     packs = (json.dumps(steps, ensure_ascii=True) for steps in raw.get("steps", ()))

@@ -104,6 +104,7 @@ class JsonPieces:
         return self._text[self._at : self._at + 1]
 
     def _skip_space(self) -> int:
+        """Return the position after white space in the buffered text."""
         found = _SPACE.match(self._text, self._at)
         assert found is not None
         return found.end()
@@ -119,4 +120,5 @@ class JsonPieces:
         self._text, self._at = waiting + read, 0
 
     def _no_json(self, why: str) -> ConversationFileError:
+        """Make the error for invalid or incomplete JSON."""
         return ConversationFileError(f"The file is no complete JSON file: {why}.", _HINT)

@@ -75,6 +75,7 @@ class ConversationFile:
 
 
 def _read(path: Path, lines: Path, most_s: float) -> ReadResult:
+    """Let the sandboxed process write the conversations to a temporary file."""
     if not path.is_file():
         raise ConversationFileError(f"There is no file {path}.", "Choose another one.")
     try:
@@ -94,7 +95,10 @@ def _read(path: Path, lines: Path, most_s: float) -> ReadResult:
 
 
 def _receive(sandbox: Sandbox, path: Path, time_s: float) -> dict[str, Any]:
+    """Wait for the result within limits of time and memory."""
+
     def check_memory() -> None:
+        """Raise if the process uses too much memory."""
         if sandbox.resident_bytes() > _MOST_RESIDENT_BYTES:
             raise ConversationFileError(f"{path.name} takes too much memory to be read.", _HINT)
 
