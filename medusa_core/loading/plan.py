@@ -59,7 +59,7 @@ def host_formats(
     from medusa_core.models.precision import hardware_of
 
     lack = ""
-    if not config.is_ours:
+    if not config.has_native_family:
         lack = "Transformers computes this model as a whole."
     elif options.cluster or options.adapter_dir is not None or options.policy is not None:
         lack = "With an adapter, a policy or a cluster, a card computes all of its layers."
