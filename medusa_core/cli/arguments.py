@@ -221,6 +221,7 @@ def _help(setting: Setting) -> str:
 
 
 def _bias(text: str) -> tuple[int, float]:
+    """Parse a logit bias, such as `123:-2.5`."""
     token_id, _, bias = text.partition(":")
     try:
         return int(token_id), float(bias)

@@ -110,6 +110,7 @@ def _answer(
     meter: BatchMeter,
     stop: ShouldPause,
 ) -> bool:
+    """Load the model and answer all lines; return whether it wasn't paused."""
     from medusa_core.cli.batch_policy import closing_text, rates_now
     from medusa_core.cli.batch_target import (
         load_for_batch,
@@ -125,6 +126,7 @@ def _answer(
     settings = settings_for(args, loaded)
 
     def show(progress: BatchProgress) -> None:
+        """Update the measured rates and show the progress."""
         if chosen is not None:  # for the next report
             meter.set_parts(rates_now(chosen, target.runner.traffic.since(before)))
         _show(progress)
@@ -165,6 +167,7 @@ def _show(progress: BatchProgress) -> None:
 
 
 def _show_end(args: argparse.Namespace, last: BatchProgress) -> None:
+    """Print how many lines are done and where."""
     if sys.stderr.isatty():
         print(file=sys.stderr)
     failed = f", {last.num_failed} with an error" if last.num_failed else ""

@@ -125,11 +125,13 @@ def closing_text(chosen: ChosenPolicy, traffic: Traffic, tokens_per_s: float) ->
 
 
 def _part_line(part: PartRate) -> str:
+    """Format the rates of a part."""
     rates = f"{_number(part.forecast):>12}{_number(part.reached):>12}"
     return f"{part.name:<21}{rates}  {part.unit}{'  binds' if part.binds else ''}"
 
 
 def _number(rate: float | None) -> str:
+    """Format a rate; a dash if unknown."""
     return "–" if rate is None else f"{rate:.3g}"
 
 
@@ -162,6 +164,7 @@ def _policy_search(
     talks: Conversations,
     given: Policy | None,
 ) -> PolicySearch:
+    """Prepare the search of a policy, measuring the machine if needed."""
     refuse_transformers(files.config)
     new_tokens = min(talks.new_tokens or talks.context // 2, talks.context - 1)
     prompt_tokens = max(1, round(fmean(talks.lengths)) - new_tokens)
@@ -180,4 +183,5 @@ def _policy_search(
 
 
 def _report(text: str) -> None:
+    """Print what is being measured."""
     print(f"{text} …", file=sys.stderr, flush=True)

@@ -107,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace) -> Mapping[str, object]:
+    """Run the requested kind of benchmark and return its JSON."""
     # Torch takes a second to import: `--help` and wrong arguments shouldn't wait for it.
     from medusa_core.system.prompts import read_prompts
 
@@ -141,6 +142,7 @@ def open_for_race(args: argparse.Namespace) -> Iterator[Target]:
 
 
 def _step_cost(args: argparse.Namespace) -> dict[str, object]:
+    """Measure the costs of steps by rows."""
     from medusa_core.bench.step_cost import as_json, measure_step_report, step_table
     from medusa_core.speculation.drafters.lineup import drafter_registry
 
@@ -214,6 +216,7 @@ def random_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, P
 
 
 def _random(args: argparse.Namespace) -> Target:
+    """Load random weights of a shape."""
     from medusa_core.bench.random_target import random_target
 
     return ready(args, random_target(args.shape, options_of(args), args.num_heads))
@@ -222,6 +225,7 @@ def _random(args: argparse.Namespace) -> Target:
 def _race(
     args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
 ) -> dict[str, object]:
+    """Run modes and peers on the prompts and print their tables."""
     from medusa_core.bench.contestant import Contestant, OwnMode
     from medusa_core.bench.peer import PeerOptions, peer_registry
     from medusa_core.bench.race import run_race
@@ -324,6 +328,7 @@ def _check_modes(args: argparse.Namespace) -> None:
 
 
 def _check_counts(args: argparse.Namespace) -> None:
+    """Check that counts are positive."""
     if args.length < 0:
         raise RequestError(f"--length is {args.length}.", "Choose 1 or more, or 0.")
     for name in ("limit", "max_new_tokens", "repeats"):

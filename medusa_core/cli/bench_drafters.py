@@ -78,6 +78,7 @@ def race(
 def _race_offered(
     args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
 ) -> dict[str, object]:
+    """Measure the drafters that the app offers."""
     from medusa_core.bench.drafters import drafters_json, drafters_table, race_drafters
 
     known = measurements_of(args, target)
@@ -104,6 +105,7 @@ def _forms(args: argparse.Namespace) -> list[str]:
 def _race_forms(
     args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
 ) -> dict[str, object]:
+    """Measure draft tree shapes over row counts, maybe with synthetic acceptance rates."""
     from medusa_core.bench.growth_race import ROWS, GrowthRacer, growth_json, growth_markdown
     from medusa_core.bench.synthetic import read_rates
     from medusa_core.speculation.drafters.lineup import drafter_registry, drafters_for

@@ -153,6 +153,7 @@ def _beside_weights_first(
 
 
 def _free() -> None:
+    """Return freed memory to the system, so that the next load may use it."""
     gc.collect()
     trim_heap()
 
@@ -172,6 +173,7 @@ def _estimate_throughput(target: Target, case: ThroughputCase, max_batch: int) -
     started, ends = time.perf_counter(), list[float]()  # of full steps, and of the one before
 
     def after_step(num_tokens: int) -> None:
+        """Note when each step ends; stop after a few of full size."""
         if num_tokens < len(some):
             ends.clear()
         ends.append(time.perf_counter())
@@ -204,6 +206,7 @@ def _rate_alone(target: Target, request: Generate, new_tokens: int) -> float:
 
 
 def _done(done: GenerationDone | MedusaError) -> GenerationDone:
+    """Return the end of an answer; raise its error."""
     if isinstance(done, MedusaError):
         raise done
     return done
@@ -245,7 +248,7 @@ def _step_s(target: Target, count: int) -> float:
 
 
 def _here(target: Target) -> tuple[int, float]:
-    """Return the layers on the device, and the GiB that a step loads."""
+    """Return the number of layers on the device, and the GiB that a step loads."""
     placement = target.plan.placement
     if placement is None:
         return target.config.num_layers, 0.0
@@ -253,6 +256,7 @@ def _here(target: Target) -> tuple[int, float]:
 
 
 def _text(report: ThroughputReport) -> str:
+    """Format the report."""
     lines = [
         f"{report.prompts} prompts at once: {report.tokens_per_s:.2f} tokens/s",
         f"one at a time: {report.one_tokens_per_s:.3f} tokens/s; {report.over_one:.1f} × as many",

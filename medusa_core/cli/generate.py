@@ -88,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _generate(args: argparse.Namespace) -> int:
+    """Load the model, print the answer and write its trace and statistics."""
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     messages, grammar = (ChatMessage(Role.USER, prompt),), read_grammar(args)
     printer = None if args.json else _Printer(sys.stdout)
@@ -182,6 +183,7 @@ class _Printer:
         self._stream.write("\n\n")
 
     def _write(self, piece: bytes, head: int) -> None:
+        """Write text in the colour of its head."""
         text = piece.decode("utf-8", "replace")
         if self._stream.isatty():
             text = escaped(text)

@@ -109,6 +109,7 @@ def _print_refused(found: ConversationFile) -> None:
 
 
 def _open(path: Path) -> History:
+    """Open the history and print problems with it."""
     history = History(path)
     if history.notice:
         print(history.notice)

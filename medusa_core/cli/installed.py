@@ -58,6 +58,7 @@ def run_by_package(name: str, arguments: Sequence[str]) -> int:
 
 
 def _become(command: list[str]) -> NoReturn:
+    """Replace this process by another program."""
     sys.stdout.flush()
     sys.stderr.flush()
     # A locked file marks this version as running; the launcher must not inherit it.

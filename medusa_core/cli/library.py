@@ -75,6 +75,7 @@ def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_folders(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of folders to look into."""
     parser.add_argument("--cache-dir", type=Path, help="another folder than the Hugging Face cache")
     parser.add_argument(
         "--folder", type=Path, action="append", default=[], help="look for models here, too"
@@ -223,16 +224,19 @@ def _found(args: argparse.Namespace) -> Installed:
 
 
 def _installed(args: argparse.Namespace) -> tuple[Installed, ...]:
+    """List the installed models, with those in folders of the arguments."""
     named = getattr(args, "name", "")
     own = (Path(named),) if named and Path(named).is_dir() else ()
     return list_installed(_cache_dir(args), (*folder_list().read(), *args.folder, *own))
 
 
 def _cache_dir(args: argparse.Namespace) -> Path:
+    """Return the cache folder of the arguments."""
     return settings_from(os.environ, args.cache_dir).cache_dir
 
 
 def _as_json(one: Installed) -> dict[str, Any]:
+    """Return an installed item under the documented names of `--json`."""
     return {
         "name": one.name,
         "title": one.title,
@@ -253,6 +257,7 @@ def _progress(verb: str) -> Callable[[int, int], None] | None:
         return None
 
     def show(done: int, total: int) -> None:
+        """Overwrite the progress line."""
         end = "\n" if done == total else ""
         print(f"\r{verb} {_size(done)} of {_size(total)} ", end=end, file=sys.stderr, flush=True)
 
@@ -260,6 +265,7 @@ def _progress(verb: str) -> Callable[[int, int], None] | None:
 
 
 def _agrees(question: str) -> bool:
+    """Ask for confirmation; no input means no."""
     try:
         return input(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
     except EOFError:
@@ -267,6 +273,7 @@ def _agrees(question: str) -> bool:
 
 
 def _size(nbytes: int) -> str:
+    """Format a size in decimal units."""
     for unit, name in _UNITS:
         if nbytes >= unit:
             return f"{nbytes / unit:.2f} {name}"

@@ -187,6 +187,7 @@ def shape_config(name: str) -> ModelConfig:
 
 
 def _facts(args: argparse.Namespace) -> Facts:
+    """Return the sizes of model and heads of the arguments."""
     config, heads = _model_facts(args.model)
     if args.heads:
         return config, _heads_facts(args.heads)
@@ -221,6 +222,7 @@ def _model_facts(model: str) -> Facts:
 
 
 def _heads_facts(heads: str) -> HeadsShape:
+    """Return the sizes of installed heads, or of heads on the Hub."""
     settings = settings_from(os.environ)
     path = find_named(heads)
     if path is not None:
@@ -233,6 +235,7 @@ def _heads_facts(heads: str) -> HeadsShape:
 
 
 def _device(args: argparse.Namespace, options: LoadOptions) -> ForecastDevice:
+    """Return the device of the arguments: this computer's, or an imagined GPU."""
     if args.vram_gib is None:
         from medusa_core.memory.measure.machine import MEASURED
         from medusa_core.memory.probe import live_budget
@@ -247,6 +250,7 @@ def _device(args: argparse.Namespace, options: LoadOptions) -> ForecastDevice:
 
 
 def _capability(text: str) -> tuple[int, int]:
+    """Parse a CUDA compute capability, such as 8.6."""
     major, _, minor = text.partition(".")
     if not (major.isdecimal() and minor.isdecimal()):
         raise RequestError(f"{text!r} is no compute capability.", "Write it as 6.1 or 8.6.")
@@ -261,6 +265,7 @@ def _table(
     best: Recommendation | None,
     budget: Budget,
 ) -> str:
+    """Format the plan with alternatives."""
     plan = choice.plan
     packing = config.packing
     stored = config.quantization.upper() if packing is None else packing.label
@@ -293,6 +298,7 @@ def _table(
 
 
 def _name(choice: Recommendation, stored: str) -> str:
+    """Format the weight formats of a choice."""
     formats = choice.formats
     name = formats.linears or stored or "dense"
     name += f", heads {formats.heads}" if formats.heads else ""
@@ -302,6 +308,7 @@ def _name(choice: Recommendation, stored: str) -> str:
 
 
 def _verdict(plan: MemoryPlan) -> str:
+    """Format whether a plan fits."""
     if plan.free_bytes >= 0:
         return f"{plan.fit.value}: {plan.free_bytes / GIB:.2f} GiB are left"
     fits = f"fits if context ≤ {plan.max_context:,}" if plan.max_context else "fits at no context"
@@ -309,6 +316,7 @@ def _verdict(plan: MemoryPlan) -> str:
 
 
 def _line(choice: Recommendation) -> str:
+    """Format an alternative in a line."""
     plan = choice.plan
     verdict = choice.lack or plan.fit.value
     weights, free = plan.weights_bytes / GIB, plan.free_bytes / GIB

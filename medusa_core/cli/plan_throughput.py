@@ -129,6 +129,7 @@ def _checked(args: argparse.Namespace, config: ModelConfig) -> int:
 
 
 def _text(name: str, searching: PolicySearch, found: dict[str, FoundPolicy]) -> str:
+    """Format machine and policies."""
     work, machine = searching.work, searching.machine
     tokens = f"{work.prompt_tokens} tokens, answers of {work.new_tokens}"
     sizes = (machine.device_bytes, machine.memory_bytes, machine.disk_bytes)
@@ -176,12 +177,15 @@ def found_lines(num_layers: int, found: FoundPolicy) -> list[str]:
 
 
 def _rate_text(name: str, rate: float) -> str:
+    """Format a measured rate."""
     return f"{name} {in_unit(name, rate):.3g} {UNITS[name]}"
 
 
 def _percents(shares: Shares) -> str:
+    """Format how a tensor group is divided among tiers."""
     return "".join(f"{100 * getattr(shares, tier.value):>7.0f} %" for tier in Tier)
 
 
 def _report(text: str) -> None:
+    """Print what is being measured."""
     print(f"{text} …", file=sys.stderr, flush=True)

@@ -143,15 +143,18 @@ def check_first(
 
 
 def _add_verbose(parser: argparse.ArgumentParser) -> None:
+    """Add `--verbose` and an empty list of checks."""
     parser.set_defaults(checks=())
     parser.add_argument("--verbose", action="store_true", help="log what is done")
 
 
 def _is_option(word: str) -> bool:
+    """Whether a word is an option."""
     return word.startswith("-")
 
 
 def _sentence(entry: CommandEntry) -> str:
+    """Return a command's description as a sentence."""
     return f"{entry.does[0].upper()}{entry.does[1:]}{'' if entry.does.endswith('?') else '.'}"
 
 
@@ -197,6 +200,7 @@ class _Parser(argparse.ArgumentParser):
             self.usage = written
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse words, accepting positional ones after options, too."""
         self._typed = list(sys.argv[1:] if args is None else args)
         found, left = super().parse_known_args(args, namespace)
         positionals = (action for action in reversed(self._actions) if not action.option_strings)
@@ -258,6 +262,7 @@ class _CommandParser(_Parser):
         self.exit(2, f"error: there is no command {named}.\n  {hint}\n")
 
     def format_help(self) -> str:
+        """Return the table of commands."""
         lines = [f"usage: {self.prog} COMMAND [OPTIONS]     {self.prog} COMMAND --help"]
         width = max(map(len, self._commands)) + 2
         lines += [

@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _row(one: RunningModel) -> tuple[str, ...]:
+    """Return a loaded model as cells of the table."""
     by = f"{one.program} ({one.pid})"
     if not one.model:
         return ("–", "", "", "", "", by, one.address)

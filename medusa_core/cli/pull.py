@@ -156,6 +156,7 @@ def _pull_first_model() -> int:
 
 
 def _show_first_model(done_bytes: int) -> None:
+    """Overwrite the progress line of the first model."""
     if sys.stderr.isatty():
         done, total = done_bytes / 1e6, FIRST_MODEL_BYTES / 1e6
         sys.stderr.write(f"\r\x1b[K{done:.0f} of {total:.0f} MB")
@@ -163,6 +164,7 @@ def _show_first_model(done_bytes: int) -> None:
 
 
 async def _download(settings: HubSettings, pair: Pair) -> tuple[Path, ...] | None:
+    """Download a pair; None if it was interrupted."""
     stop, tally = threading.Event(), Tally()
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError):  # Windows raises KeyboardInterrupt instead
@@ -181,6 +183,7 @@ async def _download(settings: HubSettings, pair: Pair) -> tuple[Path, ...] | Non
 
 
 async def _show_progress(tally: Tally) -> None:
+    """Overwrite the progress line now and then."""
     while True:
         await asyncio.sleep(_REPORT_EVERY_S)
         if sys.stderr.isatty() and tally.total_bytes:

@@ -127,6 +127,7 @@ def _question(words: Sequence[str]) -> str | None:
 
 
 async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) -> int:
+    """Load the model, then answer one question or talk."""
     async with Client() as client, _listed(args, client):
         models = LoadedModels(client, args, screen)
         model = await models.load(args.model)
@@ -161,6 +162,7 @@ async def _listed(args: argparse.Namespace, client: Client) -> AsyncIterator[Non
 
 
 async def _answer_once(chat: TerminalChat, question: str) -> int:
+    """Answer one question and return the exit status."""
     with _stopped_by_signal(chat):
         has_answered = await chat.ask(question, records=False)
     done = chat.last.done
@@ -206,6 +208,7 @@ def _stopped_by_signal(chat: TerminalChat) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def stop(*_: object) -> None:
+        """Stop the answer; the next Ctrl-C ends the program."""
         signal.signal(signal.SIGINT, signal.default_int_handler)
         loop.call_soon_threadsafe(chat.stop)
 
@@ -267,6 +270,7 @@ def _record(args: argparse.Namespace, screen: Screen) -> ChatRecord:
 
 
 def _editor(args: argparse.Namespace, commands: SlashCommands) -> LineEditor:
+    """Return the prompt line with the history of earlier lines."""
     where: Places = args.data_places
     file = None
     if not args.no_history and os.access(where.state, os.W_OK):
@@ -307,4 +311,5 @@ class LoadedModels:
         return ChosenModel(model_key_of(args, loaded), loaded)
 
     def _show(self, event: Progress) -> None:
+        """Show the progress of loading."""
         self._screen.progress(f"{event.text} {event.fraction:.0%}")

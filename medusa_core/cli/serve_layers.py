@@ -75,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def print_offer(offer: StageOffer) -> None:
+        """Print the offer once the layers are loaded."""
         print(_offer_text(address, model_dir, offer), flush=True)
 
     try:

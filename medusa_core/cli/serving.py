@@ -58,11 +58,13 @@ def serve_until_ended(args: argparse.Namespace) -> None:
         stack.callback(file.close)
 
         def make_client() -> Client:
+            """Return a client whose loaded model is listed in `medusa ps`."""
             client = Client()
             client.listen(file.receive)
             return client
 
         def announce(address: str) -> None:
+            """Print and list the server's address."""
             file.set_address(address)
             _announce(address, args, options, server)
 
@@ -112,6 +114,7 @@ def _origin(text: str) -> str:
 
 
 def _given_key(args: argparse.Namespace) -> str:
+    """Return the API key of arguments or environment."""
     key: str = args.api_key or os.environ.get(KEY_VARIABLE, "")
     return key
 
@@ -120,6 +123,7 @@ def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadMode
     """Return `load_command` of `InstalledModels`; heads and adapters are for the first model."""
 
     def command(path: Path) -> LoadModel:
+        """Return the command that loads a model."""
         named = argparse.Namespace(**vars(args))
         if path.resolve() != first.resolve():
             named.model = str(path)
@@ -148,6 +152,7 @@ def _ignore(record: RequestRecord) -> None:
 
 
 def _open_log(path: Path) -> IO[str]:
+    """Open the request log for appending."""
     try:
         return path.open("a", encoding="utf-8")
     except OSError as error:

@@ -70,10 +70,12 @@ def import_settings(args: argparse.Namespace) -> int:
 
 
 def _contents(found: SettingsFile) -> str:
+    """Describe what a file of settings contains."""
     return f"{len(found.preferences)} settings, {len(found.presets)} presets"
 
 
 def _settings_in(where: Places) -> SettingsFile:
+    """Read the settings of this user."""
     presets = Presets(where.config)
     if presets.trouble is not None:  # else the file would silently lack them
         raise presets.trouble
@@ -93,6 +95,7 @@ def _preferences_in(where: Places) -> dict[str, Any]:
 
 
 def _write(values: Mapping[str, Any], path: Path) -> None:
+    """Write the window's preferences."""
     try:
         replace_text(path, json.dumps(without_home(values), indent=1) + "\n")
     except OSError as error:

@@ -107,6 +107,7 @@ def _drafters_here(path: Path) -> list[str]:
 
 
 def _shown(value: object) -> str:
+    """Format a value for people."""
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if isinstance(value, bool):

@@ -76,6 +76,7 @@ class ThroughputCase:
         encode, render = speaker.tokenizer.encode_prompt, speaker.template.render
 
         def num_tokens(text: str) -> int:
+            """Count the tokens of a rendered prompt."""
             return len(encode(render((ChatMessage(Role.USER, text),))))
 
         sources = [f"{_WORDS}, number {number}" for number in range(count)]

@@ -49,6 +49,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_heads_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `train heads`."""
     from medusa_core.training.heads_config import add_heads_arguments
 
     add_heads_arguments(parser)
@@ -56,6 +57,7 @@ def _add_heads_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_streams_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `train streams`."""
     from medusa_core.training.heads_config import add_streams_arguments
 
     add_streams_arguments(parser)
@@ -63,6 +65,7 @@ def _add_streams_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that all training runs share."""
     from medusa_core.training.heads_config import add_config_arguments
 
     parser.add_argument("--out", type=Path, required=True, help="folder for what is made")
@@ -80,6 +83,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_phrases_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `train phrases`."""
     parser.add_argument("--prompts", type=Path, required=True, help="what the model is asked")
     parser.add_argument("--out", type=Path, required=True, help="folder for what is made")
     parser.add_argument("--model", type=Path, help="folder of the model (default: the shipped one)")
@@ -88,6 +92,7 @@ def _add_phrases_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_ngrams_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `train ngrams`."""
     parser.add_argument(
         "--data",
         type=Path,
@@ -211,6 +216,7 @@ def run_eval_heads(args: argparse.Namespace) -> int:
     target = open_target(args)
 
     def print_progress(done: int, of: int) -> None:
+        """Log how many prompts are done."""
         log.info("%d of %d prompts", done, of)
 
     found = evaluate_heads(target, prompts, args.max_new_tokens, print_progress)

@@ -71,6 +71,7 @@ def is_readable_by_others(url: str) -> bool:
 
 
 def _path(parts: SplitResult) -> str:
+    """Return the base path of an API, without known routes."""
     path = parts.path.rstrip("/")
     for route in _ROUTES:
         path = path.removesuffix(route)
@@ -78,6 +79,7 @@ def _path(parts: SplitResult) -> str:
 
 
 def _is_local_name(host: str) -> bool:
+    """Whether a host is an address or a name of the local network."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -86,6 +88,7 @@ def _is_local_name(host: str) -> bool:
 
 
 def _no_address(text: str) -> RequestError:
+    """Make the error for an invalid address; it never quotes a password."""
     shown = "This" if "@" in text else text[:100] or "Nothing"  # a password must not get into a log
     return RequestError(
         f"{shown} is no address of a server.",

@@ -92,6 +92,7 @@ async def event_data(pieces: AsyncIterator[bytes], place: str) -> AsyncIterator[
 
 
 async def _lines(pieces: AsyncIterator[bytes], place: str) -> AsyncIterator[bytes]:
+    """Yield the lines of a body of limited size."""
     rest, num_bytes = b"", 0
     async for piece in pieces:
         num_bytes += len(piece)

@@ -54,6 +54,7 @@ def _check(request: Generate) -> None:
 
 
 def _sampling(settings: GenerateSettings) -> dict[str, Any]:
+    """Return the sampling settings; those at defaults are left to the endpoint."""
     if settings.rule == _GREEDY or settings.temperature == 0:
         values: dict[str, Any] = {"temperature": 0}
     else:
@@ -67,12 +68,14 @@ def _sampling(settings: GenerateSettings) -> dict[str, Any]:
 
 
 def _changed(settings: GenerateSettings, *names: str) -> dict[str, Any]:
+    """Return the settings that differ from the defaults."""
     default = GenerateSettings()
     changed = (name for name in names if getattr(settings, name) != getattr(default, name))
     return {name: getattr(settings, name) for name in changed}
 
 
 def _length(settings: GenerateSettings) -> dict[str, Any]:
+    """Return token limit and stop strings."""
     values: dict[str, Any] = {}
     if settings.max_new_tokens:
         values["max_tokens"] = settings.max_new_tokens
@@ -82,6 +85,7 @@ def _length(settings: GenerateSettings) -> dict[str, Any]:
 
 
 def _message(message: ChatMessage) -> dict[str, Any]:
+    """Convert a message to OpenAI's form."""
     body: dict[str, Any] = {"role": message.role.value, "content": message.content}
     if message.tool_calls:
         body["tool_calls"] = [
@@ -98,6 +102,7 @@ def _message(message: ChatMessage) -> dict[str, Any]:
 
 
 def _tool(text: str) -> dict[str, Any]:
+    """Convert a function to OpenAI's form."""
     try:
         function = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -90,6 +90,7 @@ def read_chunk(data: bytes, place: str, key: str) -> AnswerChunk:
 
 
 def _figures(usage: dict[str, Any], timings: dict[str, Any]) -> AnswerFigures:
+    """Parse OpenAI's `usage` and llama-server's `timings`."""
     details = _object(usage.get("prompt_tokens_details"))
     num_cached = _count(details.get("cached_tokens")) or _count(timings.get("cache_n"))
     num_read = _count(timings.get("prompt_n"))
@@ -105,14 +106,17 @@ def _figures(usage: dict[str, Any], timings: dict[str, Any]) -> AnswerFigures:
 
 
 def _object(value: object) -> dict[str, Any]:
+    """Return a JSON object; empty for other values."""
     return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str:
+    """Return a text; empty for other values."""
     return value if isinstance(value, str) else ""
 
 
 def _count(value: object) -> int:
+    """Return a count; 0 for other values."""
     return value if type(value) is int and 0 <= value < _MOST else 0
 
 

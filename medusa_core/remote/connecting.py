@@ -87,6 +87,7 @@ def fetch_models(
 
 
 async def _fetch(connection: EndpointConnection) -> tuple[OfferedModel, ...]:
+    """Request the models and close the connection."""
     try:
         return await offered_models(connection)
     finally:

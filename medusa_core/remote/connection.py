@@ -144,6 +144,7 @@ class EndpointConnection:
             await response.aclose()
 
     async def _pieces(self, response: httpx2.Response) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives; connection errors are converted."""
         try:
             async for piece in response.aiter_raw():
                 yield piece
@@ -151,6 +152,7 @@ class EndpointConnection:
             raise broken_off(self.place, _reason(error)) from error
 
     async def _refusal(self, url: str, response: httpx2.Response) -> EndpointError:
+        """Read a bounded part of an error's body and convert it."""
         body = bytearray()
         async for piece in self._pieces(response):
             body += piece
@@ -174,6 +176,7 @@ class EndpointConnection:
 
 
 def _reason(error: Exception) -> str:
+    """Describe a connection error for users."""
     reason = f"the connection failed ({type(error).__name__})"
     if isinstance(error, httpx2.TimeoutException):
         reason = "it is silent"
@@ -185,6 +188,7 @@ def _reason(error: Exception) -> str:
 
 
 async def _whole_body(pieces: AsyncIterator[bytes], most_bytes: int) -> bytes:
+    """Read a body up to a limit."""
     body = bytearray()
     async for piece in pieces:
         body += piece

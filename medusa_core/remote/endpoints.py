@@ -78,6 +78,7 @@ class Endpoints:
         self._save(tuple(endpoint for endpoint in self.all if endpoint.url != url))
 
     def _save(self, endpoints: tuple[Endpoint, ...]) -> None:
+        """Write the file and remember the endpoints."""
         if self.folder is not None:
             _write_all(self.folder / _FILE_NAME, endpoints)
         self.all = endpoints
@@ -101,6 +102,7 @@ def _read_all(path: Path) -> tuple[Endpoint, ...]:
 
 
 def _write_all(path: Path, endpoints: tuple[Endpoint, ...]) -> None:
+    """Replace the file."""
     text = json.dumps({_ALL: [record_json.as_json(one) for one in endpoints]}, indent=1)
     try:
         replace_text(path, f"{text}\n")

@@ -77,6 +77,7 @@ class KeyStore:
         """
 
         def save(keyring: Keyring) -> bool:
+            """Save the key and check that the keyring really has it."""
             keyring.set_password(SERVICE, url, key)
             # Some backends accept everything and save nothing.
             return keyring.get_password(SERVICE, url) == key
@@ -117,6 +118,7 @@ class KeyStore:
         answers: queue.SimpleQueue[tuple[_T | None, str]] = queue.SimpleQueue()
 
         def work() -> None:
+            """Call the keyring and pass on its answer or the type of its error."""
             try:
                 answers.put((call(self._keyring or _system_keyring()), ""))
             except Exception as error:  # noqa: BLE001 - backends of all systems, each with its own
@@ -133,6 +135,7 @@ class KeyStore:
         return answer  # type: ignore[return-value]  # not None without a failure
 
     def _in_file(self) -> dict[str, str]:
+        """Return the keys in the file; empty if it is damaged."""
         if not self._path.exists():
             return {}
         try:
@@ -142,6 +145,7 @@ class KeyStore:
             return {}
 
     def _write(self, keys: dict[str, str]) -> None:
+        """Write the file; without keys it is deleted."""
         try:
             if keys:
                 replace_text(self._path, json.dumps(keys))
@@ -168,6 +172,7 @@ def saved_key(folder: Path | None, url: str) -> str:
 
 
 def _system_keyring() -> Keyring:
+    """Return the system's keyring."""
     import keyring
 
     return keyring.get_keyring()

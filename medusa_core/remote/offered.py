@@ -57,6 +57,7 @@ def chosen_model(place: str, model_id: str, offered: tuple[OfferedModel, ...]) -
 
 
 def _offered(entry: Any) -> OfferedModel | None:
+    """Parse a model; None if its id is invalid."""
     model_id = entry.get("id") if isinstance(entry, dict) else None
     if not isinstance(model_id, str) or not 0 < len(model_id) <= _LONGEST_ID:
         return None

@@ -148,6 +148,7 @@ def _host_of(location: str, url: str) -> str:
 
 
 def _key_error(place: str, *, has_key: bool) -> EndpointKeyError:
+    """Make the error for a missing or wrong key."""
     message = f"{place} refuses the key." if has_key else f"{place} wants a key."
     return EndpointKeyError(
         message, "Enter it under Models, Other machines, or set MEDUSA_ENDPOINT_KEY."
@@ -155,6 +156,7 @@ def _key_error(place: str, *, has_key: bool) -> EndpointKeyError:
 
 
 def _busy_error(place: str, retry_after: str) -> EndpointBusyError:
+    """Make the error for an overloaded endpoint."""
     wait_s = _wait_s(retry_after)
     hint = "Try again later." if wait_s is None else f"Try again in {wait_s} s."
     return EndpointBusyError(f"{place} has too much to do.", hint, retry_after_s=wait_s or 0)

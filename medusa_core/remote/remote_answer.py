@@ -100,12 +100,13 @@ class RemoteAnswer:
 
     @property
     def _given(self) -> str:
-        """The answer to continue; empty for a new one."""
+        """Text of the answer to continue; empty for a new one."""
         last = self._request.messages[-1] if self._request.messages else None
         return last.content if last is not None and last.role is Role.ASSISTANT else ""
 
     @property
     def _stop_reason(self) -> StopReason:
+        """Why the answer ended, by `finish_reason` and the request's limit."""
         if self.finish != _LENGTH:
             return StopReason.EOS
         has_limit = self._request.settings.max_new_tokens > 0
@@ -136,6 +137,7 @@ class RemoteAnswer:
     def _step(
         self, pieces: tuple[bytes, ...], sources: tuple[TokenSource, ...], seconds: float
     ) -> StepDone:
+        """Number a step with its text."""
         self._pieces += pieces
         self._num_bytes += sum(map(len, pieces))
         number, self._num_steps = self._num_steps, self._num_steps + 1

@@ -93,6 +93,7 @@ class RemoteEngine:
 
     @property
     def is_alive(self) -> bool:
+        """Whether the engine's thread runs."""
         return self._thread.is_alive()
 
     def submit(self, command: Command) -> None:
@@ -108,6 +109,7 @@ class RemoteEngine:
             self._thread.join(timeout_s)
 
     def _run(self) -> None:
+        """Run the event loop until the engine is closed."""
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
@@ -117,6 +119,7 @@ class RemoteEngine:
             self._loop.close()
 
     async def _end_all(self) -> None:
+        """Cancel all requests and close the connection."""
         tasks = tuple(self._running.values())
         for task in tasks:
             task.cancel()
@@ -126,6 +129,7 @@ class RemoteEngine:
     # Commands -------------------------------------------------------------------------------------
 
     def _execute(self, command: Command) -> None:
+        """Execute a command in the engine's thread."""
         match command:
             case LoadRemote():
                 self._start(command, partial(self._load, command))
@@ -143,9 +147,11 @@ class RemoteEngine:
                 self._fail(command, _unknown_here())
 
     def _start(self, command: Message, work: Callable[[], Awaitable[None]]) -> None:
+        """Run a request as a task; its error or cancellation becomes an event."""
         key = command.ids
 
         def end(task: asyncio.Task[None]) -> None:
+            """Forget the request, and report how it failed."""
             if self._running.get(key) is task:
                 del self._running[key]
             if task.cancelled():
@@ -163,6 +169,7 @@ class RemoteEngine:
                 task.cancel()
 
     def _fail(self, command: Message, error: BaseException) -> None:
+        """Send the event of a failed request."""
         if isinstance(error, MedusaError):
             kind, message, hint = type(error).__name__, error.message, error.hint
         else:
@@ -197,6 +204,7 @@ class RemoteEngine:
         self._send(_loaded(command, chosen, time.monotonic() - began_s))
 
     async def _unload(self, command: Unload) -> None:
+        """Disconnect after ending all answers."""
         await self._end_answers()
         await self._disconnect()
         self._send(Unloaded(*command.ids, 0))
@@ -209,6 +217,7 @@ class RemoteEngine:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _disconnect(self) -> None:
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
@@ -216,12 +225,14 @@ class RemoteEngine:
     # Answers --------------------------------------------------------------------------------------
 
     def _generate(self, request: Generate) -> None:
+        """Start an answer, unless the session is being answered."""
         if any(session == request.session_id for session, _ in self._running):
             self._fail(request, _still_answering())
         else:
             self._start(request, partial(self._answer, request))
 
     async def _answer(self, request: Generate) -> None:
+        """Send the events of an answer."""
         if self._connection is None:
             raise RequestError("No model is loaded.", "Load a model first.")
         self._send(AnswerStarted(*request.ids, self._load_id))
@@ -238,6 +249,7 @@ async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
 
 
 def _loaded(command: LoadRemote, model: OfferedModel, seconds: float) -> ModelLoaded:
+    """Make the event of a loaded model, whose sizes are unknown."""
     return ModelLoaded(
         *command.ids,
         name=model.model_id,
@@ -259,6 +271,7 @@ def _loaded(command: LoadRemote, model: OfferedModel, seconds: float) -> ModelLo
 
 
 def _unknown_here() -> RequestError:
+    """Make the error for commands that need a local model."""
     return RequestError(
         "This can't be asked of a model of another machine.",
         "Load a model of this computer for that.",
@@ -266,6 +279,7 @@ def _unknown_here() -> RequestError:
 
 
 def _still_answering() -> RequestError:
+    """Make the error for a second request of a session."""
     return RequestError(
         "This conversation is still being answered.", "Wait for the answer, or stop it."
     )

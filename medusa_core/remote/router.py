@@ -76,6 +76,7 @@ class EngineRouter:
 
     @property
     def is_alive(self) -> bool:
+        """Whether both engines run."""
         remote = self._remote
         return self._local.is_alive and (remote is None or remote.is_alive)
 
@@ -110,6 +111,7 @@ class EngineRouter:
         self._engine(self._is_remote).submit(command)
 
     def _engine(self, is_remote: bool) -> RoutedEngine:
+        """Return an engine; the remote one starts on first use."""
         if not is_remote:
             return self._local
         if self._remote is None:
@@ -117,6 +119,7 @@ class EngineRouter:
         return self._remote
 
     def _cancel(self, command: Cancel) -> None:
+        """Cancel a held or submitted request."""
         ids = command.ids
         if any(held.ids == ids for held in self._held):
             self._cancelled.add(ids)
@@ -128,6 +131,7 @@ class EngineRouter:
     # Events ---------------------------------------------------------------------------------------
 
     def _receive_local(self, event: Event) -> None:
+        """Receive an event of the local engine."""
         # Steps of local models bypass the lock: they are the hot path.
         if isinstance(event, StepDone | StepTrace):
             self._send(event)
@@ -135,9 +139,11 @@ class EngineRouter:
             self._receive(event, is_remote=False)
 
     def _receive_remote(self, event: Event) -> None:
+        """Receive an event of the remote engine."""
         self._receive(event, is_remote=True)
 
     def _receive(self, event: Event, *, is_remote: bool) -> None:
+        """Track loads, and pass events on."""
         with self._lock:
             is_own = event.request_id in self._own_ids
             if isinstance(event, ModelLoaded):
@@ -155,6 +161,7 @@ class EngineRouter:
             self._end_load(event)
 
     def _ends_load(self, event: Event) -> bool:
+        """Whether an event ends the load in progress."""
         load = self._load
         return (
             load is not None

@@ -97,6 +97,7 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
 
 
 def _constraint(request: ChatRequest, tool_format: ToolCallFormat | None) -> str:
+    """Return the name of the constraint in the request; empty for none."""
     if tool_format is not None:
         return "tools"
     if request.grammar:
@@ -177,6 +178,7 @@ def _may_think(facts: ModelLoaded, settings: GenerateSettings) -> bool:
 
 
 def _markers(facts: ModelLoaded, tool_format: ToolCallFormat | None) -> Mapping[int, str]:
+    """Return the special tokens that occur in the markers of calls."""
     texts = () if tool_format is None else tool_format.texts
     return {
         token_id: name

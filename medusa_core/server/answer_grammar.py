@@ -184,6 +184,7 @@ def _around_answer(rules: AnswerRules) -> tuple[str, str]:
 
 
 def _tag_rule(tag: str, reasoning: ReasoningFormat) -> str:
+    """Return the rule body of a tag."""
     return _parts_rule(_tag_parts(tag, reasoning))
 
 
@@ -198,10 +199,12 @@ def _tag_parts(tag: str, reasoning: ReasoningFormat) -> list[tuple[str, int | No
 
 
 def _parts_rule(parts: Sequence[tuple[str, int | None]]) -> str:
+    """Return the rule body of special tokens and text in sequence."""
     return " ".join(
         _literal(text) if token_id is None else f"<[{token_id}]>" for text, token_id in parts
     )
 
 
 def _literal(text: str) -> str:
+    """Return a Lark string literal; empty for an empty text."""
     return json.dumps(text, ensure_ascii=False) if text else ""

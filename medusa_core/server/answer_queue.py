@@ -73,6 +73,7 @@ class AnswerQueue:
             await asyncio.gather(self._loading, return_exceptions=True)
 
     async def _wait(self, model: ServedModel) -> None:
+        """Queue an answer until it is admitted; refuse it if the queue is full."""
         waiting = _Waiting(model, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._advance()

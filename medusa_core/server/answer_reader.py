@@ -167,6 +167,7 @@ class AnswerReader:
     def _split(
         self, text: str, tokens: tuple[ScoredToken, ...], token_id: int = NO_TOKEN_ID
     ) -> Iterator[TextDelta]:
+        """Split text into reasoning and answer, with its scored tokens on the last part."""
         deltas = self._deltas(self._reasoning.push(text, token_id))
         if self._reasoning.is_reasoning:
             self._num_reasoning_tokens += 1
@@ -210,6 +211,7 @@ class AnswerReader:
             self._waiting = ()
 
     def _end(self, done: GenerationDone, hidden: bytes) -> AnswerEnd:
+        """Make the end: finish reason, stop string, token counts."""
         finish = _FINISHES[done.stop_reason]
         if finish is Finish.STOP and self._calls is not None and self._calls.num_calls:
             finish = Finish.TOOL_CALLS
@@ -228,11 +230,13 @@ class AnswerReader:
 
 
 def _scored(scores: StepLogprobs) -> Iterator[ScoredToken]:
+    """Yield the tokens of a step with their alternatives."""
     for chosen, alternatives in zip(scores.chosen, scores.alternatives, strict=True):
         yield ScoredToken(chosen, tuple(_best_first(alternatives)))
 
 
 def _best_first(alternatives: Iterable[TokenLogprob]) -> list[TokenLogprob]:
+    """Sort alternatives by log probability, the highest first."""
     return sorted(alternatives, key=lambda token: -token.logprob)
 
 

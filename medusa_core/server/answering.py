@@ -138,6 +138,7 @@ def decoding_settings(request: ChatRequest, facts: ModelLoaded) -> GenerateSetti
 
 
 def _check_choice(noun: str, name: str, known: list[str]) -> None:
+    """Refuse an unknown drafter or rule."""
     if name and name not in known:
         raise ApiError(
             400,
@@ -153,6 +154,7 @@ def _command(
     lease: Lease,
     cache_salt: str,
 ) -> Generate:
+    """Make the engine's command for an admitted request."""
     return Generate(
         lease.session_id,
         new_id(),
@@ -169,6 +171,7 @@ def _command(
 def _reader(
     request: ChatRequest, settings: GenerateSettings, form: AnswerForm, facts: ModelLoaded
 ) -> AnswerReader:
+    """Make the reader of an answer's events."""
     tools = map(json.loads, request.tools)
     calls = None if form.tool_format is None else ToolCallParser(form.tool_format, tools)
     is_scored = request.num_logprobs >= 0

@@ -116,6 +116,7 @@ class HttpApplication:
             await self._error_reply(http.url.path, found)(scope, body.receive, send)
 
     def _check_length(self, headers: Headers) -> None:
+        """Refuse invalid, ambiguous or too large lengths before the body is read."""
         if "transfer-encoding" in headers and "content-length" in headers:
             # Request smuggling: a proxy may see another end of the body than this server.
             raise ApiError(
@@ -165,6 +166,7 @@ def _header_value(text: str) -> bytes:
 
 
 def _as_api_error(error: Exception) -> ApiError:
+    """Convert any exception to an error for the client."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, MedusaError):

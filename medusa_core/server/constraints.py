@@ -24,6 +24,7 @@ _START = re.compile(r'"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)*/|\bstart\b')
 
 
 def _json_schema(value: Any) -> Any:
+    """Validate the type of a JSON schema."""
     if not isinstance(value, dict | bool | str):
         raise refusal("must be a JSON schema")
     return value
@@ -151,6 +152,7 @@ def as_rule(grammar: str, name: str) -> str:
 
 
 def _schema_text(schema: dict[str, Any] | bool | str, where: str) -> str:
+    """Parse a schema that may be given as text, and check it."""
     if isinstance(schema, str):
         try:
             schema = json.loads(schema)
@@ -164,6 +166,7 @@ def _schema_text(schema: dict[str, Any] | bool | str, where: str) -> str:
 
 
 def _lark(grammar: str, where: str) -> str:
+    """Convert GBNF to Lark."""
     try:
         return any_to_lark(grammar)
     except RecursionError:
@@ -173,4 +176,5 @@ def _lark(grammar: str, where: str) -> str:
 
 
 def _regex(pattern: str) -> str:
+    """Return a Lark regex; unescaped slashes are escaped."""
     return "/" + re.sub(r"\\.|/", lambda found: found.group().replace("/", r"\/"), pattern) + "/"

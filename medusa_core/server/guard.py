@@ -81,6 +81,7 @@ class Guard:
             raise ApiError(403, "The header Host doesn't name this server.", code="host_refused")
 
     def _names_server(self, authority: str, default_port: int) -> bool:
+        """Whether host and port are this server's."""
         parts = _AUTHORITY.fullmatch(authority)
         if parts is None:
             return False
@@ -88,6 +89,7 @@ class Guard:
         return name in self.hosts and int(parts["port"] or default_port) == self.port
 
     def _is_allowed(self, origin: str) -> bool:
+        """Whether an origin is listed or this server itself."""
         if origin in self.origins:
             return True
         scheme, mark, authority = origin.partition("://")
@@ -95,6 +97,7 @@ class Guard:
         return bool(mark) and scheme == "http" and self._names_server(authority, port)
 
     def _check_key(self, headers: Headers) -> None:
+        """Compare the API key in constant time."""
         if not hmac.compare_digest(given_key(headers).encode(), self.api_key.encode()):
             raise ApiError(
                 401,

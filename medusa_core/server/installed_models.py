@@ -72,6 +72,7 @@ def _name(path: Path) -> str:
 
 
 def _served(name: str, path: Path) -> ServedModel:
+    """Return a model with its file's time."""
     created = 0
     with suppress(OSError):  # listed anyway
         created = int(path.stat().st_mtime)
@@ -87,4 +88,5 @@ def _unique(models: Iterable[ServedModel]) -> tuple[ServedModel, ...]:
 
 
 def _is_same(left: Path, right: Path) -> bool:
+    """Whether two paths lead to the same file."""
     return left.resolve() == right.resolve()

@@ -102,12 +102,14 @@ def schema_text(schema: Mapping[str, Any], where: str) -> str:
 
 
 def _children(value: Any) -> Iterable[Any]:
+    """Return the nested values of a JSON value."""
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
 
 
 def _check_references(schema: Mapping[str, Any], where: str) -> None:
+    """Refuse references to other documents."""
     for name in _REFERENCES:
         target = schema.get(name)
         if isinstance(target, str) and not target.startswith(_LOCAL):
@@ -119,8 +121,10 @@ def _check_references(schema: Mapping[str, Any], where: str) -> None:
 
 
 def _size(value: Any) -> int:
+    """Return the number of entries of an object or list."""
     return len(value) if isinstance(value, dict | list) else 0
 
 
 def _out_of_bounds(where: str, what: str) -> ApiError:
+    """Make the error for a schema that is too large."""
     return bad_request(f"The schema in `{where}` {what}. Use a smaller one.", where)

@@ -36,6 +36,7 @@ class Tool(Record):
 
     @model_validator(mode="after")
     def _needs_name(self) -> Tool:
+        """Require a function's name, limited in length."""
         if self.type == self.function_type and not 0 < len(self.name) <= _MOST_NAME_CHARS:
             raise refusal(f"must be a name of 1 to {_MOST_NAME_CHARS} characters", "name")
         return self

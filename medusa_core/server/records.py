@@ -66,6 +66,7 @@ _Record = TypeVar("_Record", bound=BaseModel)
 
 
 def _refuse_bool(value: Any) -> Any:
+    """Refuse booleans as numbers."""
     # Python's booleans are integers, so pydantic would read `true` as 1.
     if isinstance(value, bool):
         raise refusal("must be a number")
@@ -82,6 +83,7 @@ def listed(value: Any) -> Any:
 
 
 def _max_tokens(value: int) -> int:
+    """Validate a token limit; −1 means none."""
     if value == 0:
         raise refusal("must be 1 or more")
     return max(0, value)  # -1 is llama-server's word for no limit
@@ -123,6 +125,7 @@ def by_type(
     """
 
     def tag(value: Any) -> str | None:
+        """Return the tag of the record that fits a value."""
         kind = value.get(field) if isinstance(value, dict) else False
         kind = default if kind is None else kind
         return tag_of(kind) if isinstance(kind, str) else None
@@ -164,6 +167,7 @@ def _path(error: ErrorDetails) -> str:
 
 
 def _message(error: ErrorDetails) -> str:
+    """Return the text of a validation error."""
     kind, context = error["type"], error.get("ctx", {})
     if kind == _REFUSED:
         return str(context["text"])

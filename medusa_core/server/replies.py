@@ -34,6 +34,7 @@ class JsonReply(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
+        """Encode a value."""
         return json_text(content).encode()
 
 
@@ -124,6 +125,7 @@ async def read_record(http: Request, limits: Limits, kind: type[_Record]) -> _Re
     body = await read_body(http, limits)
 
     def parse() -> _Record:
+        """Parse and validate the body; slow for large ones, so it runs in a thread."""
         value = parse_json(body, limits.json_parts)
         if not isinstance(value, dict):
             raise bad_request("The body must be a JSON object.")
@@ -183,11 +185,13 @@ async def while_connected(http: Request, work: Coroutine[Any, Any, _T]) -> _T:
 
 
 async def _gone(http: Request) -> None:
+    """Wait until the client disconnects."""
     while (await http.receive())["type"] != "http.disconnect":
         pass
 
 
 async def _end(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks and wait for them."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -218,6 +222,7 @@ class EventStream(Response):
         await while_connected(Request(scope, receive), self._stream(send))
 
     async def _stream(self, send: Send) -> None:
+        """Send head, events and end."""
         head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         async with aclosing(self._events) as events:
             async for event in events:
@@ -229,6 +234,7 @@ class EventStream(Response):
         await self._bounded(send({"type": "http.response.body", "body": b"", "more_body": False}))
 
     async def _bounded(self, sending: Awaitable[None]) -> None:
+        """Send within the time limit; a client that reads too slowly counts as gone."""
         try:
             async with asyncio.timeout(self._send_s):
                 await sending
@@ -261,6 +267,7 @@ async def first_of(
     """
 
     async def first() -> _T:
+        """Return the first part as a coroutine."""
         return await anext(parts)
 
     try:

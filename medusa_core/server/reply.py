@@ -88,6 +88,7 @@ async def respond(
 
 
 async def _whole(reply: Reply, parts: _Parts) -> Any:
+    """Run the answers to their end and return one object."""
     async with aclosing(parts) as arriving:
         async for index, part in arriving:
             for _ in reply.events(index, part):
@@ -98,6 +99,7 @@ async def _whole(reply: Reply, parts: _Parts) -> Any:
 async def _stream(
     reply: Reply, first: tuple[int, AnswerPart], rest: _Parts
 ) -> AsyncGenerator[str, None]:
+    """Yield the encoded events of the answers."""
     try:
         async with aclosing(rest) as parts:
             for event in await reply.begin():
@@ -136,6 +138,7 @@ async def merge(
     arrived: asyncio.Queue[tuple[int, _T] | Exception | None] = asyncio.Queue()
 
     async def run(index: int, generator: AsyncGenerator[_T, None]) -> None:
+        """Queue the items of a generator, then its end or error."""
         try:
             async with aclosing(generator) as items:
                 async for item in items:

@@ -188,6 +188,7 @@ class ServedModels:
 
 
 def _not_found(name: str, known: tuple[str, ...]) -> ApiError:
+    """Make the error for an unknown model, which lists the known ones."""
     if not name:
         return ApiError(503, "No model is loaded.", code="no_model")
     there = f"There are: {', '.join(known)}." if known else "No model is loaded."

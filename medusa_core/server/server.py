@@ -98,6 +98,7 @@ class Server:
             self._http.should_exit = True
 
     async def _load_first(self, models: ServedModels) -> None:
+        """Load the first model if none is loaded."""
         found = await models.all()
         if models.loaded is None and found:
             await models.load(found[0])
@@ -105,6 +106,7 @@ class Server:
     async def _listen(
         self, context: ServerContext, listening: socket.socket, on_ready: Callable[[str], None]
     ) -> None:
+        """Serve the application on a socket."""
         options, limits = self._options, self._options.limits
         port = listening.getsockname()[1]
         hosts = known_hosts(options.host, await asyncio.to_thread(_own_names))
@@ -122,6 +124,7 @@ class _Uvicorn(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the program."""
         yield
 
     async def serve_on(self, listening: socket.socket, ready: Callable[[], None]) -> None:
@@ -130,6 +133,7 @@ class _Uvicorn(uvicorn.Server):
         await self.serve([listening])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen, and call back."""
         await super().startup(sockets)
         self._ready()
 
@@ -137,12 +141,14 @@ class _Uvicorn(uvicorn.Server):
 def _context(
     client: Client, models: ServedModels, queue: AnswerQueue, limits: Limits
 ) -> ServerContext:
+    """Return the objects that all routes share."""
     sessions = SessionPool(limits.most_running + _SPARE_SESSIONS)
     answering = Answering(client, models, queue, sessions, limits)
     return ServerContext(client, models, queue, answering, limits, Metrics())
 
 
 def _configuration(application: HttpApplication, limits: Limits) -> uvicorn.Config:
+    """Configure uvicorn: no access log, bounded connections."""
     return uvicorn.Config(
         application,
         loop="asyncio",
@@ -220,14 +226,17 @@ class _TimedConnection(H11Protocol):
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the timer of the first request's head."""
         super().connection_made(transport)  # type: ignore[arg-type]
         self._restart_timer()
 
     def data_received(self, data: bytes) -> None:
+        """Restart the timer if a request was completed or begun."""
         super().data_received(data)
         self._restart_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer."""
         self._stop_timer()
         super().connection_lost(exc)
 
@@ -240,11 +249,13 @@ class _TimedConnection(H11Protocol):
             self._head_timer = self.loop.call_later(self._head_s, self._close_late)
 
     def _stop_timer(self) -> None:
+        """Cancel the timer."""
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
     def _close_late(self) -> None:
+        """Close the connection, because the head didn't arrive in time."""
         self._head_timer = None
         if not self.transport.is_closing():
             self.transport.close()

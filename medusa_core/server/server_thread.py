@@ -47,6 +47,7 @@ class ServerThread:
             log.warning("the server did not end within %.0f s", timeout_s)
 
     def _run(self) -> None:
+        """Run the server; failures are reported by a callback."""
         try:
             asyncio.run(self._server.serve(self._on_ready))
         except MedusaError as error:

@@ -119,6 +119,7 @@ class SessionPool:
             pooled.decoded.clear()
 
     def _choose(self, prompt: SessionHistory, cache_salt: str) -> _Pooled:
+        """Return the idle session with the longest common prefix, else a new or the oldest one."""
         idle = [pooled for pooled in self._sessions if not pooled.is_busy]
         same_client = [pooled for pooled in idle if pooled.cache_salt == cache_salt]
         best = max(same_client, key=lambda pooled: _overlap(pooled.history, prompt), default=None)
@@ -148,6 +149,7 @@ def _num_common(history: Sequence[object], prompt: Sequence[object]) -> int:
 
 
 def _is_same(left: object, right: object) -> bool:
+    """Whether two messages or tokens are equal as far as a client can tell."""
     if isinstance(left, ChatMessage) and isinstance(right, ChatMessage):
         return _as_sent(left) == _as_sent(right)
     return left == right

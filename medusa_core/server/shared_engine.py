@@ -126,9 +126,11 @@ class JoinedEngine:
 
     @property
     def is_alive(self) -> bool:
+        """Whether the shared engine executes commands."""
         return self._shared.is_alive
 
     def submit(self, command: Command) -> None:
+        """Submit a command and remember what is open."""
         self._sessions.add(command.session_id)
         if not isinstance(command, Cancel | CloseSession):
             self._open.add(command.ids)
@@ -176,11 +178,13 @@ class SleepingModel:
         self._shared, self._wake = shared, wake
 
     def models(self) -> tuple[ServedModel, ...]:
+        """Return the unloaded model, if it was the last one loaded."""
         last = self._shared.last_loaded
         if last is None or last.is_remote or self._shared.loaded is not None:
             return ()
         return (ServedModel(last.name),)
 
     def load_command(self, model: ServedModel) -> LoadModel | None:
+        """Wake the window, which loads the model itself."""
         self._wake()
         return None

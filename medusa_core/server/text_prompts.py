@@ -46,6 +46,7 @@ class GapRecord(Record):
 
     @model_validator(mode="after")
     def _needs_text(self) -> GapRecord:
+        """Require text around the gap."""
         if not self.input_prefix and not self.prompt and not self.input_suffix:
             raise refusal("must have text, or `input_suffix` must", "input_prefix")
         return self
@@ -71,6 +72,7 @@ GivenPrompt = str | tuple[int, ...] | GapPrompt
 
 
 def _prompts(value: Any) -> tuple[str | tuple[int, ...], ...]:
+    """Normalize a prompt to a list: text, token ids, or several of them."""
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, list) or not value:
@@ -122,6 +124,7 @@ async def _gap_ids(context: ServerContext, model: str, prompt: GapPrompt) -> tup
         )
 
     async def ids(text: str) -> tuple[int, ...]:
+        """Tokenize a part; names of special tokens are ordinary text."""
         if not text:
             return ()
         found = await context.tokenize(model, text, opens_prompt=False, is_literal=True)
@@ -143,4 +146,5 @@ async def _gap_ids(context: ServerContext, model: str, prompt: GapPrompt) -> tup
 
 
 def _is_tokens(value: Any) -> bool:
+    """Whether a value is a list of token ids."""
     return isinstance(value, list) and bool(value) and all(type(token) is int for token in value)

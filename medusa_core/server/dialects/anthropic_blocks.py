@@ -24,6 +24,8 @@ _ANSWER_TAGS = {
 
 
 class _Titled(Record):
+    """Content block with an optional title and context."""
+
     title: str = ""
     context: str = ""
 
@@ -42,6 +44,7 @@ class DocumentSource(Record):
 
     @property
     def text(self) -> str:
+        """Text of the source."""
         return self.data if self.type == "text" else blocks_text(self.content)
 
 
@@ -52,6 +55,7 @@ class DocumentBlock(_Titled):
 
     @property
     def text(self) -> str:
+        """Text of the document under its title."""
         return self.titled(self.source.text)
 
 
@@ -63,6 +67,7 @@ class SearchResultBlock(_Titled):
 
     @property
     def text(self) -> str:
+        """Text of the result under title and address."""
         return self.titled("\n".join(block.text for block in self.content), self.source)
 
 
@@ -79,6 +84,7 @@ class ToolReferenceBlock(Record):
 
     @property
     def text(self) -> str:
+        """Note that names the tool."""
         return f"[tool: {self.tool_name}]"
 
 
@@ -103,6 +109,7 @@ def blocks_text(blocks: tuple[TextBlock | ImageBlock | ToolReferenceBlock, ...])
 
 
 def _answer_tag(kind: str) -> str | None:
+    """Return the tag of a block in an answer; results of server tools are ignored."""
     return "(ignored)" if kind.endswith("_tool_result") else _ANSWER_TAGS.get(kind)
 
 

@@ -52,13 +52,17 @@ _Event = dict[str, Any]
 
 
 def _routes(context: ServerContext) -> list[Route]:
+    """Return the routes of Anthropic's API."""
+
     async def messages(http: Request) -> Response:
+        """Answer a request."""
         body = await read_record(http, context.limits, MessagesBody)
         chat = parse_messages(body)
         reply = _MessageReply(chat, context)
         return await respond(http, context, (chat,), reply, streams=body.stream)
 
     async def count_tokens(http: Request) -> Response:
+        """Count the tokens of a conversation."""
         chat = parse_messages(await read_record(http, context.limits, CountBody))
         num_tokens = await while_connected(http, context.input_tokens(chat))
         return JsonReply({"input_tokens": num_tokens})
@@ -81,12 +85,14 @@ class _MessageReply(Reply):
         self._end: AnswerEnd | None = None
 
     async def begin(self) -> Iterable[_Event]:
+        """Return the events before the first part, with the prompt's tokens."""
         num_tokens = await self._context.input_tokens(self._chat)
         usage = {"input_tokens": num_tokens, "output_tokens": 0}
         message = self._json([], {"stop_reason": None, "stop_sequence": None}, usage)
         return {"type": "message_start", "message": message}, {"type": "ping"}
 
     def events(self, index: int, part: AnswerPart) -> Iterator[_Event]:
+        """Return the events for a part; a change of kind begins a new block."""
         if isinstance(part, TextDelta):
             yield from self._text("thinking" if part.is_reasoning else "text", part.text)
         elif isinstance(part, CallStarted):
@@ -103,18 +109,22 @@ class _MessageReply(Reply):
             yield {"type": "message_stop"}
 
     def whole(self) -> _Event:
+        """Return the complete message."""
         assert self._end is not None  # the last part of an answer
         return self._json(self._blocks, _ending(self._end), _usage(self._end))
 
     def failure(self, error: ApiError) -> Mapping[str, Any]:
+        """Return the error event."""
         return anthropic_error(error)
 
     def encode(self, event: Mapping[str, Any]) -> str:
+        """Return an event as text of the stream."""
         return server_event(event, event["type"])
 
     def _json(
         self, blocks: list[_Block], ending: Mapping[str, Any], usage: Mapping[str, Any]
     ) -> dict[str, Any]:
+        """Return the message object."""
         return {
             "id": self._id,
             "type": "message",
@@ -126,6 +136,7 @@ class _MessageReply(Reply):
         }
 
     def _text(self, kind: str, text: str) -> Iterator[_Event]:
+        """Append text or thinking to the current block of its kind."""
         if not text:
             return
         if not self._is_open or self._blocks[-1]["type"] != kind:
@@ -137,15 +148,18 @@ class _MessageReply(Reply):
         yield self._delta({"type": delta, key: text})
 
     def _open(self, block: _Block) -> _Event:
+        """Begin a block."""
         self._blocks.append(block)
         self._is_open, self._arguments = True, ""
         # A copy: the block grows before the event is encoded.
         return self._of_block("start", content_block=dict(block))
 
     def _delta(self, delta: Mapping[str, Any]) -> _Event:
+        """Return the event of new content in the current block."""
         return self._of_block("delta", delta=delta)
 
     def _close(self) -> Iterator[_Event]:
+        """Complete the current block, if one is open."""
         if not self._is_open:
             return
         self._is_open = False
@@ -155,10 +169,12 @@ class _MessageReply(Reply):
         yield self._of_block("stop")
 
     def _of_block(self, kind: str, **fields: Any) -> _Event:
+        """Return an event about the current block."""
         return {"type": f"content_block_{kind}", "index": len(self._blocks) - 1, **fields}
 
 
 def _ending(end: AnswerEnd) -> dict[str, Any]:
+    """Return stop reason and stop sequence."""
     return {"stop_reason": _STOPS[end.finish], "stop_sequence": end.stop or None}
 
 

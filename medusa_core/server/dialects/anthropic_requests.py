@@ -161,6 +161,7 @@ class MessagesBody(CountBody):
 
     @model_validator(mode="after")
     def _needs_max_tokens(self) -> MessagesBody:
+        """Require `max_tokens`, as Anthropic does."""
         if not self.max_tokens:
             raise refusal("is missing", "max_tokens")
         return self
@@ -191,6 +192,7 @@ def parse_messages(body: CountBody) -> ChatRequest:
 
 
 def _chat_messages(body: CountBody) -> tuple[ChatMessage, ...]:
+    """Return all messages in the engine's form; one must be a user's."""
     names: dict[str, str] = {}  # of functions, by the ids of their calls
     messages = [turn for message in body.messages for turn in message.chat_messages(names)]
     if all(message.role is Role.ASSISTANT for message in messages):
@@ -200,6 +202,7 @@ def _chat_messages(body: CountBody) -> tuple[ChatMessage, ...]:
 
 
 def _tool_choice(choice: MessagesToolChoice, tools: tuple[str, ...]) -> ToolChoice:
+    """Return which functions may be called."""
     mode, is_named = _MODES[choice.type], choice.type == "tool"
     if mode is ToolMode.REQUIRED and not tools:
         raise bad_request("`tool_choice` must be left out where there are no tools.", "tool_choice")

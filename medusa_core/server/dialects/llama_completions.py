@@ -37,15 +37,20 @@ class InfillBody(TextRecord, GapRecord):
 
 
 def _routes(context: ServerContext) -> list[Route]:
+    """Return llama-server's completion routes."""
+
     async def completion(http: Request) -> Response:
+        """Continue a text."""
         body = await read_record(http, context.limits, CompletionBody)
         return await reply(http, parse_text(body, body.prompt))
 
     async def infill(http: Request) -> Response:
+        """Fill a gap in a text."""
         body = await read_record(http, context.limits, InfillBody)
         return await reply(http, parse_text(body, (gap_prompt(body),)))
 
     async def reply(http: Request, parsed: ParsedCompletion) -> Response:
+        """Answer the requests of a body."""
         requests = await while_connected(http, text_requests(parsed, context))
         answers = _LlamaReply(len(requests), context)
         return await respond(http, context, requests, answers, streams=parsed.streams)
@@ -74,10 +79,13 @@ def parse_text(body: TextRecord, prompts: tuple[GivenPrompt, ...]) -> ParsedComp
 
 
 class _LlamaReply(Reply):
+    """Answers in llama-server's form."""
+
     def __init__(self, num_answers: int, context: ServerContext) -> None:
         self._answers, self._context = [Answer() for _ in range(num_answers)], context
 
     def events(self, index: int, part: AnswerPart) -> Iterator[dict[str, Any]]:
+        """Return the events for a part."""
         self._answers[index].add(part)
         if isinstance(part, TextDelta):
             yield {"index": index, "content": part.text, "stop": False}
@@ -94,6 +102,7 @@ class _LlamaReply(Reply):
         return found[0] if len(found) == 1 else found
 
     def failure(self, error: ApiError) -> Mapping[str, Any]:
+        """Return the error event."""
         return openai_error(error)
 
     def _final(self, index: int, end: AnswerEnd) -> dict[str, Any]:

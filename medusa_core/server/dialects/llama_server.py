@@ -44,7 +44,10 @@ class TemplateBody(SamplingRecord, ConversationRecord):
 
 
 def _routes(context: ServerContext) -> list[Route]:
+    """Return llama-server's utility routes."""
+
     async def tokenize(http: Request) -> Response:
+        """Tokenize a text."""
         body = await read_record(http, context.limits, TokenizeBody)
         found = await while_connected(
             http, context.tokenize(body.model, body.content, opens_prompt=body.add_special)
@@ -55,11 +58,13 @@ def _routes(context: ServerContext) -> list[Route]:
         )
 
     async def detokenize(http: Request) -> Response:
+        """Return the text of tokens."""
         body = await read_record(http, context.limits, DetokenizeBody)
         text = await while_connected(http, context.detokenize(body.model, body.tokens))
         return JsonReply({"content": text})
 
     async def apply_template(http: Request) -> Response:
+        """Render a conversation."""
         body = await read_record(http, context.limits, TemplateBody)
         messages = chat_messages(body.messages)
         tools = body.read_tools().functions
@@ -71,6 +76,7 @@ def _routes(context: ServerContext) -> list[Route]:
         return JsonReply({"prompt": counted.prompt})
 
     async def props(http: Request) -> Response:
+        """Describe the loaded model."""
         facts, loaded = context.models.facts, context.models.loaded
         if facts is None or loaded is None:
             raise ApiError(503, "No model is loaded.", code="no_model")
@@ -88,11 +94,13 @@ def _routes(context: ServerContext) -> list[Route]:
         )
 
     async def health(http: Request) -> Response:
+        """Report whether a model is loaded and the engine alive."""
         if context.models.is_lost:
             return JsonReply({"status": "engine lost"}, 503)
         return JsonReply({"status": "ok" if context.models.loaded else "no model"})
 
     async def metrics(http: Request) -> Response:
+        """Return metrics for Prometheus."""
         text = context.metrics.text(context.queue.num_running, context.queue.num_waiting)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
@@ -107,7 +115,7 @@ def _routes(context: ServerContext) -> list[Route]:
 
 
 def _with_pieces(token_ids: Sequence[int], pieces: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Each token with its text; with its bytes where these are no whole characters."""
+    """Return each token with its text, or with its bytes if they aren't whole characters."""
     found = []
     for token_id, piece in zip(token_ids, pieces, strict=True):
         try:

@@ -69,6 +69,7 @@ class ChatBody(SamplingRecord, ConstraintRecord, ConversationRecord, ToolFields)
 
     @model_validator(mode="after")
     def _check(self) -> ChatBody:
+        """Refuse contradictory and outdated fields."""
         for name in ("functions", "function_call"):
             if getattr(self, name) is not None:
                 text = "is OpenAI's form of 2023. Send `tools` and `tool_choice` instead"
@@ -96,12 +97,16 @@ class ParsedChat(NamedTuple):
 
 
 def _routes(context: ServerContext) -> list[Route]:
+    """Return the routes of chat completions."""
+
     async def completions(http: Request) -> Response:
+        """Answer a request."""
         chat = parse_chat(await read_record(http, context.limits, ChatBody))
         reply = _ChatReply(chat.requests, context, has_usage=chat.has_usage)
         return await respond(http, context, chat.requests, reply, streams=chat.streams)
 
     async def input_tokens(http: Request) -> Response:
+        """Count the prompt tokens of a request."""
         chat = parse_chat(await read_record(http, context.limits, ChatBody))
         num_tokens = await while_connected(http, context.input_tokens(chat.requests[0]))
         return JsonReply(input_tokens_json(num_tokens))
@@ -152,15 +157,19 @@ def seeded(request: ChatRequest, count: int) -> tuple[ChatRequest, ...]:
 
 
 class _ChatReply(OpenAiReply):
+    """Answers in the form of chat completions."""
+
     id_prefix = "chatcmpl-"
     kind, chunk_kind = "chat.completion", "chat.completion.chunk"
 
     def deltas(self, index: int, part: AnswerPart) -> list[dict[str, Any]]:
+        """Return the chunks for a part; the first one has the role."""
         # A first delta without text, as OpenAI's servers send it.
         role = {"delta": {"role": "assistant", "content": ""}}
         return [*([role] if not self.answers[index].num_parts else []), self._delta(part)]
 
     def choice(self, answer: Answer) -> dict[str, Any]:
+        """Return the choice for a complete answer."""
         message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
         if answer.reasoning:
             message["reasoning_content"] = answer.reasoning
@@ -171,6 +180,7 @@ class _ChatReply(OpenAiReply):
         return {"message": message, "logprobs": logprobs}
 
     def _delta(self, part: AnswerPart) -> dict[str, Any]:
+        """Return the chunk for a part."""
         if isinstance(part, CallStarted):
             call = {"index": part.place, **_call_json(part.call_id, part.name)}
             return {"delta": {"tool_calls": [call]}}
@@ -186,6 +196,7 @@ class _ChatReply(OpenAiReply):
 
 
 def _call_json(call_id: str, name: str, arguments: str = "") -> dict[str, Any]:
+    """Return a tool call in OpenAI's form."""
     function = {"name": name, "arguments": arguments}
     return {"id": call_id, "type": "function", "function": function}
 

@@ -77,6 +77,7 @@ class CompletionBody(TextRecord):
 
     @model_validator(mode="after")
     def _check(self) -> CompletionBody:
+        """Refuse unsupported combinations of fields."""
         if self.echo:
             raise refusal("must be false: the prompt isn't repeated", "echo")
         if self.best_of not in (None, self.n):
@@ -107,7 +108,10 @@ class ParsedCompletion(NamedTuple):
 
 
 def _routes(context: ServerContext) -> list[Route]:
+    """Return the routes of completions."""
+
     async def completions(http: Request) -> Response:
+        """Continue texts."""
         parsed = parse_completion(await read_record(http, context.limits, CompletionBody))
         requests = await while_connected(http, text_requests(parsed, context))
         reply = _TextReply(requests, context, has_usage=parsed.has_usage)
@@ -150,10 +154,13 @@ async def text_requests(
 
 
 class _TextReply(OpenAiReply):
+    """Answers in the form of completions."""
+
     id_prefix = "cmpl-"
     kind = chunk_kind = "text_completion"
 
     def deltas(self, index: int, part: AnswerPart) -> list[dict[str, Any]]:
+        """Return the chunks for a part."""
         if isinstance(part, AnswerEnd):
             return [{"text": "", "finish_reason": finish_reason(part)}]
         if not isinstance(part, TextDelta):  # a continuation has no tool calls
@@ -163,6 +170,7 @@ class _TextReply(OpenAiReply):
         return [{"text": part.text, "logprobs": logprobs}]
 
     def choice(self, answer: Answer) -> dict[str, Any]:
+        """Return the choice for a complete answer."""
         logprobs = text_logprobs(answer.tokens, 0) if self.is_scored else None
         return {"text": answer.text, "logprobs": logprobs}
 

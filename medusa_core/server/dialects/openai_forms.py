@@ -93,6 +93,7 @@ class OpenAiReply(Reply):
         """Return the choice for a complete answer."""
 
     def events(self, index: int, part: AnswerPart) -> Iterator[dict[str, Any]]:
+        """Add a part and return its chunks; the last one has the figures."""
         deltas = self.deltas(index, part)
         self.answers[index].add(part)
         for delta in deltas:
@@ -105,11 +106,13 @@ class OpenAiReply(Reply):
             yield chunk
 
     def end(self) -> Iterator[str]:
+        """Return usage if requested, and the end of the stream."""
         if self._has_usage:
             yield self.encode({**self._head(self.chunk_kind), "choices": [], **self._figures()})
         yield "data: [DONE]\n\n"
 
     def whole(self) -> dict[str, Any]:
+        """Return all answers as one object."""
         choices = [
             {"index": index, **self.choice(answer), "finish_reason": finish_reason(end)}
             for index, (answer, end) in enumerate(zip(self.answers, self._ends(), strict=True))
@@ -117,9 +120,11 @@ class OpenAiReply(Reply):
         return {**self._head(self.kind), "choices": choices, **self._figures()}
 
     def failure(self, error: ApiError) -> Mapping[str, Any]:
+        """Return the error event."""
         return openai_error(error)
 
     def _head(self, kind: str) -> dict[str, Any]:
+        """Return the fields that all chunks share."""
         return {
             "id": self._id,
             "object": kind,
@@ -129,13 +134,16 @@ class OpenAiReply(Reply):
         }
 
     def _figures(self) -> dict[str, Any]:
+        """Return usage and timings."""
         ends = self._ends()
         return {"usage": usage(ends), **answer_figures(ends[0])}
 
     def _ends(self) -> list[AnswerEnd]:
+        """Return the ends of the answers that have ended."""
         return [answer.end for answer in self.answers if answer.end is not None]
 
     def _is_complete(self) -> bool:
+        """Whether all answers have ended."""
         return len(self._ends()) == len(self.answers)
 
 
@@ -188,6 +196,7 @@ def answer_figures(end: AnswerEnd) -> dict[str, Any]:
 
 
 def _pace(name: str, count: int, seconds: float) -> dict[str, float]:
+    """Return llama-server's times of prompt or answer."""
     return {
         f"{name}_ms": seconds * 1000,
         f"{name}_per_token_ms": seconds * 1000 / count if count else 0.0,
@@ -244,8 +253,10 @@ def created_now() -> int:
 
 
 def _token_json(text: bytes, logprob: float) -> dict[str, Any]:
+    """Return a token with its log probability and bytes."""
     return {"token": _text(text), "logprob": logprob, "bytes": list(text)}
 
 
 def _text(text: bytes) -> str:
+    """Decode bytes; invalid ones become U+FFFD."""
     return text.decode("utf-8", "replace")

@@ -74,6 +74,7 @@ def content_text(content: Content) -> str:
 
 
 def _arguments(value: Any) -> Any:
+    """Normalize the arguments of a call to JSON text."""
     # Some clients send an object instead of its text, or nothing for no arguments.
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value or "{}"
 
@@ -103,6 +104,7 @@ class MessageRecord(Record):
 
     @model_validator(mode="after")
     def _needs_content(self) -> MessageRecord:
+        """Require `content`, except in answers."""
         if self.role != "assistant" and "content" not in self.model_fields_set:
             raise refusal("is missing", "content")
         return self
@@ -123,13 +125,14 @@ class ToolRecord(Record):
 
     @model_validator(mode="after")
     def _needs_function(self) -> ToolRecord:
+        """Require `function` for tools of type function."""
         if self.type == "function" and self.function is None:
             raise refusal("is missing", "function")
         return self
 
     @property
     def tool(self) -> Tool:
-        """The tool in the form of responses."""
+        """Return the tool in the form of responses."""
         return self.function or Tool(type=self.type, name=self.custom.name)
 
 
@@ -140,7 +143,7 @@ class ToolName(Named):
 
     @property
     def function_name(self) -> str:
-        """The name in either form."""
+        """Function name of either form."""
         return self.function.name or self.name
 
 
@@ -164,6 +167,7 @@ class ToolChoiceRecord(AllowedTools, ToolName):
 
 
 def _choice_object(value: Any) -> Any:
+    """Normalize a mode given as a string to an object."""
     if value in ("auto", "none", "required"):
         return {"type": "mode", "mode": value}
     if not isinstance(value, dict):
@@ -229,6 +233,7 @@ class FormatRecord(Record):
 
     @model_validator(mode="after")
     def _needs_schema(self) -> FormatRecord:
+        """Require a schema for the type json_schema."""
         if self.type == "json_schema" and self.schema_ is None and self.json_schema is None:
             raise refusal("is missing", "schema")
         return self

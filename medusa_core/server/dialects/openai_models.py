@@ -17,15 +17,20 @@ from medusa_core.server.served_models import ServedModel
 
 
 def _routes(context: ServerContext) -> list[Route]:
+    """Return the routes of models."""
+
     async def models(http: Request) -> Response:
+        """List the models."""
         listed = await context.models.all()
         return JsonReply({"object": "list", "data": [_as_json(one, context) for one in listed]})
 
     async def model(http: Request) -> Response:
+        """Describe a model."""
         found = await context.models.find(http.path_params["model_id"])
         return JsonReply(_as_json(found, context))
 
     async def embeddings(http: Request) -> Response:
+        """Refuse: chat models have no embeddings."""
         raise ApiError(
             501, "Chat models have no embeddings to give. Use a server with an embedding model."
         )
@@ -38,6 +43,7 @@ def _routes(context: ServerContext) -> list[Route]:
 
 
 def _as_json(model: ServedModel, context: ServerContext) -> dict[str, Any]:
+    """Return a model in OpenAI's form."""
     facts = context.models.facts if model == context.models.loaded else None
     known = {} if facts is None else {"context_length": facts.context_tokens, "loaded": True}
     return {

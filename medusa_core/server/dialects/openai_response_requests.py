@@ -93,6 +93,7 @@ class Reasoning(Record):
 
 
 def _items(value: Any) -> Any:
+    """Normalize an input given as a string to a list of items."""
     if isinstance(value, str):
         return ({"role": "user", "content": value},)
     if not isinstance(value, list):
@@ -125,10 +126,12 @@ class ResponseBody(SamplingRecord, ToolFields):
     @model_validator(mode="before")
     @classmethod
     def _keep(cls, value: Any) -> Any:
+        """Keep the fields as sent, which the response repeats."""
         return {**value, "sent": without_nulls(value)}
 
     @model_validator(mode="after")
     def _check_stateless(self) -> ResponseBody:
+        """Refuse fields that need stored responses."""
         for name in _STATEFUL:
             if getattr(self, name) is not None:
                 text = "isn't known: responses aren't kept here. Send the whole conversation"

@@ -61,12 +61,16 @@ _REPEATED: _Json = {
 
 
 def _routes(context: ServerContext) -> list[Route]:
+    """Return the routes of responses."""
+
     async def responses(http: Request) -> Response:
+        """Answer a request."""
         request = parse_response_request(await read_record(http, context.limits, ResponseBody))
         reply = _ResponseReply(request, context)
         return await respond(http, context, (request.chat,), reply, streams=request.streams)
 
     async def input_tokens(http: Request) -> Response:
+        """Count the prompt tokens of a request."""
         request = parse_response_request(await read_record(http, context.limits, ResponseBody))
         num_tokens = await while_connected(http, context.input_tokens(request.chat))
         return JsonReply(input_tokens_json(num_tokens))
@@ -89,12 +93,14 @@ class _ResponseReply(Reply):
         self._num_events = 0
 
     async def begin(self) -> Iterable[_Json]:
+        """Return the events before the first part."""
         return tuple(
             {"type": name, "response": self._json("in_progress")}
             for name in ("response.created", "response.in_progress")
         )
 
     def events(self, index: int, part: AnswerPart) -> Iterator[_Json]:
+        """Return the events for a part; a change of kind begins a new item."""
         if isinstance(part, TextDelta) and part.is_reasoning:
             yield from self._reasoning(part.text)
         elif isinstance(part, TextDelta):
@@ -115,6 +121,7 @@ class _ResponseReply(Reply):
             yield {"type": f"response.{status}", "response": self.whole()}
 
     def whole(self) -> _Json:
+        """Return the complete response."""
         assert self._end is not None  # the last part of an answer
         end, status = self._end, _status(self._end)
         settings = end.done.settings
@@ -128,15 +135,18 @@ class _ResponseReply(Reply):
         }
 
     def failure(self, error: ApiError) -> _Json:
+        """Return the event of a failed response."""
         failure = {"code": error.code or "server_error", "message": error.message}
         return {"type": "response.failed", "response": {**self._json("failed"), "error": failure}}
 
     def encode(self, event: Mapping[str, Any]) -> str:
+        """Return an event as text of the stream, numbered."""
         numbered = {**event, "sequence_number": self._num_events}
         self._num_events += 1
         return server_event(numbered, str(event["type"]))
 
     def _json(self, status: str) -> _Json:
+        """Return the response object with repeated fields of the request."""
         request = self._request
         repeated = {name: request.sent.get(name, default) for name, default in _REPEATED.items()}
         if request.chat.warning:
@@ -161,6 +171,7 @@ class _ResponseReply(Reply):
         }
 
     def _text(self, part: TextDelta) -> Iterator[_Json]:
+        """Append text to the current message."""
         if not part.text and not part.tokens:
             return
         if not self._is_open or self._items[-1]["type"] != "message":
@@ -173,11 +184,13 @@ class _ResponseReply(Reply):
         yield self._of_content("response.output_text.delta", delta=part.text, logprobs=scores)
 
     def _open_text(self) -> Iterator[_Json]:
+        """Begin a message with one text part."""
         yield self._open("message", "msg", {"role": "assistant", "content": []})
         content: _Json = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
         yield from self._add_content(content)
 
     def _reasoning(self, text: str) -> Iterator[_Json]:
+        """Append text to the current reasoning item."""
         if not text:
             return
         if not self._is_open or self._items[-1]["type"] != "reasoning":
@@ -188,11 +201,13 @@ class _ResponseReply(Reply):
         yield self._of_content("response.reasoning_text.delta", delta=text)
 
     def _scores(self, part: TextDelta) -> list[Any]:
+        """Return the log probabilities of a part, if requested."""
         if self._request.chat.num_logprobs < 0:
             return []
         return list(chat_logprobs(part.tokens)["content"])
 
     def _open(self, kind: str, prefix: str, more: _Json) -> _Json:
+        """Begin an item."""
         item = {"id": f"{prefix}_{new_id()}", "type": kind, "status": "in_progress", **more}
         self._items.append(item)
         self._is_open = True
@@ -205,6 +220,7 @@ class _ResponseReply(Reply):
         }
 
     def _add_content(self, content: _Json) -> Iterator[_Json]:
+        """Begin a content part of the current item."""
         self._items[-1]["content"].append(content)
         yield self._of_content("response.content_part.added", part=dict(content))
 
@@ -234,10 +250,12 @@ class _ResponseReply(Reply):
         }
 
     def _of_item(self, kind: str, **more: Any) -> _Json:
+        """Return an event about the current item."""
         place = len(self._items) - 1
         return {"type": kind, "item_id": self._items[-1]["id"], "output_index": place, **more}
 
     def _of_content(self, kind: str, **more: Any) -> _Json:
+        """Return an event about the current content part."""
         return self._of_item(kind, content_index=0, **more)
 
 
@@ -247,6 +265,7 @@ def _status(end: AnswerEnd) -> str:
 
 
 def _usage(end: AnswerEnd) -> _Json:
+    """Return the token counts."""
     num_read, num_written = end.num_prompt_tokens, end.num_answer_tokens
     return {
         "input_tokens": num_read,
