@@ -47,6 +47,7 @@ def run_specs(specs: Iterable[CheckSpec]) -> tuple[Check, ...]:
 
 
 def _guarded(one: CheckSpec) -> Check:
+    """Run a check; an exception becomes a failed check."""
     try:
         return one.run()
     except Exception as error:

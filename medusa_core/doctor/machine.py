@@ -27,6 +27,7 @@ def machine_checks() -> tuple[CheckSpec, ...]:
 
 
 def _python() -> Check:
+    """Check the version of Python."""
     facts = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
     is_known = (3, 11) <= sys.version_info[:2] < (3, 14)
     hint = "" if is_known else "Use Python 3.11, 3.12 or 3.13."
@@ -34,6 +35,7 @@ def _python() -> Check:
 
 
 def _torch() -> Check:
+    """Check that torch can be imported and multiplies correctly."""
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -46,6 +48,7 @@ def _torch() -> Check:
 
 
 def _device() -> Check:
+    """Check which device models run on."""
     from medusa_core.memory.probe import offered_devices
     from medusa_core.models.precision import resolve_device
 
@@ -62,6 +65,7 @@ def _device() -> Check:
 
 
 def _native() -> Check:
+    """Check that the compiled step can be loaded."""
     from medusa_core.system.native.binding import (
         native_library,
         system_name,
@@ -79,6 +83,7 @@ def _native() -> Check:
 
 
 def _memory() -> Check:
+    """Report the free memory."""
     import psutil
 
     memory = psutil.virtual_memory()
@@ -91,6 +96,7 @@ def _memory() -> Check:
 
 
 def _demo() -> Check:
+    """Check that the demo model is there and can be read."""
     from medusa_core.errors import MedusaError
     from medusa_core.models.model_files import ModelFiles
     from medusa_core.system.resources import (

@@ -59,6 +59,7 @@ def _check_installed(name: str, packages: tuple[str, ...]) -> Check:
 
 
 def _optional() -> Check:
+    """List optional libraries that are installed and missing."""
     missing = {one: use for one, use in _OPTIONAL.items() if not version_of(one)}
     installed = [f"{one} {version_of(one)}" for one in _OPTIONAL if one not in missing]
     listed = f"Installed: {', '.join(installed) or 'none'}."

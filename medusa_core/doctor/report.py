@@ -74,15 +74,18 @@ def last_errors(path: Path) -> list[str]:
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
+    """Return a section of the report."""
     return "\n".join((f"## {title}", *(lines or ["–"]), ""))
 
 
 def _line(check: Check) -> str:
+    """Return the result of a check as a line."""
     line_text = f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.message}"
     return f"{line_text} {check.hint}".rstrip()
 
 
 def _model_lines(name: str, status: ModelStatus) -> list[str]:
+    """Describe the model's state."""
     lines = [f"{name}: {status.phase.value}"]
     if (failed := status.failed) is not None:
         quotes = failed.kind == _QUOTING
@@ -102,6 +105,7 @@ def _model_lines(name: str, status: ModelStatus) -> list[str]:
 
 
 def _plan_lines(plan: MemoryPlan) -> list[str]:
+    """Return the memory plan in MiB."""
     mib = 1 << 20
     parts = {
         "weights": plan.weights_bytes,
@@ -116,6 +120,7 @@ def _plan_lines(plan: MemoryPlan) -> list[str]:
 
 
 def _calibration_line(calibrated: Calibrated) -> str:
+    """Return the measured seconds of steps."""
     steps = ", ".join(f"{rows} rows {seconds * 1e3:.2f} ms" for rows, seconds in calibrated.step_s)
     return f"steps: {steps}; plain {calibrated.plain_step_s * 1e3:.2f} ms"
 
@@ -132,6 +137,7 @@ def redact(text: str) -> str:
 
 
 def _own_homes() -> list[str]:
+    """Return the user's home folders, the longest first."""
     homes = {os.environ.get("HOME", ""), str(Path.home())} - {"", "/"}
     return sorted(homes, key=len, reverse=True)
 

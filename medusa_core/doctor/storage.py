@@ -65,6 +65,7 @@ def _check_writable(name: str, folder: Path) -> Check:
 
 
 def _room(name: str, folder: Path) -> Check:
+    """Check the free space of a folder's disk."""
     free = shutil.disk_usage(_existing(folder)).free
     facts = f"{free / _GB:.1f} GB are free."
     if free < _MIN_BYTES:
@@ -74,6 +75,7 @@ def _room(name: str, folder: Path) -> Check:
 
 
 def _history(path: Path) -> Check:
+    """Check that the history can be read."""
     if not path.exists():
         return Check("History", True, "No conversation is kept yet.")
     try:
@@ -92,4 +94,5 @@ def _history(path: Path) -> Check:
 
 
 def _existing(folder: Path) -> Path:
+    """Return the folder, or its nearest existing parent."""
     return next((one for one in (folder, *folder.parents) if one.is_dir()), folder)

@@ -77,6 +77,7 @@ class Guard:
         }
 
     def _check_host(self, named: list[str]) -> None:
+        """Refuse other host names, by which a page could reach this server (DNS rebinding)."""
         if len(named) != 1 or not self._names_server(named[0], 80):
             raise ApiError(403, "The header Host doesn't name this server.", code="host_refused")
 

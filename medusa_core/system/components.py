@@ -74,6 +74,7 @@ def version_of(package: str) -> str:
 
 
 def _licence(package: str) -> str:
+    """Return a library's licence from its metadata."""
     about = metadata.metadata(package)
     if expressions := about.get_all("License-Expression"):
         return str(expressions[0])

@@ -171,7 +171,7 @@ def record(work: Callable[[], None], memory: Any) -> Graph:
 
 
 def download(tensor: Tensor) -> Callable[[], Tensor]:
-    """Enqueue a copy to host memory behind what computes a tensor.
+    """Enqueue a copy of a tensor to host memory after the kernels that compute it.
 
     Args:
         tensor: On a GPU, whose later work doesn't delay the copy, or on the CPU.
@@ -186,6 +186,7 @@ def download(tensor: Tensor) -> Callable[[], Tensor]:
     event.record(torch.cuda.current_stream(tensor.device))
 
     def wait_for_copy() -> Tensor:
+        """Wait for the copy and return it."""
         event.synchronize()
         return copied
 
@@ -219,6 +220,8 @@ def copy_stream(device: torch.device) -> CopyStream:
 
 
 class _CopyStream:
+    """Copy stream of torch, which measures waits and copies by events."""
+
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
@@ -226,13 +229,16 @@ class _CopyStream:
 
     @property
     def waited_s(self) -> float:
+        """Seconds that the compute stream waited for copies."""
         return self._waits.seconds
 
     @property
     def copied_s(self) -> float:
+        """Seconds of copying."""
         return self._copies.seconds
 
     def copy(self, to: Tensor, source: Tensor, after: CudaEvent | None) -> CudaEvent:
+        """Enqueue a copy after an event, and return an event after the copy."""
         if after is not None:
             self._stream.wait_event(after)
         began = self._record(self._stream)
@@ -243,17 +249,21 @@ class _CopyStream:
         return ended
 
     def record_event(self) -> CudaEvent:
+        """Record an event on the compute stream."""
         return self._record(torch.cuda.current_stream(self._device))
 
     def wait(self, event: CudaEvent, computed: CudaEvent) -> None:
+        """Make the compute stream wait for an event."""
         torch.cuda.current_stream(self._device).wait_event(event)  # type: ignore[arg-type]
         self._waits.add(computed, self.record_event())
 
     def synchronize(self, event: CudaEvent) -> None:
+        """Block until an event has occurred."""
         recorded: Any = event
         recorded.synchronize()
 
     def _record(self, stream: Any) -> CudaEvent:
+        """Record a timed event on a stream."""
         event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record(stream)
         made: CudaEvent = event

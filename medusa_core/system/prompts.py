@@ -46,6 +46,7 @@ def read_prompts(path: Path, limit: int | None = None) -> list[BenchPrompt]:
 
 
 def _read(path: Path) -> list[BenchPrompt]:
+    """Read all prompts of a file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -56,6 +57,7 @@ def _read(path: Path) -> list[BenchPrompt]:
 
 
 def _parse(line: str, number: int, path: Path) -> BenchPrompt:
+    """Parse a line."""
     try:
         raw: Any = json.loads(line)
         turns = tuple(raw["turns"])
@@ -74,6 +76,7 @@ def _parse(line: str, number: int, path: Path) -> BenchPrompt:
 
 
 def _rotate_categories(prompts: Sequence[BenchPrompt]) -> list[BenchPrompt]:
+    """Interleave categories, so that the first prompts include all of them."""
     by_category: dict[str, list[BenchPrompt]] = defaultdict(list)
     for prompt in prompts:
         by_category[prompt.category].append(prompt)

@@ -98,6 +98,7 @@ class RunningFile:
         _remove(self._path)
 
     def _write(self) -> None:
+        """Write the file; a failure is only logged."""
         try:
             replace_text(self._path, json.dumps(asdict(self._state)))
         except OSError as error:
@@ -121,6 +122,7 @@ def running_models(folder: Path) -> tuple[RunningModel, ...]:
 
 
 def _remove(path: Path) -> None:
+    """Delete a file; a failure is only logged."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -128,6 +130,7 @@ def _remove(path: Path) -> None:
 
 
 def _read(path: Path) -> RunningModel | None:
+    """Parse a file; None if it is invalid."""
     try:
         return RunningModel(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:

@@ -153,12 +153,14 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _leave_home(home: Path, text: str) -> str:
+    """Replace the home folder at the start of a path by a placeholder."""
     if not text.startswith(str(home)) or not Path(text).is_relative_to(home):
         return text
     return f"{_MARK}/{Path(text).relative_to(home).as_posix()}"
 
 
 def _enter_home(home: Path, text: str) -> str:
+    """Replace the placeholder by the home folder."""
     return str(home / text.removeprefix(f"{_MARK}/")) if text.startswith(f"{_MARK}/") else text
 
 

@@ -51,12 +51,14 @@ class AnswerWriter:
         self._screen.flush()
 
     def _write(self, piece: VisiblePiece) -> None:
+        """Split a piece into reasoning and answer, and show both."""
         style = self._screen.source_style(piece.source)
         parts = self._reasoning.push(piece.text, piece.token_id, is_reasoning=piece.is_reasoning)
         for text, part in parts:
             self._show(text, part, style)
 
     def _show(self, text: str, part: Part, style: str) -> None:
+        """Show a part; tags are hidden, reasoning only on terminals."""
         is_reasoning = part is Part.REASONING
         if part is Part.TAG or (is_reasoning and not self._screen.is_terminal):
             return
@@ -67,6 +69,7 @@ class AnswerWriter:
         self._write_wrapped(text, REASONING_STYLE if is_reasoning else style)
 
     def _write_wrapped(self, text: str, style: str) -> None:
+        """Write text with word wrap."""
         if self._wrap is None:
             self._screen.write(text, style)
             return

@@ -193,6 +193,7 @@ class TerminalChat:
             writer.finish()
 
     def _on_event(self, event: Event, turn: Turn, writer: AnswerWriter) -> None:
+        """Show and store an event of the answer."""
         match event:
             case Progress() if not turn.answer.steps:
                 self._screen.progress(f"{event.text} {event.fraction:.0%}")
@@ -215,6 +216,7 @@ class TerminalChat:
                 turn.answer.done = event
 
     def _end_failed(self, turn: Turn, error: MedusaError) -> bool:
+        """End an answer that failed; return whether it has text."""
         turn.answer.text = shown_text(turn.answer.steps)
         turn.answer.is_cut = bool(turn.answer.text)
         self._end(turn)
@@ -223,6 +225,7 @@ class TerminalChat:
         return turn.answer.is_cut
 
     def _end(self, turn: Turn) -> None:
+        """Store the end of an answer; an empty one is removed."""
         turn.answer.is_running = False
         turn.answer.spans = turn.answer.find_spans()
         self.last.steps, self.last.done = turn.answer.steps, turn.answer.done

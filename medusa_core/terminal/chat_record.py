@@ -108,6 +108,7 @@ class ChatRecord:
                 log.info("no checkpoint of the history: %s", error.message)
 
     def _write(self, write: Callable[[History], object]) -> None:
+        """Queue a write and run all pending ones."""
         if self.history is not None:
             self._pending.append(write)
             self._flush()
@@ -132,6 +133,7 @@ class ChatRecord:
         self._has_failed = False
 
     def _report_deleted(self) -> None:
+        """Report once that another program deleted the conversation."""
         if not self._has_reported_deleted:
             self._has_reported_deleted = True
             self._on_error(

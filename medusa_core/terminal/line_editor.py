@@ -69,10 +69,12 @@ def without_marks(text: str) -> str:
 
 
 def _bindings() -> KeyBindings:
+    """Return the key bindings: Alt-Enter begins a line."""
     bindings = KeyBindings()
 
     @bindings.add("escape", "enter")
     def _(event: KeyPressEvent) -> None:
+        """Begin a line."""
         event.current_buffer.insert_text("\n")
 
     return bindings
@@ -87,6 +89,7 @@ class _WordCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterator[Completion]:
+        """Yield the completions that begin with the last word."""
         typed = document.text_before_cursor
         if "\n" in typed:
             return

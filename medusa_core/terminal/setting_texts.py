@@ -136,6 +136,7 @@ def _help_of(name: str, loaded: ModelLoaded | None) -> str:
 
 
 def _check_choice(name: str, text: str, loaded: ModelLoaded | None) -> None:
+    """Refuse a drafter or rule that the loaded model lacks."""
     if loaded is None or name not in ("drafter", "rule"):
         return
     known = typed_values(name, loaded)
@@ -144,6 +145,7 @@ def _check_choice(name: str, text: str, loaded: ModelLoaded | None) -> None:
 
 
 def _parse(name: str, text: str) -> Any:
+    """Parse the value of a setting."""
     declared = SETTINGS.get(name)
     if declared is not None:
         if declared.off is not None and text.lower() in ("off", declared.off_text):
@@ -166,9 +168,11 @@ def _parse(name: str, text: str) -> Any:
 
 
 def _word_of(value: bool | None, words: Mapping[str, bool | None]) -> str:
+    """Return the word that users type for a value."""
     return next(word for word, meant in words.items() if meant is value)
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Join names as "a, b or c"."""
     *first, last = names or ("",)
     return f"{', '.join(first)} or {last}" if first else last

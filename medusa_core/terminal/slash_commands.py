@@ -126,6 +126,7 @@ class SlashCommands:
     # The commands ---------------------------------------------------------------------------------
 
     async def _set(self, text: str) -> None:
+        """Change a setting, or list settings."""
         chat, loaded = self._chat, self._chat.model.loaded
         name, _, value = text.partition(" ")
         if not name:
@@ -143,6 +144,7 @@ class SlashCommands:
             self._screen.print_dim(reason)
 
     async def _system(self, text: str) -> None:
+        """Show or change the system prompt."""
         if not text:
             self._screen.print(self._chat.settings.system_prompt or "There is no system prompt.")
             return
@@ -150,6 +152,7 @@ class SlashCommands:
         self._screen.print_dim("It holds from the next prompt on.")
 
     async def _save(self, name: str) -> None:
+        """Name the conversation."""
         if self._record.history is None:
             raise RequestError(
                 "This chat isn't kept.", "Start without --no-history to keep conversations."
@@ -161,6 +164,7 @@ class SlashCommands:
         self._screen.print_dim(f"saved as {name}" if name else "saved; /save NAME gives it a name")
 
     async def _load(self, name: str) -> None:
+        """List conversations, or continue one."""
         if self._record.history is None:
             raise RequestError("This chat has no history.", "Start without --no-history.")
         if not name:
@@ -180,10 +184,12 @@ class SlashCommands:
             self._screen.print(f"{escaped(turn.answer.visible_text)}\n")
 
     async def _clear(self, _: str) -> None:
+        """Begin a new conversation."""
         await self._chat.use_conversation()
         self._screen.print_dim("A new conversation begins.")
 
     async def _model(self, name: str) -> None:
+        """Load another model, or list models."""
         if name:
             self._chat.use_model(await self._models.load(name))
         self._screen.print_dim(escaped(self._chat.description))
@@ -192,10 +198,12 @@ class SlashCommands:
                 self._screen.print(f"  {escaped(one)}")
 
     async def _measure(self, _: str) -> None:
+        """Measure step costs again."""
         self._screen.print_dim("measuring steps …")
         self._screen.print_dim(await self._chat.measure())
 
     async def _stats(self, _: str) -> None:
+        """Show the statistics of the last answer."""
         last = self._chat.last
         if last.done is None:
             raise RequestError("There is no answer yet.", "Ask something first.")
@@ -203,11 +211,13 @@ class SlashCommands:
             self._screen.print(line)
 
     async def _tree(self, _: str) -> None:
+        """Show the draft tree of the last step."""
         trace = self._chat.last.trace
         if trace is None:
             raise RequestError("There is no step yet.", "Ask something first.")
 
         def paint(text: str, node: TraceNode) -> str:
+            """Colour a token by its source."""
             return self._screen.styled(text, self._screen.source_style(node.source))
 
         loaded = self._chat.model.loaded
@@ -215,6 +225,7 @@ class SlashCommands:
             self._screen.print(line)
 
     async def _help(self, _: str) -> None:
+        """List the commands."""
         for name, command in self._commands.items():
             self._screen.print(f"{f'{name} {command.arguments}':<22}{command.summary}")
         self._screen.print()
@@ -222,11 +233,13 @@ class SlashCommands:
         self._screen.print("Ctrl-C stops an answer, Ctrl-D leaves, Tab completes.")
 
     async def _bye(self, _: str) -> None:
+        """End the chat."""
         self.is_over = True
 
     # Conversations of the history -----------------------------------------------------------------
 
     def _latest(self) -> tuple[ConversationInfo, ...]:
+        """Return the newest conversations."""
         history = self._record.history
         return () if history is None else history.conversations(limit=_MOST_LISTED)
 

@@ -93,6 +93,7 @@ class _TreeDrawing:
         return [(child, place == 0) for place, child in enumerate(reversed(found))]
 
     def _line(self, index: int) -> str:
+        """Return a node's line: verdict, token, source and probability."""
         node = self._nodes[index]
         is_accepted = index in self._path
         text = self._labels.of_token(node.token_id, node.text)

@@ -63,6 +63,7 @@ class WordWrap:
         return _TAB - self._column % _TAB if char == "\t" else get_cwidth(char)
 
     def _add(self, char: str, width: int, style: str) -> None:
+        """Add a character to the line and to the current word."""
         self._column = 0 if char == "\n" else self._column + width
         if char.isspace():
             self._word_start = self._column

@@ -249,6 +249,7 @@ def read_beginning(path: Path, most_bytes: int, is_model: bool = True) -> Gguf:
 
 
 def _read_file(path: Path, is_model: bool, most_bytes: int = _MOST_HEADER_BYTES) -> Gguf:
+    """Read the header of a file; errors of the disk are converted."""
     try:
         with path.open("rb") as file:
             return _read(GgufHeader(file, path, most_bytes), path, is_model)
@@ -259,6 +260,7 @@ def _read_file(path: Path, is_model: bool, most_bytes: int = _MOST_HEADER_BYTES)
 
 
 def _read(header: GgufHeader, path: Path, is_model: bool) -> Gguf:
+    """Parse a header and check keys and tensors."""
     if header.size < len(_MAGIC) or header.take(len(_MAGIC)) != _MAGIC:
         raise CheckpointError(f"{path.name} isn't a GGUF model.", "Choose another file.")
     version = int(header.scalar("I"))
@@ -342,4 +344,5 @@ def _placed(
 
 
 def _unreadable(path: Path, error: OSError) -> CheckpointError:
+    """Make the error for a file that can't be read."""
     return CheckpointError(f"{path} can't be read: {error}.", "Check the disk.")

@@ -154,6 +154,7 @@ def model_in_name(file_name: str) -> str:
 
 
 def _senses(entries: Mapping[str, object]) -> str:
+    """Return what a vision or audio encoder does, as verbs."""
     found = [
         verb for key, verb in _SENSES.items() if entries.get(f"clip.has_{key}_encoder") is True
     ]
@@ -161,6 +162,7 @@ def _senses(entries: Mapping[str, object]) -> str:
 
 
 def _text(entries: Mapping[str, object], key: str) -> str:
+    """Return a string of the metadata, printable and bounded."""
     value = entries.get(key)
     if not isinstance(value, str):
         return ""

@@ -89,6 +89,7 @@ class GgufHeader:
         return damaged(self._path, reason)
 
     def _list(self) -> Value:
+        """Parse an array of numbers or strings."""
         kind = int(self.scalar("I"))
         if kind == _STRING:
             return self._texts(self.count(_MOST_TEXTS))
@@ -118,6 +119,7 @@ class GgufHeader:
         return texts
 
     def _check_count(self, count: int, most: int) -> None:
+        """Refuse a count above a limit."""
         if count > most:
             raise self.damaged(f"it promises {count:,} of something")
 

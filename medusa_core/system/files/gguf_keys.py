@@ -12,34 +12,42 @@ from medusa_core.system.files.gguf_header import Value
 
 
 def _is_text(value: Value) -> bool:
+    """Whether a value is a string."""
     return isinstance(value, str)
 
 
 def _is_flag(value: Value) -> bool:
+    """Whether a value is a boolean."""
     return isinstance(value, bool)
 
 
 def _is_whole(value: Value) -> bool:
+    """Whether a value is an integer."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _are_whole(value: Value) -> bool:
+    """Whether a value is an array of integers."""
     return isinstance(value, array) and value.typecode not in "fd"
 
 
 def _is_number(value: Value) -> bool:
+    """Whether a value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _is_or_are_whole(value: Value) -> bool:
+    """Whether a value is an integer or an array of integers."""
     return _is_whole(value) or _are_whole(value)
 
 
 def _are_texts(value: Value) -> bool:
+    """Whether a value is an array of strings."""
     return isinstance(value, list)
 
 
 def _are_numbers(value: Value) -> bool:
+    """Whether a value is an array of numbers."""
     return isinstance(value, array)
 
 

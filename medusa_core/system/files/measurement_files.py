@@ -64,4 +64,5 @@ class MeasurementFiles:
             log.warning("the %s of a model can't be deleted: %s", what, error)
 
     def _path(self, key: str, what: str) -> Path:
+        """Return the path of a measurement."""
         return self._folder / f"{key}.{what}.json"

@@ -49,10 +49,12 @@ def from_json(kind: type[T], raw: object, where: str) -> T:
 
 
 def _is_record(kind: Any) -> bool:
+    """Whether a type or value is a dataclass or named tuple."""
     return dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
 
 
 def _written(value: Any) -> Any:
+    """Convert a field's value to JSON."""
     if isinstance(value, Path):
         return str(value)
     if _is_record(value):
@@ -61,6 +63,7 @@ def _written(value: Any) -> Any:
 
 
 def _read(kind: Any, value: Any, where: str) -> Any:
+    """Convert a JSON value to a field's type."""
     if isinstance(kind, types.UnionType):
         (of,) = (one for one in typing.get_args(kind) if one is not types.NoneType)
         return None if value is None else _read(of, value, where)
@@ -80,6 +83,7 @@ def _read(kind: Any, value: Any, where: str) -> Any:
 
 
 def _float(value: int, where: str) -> float:
+    """Convert an integer to a float; too large ones raise."""
     try:
         return float(value)
     except OverflowError as error:
@@ -87,4 +91,5 @@ def _float(value: int, where: str) -> float:
 
 
 def _wrong(where: str, value: object, wanted: str) -> ValueError:
+    """Make the error for a value of another type."""
     return ValueError(f"{where} is {reprlib.repr(value)}, not {wanted}.")

@@ -78,6 +78,7 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def _read_header(path: Path) -> bytes:
+    """Read the bytes of a header."""
     try:
         with path.open("rb") as file:
             return file.read(header_bytes(file.read(LENGTH_BYTES), path.name))
@@ -127,6 +128,7 @@ def parse_header(header: bytes, file_bytes: int | None, file_name: str) -> dict[
 
 
 def _as_object(header: bytes, file_name: str) -> dict[str, object]:
+    """Parse a header as a JSON object."""
     try:
         raw = json.loads(header)
     except (ValueError, RecursionError) as error:
@@ -137,6 +139,7 @@ def _as_object(header: bytes, file_name: str) -> dict[str, object]:
 
 
 def _entry(name: str, value: object, begin: int, file_name: str) -> TensorEntry:
+    """Parse and check the entry of a tensor."""
     if not isinstance(value, Mapping):
         raise _damaged(file_name, f"its header says nothing about {name}")
     dtype, shape, offsets = (value.get(key) for key in ("dtype", "shape", "data_offsets"))
@@ -152,10 +155,12 @@ def _entry(name: str, value: object, begin: int, file_name: str) -> TensorEntry:
 
 
 def _are_sizes(value: object) -> TypeGuard[list[int]]:
+    """Whether a value is a list of non-negative integers."""
     return isinstance(value, list) and all(is_whole(size, 0, (1 << 62) - 1) for size in value)
 
 
 def _damaged(file_name: str, reason: str) -> CheckpointError:
+    """Make the error for a damaged file."""
     return CheckpointError(
         f"{file_name} is damaged or incomplete: {reason}.", "Download the file again."
     )

@@ -191,6 +191,7 @@ class HeadsTraining:
             self._beside(ending).unlink(missing_ok=True)
 
     def _curve(self) -> tuple[tuple[int, tuple[float, ...]], ...]:
+        """Read the learning curve: step and top-1 accuracy of each head."""
         path, points = self.out / "work" / "curve.jsonl", []
         if path.is_file():
             for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
@@ -201,9 +202,11 @@ class HeadsTraining:
 
     @property
     def _spec_file(self) -> Path:
+        """File of the settings."""
         return self._beside("json")
 
     def _beside(self, ending: str) -> Path:
+        """Return the path of a file next to the run's folder."""
         return self.out.parent / f"{self.out.name}.{ending}"
 
 
@@ -286,6 +289,7 @@ class NeedsQuery:
 
 
 def _started(arguments: Sequence[str], output: Path) -> CommandProcess:
+    """Start a command."""
     try:
         return CommandProcess(arguments, output)
     except OSError as error:
@@ -293,6 +297,7 @@ def _started(arguments: Sequence[str], output: Path) -> CommandProcess:
 
 
 def _unwritable(folder: Path, error: OSError) -> TrainingError:
+    """Make the error for a folder that can't be written."""
     return TrainingError(
         f"Training can't begin in {folder}: {error.strerror or error}.",
         "Make room on the disk, or close other programs.",
@@ -309,6 +314,7 @@ def _problem_in(output: str) -> tuple[str, str]:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """Read a JSON object; empty if it can't be read."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

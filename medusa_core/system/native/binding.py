@@ -106,7 +106,7 @@ _SHORT = (
 
 
 class _Field(Structure):
-    """`Field` of abi.c."""
+    """ctypes mirror of the C struct `Field` in abi.c."""
 
     _fields_ = (
         ("structure", c_char * 16),
@@ -177,6 +177,7 @@ def fastest(libraries: Sequence[ctypes.CDLL]) -> ctypes.CDLL | None:
     arguments = (addressof(layer), x.data_ptr(), packed.data_ptr(), rows, None, y.data_ptr())
 
     def time_of(library: ctypes.CDLL) -> float:
+        """Time one product of a library."""
         begin = time.perf_counter()
         library.linear(None, *arguments)
         return time.perf_counter() - begin

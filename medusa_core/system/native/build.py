@@ -181,6 +181,7 @@ def _compiler_lack() -> str:
 
 
 def _compile(sources: Path, path: Path, target: str, cpu: str) -> None:
+    """Compile the sources to a library."""
     files = sorted(file.name for file in sources.glob("*.c"))
     command = [sys.executable, *_command(target, cpu)]
     subprocess.run([*command, "-o", path.name, *files], cwd=sources, check=True)
@@ -192,6 +193,7 @@ def _command(target: str, cpu: str) -> tuple[str, ...]:
 
 
 def _ships(path: Path, folder: Path) -> bool:
+    """Whether a built file equals the shipped one."""
     shipped = native_dir() / path.relative_to(folder)
     return shipped.is_file() and shipped.read_bytes() == path.read_bytes()
 

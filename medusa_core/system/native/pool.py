@@ -60,6 +60,7 @@ class Workers:
 
 
 def _help(library: ctypes.CDLL, struct: PoolStruct, bell: threading.Event, worker: int) -> None:
+    """Run a worker thread: sleep until it is woken, then serve the library."""
     while True:
         bell.wait()
         bell.clear()  # before looking for work, so that no wake-up is lost
@@ -69,6 +70,7 @@ def _help(library: ctypes.CDLL, struct: PoolStruct, bell: threading.Event, worke
 
 
 def _close(struct: PoolStruct, bells: list[threading.Event]) -> None:
+    """End the worker threads."""
     struct.closed = 1
     for bell in bells:
         bell.set()

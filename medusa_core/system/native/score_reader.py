@@ -64,6 +64,7 @@ class Summary:
         self._make_room(256)
 
     def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
+        """Compute the softmax probabilities of some entries. float32"""
         scores = scores.contiguous()
         count = len(places)
         if count > self._num_floats:
@@ -80,6 +81,7 @@ class Summary:
         return self._view[: _BYTES * count].tobytes()
 
     def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        """Compute the probabilities of chosen tokens and their best alternatives."""
         scores = scores.contiguous()
         count = len(rows)
         size = count * (1 + 2 * NUM_ALTERNATIVES)
@@ -96,6 +98,7 @@ class Summary:
         return self._view[: _BYTES * size].tobytes()
 
     def _make_room(self, num_floats: int) -> None:
+        """Allocate the output buffer."""
         self._num_floats = num_floats
         self._room = (c_float * num_floats)()
         self._address = addressof(self._room)
@@ -106,10 +109,12 @@ class TorchSummary:
     """Reads logits of any dtype and device by torch, after one copy to the CPU."""
 
     def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
+        """Compute the softmax probabilities of some entries. float32"""
         chances = torch.softmax(scores.cpu(), dim=-1, dtype=torch.float32)
         return array("f", chances[rows.tolist(), places].tolist()).tobytes()
 
     def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        """Compute the probabilities of chosen tokens and their best alternatives."""
         chances = torch.softmax(scores.cpu()[list(rows)], dim=-1, dtype=torch.float32)
         wanted = torch.tensor(choices).unsqueeze(1)
         chosen = chances.gather(1, wanted)

@@ -31,7 +31,7 @@ _SECRETS = ("TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL")
 
 
 def nothing() -> None:
-    """A `while_waiting` that does nothing."""
+    """Do nothing: the default of `while_waiting`."""
 
 
 class Sandbox:
@@ -148,6 +148,7 @@ class Sandbox:
 
 
 def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[str]:
+    """Start a Python module with its pipes, without secrets in its environment."""
     # Code that opens untrusted files needs no secrets.
     environment = {
         name: value
@@ -171,10 +172,12 @@ def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[str]:
 
 
 def _read_line(stdout: IO[str], most_chars: int, lines: queue.SimpleQueue[str]) -> None:
+    """Read a line of limited length into a queue."""
     lines.put(stdout.readline(most_chars))
 
 
 def _close(pipe: IO[str] | None) -> None:
+    """Close a pipe that the child may have closed."""
     assert pipe is not None
     try:
         pipe.close()

@@ -30,6 +30,7 @@ def stop_with_input(stopped: threading.Event) -> None:
     number = sys.stdin.fileno()
 
     def listen() -> None:
+        """Wait until stdin is closed."""
         # Not through sys.stdin: a reading thread holds its lock, and Python would crash at its end.
         while os.read(number, 1):
             pass

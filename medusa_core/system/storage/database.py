@@ -207,6 +207,7 @@ class Database:
             self._lock.close()
 
     def _data_version(self) -> int:
+        """Return SQLite's counter of changes by other connections."""
         (version,) = self._db.execute("PRAGMA data_version").fetchone()
         return int(version)
 
@@ -225,6 +226,7 @@ class Database:
             raise as_storage_error(error, self.path) from error
 
     def _mark_damaged(self) -> None:
+        """Mark the file to be salvaged at the next opening."""
         if self.path is not None:
             with suppress(OSError):
                 marker_of(self.path).touch()
@@ -263,6 +265,7 @@ def open_database(
     """
 
     def prepare() -> str:
+        """Prepare the file and run the first work on it."""
         notice = _prepare(path, migrations, mend, busy_s)
         if first is not None:
             with closing(Database(connect(path, busy_s), path)) as alone:
@@ -324,6 +327,7 @@ def open_in_memory(
 
 
 def _lock_of(path: Path) -> Path:
+    """Return the path of a database's lock."""
     return beside(path, ".lock")
 
 
@@ -347,6 +351,7 @@ def _share_prepared(lock: SharedLock, path: Path, prepare: Callable[[], str]) ->
 
 
 def _in_use(path: Path) -> StorageError:
+    """Make the error for a file that another program uses."""
     return StorageError(
         f"{path} has to be repaired or updated, and another program is using it.",
         "Close the other windows and terminals of Medusa Chat, then try again.",
@@ -417,12 +422,14 @@ def _connect_to_write(path: Path, version: int, busy_s: float) -> sqlite3.Connec
 
 
 def _check(db: sqlite3.Connection) -> None:
+    """Run SQLite's quick check."""
     (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise damage(str(found))
 
 
 def _refuse_newer(db: sqlite3.Connection, newest: int, path: Path) -> None:
+    """Refuse a file of a newer version of this program."""
     version = version_of(db)
     if version > newest:
         raise StorageError(
@@ -433,6 +440,7 @@ def _refuse_newer(db: sqlite3.Connection, newest: int, path: Path) -> None:
 
 
 def _migrate(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) -> None:
+    """Back up a file before migrating it."""
     version = version_of(db)
     if 0 < version < len(migrations):
         back_up(db, path, beside(path, f".backup-{version}"))

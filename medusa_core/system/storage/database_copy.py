@@ -102,6 +102,7 @@ def load_into_memory(path: Path, db: sqlite3.Connection, newest: int) -> None:
 
 
 def _load(uri: str, db: sqlite3.Connection, newest: int) -> None:
+    """Copy a sound file of a known version into an open database."""
     with closing(sqlite3.connect(uri, uri=True)) as found:
         if is_sound(found) and version_of(found) <= newest:
             found.backup(db)
@@ -171,6 +172,7 @@ def set_aside(path: Path, beside_it: Sequence[str] = _BESIDE) -> str:
 
 
 def _salvaged(path: Path) -> Path:
+    """Return the path of the salvaged file before it is moved into place."""
     return beside(path, ".salvaged")
 
 

@@ -56,6 +56,7 @@ class PagesOf:
                     continue  # damaged: other rows of the page may be intact
 
     def _row(self, page: bytes, place: int) -> tuple[int, list[SqlValue]]:
+        """Parse the row at an offset of a leaf page."""
         num_bytes, place = _varint(page, place)
         number, place = _varint(page, place)
         values = _values(self._payload(page, place, num_bytes))
@@ -104,12 +105,14 @@ def _values(payload: bytes) -> list[SqlValue]:
 
 
 def _size(kind: int) -> int:
+    """Return the bytes of a value by its serial type."""
     if kind >= _FIRST_BLOB:
         return (kind - _FIRST_BLOB) // 2
     return _NUM_BYTES[kind]
 
 
 def _value(kind: int, raw: bytes) -> SqlValue:
+    """Decode a value by its serial type."""
     if kind >= _FIRST_BLOB:
         return raw.decode("utf-8", "replace") if kind % 2 else raw
     if kind == _FLOAT:

@@ -69,4 +69,5 @@ class SharedLock:
         self._db.close()
 
     def _wait(self, wait_s: float) -> None:
+        """Set how long the next attempt waits."""
         self._db.execute(f"PRAGMA busy_timeout = {round(1000 * wait_s)}")

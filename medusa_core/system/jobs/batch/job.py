@@ -186,6 +186,7 @@ class BatchJob:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _problem(self) -> tuple[str, str]:
+        """Return the error and the hint that the process printed last."""
         last_lines = self._process.last_words() if self._process is not None else ""
         found = problem_of(last_lines)
         if found is None:
@@ -224,6 +225,7 @@ class OwnBatches:
         return [job for job in jobs if job.spec is not None and job.state().stage != "done"]
 
     def _free(self, name: str) -> Path:
+        """Return an unused folder, with a number appended to the name if needed."""
         number, folder = 1, self._root / name
         while folder.exists():
             number += 1
@@ -232,6 +234,7 @@ class OwnBatches:
 
 
 def _unwritable(folder: Path, error: OSError) -> BatchError:
+    """Make the error for a folder that can't be written."""
     return BatchError(
         f"A batch can't begin in {folder}: {error.strerror or error}.",
         "Make room on the disk, or close other programs.",
@@ -239,6 +242,7 @@ def _unwritable(folder: Path, error: OSError) -> BatchError:
 
 
 def _unusable(folder: Path) -> BatchError:
+    """Make the error for a folder without a batch."""
     return BatchError(f"{folder} holds no batch.", "Begin another one with the same files.")
 
 
@@ -254,6 +258,7 @@ def flags_of(options: LoadOptions) -> list[str]:
 
 
 def _changed(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    """Return the flags of values that differ from their defaults."""
     arguments = []
     for name, value in values.items():
         if value != defaults[name]:

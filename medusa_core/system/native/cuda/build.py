@@ -67,6 +67,7 @@ class _Nvrtc:
         return built
 
     def _output(self, program: ctypes.c_void_p, kind: str) -> bytes:
+        """Return the log or binary of a compiled program."""
         size = ctypes.c_size_t()
         getattr(self._library, f"nvrtcGet{kind}Size")(program, ctypes.byref(size))
         data = ctypes.create_string_buffer(size.value)

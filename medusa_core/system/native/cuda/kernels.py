@@ -53,6 +53,7 @@ class CardKernels:
         self._null = torch.empty(0, device=device)
 
     def launch(self, name: str, grid: int, threads: int, *args: Argument) -> None:
+        """Launch a kernel on the current stream; looked up on first use."""
         if name not in self._kernels:
             (module,) = (module for module in self._modules if hasattr(module, name))
             self._kernels[name] = getattr(module, name)
