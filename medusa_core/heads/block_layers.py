@@ -17,8 +17,7 @@ from medusa_core.heads.medusa import BuildLinear
 from medusa_core.heads.tensor_reader import ReadTensor
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.runtime.backends.block import linears_of
+from medusa_core.models.quant.layout import linears_of
 from medusa_core.runtime.backends.caches import SequenceRows
 from medusa_core.runtime.backends.rope import Rope
 from medusa_core.runtime.backends.torch_blocks import PassContext, project, run_block
@@ -54,11 +53,11 @@ class BlockLayers:
         self._config, self._precision = config, precision
         self._visibility = tuple(zip(settings.windows, settings.are_causal, strict=True))
         reader = BlockReader(config, read_part, build_linear, settings.is_interleaved)
-        layers = [reader.read_with_kv(i, f"{i}.") for i in range(config.num_layers)]
+        layers = [reader.read_with_kv(f"{i}.") for i in range(config.num_layers)]
         self._blocks = [block for block, _ in layers]
         self._only_kv = [attention for _, attention in layers]
         self._ropes = [Rope(config, precision.scores, precision.device)]
-        self.linears: list[QuantLinear] = linears_of(self._blocks)
+        self.linears = list(linears_of(self._blocks))
         self.kv_linears = [attention.qkv for attention in self._only_kv]
         self.vector_bytes = vector_bytes(self._blocks)
 

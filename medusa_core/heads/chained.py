@@ -20,9 +20,8 @@ from medusa_core.heads.medusa import BuildLinear, SharedWeights
 from medusa_core.heads.tensor_reader import ReadTensor, need
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear, linears_of
 from medusa_core.models.quant.linear import cached_first_outputs
-from medusa_core.runtime.backends.block import linears_of
 from medusa_core.runtime.backends.caches import SequenceRows
 from medusa_core.runtime.backends.norm import RmsNorm
 from medusa_core.runtime.backends.rope import Rope
@@ -158,7 +157,7 @@ class LlamaHead(ChainedHead):
         self._fc = build_linear(need(read_part, "fc"), read_part("fc_bias"))
         reader = BlockReader(layer, read_part, build_linear)
         self._blocks = [
-            reader.read(index, f"{index}." if index else "") for index in range(layer.num_layers)
+            reader.read(f"{index}." if index else "") for index in range(layer.num_layers)
         ]
         self._norms: dict[str, RmsNorm] = {}
         for name in norms:

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from medusa_core.heads.medusa import BuildLinear
 from medusa_core.heads.tensor_reader import ReadTensor, need
+from medusa_core.models.blocks.spec import MlpSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.combined_linear import join_linears
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.row_order import in_halves, interleave_rows
-from medusa_core.runtime.backends.block import Attention, Block, Branch
+from medusa_core.runtime.backends.block import Attention, Block
 from medusa_core.runtime.backends.convolution import DynamicConvolution
 from medusa_core.runtime.backends.experts import Mlp
 from medusa_core.runtime.backends.norm import RmsNorm, SplitQkNorm
@@ -50,38 +51,38 @@ class BlockReader:
         self._config, self._read_part, self._build_linear = config, read_part, build_linear
         self._is_interleaved = is_interleaved
 
-    def read(self, index: int, prefix: str) -> Block:
+    def read(self, prefix: str) -> Block:
         """Read a block with one fused projection to queries, keys and values."""
         q, kv, bias = self._qkv(prefix)
-        return self._block(index, prefix, self._build_linear(torch.cat([q, kv]), bias))
+        return self._block(prefix, self._build_linear(torch.cat([q, kv]), bias))
 
-    def read_with_kv(self, index: int, prefix: str) -> tuple[Block, Attention]:
+    def read_with_kv(self, prefix: str) -> tuple[Block, Attention]:
         """Read a block, and attention that projects to keys and values alone."""
         q, kv, bias = self._qkv(prefix)
         # Features of the target need no queries, which are most of the projection's rows.
         query, key_value = self._build_linear(q, None), self._build_linear(kv, None)
-        block = self._block(index, prefix, join_linears([query, key_value], bias))
+        block = self._block(prefix, join_linears([query, key_value], bias))
         attention = block.attention
         assert attention is not None
-        assert isinstance(attention.qk_norm, SplitQkNorm)
         only_kv = key_value if bias is None else join_linears([key_value], bias[len(q) :])
-        return block, replace(
-            attention, qkv=only_kv, num_heads=0, qk_norm=attention.qk_norm.of_keys
-        )
+        return block, only_keys_values(attention, only_kv)
 
-    def _block(self, index: int, prefix: str, qkv: QuantLinear) -> Block:
+    def _block(self, prefix: str, qkv: QuantLinear) -> Block:
         """Read the MLP, norms and convolutions of a block and compose it."""
         config, build_linear = self._config, self._build_linear
         down = self._need(prefix, "down")
         first, second = (self._convolution(prefix, half) for half in ("attention", "mlp"))
+        mlp = config.blocks[0].mlp
+        assert isinstance(mlp, MlpSpec)
         return Block(
-            branches=(Branch(self._attention(index, prefix, qkv)),),
+            config.blocks[0],
+            mixers=(self._attention(prefix, qkv),),
             mlp=Mlp(
+                mlp,
                 build_linear(
                     torch.cat([self._need(prefix, "gate"), self._need(prefix, "up")]), None
                 ),
                 build_linear(down, None),
-                config.intermediate_size,
             ),
             pre_norm=self._norm(prefix, "attention_norm"),
             post_norm=self._norm(prefix, "post_attention_norm"),
@@ -91,30 +92,23 @@ class BlockReader:
             convolutions=None if first is None or second is None else (first, second),
         )
 
-    def _attention(self, index: int, prefix: str, qkv: QuantLinear) -> Attention:
+    def _attention(self, prefix: str, qkv: QuantLinear) -> Attention:
         """Read the output projection and norms of attention."""
         config, spec = self._config, self._config.blocks[0].attention
         assert spec is not None  # every published head attends
         output = self._need(prefix, "o")
-        values_are_keys = spec.k_eq_v
-        if values_are_keys and self._is_interleaved:
+        if spec.k_eq_v and self._is_interleaved:
             # Such values come out in halves, as those of other checkpoints are stored.
             output = in_halves(output.view(len(output), -1, config.head_dim)).flatten(1)
         v_norm = None
         if spec.v_norm:
             v_norm = RmsNorm(_wide(output.new_ones(config.head_dim)), config.rms_norm_eps)
         return Attention(
+            replace(spec, rope=0, sliding_window=None),  # masks come with the rows
             qkv=qkv,
             output=self._build_linear(output, self._read_part(f"{prefix}o_bias")),
-            num_heads=config.num_heads,
-            num_kv_heads=config.num_kv_heads,
-            head_dim=config.head_dim,
-            scale=spec.scale or config.head_dim**-0.5,
-            rope=0,
-            kv_layer=index,
             qk_norm=self._qk_norm(prefix),
             v_norm=v_norm,
-            values_are_keys=values_are_keys,
         )
 
     def _qkv(self, prefix: str) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -159,6 +153,23 @@ class BlockReader:
         if self._is_interleaved:
             return rows
         return interleave_rows(rows, *self._config.head_rows)
+
+
+def only_keys_values(attention: Attention, qkv: QuantLinear) -> Attention:
+    """Return attention that projects to keys and values alone.
+
+    Args:
+        attention: Attention.
+        qkv: Its projection to keys and values.
+    """
+    norm = attention.qk_norm
+    assert norm is None or isinstance(norm, SplitQkNorm)  # of heads
+    return replace(
+        attention,
+        spec=replace(attention.spec, num_heads=0),
+        qkv=qkv,
+        qk_norm=None if norm is None else norm.of_keys,
+    )
 
 
 def vector_bytes(blocks: Iterable[Block]) -> int:

@@ -14,7 +14,7 @@ Sources: Gemma 4 (Google 2026); transformers' `Gemma4AssistantForCausalLM` and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -24,11 +24,12 @@ from medusa_core.heads.draft_blocks import norm_bytes, vector_bytes
 from medusa_core.heads.gemma4_assistant_parts import LAYER_NORMS, AssistantParts, RowsRead
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
 from medusa_core.heads.tensor_reader import ReadTensor, need
+from medusa_core.models.blocks.spec import MlpSpec
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear, linears_of
 from medusa_core.models.quant.native_linear import share_threads
 from medusa_core.models.row_order import interleave_rows
-from medusa_core.runtime.backends.block import Attention, Block, Branch
+from medusa_core.runtime.backends.block import Attention, Block
 from medusa_core.runtime.backends.caches import PassCache, SequenceRows
 from medusa_core.runtime.backends.decoder import rope_configs
 from medusa_core.runtime.backends.experts import Mlp
@@ -158,8 +159,7 @@ class AssistantHead:
     def linears(self) -> tuple[QuantLinear, ...]:
         """Linear layers, without clustered tokens."""
         own = () if self._lm_head is None else (self._lm_head,)
-        of_blocks = (linear for block in self._blocks for linear in block.linears)
-        return (self._pre_projection, self._post_projection, *own, *of_blocks)
+        return (self._pre_projection, self._post_projection, *own, *linears_of(self._blocks))
 
     @property
     def nbytes(self) -> int:
@@ -277,31 +277,38 @@ def _block(
         return need(read_part, f"{index}.{name}")
 
     layers, size = parts.layers, rows.shape.head_dim
+    mlp, attention_spec = layers.blocks[index].mlp, layers.blocks[index].attention
+    assert isinstance(mlp, MlpSpec)
+    assert attention_spec is not None
+    # Masks and rows are the target's.
+    spec = replace(
+        attention_spec,
+        num_kv_heads=rows.shape.num_kv_heads,
+        head_dim=size,
+        kv_layer=index,
+        k_eq_v=False,
+        sliding_window=None,
+    )
     eps = layers.rms_norm_eps
     q_bias = read_part(f"{index}.q_bias")
     pre, post, pre_mlp, post_mlp = (RmsNorm(own(name), eps) for name in LAYER_NORMS)
     q_norm = RmsNorm(interleave_rows(own("q_norm"), size), eps)
     attention = Attention(
+        spec,
         qkv=build_linear(
             interleave_rows(own("q"), size),
             None if q_bias is None else interleave_rows(q_bias, size),
         ),
         output=build_linear(own("o"), read_part(f"{index}.o_bias")),
-        num_heads=layers.num_heads,
-        num_kv_heads=rows.shape.num_kv_heads,
-        head_dim=size,
-        scale=1.0,
-        rope=0 if layers.windows[index] is None else 1,
-        kv_layer=index,
-        qk_norm=SplitQkNorm(q_norm, None, layers.num_heads * size, 0),
-        owns_kv=False,
+        qk_norm=SplitQkNorm(q_norm, None, spec.inner, 0),
     )
     return Block(
-        branches=(Branch(attention),),
+        layers.blocks[index],
+        mixers=(attention,),
         mlp=Mlp(
+            mlp,
             build_linear(torch.cat([own("gate"), own("up")]), None),
             build_linear(own("down"), None),
-            own("down").shape[1],
         ),
         pre_norm=pre,
         post_norm=post,

@@ -28,10 +28,10 @@ from medusa_core.heads.ranked import Drawn, Ranked, best_of
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.combined_linear import AdaptedLinear
-from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear, linears_of
 from medusa_core.models.quant.native_linear import share_threads
 from medusa_core.models.row_order import interleave_rows
-from medusa_core.runtime.backends.block import Attention, Block, linears_of
+from medusa_core.runtime.backends.block import Block
 from medusa_core.runtime.backends.caches import SequenceRows, causal_mask
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.backends.experts import Mlp
@@ -160,7 +160,7 @@ class StreamHeads(CachedHeads):
                 outputs = sizes.widths[part][0]
                 return AdaptedLinear([base, down, up], [(slice(0, sizes.rank), 0, outputs)])
 
-            return adapted_block(self._target_blocks[index], index, adapt)
+            return adapted_block(self._target_blocks[index], adapt)
 
         self._blocks = [adapted(index) for index in range(len(taps))]
 
@@ -267,29 +267,20 @@ class StreamHeads(CachedHeads):
         return self._decoder.begin(positions, max(kv.capacity, place + count) + 1)
 
 
-def adapted_block(
-    block: Block, kv_layer: int, adapt: Callable[[str, QuantLinear], QuantLinear]
-) -> Block:
+def adapted_block(block: Block, adapt: Callable[[str, QuantLinear], QuantLinear]) -> Block:
     """Return a block of the target with other linear layers.
 
     Args:
         block: Block of attention and an MLP.
-        kv_layer: Layer of the streams' cache.
         adapt: Returns the layer that replaces one of `LINEARS`.
     """
-    (branch,), mlp = block.branches, block.mlp
-    attention = branch.mixer
-    assert isinstance(attention, Attention)  # Llama-like blocks have one
+    attention, mlp = block.attention, block.mlp
+    assert attention is not None  # Llama-like blocks have one
     assert isinstance(mlp, Mlp)
-    adapted = replace(
-        attention,
-        qkv=adapt("qkv", attention.qkv),
-        output=adapt("output", attention.output),
-        kv_layer=kv_layer,
-    )
+    qkv, output = adapt("qkv", attention.qkv), adapt("output", attention.output)
     return replace(
         block,
-        branches=(replace(branch, mixer=adapted),),
+        mixers=(replace(attention, qkv=qkv, output=output),),
         mlp=replace(mlp, gate_up=adapt("gate_up", mlp.gate_up), down=adapt("down", mlp.down)),
     )
 
@@ -308,7 +299,7 @@ def keys_values(block: Block, x: Tensor, context: PassContext) -> Tensor:
     attention = block.attention
     assert attention is not None  # Llama-like blocks have one
     rotated, _ = project(attention, x if block.pre_norm is None else block.pre_norm(x), context)
-    return rotated[:, attention.num_heads :]
+    return rotated[:, attention.spec.num_heads :]
 
 
 def read_up_projection(name: str, read_part: ReadStreamTensor, config: ModelConfig) -> Tensor:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor, nn
 
+from medusa_core.heads.draft_blocks import only_keys_values
+from medusa_core.models.blocks.spec import MlpSpec
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.quant.linear import DenseLinear
 from medusa_core.models.row_order import interleave_rows
-from medusa_core.runtime.backends.block import Attention, Block, Branch
+from medusa_core.runtime.backends.block import Attention, Block
 from medusa_core.runtime.backends.experts import Mlp
 from medusa_core.runtime.backends.norm import RmsNorm, SplitQkNorm
 
@@ -85,47 +85,34 @@ class DraftLayer(nn.Module):
         self.down = nn.Linear(inner, hidden, bias=False)
         nn.init.zeros_(self.down.weight)
 
-    def block(self, index: int) -> Block:
-        """Return the layer as a block that shares its parameters.
-
-        Args:
-            index: Layer of the caches.
-        """
-        config, size = self.config, self.config.head_dim
+    def block(self) -> Block:
+        """Return the layer as a block over the parameters as they are now."""
+        (spec, *_), size = self.config.blocks, self.config.head_dim
+        assert spec.attention is not None  # of a Llama-like layer
+        assert isinstance(spec.mlp, MlpSpec)
         # Fused weights are copies of parameters, which change after each step.
         q, k = (interleave_rows(part.weight, size) for part in (self.q, self.k))
         gate_up = torch.cat([self.gate.weight, self.up.weight])
         attention = Attention(
+            spec.attention,
             qkv=TrainedLinear(torch.cat([q, k, self.v.weight])),
             output=TrainedLinear(self.o.weight),
-            num_heads=config.num_heads,
-            num_kv_heads=config.num_kv_heads,
-            head_dim=size,
-            scale=size**-0.5,
-            rope=0,
-            kv_layer=index,
             qk_norm=self._qk_norm(),
         )
         return Block(
-            branches=(Branch(attention),),
-            mlp=Mlp(
-                TrainedLinear(gate_up), TrainedLinear(self.down.weight), config.intermediate_size
-            ),
+            spec,
+            mixers=(attention,),
+            mlp=Mlp(spec.mlp, TrainedLinear(gate_up), TrainedLinear(self.down.weight)),
             pre_norm=None if self.input_norm is None else self.input_norm.norm(),
             pre_mlp_norm=self.mlp_norm.norm(),
         )
 
     def only_kv(self, block: Block) -> Attention:
         """Return attention that projects to keys and values alone."""
-        k, attention, norm = self.k.weight, block.attention, self._qk_norm()
-        assert attention is not None
-        weight = torch.cat([interleave_rows(k, self.config.head_dim), self.v.weight])
-        return replace(
-            attention,
-            qkv=TrainedLinear(weight),
-            num_heads=0,
-            qk_norm=None if norm is None else norm.of_keys,
-        )
+        assert block.attention is not None
+        k = interleave_rows(self.k.weight, self.config.head_dim)
+        weight = torch.cat([k, self.v.weight])
+        return only_keys_values(block.attention, TrainedLinear(weight))
 
     def _qk_norm(self) -> SplitQkNorm | None:
         """Return the norm of queries and keys; None without."""

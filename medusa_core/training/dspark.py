@@ -122,7 +122,7 @@ class DSparkModule(nn.Module):
         of_text = self._context(torch.arange(length, device=device).repeat(count), length)
         # All blocks of a text share its keys and values: they are projected once per layer.
         read = self.context_norm(self.fc(features)).flatten(0, 1)
-        blocks = [(layer, layer.block(index)) for index, layer in enumerate(self._layers())]
+        blocks = [(layer, layer.block()) for layer in self._layers()]
         seen = [
             project(layer.only_kv(block), read, of_text)[0].chunk(count) for layer, block in blocks
         ]

@@ -63,7 +63,7 @@ class EagleModule(DraftLayer):
         """
         count, length = token_ids.shape
         vectors = self.vector_norm(self.vectors[token_ids].to(features.dtype))
-        state, block = self.fc(features), self.block(0)
+        state, block = self.fc(features), self.block()
         caches = [_StepCache(features.device, length) for _ in range(count)]
         found: list[Tensor] = []
         for step in range(num_steps):

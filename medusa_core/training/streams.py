@@ -27,7 +27,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.combined_linear import AdaptedLinear
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.runtime.backends.block import Attention, Block
+from medusa_core.runtime.backends.block import Block
 from medusa_core.runtime.backends.caches import PassCache, SequenceRows
 from medusa_core.runtime.backends.decoder import Decoder, rope_configs
 from medusa_core.runtime.backends.norm import HeadNorm, RmsNorm
@@ -119,7 +119,7 @@ class StreamsModule(nn.Module):
                 gains[f"layers.{layer}.{name}"] = output_gain(weight)
                 return TrainedLinear(weight.float(), bias.float())
 
-            return _norms_in_float32(adapted_block(decoder.blocks[layer], index, copied))
+            return _norms_in_float32(adapted_block(decoder.blocks[layer], copied))
 
         # Copies, so that the target's memory can be released.
         self._blocks = [frozen(index) for index in range(sizes.num_layers - sizes.first_layer)]
@@ -177,7 +177,7 @@ class StreamsModule(nn.Module):
             """Return a linear layer with its adapter."""
             return self._adapter(f"layers.{layer}.{name}").adapt(linear)
 
-        return adapted_block(block, index, adapt)
+        return adapted_block(block, adapt)
 
     def _context(self, positions: Tensor, length: int) -> PassContext:
         """Return the context of streams of texts of at most this length."""
@@ -213,17 +213,16 @@ class StreamsModule(nn.Module):
 
 def _norms_in_float32(block: Block) -> Block:
     """Return a block whose norms don't round their output to the target's dtype."""
-    (branch,) = block.branches
-    attention = branch.mixer
-    assert isinstance(attention, Attention)
+    attention = block.attention
+    assert attention is not None
     if isinstance(norm := attention.qk_norm, HeadNorm):
         head_norm = HeadNorm(norm.weight.float(), norm.norm.eps)
-        branch = replace(branch, mixer=replace(attention, qk_norm=head_norm))
+        attention = replace(attention, qk_norm=head_norm)
     pre, pre_mlp = (
         None if one is None else RmsNorm(one.weight, one.eps)
         for one in (block.pre_norm, block.pre_mlp_norm)
     )
-    return replace(block, branches=(branch,), pre_norm=pre, pre_mlp_norm=pre_mlp)
+    return replace(block, mixers=(attention,), pre_norm=pre, pre_mlp_norm=pre_mlp)
 
 
 def output_gain(matrix: Tensor) -> float:

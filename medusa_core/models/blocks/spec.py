@@ -147,6 +147,21 @@ class AttentionSpec(MixerSpec):
     unread: tuple[str, ...] = ()
 
     @property
+    def inner(self) -> int:
+        """Width of the attention result."""
+        return self.num_heads * self.head_dim
+
+    @property
+    def owned_kv_heads(self) -> int:
+        """Key heads that it projects to; 0 where it reads an earlier layer's."""
+        return self.num_kv_heads if self.kv_layer is None else 0
+
+    @property
+    def softmax_scale(self) -> float:
+        """Factor of the scores."""
+        return self.scale or self.head_dim**-0.5
+
+    @property
     def cached(self) -> RowShape:
         """Keys and values that it reads."""
         return RowShape(self.num_kv_heads, self.head_dim)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -27,6 +28,7 @@ class LinearLayout(NamedTuple):
     rebuild: Rebuild
 
 
+@runtime_checkable
 class QuantLinear(Protocol):
     """y = x Wᵀ + b.
 
@@ -103,3 +105,16 @@ def combined_layout(
 
     bias_tensors = [] if bias is None else [bias]
     return LinearLayout(name([one.kind for one in layouts]), (*tensors, *bias_tensors), rebuild)
+
+
+def linears_of(part: object) -> Iterator[QuantLinear]:
+    """Yield the linear layers of a record, or of several, in the order of their fields."""
+    if isinstance(part, list | tuple):
+        for one in part:
+            yield from linears_of(one)
+    elif is_dataclass(part):
+        for field in fields(part):
+            if field.name != "spec":
+                yield from linears_of(getattr(part, field.name))
+    elif isinstance(part, QuantLinear):
+        yield part

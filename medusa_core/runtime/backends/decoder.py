@@ -21,13 +21,12 @@ from medusa_core.models.blocks.sizes import (
 from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.config import ModelConfig, RopeConfig
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear, linears_of
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import Weights
 from medusa_core.runtime.backends.activation import active_of
 from medusa_core.runtime.backends.attention import choose_attention
-from medusa_core.runtime.backends.block import linears_of
 from medusa_core.runtime.backends.caches import SequenceRows
 from medusa_core.runtime.backends.cuda_blocks import card_attention
 from medusa_core.runtime.backends.host_mlp import HostParts
@@ -105,7 +104,7 @@ class Decoder:
         self.per_layer = _read_per_layer(config, weights)
         self.final_norm = read_norm(config, weights, FINAL_NORM)
         self.lm_head = weights.lm_head(lm_head_spec(config), self.embedding)
-        self.linears = [*linears_of(self.blocks), self.lm_head]
+        self.linears: list[QuantLinear] = [*linears_of(self.blocks), self.lm_head]
         self.num_parameters = weights.num_parameters
         self.num_parameters += 0 if host is None else host.weights.num_parameters
         self.nbytes = weights.nbytes

@@ -7,13 +7,12 @@ weights and a bias for top-k only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from medusa_core.models.blocks.spec import RoutingSpec, Scoring
+from medusa_core.models.blocks.spec import MlpSpec, MoeSpec, Scoring
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.runtime.backends.activation import Active
 
@@ -25,14 +24,14 @@ class Mlp:
     """An MLP.
 
     Attributes:
-        gate_up: Its fused projections.
-        down: Its last one.
-        width: Numbers between the two.
+        spec: Its settings.
+        gate_up: Gate and up projection; up alone without a gate.
+        down: Down projection.
     """
 
+    spec: MlpSpec
     gate_up: QuantLinear
     down: QuantLinear
-    width: int
 
     def __call__(self, x: Tensor, active: Active) -> Tensor:
         """[n, hidden] → [n, hidden]"""
@@ -43,83 +42,32 @@ class Mlp:
         return self.down.plus(self._inner(x, active), residual)
 
     def _inner(self, x: Tensor, active: Active) -> Tensor:
-        gate, up = self.gate_up(x).chunk(2, dim=-1)
+        made = self.gate_up(x)
+        gate, up = made.chunk(2, dim=-1) if self.spec.has_gate else (made, made)
         return active(gate, up)
-
-    @property
-    def linears(self) -> tuple[QuantLinear, ...]:
-        return (self.gate_up, self.down)
 
 
 @dataclass(frozen=True, slots=True)
-class PlainMlp:
-    """An MLP without a gate.
-
-    Attributes:
-        up: Its first projection.
-        down: Its last one.
-        width: Numbers between the two.
-    """
-
-    up: QuantLinear
-    down: QuantLinear
-    width: int
-
-    def __call__(self, x: Tensor, active: Active) -> Tensor:
-        """[n, hidden] → [n, hidden]"""
-        made = self.up(x)
-        return self.down(active(made, made))
-
-    @property
-    def linears(self) -> tuple[QuantLinear, ...]:
-        return (self.up, self.down)
-
-
 class ExpertMlps:
     """The experts of a block, their router, and the MLP that all rows pass through beside them.
 
     Attributes:
-        routing: How a row's experts are chosen.
+        spec: Settings.
         router: Router.
-        mlps: The experts.
-        shared: The shared expert, which all rows pass through, or None.
         shared_gate: Projection whose sigmoid multiplies the shared expert's output, or None.
+        shared: The shared expert, which all rows pass through, or None.
+        mlps: The experts.
         bias: Bias of the weights for top-k only, or None. [experts]
         scales: Factor of each expert's weight, or None. [experts]
-        linears: All linear layers.
     """
 
-    def __init__(
-        self,
-        routing: RoutingSpec,
-        router: QuantLinear,
-        mlps: Sequence[Mlp | PlainMlp],
-        shared: Mlp | PlainMlp | None = None,
-        bias: Tensor | None = None,
-        scales: Tensor | None = None,
-        shared_gate: QuantLinear | None = None,
-    ) -> None:
-        """Take the parts.
-
-        Args:
-            routing: See above.
-            router: See above.
-            mlps: See above.
-            shared: See above.
-            bias: See above.
-            scales: See above.
-            shared_gate: See above.
-        """
-        self.routing = routing
-        self.router = router
-        self.bias = bias
-        self.mlps = tuple(mlps)
-        self.shared = shared
-        self.scales = scales
-        self.shared_gate = shared_gate
-        gate = () if shared_gate is None else (shared_gate,)
-        beside = () if shared is None else shared.linears
-        self.linears = (router, *gate, *beside, *(one for mlp in self.mlps for one in mlp.linears))
+    spec: MoeSpec
+    router: QuantLinear
+    shared_gate: QuantLinear | None
+    shared: Mlp | None
+    mlps: tuple[Mlp, ...]
+    bias: Tensor | None = None
+    scales: Tensor | None = None
 
     def __call__(self, x: Tensor, active: Active, routed: Tensor | None = None) -> Tensor:
         """[n, hidden] → [n, hidden]
@@ -144,7 +92,7 @@ class ExpertMlps:
 
     def _route(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the weights and numbers of each row's experts. [n, experts per row] each"""
-        logits, routing = self.router(x), self.routing
+        logits, routing = self.router(x), self.spec.routing
         wide = torch.promote_types(logits.dtype, torch.float32)
         count = routing.num_experts_per_tok
         if routing.scoring is Scoring.TOPK_SOFTMAX:
@@ -164,7 +112,7 @@ class ExpertMlps:
     def _biased_topk(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Return the weights of the chosen experts, and which they are."""
         biased = weights if self.bias is None else weights + self.bias
-        chosen = biased.topk(self.routing.num_experts_per_tok, dim=-1).indices
+        chosen = biased.topk(self.spec.routing.num_experts_per_tok, dim=-1).indices
         return weights.gather(-1, chosen), chosen
 
 

@@ -8,17 +8,17 @@ activations are copied: one row in, one row out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear, linears_of
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.weights import Weights
 from medusa_core.runtime.backends.activation import Active
-from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, PlainMlp, add_shared
+from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, add_shared
 from medusa_core.system import cuda
 
 _CPU = torch.device("cpu")
@@ -41,40 +41,29 @@ class HostParts:
     precision: Precision
 
 
+@dataclass(slots=True, eq=False)
 class HostMlp:
     """An MLP, or routed experts with their router, in host memory.
 
     Attributes:
         mlp: The MLP, or experts without a shared one.
-        shared: Shared expert, on the card, or None.
+        precision: Dtypes in host memory.
         shared_gate: Projection whose sigmoid multiplies the shared expert's output, or None.
-        linears: All linear layers.
+        shared: Shared expert, on the card, or None.
     """
 
-    def __init__(
-        self,
-        mlp: Mlp | PlainMlp | ExpertMlps,
-        precision: Precision,
-        shared: Mlp | PlainMlp | None = None,
-        shared_gate: QuantLinear | None = None,
-    ) -> None:
-        """Take the parts.
+    mlp: Mlp | ExpertMlps
+    precision: Precision
+    shared_gate: QuantLinear | None = None
+    shared: Mlp | None = None
+    _dtype: torch.dtype = field(init=False)
+    _compute: Compute = field(init=False)
 
-        Args:
-            mlp: See above.
-            precision: Dtypes in host memory.
-            shared: See above.
-            shared_gate: See above.
-        """
-        self.mlp = mlp
-        self.shared = shared
-        self.shared_gate = shared_gate
-        gate = () if shared_gate is None else (shared_gate,)
-        self.linears = (*mlp.linears, *gate, *(() if shared is None else shared.linears))
+    def __post_init__(self) -> None:
         # Kernels of ours read rows of float32, whatever their weights are.
-        is_compiled = all(isinstance(linear, NativeLinear) for linear in mlp.linears)
-        self._dtype = torch.float32 if is_compiled else precision.compute
-        self._compute: Compute = self._by_torch
+        is_compiled = all(isinstance(linear, NativeLinear) for linear in linears_of(self.mlp))
+        self._dtype = torch.float32 if is_compiled else self.precision.compute
+        self._compute = self._by_torch
 
     def compute_by(self, compute: Compute) -> None:
         """Compute by this function from now on instead of by torch's operations."""

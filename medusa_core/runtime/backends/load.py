@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from medusa_core.models.blocks.spec import (
     MoeSpec,
     NormSpec,
     ParallelExpertsSpec,
+    PerLayerGateSpec,
     ShortConvolutionSpec,
     linear_at,
 )
@@ -31,17 +33,19 @@ from medusa_core.models.weights import Weights
 from medusa_core.runtime.backends.block import (
     Attention,
     Block,
-    Branch,
     DeltaNet,
-    ExpertsBeside,
     Mamba2,
     Mixer,
+    ParallelExperts,
     PerLayerGate,
     ShortConvolution,
 )
-from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.runtime.backends.experts import ExpertMlps, Mlp
 from medusa_core.runtime.backends.host_mlp import HostMlp, HostParts
 from medusa_core.runtime.backends.norm import GatedNorm, HeadNorm, QkNorm, RmsNorm, SplitQkNorm
+
+S = TypeVar("S")
+P = TypeVar("P")
 
 
 def load_blocks(
@@ -58,14 +62,13 @@ def load_blocks(
     Raises:
         CheckpointError: A tensor is missing or misshapen.
     """
-    blocks, num_states = [], 0
+    blocks = []
     for index, spec in enumerate(config.blocks):
-        loader = _Loader(index, num_states, weights, precision, config.rms_norm_eps)
+        loader = _Loader(index, weights, precision, config.rms_norm_eps)
         if host is not None and index in host.layers:
             there = replace(loader, weights=host.weights, precision=host.precision)
             loader = replace(loader, host=there)
         blocks.append(loader.block(spec))
-        num_states += spec.state is not None
     return blocks
 
 
@@ -75,7 +78,6 @@ class _Loader:
 
     Attributes:
         index: Its layer.
-        state_index: Layers with a recurrent state before it.
         weights: Where tensors come from.
         precision: Dtypes and device.
         eps: ε of norms.
@@ -83,36 +85,24 @@ class _Loader:
     """
 
     index: int
-    state_index: int
     weights: Weights
     precision: Precision
     eps: float
     host: _Loader | None = None
 
     def block(self, spec: BlockSpec) -> Block:
-        norms, per_layer = spec.norms, spec.per_layer
-        beside = spec.parallel_experts
+        # Beside experts in parallel, a dense MLP is on the device.
+        norms, stays = spec.norms, spec.parallel_experts is not None
         return Block(
-            branches=tuple(
-                Branch(self._mixer(one), one.input_multiplier, one.output_multiplier)
-                for one in spec.mixers
-            ),
-            # Beside experts in parallel, a dense MLP is on the device.
-            mlp=None if spec.mlp is None else self._mlp(spec.mlp, stays=beside is not None),
-            pre_norm=self._norm(norms.pre),
-            post_norm=self._norm(norms.post),
-            pre_mlp_norm=self._norm(norms.pre_mlp),
-            post_mlp_norm=self._norm(norms.post_mlp),
-            experts_beside=None if beside is None else self._parallel_experts(beside),
-            per_layer=None
-            if per_layer is None
-            else PerLayerGate(
-                self._linear(per_layer.gate),
-                self._linear(per_layer.projection),
-                self._needed_norm(per_layer.norm),
-            ),
-            residual_scale=spec.residual_multiplier,
-            mlp_scale=spec.mlp_multiplier,
+            spec,
+            mixers=tuple(map(self._mixer, spec.mixers)),
+            mlp=None if spec.mlp is None else self._mlp(spec.mlp, stays),
+            pre_norm=_optional(self._norm, norms.pre),
+            post_norm=_optional(self._norm, norms.post),
+            pre_mlp_norm=_optional(self._norm, norms.pre_mlp),
+            post_mlp_norm=_optional(self._norm, norms.post_mlp),
+            parallel_experts=_optional(self._parallel_experts, spec.parallel_experts),
+            per_layer=_optional(self._per_layer, spec.per_layer),
             scale=self._tensor(spec.layer_scalar, 1) if spec.layer_scalar else None,
         )
 
@@ -126,10 +116,7 @@ class _Loader:
         vector = self.weights.vector(f"model.layers.{self.index}.{spec.name}", spec.size)
         return vector + spec.offset
 
-    def _norm(self, spec: NormSpec | None) -> RmsNorm | None:
-        return None if spec is None else self._needed_norm(spec)
-
-    def _needed_norm(self, spec: NormSpec) -> RmsNorm:
+    def _norm(self, spec: NormSpec) -> RmsNorm:
         return RmsNorm(self._vector(spec), self.eps)
 
     def _mixer(self, spec: MixerSpec) -> Mixer:
@@ -140,34 +127,16 @@ class _Loader:
         return self._mamba2(spec) if isinstance(spec, Mamba2Spec) else self._convolution(spec)
 
     def _attention(self, spec: AttentionSpec) -> Attention:
+        precision = self.precision
         qk_norm, head_scales = self._qk_norms(spec)
         sinks, v_norm = None, None
         if spec.sinks:
-            sinks = self._tensor(spec.sinks, spec.num_heads).to(self.precision.scores)
+            sinks = self._tensor(spec.sinks, spec.num_heads).to(precision.scores)
         if spec.v_norm:
-            ones = torch.ones(
-                spec.head_dim, dtype=self.precision.compute, device=self.precision.device
-            )
+            ones = torch.ones(spec.head_dim, dtype=precision.compute, device=precision.device)
             v_norm = RmsNorm(ones, self.eps)
-        return Attention(
-            qkv=self._linear(spec.qkv),
-            output=self._linear(spec.output),
-            num_heads=spec.num_heads,
-            num_kv_heads=spec.num_kv_heads,
-            head_dim=spec.head_dim,
-            scale=spec.scale or spec.head_dim**-0.5,
-            rope=spec.rope,
-            kv_layer=self.index if spec.kv_layer is None else spec.kv_layer,
-            window=spec.sliding_window,
-            softcap=spec.attn_logit_softcapping,
-            sinks=sinks,
-            qk_norm=qk_norm,
-            head_scales=head_scales,
-            v_norm=v_norm,
-            owns_kv=spec.kv_layer is None,
-            values_are_keys=spec.k_eq_v,
-            is_gated=spec.is_gated,
-        )
+        linears = self._linear(spec.qkv), self._linear(spec.output)
+        return Attention(spec, *linears, sinks, qk_norm, head_scales, v_norm)
 
     def _qk_norms(self, spec: AttentionSpec) -> tuple[QkNorm | None, Tensor | None]:
         """Return the norm before the rotation, and weights that apply after it."""
@@ -198,16 +167,14 @@ class _Loader:
             for name, shape in spec.tensors.items()
         )
         return DeltaNet(
-            shape=spec.state,
-            state_index=self.state_index,
+            spec,
             in_proj=self._linear(spec.in_proj),
             gates=self._linear(spec.gates),
             conv=conv.squeeze(1),
             rate=-rate.exp(),
             dt_bias=dt_bias,
-            norm=self._needed_norm(spec.norm),
+            norm=self._norm(spec.norm),
             output=self._linear(spec.output),
-            tiled=spec.output.grouped_heads,
         )
 
     def _mamba2(self, spec: Mamba2Spec) -> Mamba2:
@@ -221,8 +188,7 @@ class _Loader:
             for norm in spec.norms
         ]
         return Mamba2(
-            shape=spec.state,
-            state_index=self.state_index,
+            spec,
             in_proj=self._linear(spec.in_proj),
             factors=_spread(spec.multipliers, spec.state, rate) if spec.multipliers else None,
             conv=own["conv1d.weight"].squeeze(1),
@@ -232,41 +198,41 @@ class _Loader:
             dt_bias=own["dt_bias"],
             norm=norms[0] if norms else None,
             output=self._linear(spec.output),
-            min_dt=spec.time_step_min,
-            max_dt=spec.time_step_max,
         )
 
     def _convolution(self, spec: ShortConvolutionSpec) -> ShortConvolution:
         conv, *bias = (self._tensor(name, *shape) for name, shape in spec.tensors.items())
         return ShortConvolution(
+            spec,
             in_proj=self._linear(spec.in_proj),
             conv=conv.squeeze(1),
             bias=bias[0] if bias else None,
             output=self._linear(spec.output),
         )
 
-    def _mlp(
-        self, spec: MlpSpec | MoeSpec, *, stays: bool
-    ) -> Mlp | PlainMlp | ExpertMlps | HostMlp:
+    def _per_layer(self, spec: PerLayerGateSpec) -> PerLayerGate:
+        linears = self._linear(spec.gate), self._linear(spec.projection)
+        return PerLayerGate(*linears, self._norm(spec.norm))
+
+    def _mlp(self, spec: MlpSpec | MoeSpec, stays: bool) -> Mlp | ExpertMlps | HostMlp:
         if isinstance(spec, MoeSpec):
             return self._moe(spec)
         if self.host is None or stays:
             return self._dense(spec)
         return HostMlp(self.host._dense(spec), self.host.precision)
 
-    def _dense(self, spec: MlpSpec) -> Mlp | PlainMlp:
-        kind = Mlp if spec.has_gate else PlainMlp
-        return kind(self._linear(spec.gate_up), self._linear(spec.down), spec.width)
+    def _dense(self, spec: MlpSpec) -> Mlp:
+        return Mlp(spec, self._linear(spec.gate_up), self._linear(spec.down))
 
     def _moe(self, spec: MoeSpec) -> ExpertMlps | HostMlp:
-        shared = None if spec.shared is None else self._dense(spec.shared)
-        gate = None if spec.shared_gate is None else self._linear(spec.shared_gate)
+        shared = _optional(self._dense, spec.shared)
+        gate = _optional(self._linear, spec.shared_gate)
         if self.host is None:
-            return self._experts(spec, shared, gate)
-        return HostMlp(self.host._experts(spec, None, None), self.host.precision, shared, gate)
+            return self._experts(spec, gate, shared)
+        return HostMlp(self.host._experts(spec), self.host.precision, gate, shared)
 
     def _experts(
-        self, spec: MoeSpec, shared: Mlp | PlainMlp | None, shared_gate: QuantLinear | None
+        self, spec: MoeSpec, shared_gate: QuantLinear | None = None, shared: Mlp | None = None
     ) -> ExpertMlps:
         count = spec.routing.num_experts
         bias, scales = (
@@ -274,25 +240,29 @@ class _Loader:
             for name in (spec.router_bias, spec.expert_scales)
         )
         return ExpertMlps(
-            spec.routing,
-            self._linear(spec.router),
-            [self._dense(one) for one in spec.mlps],
+            spec,
+            router=self._linear(spec.router),
+            mlps=tuple(map(self._dense, spec.mlps)),
             shared=shared,
             shared_gate=shared_gate,
             bias=bias,
             scales=scales,
         )
 
-    def _parallel_experts(self, spec: ParallelExpertsSpec) -> ExpertsBeside:
+    def _parallel_experts(self, spec: ParallelExpertsSpec) -> ParallelExperts:
         hidden = spec.pre_norm.size
         scale = self._tensor(spec.router_scale, hidden) * hidden**-0.5
-        return ExpertsBeside(
-            pre_norm=self._needed_norm(spec.pre_norm),
-            post_mlp_norm=self._needed_norm(spec.post_mlp_norm),
-            post_norm=self._needed_norm(spec.post_norm),
+        return ParallelExperts(
+            pre_norm=self._norm(spec.pre_norm),
+            post_mlp_norm=self._norm(spec.post_mlp_norm),
+            post_norm=self._norm(spec.post_norm),
             router_norm=RmsNorm(scale, self.eps),
             experts=self._moe(spec.moe),
         )
+
+
+def _optional(load: Callable[[S], P], spec: S | None) -> P | None:
+    return None if spec is None else load(spec)
 
 
 def _wide(tensor: Tensor) -> Tensor:

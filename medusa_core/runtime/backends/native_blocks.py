@@ -10,10 +10,10 @@ from ctypes import addressof, pointer, sizeof
 import torch
 from torch import Tensor
 
-from medusa_core.models.blocks.spec import Activation, ActivationSpec, Scoring
+from medusa_core.models.blocks.spec import Activation, ActivationSpec, BlockSpec, MlpSpec, Scoring
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear, linears_of
 from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,
@@ -22,14 +22,14 @@ from medusa_core.runtime.backends.activation import Active
 from medusa_core.runtime.backends.block import (
     Attention,
     Block,
-    Branch,
     DeltaNet,
-    ExpertsBeside,
     Mamba2,
+    Mixer,
+    ParallelExperts,
     ShortConvolution,
 )
 from medusa_core.runtime.backends.decoder import Decoder
-from medusa_core.runtime.backends.experts import SUM_EPS, ExpertMlps, Mlp, PlainMlp
+from medusa_core.runtime.backends.experts import SUM_EPS, ExpertMlps, Mlp
 from medusa_core.runtime.backends.host_mlp import HostMlp
 from medusa_core.runtime.backends.native_limits import why_not
 from medusa_core.runtime.backends.norm import RmsNorm
@@ -67,7 +67,6 @@ _GATES = {
 }
 # Of experts.h.
 _SCORINGS = {Scoring.SOFTMAX: 0, Scoring.TOPK_SOFTMAX: 1, Scoring.SIGMOID: 2}
-_SHARED = ("shared_gate_up", "shared_down")
 # Where the structure of a linear layer is: index in an array, or field of a structure.
 _Place = tuple[ctypes.Array[LinearStruct], int] | tuple[ctypes.Structure, str]
 
@@ -90,7 +89,8 @@ class NativeDecoder:
         self._positions = (PositionsStruct * len(model.ropes))()
         self._per_layer_width = 0 if model.per_layer is None else model.per_layer.width
         self._places: dict[int, _Place] = {}  # of placeholders, by their ids
-        self._second_branches: list[BlockStruct] = []
+        self._second_mixers: list[BlockStruct] = []
+        self._num_states = 0  # recurrent layers so far
         self._experts: list[ExpertsStruct] = []
         self._experts_beside: list[ExpertsBesideStruct] = []
         self._arrays: list[ctypes.Array[LinearStruct]] = []
@@ -107,7 +107,7 @@ class NativeDecoder:
             hidden=config.hidden_size,
             gate=_gate_struct(config.activation),
             embedding_scale=config.embedding_multiplier,
-            residual_scale=_residual_scale(model.blocks),
+            residual_scale=_residual_multiplier(config.blocks),
             eps=config.rms_norm_eps,
         )
         if model.per_layer is not None:
@@ -183,28 +183,28 @@ class NativeDecoder:
             _put(self._places[id(placeholder)], linear)
 
     def _describe(self, struct: BlockStruct, block: Block) -> None:
-        """Fill in a block's structure; a second branch has a structure of its own."""
-        first, *others = block.branches or (None,)
+        """Fill in a block's structure; a second mixer has a structure of its own."""
+        first, *others = block.mixers or (None,)
         self._describe_mixer(struct, block, first)
         self._describe_mlp(struct, block)
-        for branch in others:
-            self._second_branches.append(BlockStruct())
-            self._describe_mixer(self._second_branches[-1], block, branch)
-            struct.beside = addressof(self._second_branches[-1])
+        for mixer in others:
+            self._second_mixers.append(BlockStruct())
+            self._describe_mixer(self._second_mixers[-1], block, mixer)
+            struct.beside = addressof(self._second_mixers[-1])
+        self._num_states += block.spec.state is not None
 
-    def _describe_mixer(self, struct: BlockStruct, block: Block, branch: Branch | None) -> None:
+    def _describe_mixer(self, struct: BlockStruct, block: Block, mixer: Mixer | None) -> None:
         """Fill in the fields of a token mixer."""
         config = self._model.config
         struct.scale = struct.mixer_scale = struct.mlp_scale = struct.query_scale = 1.0
         struct.kv_heads, struct.head_dim = config.num_kv_heads, config.head_dim
         struct.attention = AttentionStruct(config.num_heads, 0, 0.0, None)
-        if branch is None:
+        if mixer is None:
             return
-        mixer = branch.mixer
-        is_first = branch is block.branches[0]
-        pre, post = block.pre_norm, block.post_norm if is_first else None
-        struct.attention_norms = NormsStruct(self._norm(pre, branch.input_scale), self._norm(post))
-        struct.mixer_scale = branch.output_scale
+        post = block.post_norm if mixer is block.mixers[0] else None
+        pre = self._norm(block.pre_norm, mixer.spec.input_multiplier)
+        struct.attention_norms = NormsStruct(pre, self._norm(post))
+        struct.mixer_scale = mixer.spec.output_multiplier
         self._set_linear((struct, "output"), mixer.output)
         if isinstance(mixer, Attention):
             self._attention(struct, mixer)
@@ -218,27 +218,28 @@ class NativeDecoder:
             self._recurrent(struct, mixer)
 
     def _attention(self, struct: BlockStruct, attention: Attention) -> None:
+        spec = attention.spec
         self._set_linear((struct, "qkv"), attention.qkv)
-        num_own = 0 if not attention.owns_kv else 1 if attention.values_are_keys else 2
-        width = attention.inner + num_own * attention.num_kv_heads * attention.head_dim
-        struct.width = width + attention.inner * attention.is_gated
-        struct.gates_at = width * attention.is_gated
-        struct.mixed = attention.inner
+        num_own = spec.owned_kv_heads * (1 if spec.k_eq_v else 2)
+        width = (spec.num_heads + num_own) * spec.head_dim
+        struct.width = width + spec.inner * spec.is_gated
+        struct.gates_at = width * spec.is_gated
+        struct.mixed = spec.inner
         struct.attention = AttentionStruct(
-            attention.num_heads,
-            attention.window or 0,
-            attention.softcap or 0.0,
+            spec.num_heads,
+            spec.sliding_window or 0,
+            spec.attn_logit_softcapping or 0.0,
             self._optional(attention.sinks),
         )
-        struct.query_scale = attention.scale
-        struct.kv_heads, struct.head_dim = attention.num_kv_heads, attention.head_dim
-        struct.keys_are_values = attention.values_are_keys
-        if attention.rope is not None:
-            struct.positions = addressof(self._positions[attention.rope])
+        struct.query_scale = spec.softmax_scale
+        struct.kv_heads, struct.head_dim = spec.num_kv_heads, spec.head_dim
+        struct.keys_are_values = spec.k_eq_v
+        if spec.rope is not None:
+            struct.positions = addressof(self._positions[spec.rope])
         norm, scales = attention.qk_norm, attention.head_scales
         if scales is not None:
             struct.q_norm = self._part_norm(scales[0], after_rope=True)
-            struct.k_norm = self._part_norm(scales[attention.num_heads], after_rope=True)
+            struct.k_norm = self._part_norm(scales[spec.num_heads], after_rope=True)
         elif norm is not None:
             struct.q_norm = self._part_norm(norm.q_weight)
             struct.k_norm = self._part_norm(norm.k_weight)
@@ -246,7 +247,7 @@ class NativeDecoder:
             struct.v_norm = self._part_norm(attention.v_norm.weight)
 
     def _recurrent(self, struct: BlockStruct, mixer: DeltaNet | Mamba2) -> None:
-        shape = mixer.shape
+        shape = mixer.spec.state
         struct.mixed = shape.num_heads * shape.value_dim
         if isinstance(mixer, DeltaNet):
             self._set_linear((struct, "gates"), mixer.gates)
@@ -260,7 +261,7 @@ class NativeDecoder:
         """Fill in the fields of the MLP or experts, and of the per-layer input."""
         norms = (self._norm(block.pre_mlp_norm), self._norm(block.post_mlp_norm))
         struct.mlp_norms = NormsStruct(*norms)
-        struct.mlp_scale = block.mlp_scale
+        struct.mlp_scale = block.spec.mlp_multiplier
         struct.scale = 1.0 if block.scale is None else float(block.scale)
         mlp = block.mlp
         assert not isinstance(mlp, HostMlp)  # those are of models on a card
@@ -268,21 +269,19 @@ class NativeDecoder:
             struct.experts = addressof(self._experts_of(mlp))
         elif mlp is not None:
             self._mlp(struct, mlp)
-        if block.experts_beside is not None:
-            struct.experts_beside = addressof(self._experts_beside_of(block.experts_beside))
+        if block.parallel_experts is not None:
+            struct.experts_beside = addressof(self._experts_beside_of(block.parallel_experts))
         struct.token_width = self._per_layer_width
         if block.per_layer is not None:
             self._set_linear((struct, "token_gate"), block.per_layer.gate)
             self._set_linear((struct, "token_projection"), block.per_layer.projection)
             struct.token_norm = self._floats(block.per_layer.norm.weight)
 
-    def _mlp(self, struct: BlockStruct, mlp: Mlp | PlainMlp) -> None:
-        has_gate = isinstance(mlp, Mlp)
-        up, down = mlp.linears
-        self._set_linear((struct, "gate_up"), up)
-        self._set_linear((struct, "down"), down)
-        struct.inner = mlp.width
-        struct.factor_at = mlp.width * has_gate
+    def _mlp(self, struct: BlockStruct, mlp: Mlp) -> None:
+        self._set_linear((struct, "gate_up"), mlp.gate_up)
+        self._set_linear((struct, "down"), mlp.down)
+        struct.inner = mlp.spec.width
+        struct.factor_at = mlp.spec.width * mlp.spec.has_gate
 
     def _experts_of(self, experts: ExpertMlps) -> ExpertsStruct:
         """Describe experts, their router and their shared expert."""
@@ -291,7 +290,7 @@ class NativeDecoder:
         self._experts.append(struct)
         return struct
 
-    def _experts_beside_of(self, beside: ExpertsBeside) -> ExpertsBesideStruct:
+    def _experts_beside_of(self, beside: ParallelExperts) -> ExpertsBesideStruct:
         """Describe experts in parallel to an MLP."""
         assert isinstance(beside.experts, ExpertMlps)  # see `_describe_mlp`
         struct = ExpertsBesideStruct(
@@ -315,7 +314,7 @@ class NativeDecoder:
         return None if vector is None else self._floats(vector)
 
     def _delta_net(self, net: DeltaNet) -> RecurrenceStruct:
-        shape = net.shape
+        shape, grouped = net.spec.state, net.spec.output.grouped_heads
         keys, inner = shape.num_key_heads * shape.key_dim, shape.num_heads * shape.value_dim
         return RecurrenceStruct(
             conv=self._convolution(net.conv, None),
@@ -323,8 +322,8 @@ class NativeDecoder:
             bias=self._floats(net.dt_bias),
             norm=self._floats(net.norm.weight.repeat(shape.num_heads)),
             shape=shape_struct(shape),
-            place=net.state_index,
-            tiles=0 if net.tiled is None else net.tiled[0],
+            place=self._num_states,
+            tiles=0 if grouped is None else grouped[0],
             together=shape.value_dim,
             is_delta=True,
             width=shape.channels + inner,
@@ -341,7 +340,7 @@ class NativeDecoder:
         )
 
     def _mamba(self, mamba: Mamba2) -> RecurrenceStruct:
-        shape, norm = mamba.shape, mamba.norm
+        shape, norm = mamba.spec.state, mamba.norm
         inner, width = shape.num_heads * shape.value_dim, shape.num_key_heads * shape.key_dim
         total = inner + shape.channels + shape.num_heads
         return RecurrenceStruct(
@@ -352,9 +351,9 @@ class NativeDecoder:
             norm=None if norm is None else self._floats(norm.weight),
             factors=self._optional(mamba.factors),
             shape=shape_struct(shape),
-            place=mamba.state_index,
+            place=self._num_states,
             together=inner // shape.num_key_heads,
-            gates_first=True if norm is None else norm.gates_first,
+            gates_first=not mamba.spec.norm_before_gate or norm is None,
             width=total,
             inputs_at=inner,
             gate_at=0,
@@ -363,8 +362,8 @@ class NativeDecoder:
             values_at=0,
             steps_width=total,
             steps_at=inner + shape.channels,
-            least_step=mamba.min_dt,
-            most_step=mamba.max_dt,
+            least_step=mamba.spec.time_step_min,
+            most_step=mamba.spec.time_step_max,
             eps=0.0 if norm is None else norm.eps,
         )
 
@@ -402,25 +401,26 @@ def describe_experts(
     Returns:
         The structure, and two arrays that it points to.
     """
-    routing, array_of = experts.routing, LinearStruct * experts.routing.num_experts
+    routing = experts.spec.routing
+    array_of = LinearStruct * routing.num_experts
     struct, gate_ups, downs = ExpertsStruct(), array_of(), array_of()
     set_linear((struct, "router"), experts.router)
     for number, mlp in enumerate(experts.mlps):
-        for array, linear in zip((gate_ups, downs), mlp.linears, strict=True):
-            set_linear((array, number), linear)
+        set_linear((gate_ups, number), mlp.gate_up)
+        set_linear((downs, number), mlp.down)
     if experts.shared is not None:
-        for name, linear in zip(_SHARED, experts.shared.linears, strict=True):
-            set_linear((struct, name), linear)
-        struct.shared = _shape_of(experts.shared)
+        set_linear((struct, "shared_gate_up"), experts.shared.gate_up)
+        set_linear((struct, "shared_down"), experts.shared.down)
+        struct.shared = _shape_of(experts.shared.spec)
     if experts.shared_gate is not None:
         set_linear((struct, "shared_gate"), experts.shared_gate)
     struct.gate_ups, struct.downs = addressof(gate_ups), addressof(downs)
     struct.bias, struct.scales = floats(experts.bias), floats(experts.scales)
-    struct.shape, struct.routing = _shape_of(experts.mlps[0]), _SCORINGS[routing.scoring]
+    struct.shape, struct.routing = _shape_of(experts.spec.experts), _SCORINGS[routing.scoring]
     struct.count, struct.chosen = routing.num_experts, routing.num_experts_per_tok
     struct.normalises, struct.sum_eps = routing.norm_topk_prob, SUM_EPS
     struct.scale = routing.routed_scaling_factor
-    widths = (one.packed_width for one in experts.linears if isinstance(one, NativeLinear))
+    widths = (one.packed_width for one in linears_of(experts) if isinstance(one, NativeLinear))
     struct.packed_width = max(widths, default=0)  # from disk they come without adapters
     return struct, gate_ups, downs
 
@@ -440,7 +440,7 @@ class NativeExperts:
             workers: Threads that compute.
         """
         self._library, self._workers, self._hidden = library, workers, config.hidden_size
-        self._linears = experts.linears  # they own the weights
+        self._linears = list(linears_of(experts))  # they own the weights
         self._kept: list[Tensor] = []
         self._struct, *self._arrays = describe_experts(experts, _put, self._floats)
         self._gate = _gate_struct(config.activation)
@@ -449,8 +449,8 @@ class NativeExperts:
     @staticmethod
     def can_compute(experts: ExpertMlps, config: ModelConfig) -> bool:
         """Whether the library can compute experts."""
-        is_compiled = all(isinstance(linear, NativeLinear) for linear in experts.linears)
-        return is_compiled and fits_lanes(config.hidden_size, experts.mlps[0].width)
+        is_compiled = all(isinstance(linear, NativeLinear) for linear in linears_of(experts))
+        return is_compiled and fits_lanes(config.hidden_size, experts.spec.experts.width)
 
     def __call__(self, x: Tensor, active: Active, routed: Tensor | None) -> Tensor:
         """[n, hidden] → [n, hidden], both float32.
@@ -506,14 +506,14 @@ def _gate_struct(spec: ActivationSpec) -> GateStruct:
     return GateStruct(_GATES[spec.kind], spec.swiglu_limit, spec.gate_multiplier)
 
 
-def _shape_of(mlp: Mlp | PlainMlp) -> MlpShapeStruct:
-    return MlpShapeStruct(mlp.width, mlp.width if isinstance(mlp, Mlp) else 0)
+def _shape_of(mlp: MlpSpec) -> MlpShapeStruct:
+    return MlpShapeStruct(mlp.width, mlp.width * mlp.has_gate)
 
 
-def _residual_scale(blocks: Sequence[Block]) -> float:
+def _residual_multiplier(blocks: Sequence[BlockSpec]) -> float:
     """Multiplier of residuals, which is the same in all blocks."""
-    (scale,) = {block.residual_scale for block in blocks} or {1.0}
-    return scale
+    (multiplier,) = {block.residual_multiplier for block in blocks} or {1.0}
+    return multiplier
 
 
 def _put(place: _Place, linear: QuantLinear) -> None:

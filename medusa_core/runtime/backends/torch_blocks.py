@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.models.blocks.spec import AttentionSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.row_order import in_halves, strided_by_group
 from medusa_core.runtime.backends.activation import Active, active_of
@@ -29,10 +30,10 @@ from medusa_core.runtime.backends.attention import (
 from medusa_core.runtime.backends.block import (
     Attention,
     Block,
-    Branch,
     DeltaNet,
-    ExpertsBeside,
     Mamba2,
+    Mixer,
+    ParallelExperts,
     PerLayerGate,
     ShortConvolution,
 )
@@ -133,34 +134,27 @@ class PassContext:
             _masks={},
         )
 
-    def factors(self, attention: Attention) -> Tensor:
+    def factors(self, spec: AttentionSpec) -> Tensor:
         """Return complex factors of fused rows: rotation, and the scale of queries.
 
         Returns:
             [n, q heads + own kv heads, head_dim / 2], complex
         """
-        num_own = attention.num_kv_heads if attention.owns_kv else 0
-        key = (
-            *(attention.rope, attention.scale, attention.num_heads),
-            *(num_own, attention.head_dim),
-        )
+        num_own, scale = spec.owned_kv_heads, spec.softmax_scale
+        key = (spec.rope, scale, spec.num_heads, num_own, spec.head_dim)
         if key not in self._factors:
-            self._factors[key] = self._rotation(attention, num_own)
+            rope = self.ropes[spec.rope or 0]
+            if spec.rope is None:
+                turn = rope.identity(len(self.positions), spec.head_dim // 2)
+            else:
+                turn = rope.turns(self.num_positions).index_select(0, self.positions)
+            factors = fused_factors(turn, spec.num_heads, num_own, scale)
+            if self.query_factors is not None and spec.rope is not None:
+                factors[:, : spec.num_heads] *= self.query_factors[:, None, None]
+            self._factors[key] = factors
         return self._factors[key]
 
-    def _rotation(self, attention: Attention, num_own: int) -> Tensor:
-        num_q = attention.num_heads
-        rope = self.ropes[attention.rope or 0]
-        if attention.rope is None:
-            turn = rope.identity(len(self.positions), attention.head_dim // 2)
-        else:
-            turn = rope.turns(self.num_positions).index_select(0, self.positions)
-        factors = fused_factors(turn, num_q, num_own, attention.scale)
-        if self.query_factors is not None and attention.rope is not None:
-            factors[:, :num_q] *= self.query_factors[:, None, None]
-        return factors
-
-    def mask(self, attention: Attention, sequence: SequenceRows, width: int) -> Tensor | None:
+    def mask(self, spec: AttentionSpec, sequence: SequenceRows, width: int) -> Tensor | None:
         """Return the additive mask of a sequence's rows over `width` cache slots.
 
         Committed rows are in the columns of their positions, and the rows of a pass after them:
@@ -169,12 +163,12 @@ class PassContext:
         Returns:
             [query heads per key head · n, width], or None where every row sees everything.
         """
-        group = attention.num_heads // attention.num_kv_heads
-        if attention.window is None and group == self.group:
+        window, group = spec.sliding_window, spec.num_heads // spec.num_kv_heads
+        if window is None and group == self.group:
             return sequence.mask
-        key = (attention.window, group, sequence.rows.start)
+        key = (window, group, sequence.rows.start)
         if key not in self._masks:
-            self._masks[key] = self._build_mask(attention.window, group, sequence, width)
+            self._masks[key] = self._build_mask(window, group, sequence, width)
         return self._masks[key]
 
     def _build_mask(
@@ -218,7 +212,7 @@ def run_block(
     """
     kept = slice(None) if only_row is None else slice(only_row, only_row + 1)
     residual = x[kept] if residual is None else residual[kept]
-    if block.branches:
+    if block.mixers:
         normed = x if block.pre_norm is None else block.pre_norm(x)
         residual = _mixed(index, block, normed, residual, context, sequences, only_row)
     if block.mlp is not None:
@@ -245,43 +239,45 @@ def _mixed(
         assert only_row is None
         convolution = block.convolutions[0]
         normed, kernels = convolution.before(normed)
-    is_plain = block.post_norm is None and block.residual_scale == 1 and convolution is None
-    if is_plain and len(block.branches) == 1 and block.branches[0].output_scale == 1:
-        (branch,) = block.branches
-        made = _branch(index, branch, normed, context, sequences, only_row)
-        return branch.mixer.output.plus(made.to(residual.dtype), residual)
+    scale = block.spec.residual_multiplier
+    is_plain = block.post_norm is None and scale == 1 and convolution is None
+    if is_plain and len(block.mixers) == 1 and block.mixers[0].spec.output_multiplier == 1:
+        (mixer,) = block.mixers
+        made = _mix(index, mixer, normed, context, sequences, only_row)
+        return mixer.output.plus(made.to(residual.dtype), residual)
     total = None
-    for branch in block.branches:
-        made = _branch(index, branch, normed, context, sequences, only_row)
-        made = _times(branch.mixer.output(made.to(residual.dtype)), branch.output_scale)
+    for mixer in block.mixers:
+        made = _mix(index, mixer, normed, context, sequences, only_row)
+        made = _times(mixer.output(made.to(residual.dtype)), mixer.spec.output_multiplier)
         total = made if total is None else total + made
-    assert total is not None  # a block without branches doesn't come here
+    assert total is not None  # a block without mixers doesn't come here
     if convolution is not None and kernels is not None:
         total = convolution.after(total, kernels)
-    return _plus(residual, total, block.post_norm, block.residual_scale)
+    return _plus(residual, total, block.post_norm, scale)
 
 
 def _through_mlp(block: Block, x: Tensor, active: Active) -> Tensor:
     """Add the MLP, or experts, to the residual. [n, hidden]"""
-    mlp, beside = block.mlp, block.experts_beside
+    mlp, spec = block.mlp, block.spec
     assert mlp is not None
     normed = x if block.pre_mlp_norm is None else block.pre_mlp_norm(x)
-    scale = block.residual_scale * block.mlp_scale
+    scale = spec.residual_multiplier * spec.mlp_multiplier
     if block.convolutions is not None:
         normed, kernels = block.convolutions[1].before(normed)
         made = block.convolutions[1].after(mlp(normed, active), kernels)
         return _plus(x, made, block.post_mlp_norm, scale)
-    if isinstance(mlp, Mlp) and beside is None and block.post_mlp_norm is None and scale == 1:
+    experts, norm = block.parallel_experts, block.post_mlp_norm
+    if isinstance(mlp, Mlp) and experts is None and norm is None and scale == 1:
         return mlp.plus(normed, active, x)
     made = mlp(normed, active)
-    if beside is not None:
-        made = _with_experts(beside, x, made, active)
+    if experts is not None:
+        made = _with_experts(experts, x, made, active)
     return _plus(x, made, block.post_mlp_norm, scale)
 
 
-def _with_experts(beside: ExpertsBeside, x: Tensor, made: Tensor, active: Active) -> Tensor:
-    routed = beside.experts(beside.pre_norm(x), active, beside.router_norm(x))
-    return beside.post_mlp_norm(made) + beside.post_norm(routed)
+def _with_experts(parallel: ParallelExperts, x: Tensor, made: Tensor, active: Active) -> Tensor:
+    routed = parallel.experts(parallel.pre_norm(x), active, parallel.router_norm(x))
+    return parallel.post_mlp_norm(made) + parallel.post_norm(routed)
 
 
 def _per_layer(gate: PerLayerGate, x: Tensor, vectors: Tensor) -> Tensor:
@@ -294,16 +290,16 @@ def _plus(x: Tensor, made: Tensor, norm: RmsNorm | None, scale: float) -> Tensor
     return x + _times(made if norm is None else norm(made), scale)
 
 
-def _branch(
+def _mix(
     index: int,
-    branch: Branch,
+    mixer: Mixer,
     normed: Tensor,
     context: PassContext,
     sequences: Sequence[SequenceRows],
     only_row: int | None,
 ) -> Tensor:
     """Run a mixer up to its output projection. [n, inner], or one row"""
-    x, mixer = _times(normed, branch.input_scale), branch.mixer
+    x = _times(normed, mixer.spec.input_multiplier)
     if isinstance(mixer, Attention):
         return attend_block(index, mixer, x, context, sequences, only_row)
     if isinstance(mixer, DeltaNet):
@@ -325,19 +321,19 @@ def project(attention: Attention, x: Tensor, context: PassContext) -> tuple[Tens
         [n, q heads + own kv heads, head_dim] in float32 or float64, and the logits of the output
         gate [n, q heads · head_dim] or None.
     """
-    rows, gate = attention.qkv(x), None
-    if attention.is_gated:
-        rows, gate = rows[:, : -attention.inner], rows[:, -attention.inner :]
-    if attention.values_are_keys:
-        keys = rows[:, attention.inner :].view(len(rows), -1, attention.head_dim)
+    spec, rows, gate = attention.spec, attention.qkv(x), None
+    if spec.is_gated:
+        rows, gate = rows[:, : -spec.inner], rows[:, -spec.inner :]
+    if spec.k_eq_v:
+        keys = rows[:, spec.inner :].view(len(rows), -1, spec.head_dim)
         rows = torch.cat([rows, in_halves(keys).flatten(1)], dim=1)
     if attention.qk_norm is not None:
         rows = attention.qk_norm(rows)
-    if attention.v_norm is not None and attention.owns_kv:
-        width = attention.num_kv_heads * attention.head_dim
-        values = rows[:, -width:].reshape(-1, attention.head_dim)
+    if attention.v_norm is not None and spec.kv_layer is None:
+        width = spec.num_kv_heads * spec.head_dim
+        values = rows[:, -width:].reshape(-1, spec.head_dim)
         rows = torch.cat([rows[:, :-width], attention.v_norm(values).view(len(rows), -1)], dim=1)
-    rotated = rotate(rows, context.factors(attention))
+    rotated = rotate(rows, context.factors(spec))
     if attention.head_scales is not None:
         rotated = rotated * attention.head_scales
     return rotated, gate
@@ -382,23 +378,24 @@ def _attend(
     only_row: int | None,
 ) -> Tensor:
     """Attention of one sequence's rows. [n, q heads · head_dim], or one row"""
-    num_q = attention.num_heads
-    q = rotated[:, :num_q]
-    if attention.owns_kv:
-        found = sequence.kv.write(index, rotated[:, num_q:])
+    spec = attention.spec
+    q = rotated[:, : spec.num_heads]
+    if spec.kv_layer is None:
+        found = sequence.kv.write(index, rotated[:, spec.num_heads :])
     else:
-        found = sequence.kv.read(attention.kv_layer)
+        found = sequence.kv.read(spec.kv_layer)
     dtype, is_here = context.scores_dtype, q.device.type == context.positions.device.type
     if is_here and context.card_attention is not None and context.card_attention.takes(q, found[0]):
-        mask = context.mask(attention, sequence, found[0].shape[1])
+        mask = context.mask(spec, sequence, found[0].shape[1])
         if only_row is not None:
             row = slice(only_row, only_row + 1)
             q, mask = q[row], None if mask is None else mask[row]
-        return context.card_attention(q, *found, mask, attention.sinks, attention.softcap)
+        cap = spec.attn_logit_softcapping
+        return context.card_attention(q, *found, mask, attention.sinks, cap)
     if not is_here:  # a processor is slow at narrow numbers
         dtype = torch.promote_types(dtype, torch.float32)
     keys, values = (part.to(dtype) for part in found)
-    mask = context.mask(attention, sequence, keys.shape[1])
+    mask = context.mask(spec, sequence, keys.shape[1])
     if only_row is not None:
         mask = None if mask is None else mask[only_row :: len(q)]
         q = q[only_row : only_row + 1]
@@ -406,8 +403,8 @@ def _attend(
     q = q.to(dtype)
     if attention.sinks is not None:
         return _attend_with_sinks(q, keys, values, mask, attention.sinks)
-    if attention.softcap is not None:
-        return _attend_capped(q, keys, values, mask, attention.softcap)
+    if spec.attn_logit_softcapping is not None:
+        return _attend_capped(q, keys, values, mask, spec.attn_logit_softcapping)
     return (context.attend if is_here else context.attend_on_cpu)(q, keys, values, mask)
 
 
@@ -453,7 +450,7 @@ def _delta_net(
     Returns:
         [n, heads · value_dim], or [1, heads · value_dim]
     """
-    shape, wide = net.shape, net.rate.dtype
+    shape, wide = net.spec.state, net.rate.dtype
     projected, gates = net.in_proj(x), net.gates(x).to(wide)
     inputs, z = projected[:, : shape.channels], projected[:, shape.channels :]
     beta, dt = gates.chunk(2, dim=-1)
@@ -467,14 +464,15 @@ def _delta_net(
         read, z = read[only_row : only_row + 1], z[only_row : only_row + 1]
     normed = net.norm(read.reshape(-1, shape.value_dim)).to(wide)
     gated = normed.view(len(read), -1) * F.silu(z.to(wide))
-    return gated if net.tiled is None else strided_by_group(gated, net.tiled)
+    groups = net.spec.output.grouped_heads
+    return gated if groups is None else strided_by_group(gated, groups)
 
 
 def _delta_net_of(
     index: int, net: DeltaNet, inputs: Tensor, beta: Tensor, decays: Tensor, sequence: SequenceRows
 ) -> Tensor:
     """Readout of one sequence's rows. [n, heads, value_dim]"""
-    shape, tail = net.shape, sequence.kv.state(index).tail
+    shape, tail = net.spec.state, sequence.kv.state(index).tail
     mixed = F.silu(convolve(inputs.to(net.rate.dtype), tail, net.conv, None, sequence.tree))
     keys = shape.num_key_heads * shape.key_dim
     q, k, v = torch.split(mixed, [keys, keys, shape.num_heads * shape.value_dim], dim=-1)
@@ -495,10 +493,10 @@ def _mamba(
     projected = mamba.in_proj(x).to(mamba.rate.dtype)
     if mamba.factors is not None:
         projected = projected * mamba.factors
-    shape = mamba.shape
+    spec, shape = mamba.spec, mamba.spec.state
     sizes = [shape.num_heads * shape.value_dim, shape.channels, shape.num_heads]
     gate, inputs, steps = torch.split(projected, sizes, dim=-1)
-    steps = F.softplus(steps + mamba.dt_bias).clamp(mamba.min_dt, mamba.max_dt)
+    steps = F.softplus(steps + mamba.dt_bias).clamp(spec.time_step_min, spec.time_step_max)
     made = [_mamba_of(index, mamba, inputs[one.rows], steps[one.rows], one) for one in sequences]
     mixed = made[0] if len(made) == 1 else torch.cat(made)
     if only_row is not None:
@@ -511,7 +509,7 @@ def _mamba_of(
     index: int, mamba: Mamba2, inputs: Tensor, steps: Tensor, sequence: SequenceRows
 ) -> Tensor:
     """Readout of one sequence's rows. [n, heads · value_dim]"""
-    shape, count = mamba.shape, len(inputs)
+    shape, count = mamba.spec.state, len(inputs)
     inner, width = shape.num_heads * shape.value_dim, shape.num_key_heads * shape.key_dim
     tail = sequence.kv.state(index).tail
     mixed = F.silu(convolve(inputs, tail, mamba.conv, mamba.conv_bias, sequence.tree))

@@ -9,6 +9,7 @@ import pytest
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import CpuReason, GenerateSettings, LoadOptions
+from medusa_core.models.quant.layout import linears_of
 from medusa_core.runtime.backends.block import Block, host_mlps
 from medusa_core.runtime.backends.native_blocks import NativeExperts
 from medusa_core.runtime.runner.resident import ResidentRunner
@@ -116,7 +117,7 @@ def test_the_plan_counts_what_moved(name: str) -> None:
         assert there.weights_bytes <= there.plan.weights_bytes <= 1.05 * there.weights_bytes
         assert there.plan.weights_bytes < whole.plan.weights_bytes
         held = sum(
-            linear.nbytes for mlp in host_mlps(blocks_of(there)) for linear in mlp.mlp.linears
+            linear.nbytes for mlp in host_mlps(blocks_of(there)) for linear in linears_of(mlp.mlp)
         )
         assert held <= parts.nbytes <= 1.05 * held
         assert there.plan.ram_bytes == whole.plan.ram_bytes + parts.nbytes

@@ -14,7 +14,8 @@ from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
-from medusa_core.models.blocks.spec import SILU, RoutingSpec, Scoring
+from medusa_core.models.blocks.spec import SILU, MlpSpec, MoeSpec, RoutingSpec, Scoring
+from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.config import parse_config
 from medusa_core.models.layer_shapes import RowShape, StateShape
 from medusa_core.models.model_files import ModelFiles
@@ -163,17 +164,21 @@ def test_a_bias_chooses_experts_and_leaves_their_shares() -> None:
     # Rows are their scores and a one; the expert of number e makes e + 1 times the same of that.
     x = torch.cat([scores, torch.ones(5, 1, dtype=torch.float64)], dim=1)
     unit = torch.eye(5, dtype=torch.float64)
-    mlps = [
-        Mlp(make_linear(torch.stack([unit[4], (number + 1) * unit[4]])), make_linear(x[:, 4:]), 1)
-        for number in range(4)
-    ]
-    found = ExpertMlps(routing, make_linear(unit[:4]), mlps, bias=bias)(x, active_of(SILU))
-    one = torch.nn.functional.silu(torch.ones((), dtype=torch.float64))
+    rows = (TensorRows("gate", 1), TensorRows("up", 1))
+    one = MlpSpec(LinearSpec("gate_up", rows, 5), LinearSpec("down", (TensorRows("down", 5),), 1))
+    spec = MoeSpec(routing, LinearSpec("router", (TensorRows("router", 4),), 5), one)
+    mlps = tuple(
+        Mlp(one, make_linear(torch.stack([unit[4], (k + 1) * unit[4]])), make_linear(x[:, 4:]))
+        for k in range(4)
+    )
+    experts = ExpertMlps(spec, make_linear(unit[:4]), None, None, mlps, bias=bias)
+    found = experts(x, active_of(SILU))
+    unscaled = torch.nn.functional.silu(torch.ones((), dtype=torch.float64))
     for row in range(5):
         shares = torch.sigmoid(scores[row])
         chosen = [int(shares[:3].argmax()), 3]
         parts = shares[chosen] / (shares[chosen].sum() + 1e-6)
-        wanted = 2.5 * one * (parts @ torch.tensor(chosen).add(1).double())
+        wanted = 2.5 * unscaled * (parts @ torch.tensor(chosen).add(1).double())
         torch.testing.assert_close(found[row, 0], wanted)
 
 

@@ -17,13 +17,14 @@ from torch import Tensor
 from medusa_core.errors import ClusterError, ModelError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
-from medusa_core.models.blocks.spec import SILU, Mamba2Spec
+from medusa_core.models.blocks.spec import SILU, BlockSpec, Mamba2Spec, NormsSpec
+from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.runtime.backends.activation import active_of
 from medusa_core.runtime.backends.attention import attend_by_products
-from medusa_core.runtime.backends.block import Block, Branch, Mamba2
+from medusa_core.runtime.backends.block import Block, Mamba2
 from medusa_core.runtime.backends.caches import LayerState, SequenceRows
 from medusa_core.runtime.backends.norm import GatedNorm
 from medusa_core.runtime.backends.recurrence import RecurrentSteps
@@ -82,11 +83,19 @@ def draw(*sizes: int) -> Tensor:
 
 def random_mixer(has_norm: bool, gates_first: bool) -> Mamba2:
     """A layer with all that one may have; some of its steps are cut."""
+    rows = INNER + SHAPE.channels + SHAPE.num_heads
+    spec = Mamba2Spec(
+        "",
+        SHAPE,
+        LinearSpec("in_proj", (TensorRows("in_proj", rows),), HIDDEN),
+        LinearSpec("output", (TensorRows("output", HIDDEN),), INNER),
+        time_step_min=0.3,
+        time_step_max=0.9,
+    )
     return Mamba2(
-        shape=SHAPE,
-        state_index=0,
-        in_proj=make_linear(draw(INNER + SHAPE.channels + SHAPE.num_heads, HIDDEN)),
-        factors=draw(INNER + SHAPE.channels + SHAPE.num_heads),
+        spec,
+        in_proj=make_linear(draw(rows, HIDDEN)),
+        factors=draw(rows),
         conv=draw(SHAPE.channels, SHAPE.conv_width),
         conv_bias=draw(SHAPE.channels),
         rate=-draw(SHAPE.num_heads).exp(),
@@ -94,8 +103,6 @@ def random_mixer(has_norm: bool, gates_first: bool) -> Mamba2:
         dt_bias=draw(SHAPE.num_heads),
         norm=GatedNorm(draw(INNER), 2, 1e-3, gates_first) if has_norm else None,
         output=make_linear(draw(HIDDEN, INNER)),
-        min_dt=0.3,
-        max_dt=0.9,
     )
 
 
@@ -145,7 +152,7 @@ def test_every_row_of_a_tree_is_the_recurrence_along_its_path(
         attend_on_cpu=attend_by_products,
         active=active_of(SILU),
     )
-    block = Block((Branch(mixer),), mlp=None)
+    block = Block(BlockSpec(NormsSpec(), (mixer.spec,), None), (mixer,))
     found = run_block(0, block, rows, context, [sequence]) - rows
     only = run_block(0, block, rows, context, [sequence], 7) - rows[7:8]
     torch.testing.assert_close(only, found[7:8], atol=1e-12, rtol=0)

@@ -222,9 +222,9 @@ def test_heads_that_are_stored_in_tiles_are_read_in_order(tmp_path: Path) -> Non
     file, plain = blocks(tmp_path)
     layers = runner_of(file)._model
     assert isinstance(layers, Decoder)
-    mixer = layers.blocks[0].branches[0].mixer
+    mixer = layers.blocks[0].mixers[0]
     assert isinstance(mixer, DeltaNet)
-    assert mixer.tiled == (2, 6)
+    assert mixer.spec.output.grouped_heads == (2, 6)
     wanted = our_logits(runner_of(plain), TOKEN_IDS)
     torch.testing.assert_close(our_logits(runner_of(file), TOKEN_IDS), wanted, atol=1e-5, rtol=0)
     for formats in (WeightFormats("fp32"), WeightFormats()):

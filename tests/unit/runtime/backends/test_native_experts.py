@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Callable
 from ctypes import addressof
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -13,12 +13,20 @@ from torch import Tensor
 
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
-from medusa_core.models.blocks.spec import Activation, ActivationSpec, RoutingSpec, Scoring
+from medusa_core.models.blocks.spec import (
+    Activation,
+    ActivationSpec,
+    MlpSpec,
+    MoeSpec,
+    RoutingSpec,
+    Scoring,
+)
+from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.quant.native_linear import NativeLinear, panel_weights
 from medusa_core.runtime.backends.activation import active_of
-from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.runtime.backends.experts import ExpertMlps, Mlp
 from medusa_core.runtime.backends.native_blocks import NativeDecoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.system.native.binding import open_library
@@ -89,6 +97,14 @@ KINDS = {
 }
 
 
+def linear_spec(outputs: int, inputs: int) -> LinearSpec:
+    return LinearSpec("", (TensorRows("", outputs),), inputs)
+
+
+def mlp_spec(width: int, has_gate: bool) -> MlpSpec:
+    return MlpSpec(linear_spec((1 + has_gate) * width, HIDDEN), linear_spec(HIDDEN, width))
+
+
 def experts_of(case: Case, make: BuildLinear) -> ExpertMlps:
     """Random experts, the same ones for every `make`."""
     generator = torch.Generator().manual_seed(17)
@@ -97,22 +113,23 @@ def experts_of(case: Case, make: BuildLinear) -> ExpertMlps:
     def linear(outputs: int, inputs: int) -> QuantLinear:
         return make(torch.randn(outputs, inputs, generator=generator) * 2 / inputs**0.5)
 
-    def mlp(width: int) -> Mlp | PlainMlp:
+    def mlp(width: int) -> Mlp:
         up, down = linear((1 + has_gate) * width, HIDDEN), linear(HIDDEN, width)
-        return Mlp(up, down, width) if has_gate else PlainMlp(up, down, width)
+        return Mlp(mlp_spec(width, has_gate), up, down)
 
     count = case.routing.num_experts
     router = linear(count, HIDDEN)
-    mlps = [mlp(case.width) for _ in range(count)]
+    mlps = tuple(mlp(case.width) for _ in range(count))
     bias, scales = (torch.rand(count, generator=generator) for _ in range(2))
+    shared = mlp(case.shared) if case.shared else None
     return ExpertMlps(
-        case.routing,
+        MoeSpec(case.routing, linear_spec(count, HIDDEN), mlp_spec(case.width, has_gate)),
         router,
+        linear(1, HIDDEN) if case.shared_gate else None,
+        shared,
         mlps,
-        mlp(case.shared) if case.shared else None,
         bias if case.bias else None,
         scales + 0.5 if case.scales else None,
-        linear(1, HIDDEN) if case.shared_gate else None,
     )
 
 
@@ -184,7 +201,8 @@ def test_of_equal_scores_the_first_experts_are_chosen(path: Path, scoring: Scori
     native = experts_of(
         case, lambda weight: NativeLinear(library, [panel_weights(weight)], bias=None)
     )
-    few = ExpertMlps(RoutingSpec(3, 3, scoring), native.router, native.mlps[:3])
+    spec = replace(native.spec, routing=RoutingSpec(3, 3, scoring))
+    few = replace(native, spec=spec, mlps=native.mlps[:3])
     x, nothing = torch.randn(2, HIDDEN), torch.zeros(2, HIDDEN)
     structs = [describing()._experts_of(experts) for experts in (native, few)]
     structs[1].router.outputs = 3
