@@ -26,8 +26,8 @@ def prompts_file(folder: Path, number: int = 24) -> Path:
 
 def config_for(model: Path, folder: Path, kind: str, **more: Any) -> HeadsConfig:
     usual: dict[str, Any] = {
-        "answers": 24,
-        "max_new_tokens": 24,
+        "answers": 16,
+        "max_new_tokens": 16,
         "steps": 30,
         "batch": 64,
         "num_heads": 2,

@@ -1,7 +1,6 @@
 """Hydra heads: read as published, drafting by the paper's equations, refused when wrong."""
 
 import json
-import pickle
 import re
 from array import array
 from collections.abc import Callable
@@ -18,7 +17,6 @@ from medusa_core.__main__ import main
 from medusa_core.engine.direct import generate
 from medusa_core.errors import (
     CheckpointError,
-    ConversionError,
     HeadsError,
     ModelError,
     RequestError,
@@ -650,24 +648,6 @@ def test_a_pickle_of_other_tensors_is_not_converted(
     with pytest.raises(HeadsError, match=reported):
         convert(find_source(tmp_path), is_consented=True, limits=LIMITS)
     assert [path.name for path in tmp_path.iterdir()] == [PICKLE]
-
-
-def test_a_pickle_that_runs_code_is_opened_by_nobody(target: Target, tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
-
-    class Bomb:
-        def __reduce__(self) -> tuple[object, ...]:
-            return Path.touch, (ran,)
-
-    (tmp_path / PICKLE).write_bytes(pickle.dumps(Bomb()))
-    refused(tmp_path, target)
-    look_into(tmp_path)
-    with pytest.raises(ConversionError):
-        convert(find_source(tmp_path), is_consented=True, limits=LIMITS)
-    torch.save({"hydra_lm_head.0.weight": Bomb()}, tmp_path / PICKLE)
-    with pytest.raises(ConversionError, match="would call"):
-        convert(find_source(tmp_path), is_consented=True, limits=LIMITS)
-    assert not ran.exists()
 
 
 def test_a_folder_says_what_heads_it_holds_and_for_which_model(

@@ -35,7 +35,7 @@ from medusa_core.training.phrase_counts import (
 from tests.support.engine.laws import user_says
 from tests.support.models.tiny import TinySpec, write_tiny
 
-SHORT = TinySpec(context_tokens=96)  # answers end where the context does
+SHORT = TinySpec(context_tokens=64)  # answers end where the context does
 NUMBERS = PhraseRecipe(longest=3, least_count=2, least_chance=0.0, least_news=0.0)
 
 
