@@ -20,14 +20,22 @@ from medusa_core.cli.plan_throughput import (
 from medusa_core.errors import RequestError
 from medusa_core.hub.library.find import find_named, refuse_heads
 from medusa_core.hub.settings import settings_from
+from medusa_core.loading.cpu_parts import CpuPlan, plan_cpu
 from medusa_core.loading.offload_forecast import (
     ForecastDevice,
+    OffloadPlan,
     device_with,
     plan_offload,
 )
 from medusa_core.memory.budget import GIB, Budget, imagined_card, limit_budget
-from medusa_core.memory.placement import OffloadRoom
-from medusa_core.memory.recommend import Recommendation, choices, plan_choice, recommend
+from medusa_core.memory.placement import CpuLayers, OffloadRoom
+from medusa_core.memory.recommend import (
+    Recommendation,
+    choices,
+    plan_choice,
+    plan_least,
+    recommend,
+)
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.model_files import ModelFiles
@@ -102,14 +110,18 @@ def run(args: argparse.Namespace) -> int:
         context = options.context_tokens or best.plan.context_tokens
         named = {part: how for part, how in formats._asdict().items() if how}
         formats = best.formats._replace(**named)
+    elif not formats.linears and _may_use_cpu(config, options, budget):
+        formats = plan_least(config, heads, budget).formats
     choice = plan_choice(config, heads, formats, budget, context, draft_model=draft_model)
-    in_tiers = None
-    may_divide = config.has_native_family and choice.plan.fit is Fit.NO
+    in_tiers: OffloadPlan | CpuPlan | None = None
+    if config.has_native_family:
+        in_tiers = plan_cpu(config, heads, choice, device, options, draft_model)
+    may_divide = config.has_native_family and choice.plan.fit is Fit.NO and in_tiers is None
     if may_divide and (options.memory_gib or options.has_disk):
         in_tiers = plan_offload(
             config, heads, choice, device, draft_model, may_shorten=not options.context_tokens
         )
-        choice = choice if in_tiers is None else in_tiers.choice
+    choice = choice if in_tiers is None else in_tiers.choice
     if args.json:
         fields = (
             as_json(choice)
@@ -123,6 +135,13 @@ def run(args: argparse.Namespace) -> int:
         print(_table(args.model, config, choice, every, best, budget))
         print("" if in_tiers is None else in_tiers.text())
     return 0
+
+
+def _may_use_cpu(config: ModelConfig, options: LoadOptions, budget: Budget) -> bool:
+    """Whether the processor may compute parts of a model that can be quantized for a card."""
+    if not config.has_native_family or config.quantization or budget.hardware.device == "cpu":
+        return False
+    return any(CpuLayers.of(config, options))
 
 
 def _print_json(args: argparse.Namespace, fields: dict[str, object]) -> None:
@@ -291,7 +310,9 @@ def _table(
     lines += ["", f"  {_verdict(plan)}", ""]
     lines += [f"  {'format':<10}{'weights':>12}{'free':>12}  verdict"]
     lines += [_line(other) for other in all_choices]
-    advice = "no way to load it fits" if best is None else f"recommended: {_name(best, stored)}"
+    advice = (
+        "no way to load it whole fits" if best is None else f"recommended: {_name(best, stored)}"
+    )
     if best is not None:
         advice += f", context {best.plan.context_tokens:,}"
     return "\n".join([*lines, "", f"  {advice}"])

@@ -15,8 +15,9 @@ from medusa_core.errors import HeadsFileError, ModelError
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import Heads, chosen_heads, is_heads_folder, kind_of, shape_of_files
 from medusa_core.heads.medusa import SharedWeights
+from medusa_core.loading.cpu_parts import host_formats
 from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
-from medusa_core.loading.plan import formats_for_policy, host_formats, plan_target
+from medusa_core.loading.plan import formats_for_policy, plan_target
 from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.memory.plan import (
     NO_ADAPTER,

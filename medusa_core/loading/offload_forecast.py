@@ -80,7 +80,7 @@ class OffloadPlan:
             if layers := self.placement.layers(tier):
                 count = f"{len(layers)} of {len(self.placement.tiers)} layers {name}"
                 size = f"{self.placement.nbytes(tier) / GIB:.2f} GiB"
-                lines.append(f"  {count}, {size}: {_ranges(layers)}")
+                lines.append(f"  {count}, {size}: {number_ranges(layers)}")
         lines += [
             f"  {_NAMES[tier]}: {rate / 1e9:.2f} GB/s, measured"
             for tier, rate in self.rates.items()
@@ -181,7 +181,7 @@ def plan_offload(
         return OffloadPlan(choice, plan.placement, {}, {}, 0.0, name, 0.0)
     rate = _read_rate(config, choice, budget)
     machine = _machine(planner, plan.placement, device, rate)
-    step_s = _step_times(plan.placement, machine)
+    step_s = _step_time(plan.placement, machine)
     tokens_per_s = forecast(config, heads, choice.formats, budget, rate, step_s).tokens_per_s
     rates = {Tier.MEMORY: machine.to_device, Tier.DISK: machine.from_disk}
     return OffloadPlan(
@@ -268,7 +268,24 @@ def _machine(
     )
 
 
-def _step_times(placement: Placement, machine: MachineRates) -> Callable[[int], float]:
+def offloaded_step(
+    planner: Planner, placement: Placement, device: ForecastDevice, rate: ReadRate
+) -> Callable[[int], float]:
+    """Return the expected seconds of a step by its rows; blocks while disk and link are measured.
+
+    Args:
+        planner: Plans the model.
+        placement: Tier of each layer.
+        device: The device.
+        rate: Weights that it reads.
+
+    Raises:
+        TierError: The disk can't be measured.
+    """
+    return _step_time(placement, _machine(planner, placement, device, rate))
+
+
+def _step_time(placement: Placement, machine: MachineRates) -> Callable[[int], float]:
     """Return the seconds of a step by its rows."""
     count = len(placement.tiers)
     shares = Shares(*(len(placement.layers(tier)) / count for tier in Tier))
@@ -294,7 +311,7 @@ def _ignore(_: str) -> None:
     """Say nothing: the estimate itself says that rates are measured."""
 
 
-def _ranges(layers: Sequence[int]) -> str:
+def number_ranges(layers: Sequence[int]) -> str:
     """Format numbers as ranges, such as 0-3, 5, 7-9."""
     found: list[list[int]] = []
     for layer in layers:

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import PlanError, RequestError
+from medusa_core.loading.cpu_parts import place_parts
 from medusa_core.memory.budget import GIB, limit_budget
-from medusa_core.memory.placement import CpuLayers, Planner
+from medusa_core.memory.placement import Planner
 from medusa_core.memory.plan import NO_ADAPTER, DraftModel, default_plan
 from medusa_core.memory.policy.rules import MAX_SEQUENCES, check_policy, rules_of
 from medusa_core.memory.probe import live_budget, offload_room
-from medusa_core.messages import CpuReason, Fit, HeadsShape, LoadOptions, MemoryPlan, Policy, Shares
+from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan, Policy, Shares
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import AdapterShape
-from medusa_core.models.quant.choice import PartFormats, resolve_host_formats
+from medusa_core.models.quant.choice import PartFormats
 
 if TYPE_CHECKING:
     from medusa_core.memory.measure.machine import MeasuredRates
@@ -39,36 +40,6 @@ def formats_for_policy(
     offloads = policy is not None and (policy.weights.below or policy.cache.below)
     may = options.has_disk and not options.cluster and not has_drafter
     return replace(formats, embedding_on_disk=bool(offloads and may and formats.device == "cpu"))
-
-
-def host_formats(
-    config: ModelConfig, options: LoadOptions, formats: PartFormats
-) -> PartFormats | None:
-    """Return the formats of parts that this processor computes beside a card; None if it may not.
-
-    Args:
-        config: Configuration of the model.
-        options: How it is loaded.
-        formats: Formats on its device.
-
-    Raises:
-        RequestError: It may not, and was requested.
-    """
-    import torch
-
-    from medusa_core.models.precision import hardware_of
-
-    lack = ""
-    if not config.has_native_family:
-        lack = "Transformers computes this model as a whole."
-    elif options.cluster or options.adapter_dir is not None or options.policy is not None:
-        lack = "With an adapter, a policy or a cluster, a card computes all of its layers."
-    if formats.device != "cpu" and not lack:
-        processor = hardware_of(torch.device("cpu"))
-        return resolve_host_formats(options.formats, options.dtype, processor, config.stored)
-    if formats.device != "cpu" and (options.experts == "ram" or options.cpu_layers):
-        raise RequestError(lack, "Leave out --experts and --cpu-layers.")
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +147,10 @@ def plan_target(
     planner = Planner(config, heads, formats, budget, options.sessions, draft_model, adapter, host)
     requested = min(options.context_tokens, config.context_tokens)
     plan = planner.resident(requested) if requested else default_plan(planner.resident, config)
-    cpu = CpuLayers() if host is None else CpuLayers.of(config, options)
     if options.policy is not None:
         return _plan_policy(planner, options, options.policy, plan.context_tokens)
-    if cpu.required or (cpu.allowed and plan.fit is Fit.NO):
-        placed = plan_cpu_parts(planner, cpu, plan, options)
+    if host is not None:
+        placed = place_parts(planner, plan, offload_room(options), options)
         if placed is not None:
             return placed
     if plan.fit is not Fit.NO:
@@ -208,37 +178,6 @@ def plan_target(
         missing_bytes=-plan.free_bytes,
         max_context=plan.max_context,
     )
-
-
-def plan_cpu_parts(
-    planner: Planner, cpu: CpuLayers, plan: MemoryPlan, options: LoadOptions
-) -> MemoryPlan | None:
-    """Plan a model of which the processor computes some MLPs or experts.
-
-    Args:
-        planner: Plans the model.
-        cpu: Layers of these.
-        plan: Plan with everything on the card.
-        options: How the model is loaded.
-
-    Returns:
-        None if it doesn't fit even so.
-
-    Raises:
-        PlanError: It doesn't, and was requested.
-    """
-    room = offload_room(options).memory_bytes
-    may_shorten = not options.context_tokens and plan.fit is Fit.NO
-    placed = planner.with_cpu(plan.context_tokens, *cpu, room, may_shorten=may_shorten)
-    if placed is None and cpu.required:
-        raise PlanError(
-            "Card and computer have too little memory for this placement.",
-            "Leave --cpu-layers or --experts to the engine, or choose a smaller weight format.",
-        )
-    if placed is None or placed.cpu_parts is None:
-        return placed
-    reason = CpuReason.REQUESTED if cpu.required else CpuReason.ONLY_WAY
-    return replace(placed, cpu_parts=replace(placed.cpu_parts, reason=reason))
 
 
 def _plan_policy(

@@ -8,13 +8,15 @@ here needs torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from medusa_core.memory.budget import Budget
+from medusa_core.memory.placement import HostMlpBytes
 from medusa_core.memory.plan import embedding_bytes, experts_bytes, heads_bytes, weights_bytes
 from medusa_core.messages import HeadsShape, WeightFormats
+from medusa_core.models.blocks.spec import RoutingSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.choice import PartFormats, resolve_formats
 from medusa_core.runtime.tree.tables import typical_table
@@ -31,9 +33,11 @@ class ReadRate(NamedTuple):
 
     rates: tuple[tuple[int, float], ...]
 
-    def step_s(self, nbytes: int, rows: int) -> float:
+    def step_s(self, nbytes: int, rows: float) -> float:
         """Seconds to read so many bytes for so many rows, interpolated between measured counts."""
         times = [(count, nbytes / rate) for count, rate in self.rates]
+        if rows <= times[0][0]:
+            return times[0][1]
         for (low, before), (high, after) in pairwise(times):
             if rows <= high:
                 return before + (after - before) * (rows - low) / (high - low)
@@ -112,6 +116,60 @@ def read_bytes(config: ModelConfig, formats: PartFormats, rows: int) -> int:
         nbytes -= embedding_bytes(config, formats)
     if config.moe is None:
         return nbytes
-    routing = config.moe.routing
-    unread = (1 - routing.num_experts_per_tok / routing.num_experts) ** rows
+    unread = 1 - share_of_experts(config.moe.routing, rows)
     return round(nbytes - unread * experts_bytes(config, formats))
+
+
+def share_of_experts(routing: RoutingSpec, rows: float) -> float:
+    """Return the expected share of a layer's experts that some rows choose.
+
+    Args:
+        routing: How experts are chosen; every choice is taken to be equally likely, though
+            neighbouring rows agree more often.
+        rows: Number of rows.
+    """
+    return 1.0 - float((1 - routing.num_experts_per_tok / routing.num_experts) ** rows)
+
+
+def mixed_step_s(
+    config: ModelConfig,
+    formats: PartFormats,
+    on_host: Sequence[HostMlpBytes],
+    card: ReadRate,
+    cpu: ReadRate,
+    rows: int,
+) -> float:
+    """Estimate a step of which the processor computes some MLPs and experts, without copies.
+
+    Args:
+        config: Configuration of the target.
+        formats: Formats on the card.
+        on_host: What the processor computes.
+        card: Reads of weights by the card.
+        cpu: Reads of weights by the processor.
+        rows: Rows of the step.
+    """
+    moved = sum(_read_share(config, one, rows) * one.device_bytes for one in on_host)
+    card_s = card.step_s(round(read_bytes(config, formats, rows) - moved), rows)
+    return card_s + host_step_s(config, on_host, cpu, rows)
+
+
+def host_step_s(
+    config: ModelConfig, on_host: Sequence[HostMlpBytes], rate: ReadRate, rows: int
+) -> float:
+    """Estimate the processor's part of a step; see `mixed_step_s`."""
+    seconds = 0.0
+    for one in on_host:
+        share = _read_share(config, one, rows)
+        # An expert computes only the rows that chose it.
+        chosen = config.moe.routing if one.are_experts and config.moe is not None else None
+        each = rows if chosen is None else rows * chosen.num_experts_per_tok / chosen.num_experts
+        seconds += rate.step_s(round(share * one.host_bytes), max(1.0, each / share))
+    return seconds
+
+
+def _read_share(config: ModelConfig, one: HostMlpBytes, rows: int) -> float:
+    """Share of an MLP's bytes, or of a layer's experts', that a step reads."""
+    if not one.are_experts or config.moe is None:
+        return 1.0
+    return share_of_experts(config.moe.routing, rows)

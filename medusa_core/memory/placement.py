@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -427,6 +427,7 @@ class HostMlpBytes(NamedTuple):
     host_bytes: int
 
 
+@lru_cache(maxsize=32)
 def host_mlps(
     config: ModelConfig, formats: PartFormats, host: PartFormats
 ) -> tuple[HostMlpBytes, ...]:

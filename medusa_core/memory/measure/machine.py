@@ -17,6 +17,7 @@ from medusa_core.memory.budget import Budget
 from medusa_core.memory.heap import trim_heap
 from medusa_core.memory.measure.compute import ModelRates, Paces, model_rates, paces_of
 from medusa_core.memory.measure.transfers import (
+    card_round_trip,
     disk_errors,
     disk_read_latency,
     disk_read_rate,
@@ -57,10 +58,17 @@ class DiskRates(NamedTuple):
 
 
 class LinkRates(NamedTuple):
-    """Rates of copies between pinned memory and a card. [bytes/s]"""
+    """Rates of copies between pinned memory and a card.
+
+    Attributes:
+        to_device: Copies to the card. [bytes/s]
+        from_device: Copies back. [bytes/s]
+        row_copies: Time of copying a row of activations from the card and back. [s]
+    """
 
     to_device: float = math.inf
     from_device: float = math.inf
+    row_copies: float = 0.0
 
 
 class CopyRate(NamedTuple):
@@ -106,7 +114,9 @@ class MeasuredRates:
             LinkRates,
             (CARD, cuda.name(device)),
             "measuring the link to the card",
-            lambda: LinkRates(to_card_rate(device), from_card_rate(device)),
+            lambda: LinkRates(
+                to_card_rate(device), from_card_rate(device), card_round_trip(device)
+            ),
         )
 
     def memory(self) -> CopyRate:

@@ -25,6 +25,7 @@ from medusa_core.system.files.own_folder import make_own_folder
 _READ_BYTES = 256 << 20  # beyond the cache of most disks
 _MOVED_BYTES, _BLOCK_BYTES = 128 << 20, 4 << 20
 _REPEATS = 3
+_ROW_NUMBERS = 4096
 _MAX_READS = 256
 _SHORT_READS, _STRIDE_BYTES = 128, 256 << 10  # further apart than a disk reads ahead
 
@@ -147,6 +148,18 @@ def from_card_rate(device: torch.device) -> float:
         cuda.wait(device)
 
     return _MOVED_BYTES / best_seconds(copy)
+
+
+def card_round_trip(device: torch.device) -> float:
+    """Measure copies of a row of activations from a card and back. [s]"""
+    row = torch.zeros(_ROW_NUMBERS, device=device)
+
+    def round_trip() -> None:
+        cuda.download(row)().to(device)
+        cuda.wait_for_computing(device)
+
+    round_trip()
+    return best_seconds(round_trip)
 
 
 def memory_copy_rate() -> float:
