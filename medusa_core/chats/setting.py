@@ -53,7 +53,7 @@ class When(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A numeric setting.
+    """Declaration of a numeric setting: label, range, default and help.
 
     Attributes:
         label: Label of the setting.

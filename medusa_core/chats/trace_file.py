@@ -243,7 +243,7 @@ def _times(raw: _Json) -> StepTimes:
 
 
 def _verdict(verdict: Verdict) -> _Json:
-    """Convert the verification of a node to JSON."""
+    """Convert a verified node to JSON: the target's choice and its alternatives."""
     return {
         "node": verdict.node,
         "choice": [verdict.choice.token_id, verdict.choice.probability],

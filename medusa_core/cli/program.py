@@ -24,7 +24,7 @@ _WIDEST, _NAME_COLUMN = 100, 24
 
 
 class CommandEntry(NamedTuple):
-    """A command of a program.
+    """A command of a program: its description and arguments.
 
     Attributes:
         group: Heading before the command in help; empty for none.

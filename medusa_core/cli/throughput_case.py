@@ -63,7 +63,7 @@ class ThroughputCase:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> ThroughputCase:
-        """Build the case from the arguments.
+        """Choose model and prompts by the arguments.
 
         Raises:
             MedusaError: A file can't be read.

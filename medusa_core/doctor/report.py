@@ -79,7 +79,7 @@ def _section(title: str, lines: Iterable[str]) -> str:
 
 
 def _line(check: Check) -> str:
-    """Return the result of a check as a line."""
+    """Format the result of a check for the report."""
     line_text = f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.message}"
     return f"{line_text} {check.hint}".rstrip()
 

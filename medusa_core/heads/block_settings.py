@@ -23,7 +23,7 @@ _AGAIN = "Download the heads again."
 
 @dataclass(frozen=True, slots=True)
 class BlockSettings:
-    """Settings of a block.
+    """Settings of a block drafter: what its blocks read and how they are drafted.
 
     Attributes:
         taps: Target layers whose inputs are read.
@@ -60,7 +60,7 @@ class BlockSettings:
 def block_settings(
     raw: Mapping[str, Any], kind: str, layers: ModelConfig, is_transformers_layout: bool
 ) -> BlockSettings:
-    """Read the settings of a block.
+    """Read the settings of a block drafter from its `config.json`.
 
     Args:
         raw: `config.json`.
@@ -97,7 +97,7 @@ def block_settings(
 
 
 def layer_settings(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings of the layers.
+    """Return the part of a `config.json` that describes the drafter's transformer layers.
 
     Raises:
         HeadsError: They aren't an object.
@@ -144,7 +144,7 @@ def check_variant(raw: Mapping[str, Any], kind: str) -> None:
 def layer_sizes(
     layer: Mapping[str, Any], count: int, head_dim: int, has_bias: bool, shares_kv: bool | None
 ) -> ModelConfig:
-    """Return the checked sizes of the layers.
+    """Parse and check the sizes of the drafter's transformer layers.
 
     Args:
         layer: Settings of the layers.

@@ -100,7 +100,7 @@ class ClusteredTokens(NamedTuple):
 
 
 class AssistantHead:
-    """A loaded assistant.
+    """A loaded Gemma 4 assistant: a drafter that attends to the target's KV cache.
 
     Attributes:
         num_heads: 1.

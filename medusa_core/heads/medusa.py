@@ -189,7 +189,7 @@ class MedusaHeads:
     def _brought(
         self, hidden: Tensor, root_id: int, num_heads: int
     ) -> tuple[Tensor, Tensor | None]:
-        """Return logits on the CPU, and the columns that noise may make the best; None for all."""
+        """Return logits on the CPU, and the columns that sampling noise may rank first."""
         if self._native is not None and hidden.dtype == torch.float32:
             scores, *_ = self._native.ranked(hidden, root_id, num_heads, 1)
         else:

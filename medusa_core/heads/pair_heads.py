@@ -27,7 +27,7 @@ from medusa_core.models.quant.linear import cached_first_outputs
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """The confidence head.
+    """Confidence head: predicts whether a draft token will be accepted.
 
     Attributes:
         weight: w, for the state alone or for [state; W1[t]]. [1, hidden] or [1, hidden + rank]
@@ -65,7 +65,7 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class MarkovHead:
-    """The Markov head.
+    """Markov head: low-rank logit bias W2 W1[t] that depends on the preceding token t.
 
     Attributes:
         first: W1. [vocabulary, rank]
@@ -103,7 +103,7 @@ class MarkovHead:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """The selector.
+    """Selector of DFlash2: scores pairs of candidates at neighbouring positions.
 
     Attributes:
         predecessors: P. [vocabulary, rank]

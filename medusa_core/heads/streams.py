@@ -50,7 +50,7 @@ _MOST_CANDIDATES = 4096
 
 @dataclass(frozen=True, slots=True)
 class StreamSizes:
-    """Sizes of streams.
+    """Sizes of speculative streams, and shapes of their tensors.
 
     Attributes:
         num_streams: Tokens drafted after the next one.

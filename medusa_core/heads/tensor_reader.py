@@ -24,7 +24,7 @@ def tensor_reader(
     precision: Precision,
     integers: Mapping[str, Callable[[Tensor], Tensor]],
 ) -> ReadTensor:
-    """Return a reader of parts.
+    """Return a function that reads a part by name, checked and on the device.
 
     Args:
         checkpoint: The checkpoint.

@@ -153,7 +153,7 @@ class Downloads:
         await forget_pair(self.settings, pair)
 
     async def _work(self, job_id: int, before: asyncio.Task[None] | None) -> None:
-        """Download one pair after those before it, and set its final state."""
+        """Download one pair once its earlier task has ended, and set its final state."""
         if before is not None:
             await asyncio.wait([before])
         stop = self._stops[job_id]

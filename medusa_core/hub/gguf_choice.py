@@ -52,7 +52,7 @@ def with_quant(paths: Iterable[str], quant: str) -> list[str]:
 
 
 def named_file(listing: Listing, quant: str, of_heads: bool = False) -> GgufChoice:
-    """Return the file of a format.
+    """Return the file whose name contains a format such as Q4_K_M.
 
     Args:
         listing: The repository.

@@ -13,7 +13,7 @@ class Stopped(Exception):  # noqa: N818 - not an error
 
 @dataclass(frozen=True, slots=True)
 class TransferMonitor:
-    """Callbacks of a transfer.
+    """Callbacks of a transfer: stored and fetched bytes, waiting, cancellation.
 
     Attributes:
         stop: Set to cancel it.

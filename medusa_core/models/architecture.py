@@ -108,7 +108,7 @@ class ArchConfig:
         return positive(self.raw, key, None)
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """Read a flag."""
+        """Read a boolean; null and a missing key mean the default."""
         return bool(self.raw.get(key, default))
 
     @property

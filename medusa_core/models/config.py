@@ -214,7 +214,7 @@ class ModelConfig:
         return sum(recurrent_part(shape) is not None for shape in self.layers[:layer])
 
     def mlp_width(self, layer: int) -> int:
-        """Return the width of a layer's MLP."""
+        """Return the width of a layer's dense MLP."""
         dense = self.blocks[layer].mlp if self.blocks else None
         return dense.width if isinstance(dense, MlpSpec) else self.intermediate_size
 

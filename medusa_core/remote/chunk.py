@@ -39,7 +39,7 @@ class AnswerFigures(NamedTuple):
 
 
 class AnswerChunk(NamedTuple):
-    """A part of an answer.
+    """Parsed chunk of a streamed answer: text, reasoning, figures.
 
     Attributes:
         text: Text of the answer.
@@ -55,7 +55,7 @@ class AnswerChunk(NamedTuple):
 
 
 def read_chunk(data: bytes, place: str, key: str) -> AnswerChunk:
-    """Parse a chunk.
+    """Parse a chunk of `/v1/chat/completions`; errors within it raise.
 
     Args:
         data: JSON text.

@@ -113,7 +113,7 @@ class RemoteAnswer:
         return StopReason.MAX_TOKENS if has_limit else StopReason.CONTEXT
 
     def _parts(self, chunk: AnswerChunk) -> list[tuple[str, TokenSource]]:
-        """Return the new text of a chunk, with tags around reasoning."""
+        """Split a chunk into pieces of text with reasoning tags, each with its source."""
         parts = []
         if chunk.reasoning and not self._has_text:
             if not self._is_reasoning:

@@ -143,7 +143,7 @@ class EngineRouter:
         self._receive(event, is_remote=True)
 
     def _receive(self, event: Event, *, is_remote: bool) -> None:
-        """Track loads, and pass events on."""
+        """Update the loaded model by an event, and pass the event on."""
         with self._lock:
             is_own = event.request_id in self._own_ids
             if isinstance(event, ModelLoaded):

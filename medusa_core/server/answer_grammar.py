@@ -29,7 +29,7 @@ class ReasoningState(Enum):
 
 
 class AnswerRules(NamedTuple):
-    """Rules for an answer.
+    """Everything that constrains an answer: reasoning, tools, schema or grammar.
 
     Attributes:
         tool_format: Format of tool calls; None for no calls.

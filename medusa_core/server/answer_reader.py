@@ -88,7 +88,7 @@ class AnswerReader:
         self._num_drafted = self._num_drafts_accepted = 0
 
     def begin(self, begins_inside: bool) -> None:
-        """Begin the answer.
+        """Note whether the prompt has opened the reasoning.
 
         Args:
             begins_inside: Whether the prompt ends with the start tag of reasoning.
@@ -96,7 +96,7 @@ class AnswerReader:
         self._reasoning = ReasoningParser(self._tags, begins_inside)
 
     def step(self, step: StepDone) -> Iterator[AnswerDelta]:
-        """Read a step.
+        """Convert the tokens of a step to text, reasoning and calls.
 
         Yields:
             Parts of the answer that are complete.

@@ -69,7 +69,7 @@ class Answering:
     async def answer(
         self, request: ChatRequest, cache_salt: str = ""
     ) -> AsyncGenerator[AnswerPart, None]:
-        """Answer a request.
+        """Queue a request, run it on the engine, and yield the parts of its answer.
 
         Args:
             request: The request.

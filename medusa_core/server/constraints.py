@@ -95,7 +95,7 @@ class Constraint(NamedTuple):
 
 
 def read_constraint(record: ConstraintRecord, response_schema: str = "") -> Constraint:
-    """Return the constraint of a request.
+    """Return the only constraint of a request; several raise.
 
     Args:
         record: Fields of the request.

@@ -121,7 +121,7 @@ def _check_references(schema: Mapping[str, Any], where: str) -> None:
 
 
 def _size(value: Any) -> int:
-    """Return the number of entries of an object or list."""
+    """Return the number of entries of a JSON object or list; 0 for other values."""
     return len(value) if isinstance(value, dict | list) else 0
 
 

@@ -9,7 +9,7 @@ MOST_CHOICES = 16  # answers to one request
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of the server.
+    """Limits of the server: sizes, times and numbers of requests.
 
     Attributes:
         most_running: Answers at the same time.

@@ -52,7 +52,7 @@ class Metrics:
         self.num_drafts_accepted += end.num_drafts_accepted
 
     def add_request(self, record: RequestRecord, route: str) -> None:
-        """Count a request.
+        """Count a request by route and status.
 
         Args:
             record: The request.

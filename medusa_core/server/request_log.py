@@ -17,7 +17,7 @@ _KEY = "medusa_tally"
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """A finished request.
+    """Log entry of a finished request: model, status, token counts and times.
 
     Attributes:
         time: Unix time of its arrival in seconds.

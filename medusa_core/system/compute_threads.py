@@ -17,7 +17,7 @@ import torch
 
 
 class _Limits(threading.local):
-    """Temporary limits.
+    """Temporary limits of the calling thread.
 
     Attributes:
         own: Limit of the calling thread; 0 for none.

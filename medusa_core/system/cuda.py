@@ -284,7 +284,7 @@ class _Spans:
         return self._seconds
 
     def add(self, began: CudaEvent, ended: CudaEvent) -> None:
-        """Add a pair."""
+        """Add the events at the beginning and end of a span."""
         self._open.append((began, ended))
         self._count()
 

@@ -43,7 +43,7 @@ def docs_dir() -> Path:
 
 
 def changelog_file() -> Path:
-    """The changelog."""
+    """Return the path of the changelog."""
     return docs_dir() / "changelog.md"
 
 

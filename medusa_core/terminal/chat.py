@@ -48,7 +48,7 @@ class ChosenModel:
 
 @dataclass(slots=True)
 class LastAnswer:
-    """The last answer.
+    """Steps, trace and figures of the last answer, for the slash commands.
 
     Attributes:
         steps: All steps.

@@ -48,7 +48,7 @@ class ChatModels(Protocol):
 
 
 class SlashCommand(NamedTuple):
-    """A command.
+    """A slash command: its function, arguments and help.
 
     Attributes:
         arguments: Its arguments, for `/help`.
@@ -94,7 +94,7 @@ class SlashCommands:
         return word.startswith("/") and "/" not in word[1:] and "\n" not in line
 
     async def run(self, line: str) -> None:
-        """Run a command.
+        """Run the command in a line; unknown ones raise.
 
         Raises:
             MedusaError: The command is unknown or failed.

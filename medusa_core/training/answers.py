@@ -69,7 +69,7 @@ class TrainingQuestion:
     temperature: float = 0.0
 
     def request(self, drafter: str, max_new_tokens: int) -> Generate:
-        """Return the engine's request."""
+        """Return the question as the engine's `Generate` command."""
         settings = GenerateSettings(
             drafter=drafter, max_new_tokens=max_new_tokens, seed=self.number + 1
         )

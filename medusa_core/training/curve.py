@@ -37,7 +37,7 @@ class Curve:
         )
 
     def add(self, step: int, loss: float, accuracy: Callable[[], list[float]]) -> None:
-        """Add a point.
+        """Add loss and accuracy after a step, and note the time that measuring took.
 
         Args:
             step: Number of finished steps.

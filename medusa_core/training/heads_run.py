@@ -74,7 +74,7 @@ MakeJoint = Callable[[Trainee], JointTrainee]
 
 @dataclass(frozen=True, slots=True)
 class RunParts:
-    """Dependencies of a run.
+    """Functions that a run calls to load, train and evaluate; tests replace them.
 
     Attributes:
         load: Loads the target; called once.

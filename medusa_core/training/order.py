@@ -23,7 +23,7 @@ class ShardOrder:
         self.steps_per_epoch = sum(self._steps)
 
     def at(self, step: int) -> tuple[int, Tensor]:
-        """Return the shard of a step, and its samples. int64 [batch or fewer]"""
+        """Return the shard that a step reads, and its samples in it. int64 [batch or fewer]"""
         turn, place = divmod(step, self.steps_per_epoch)
         for shard in sample_order(turn, len(self._steps), len(self._steps), self._seed):
             if place < self._steps[shard]:

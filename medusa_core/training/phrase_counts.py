@@ -183,7 +183,7 @@ def _likeliest(chances: dict[int, float], numbers: PhraseRecipe) -> list[Followe
 
 
 class _Context(NamedTuple):
-    """Followers of a context.
+    """Counted followers of one n-gram context.
 
     Attributes:
         key: Key of the context.

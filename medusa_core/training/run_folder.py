@@ -43,7 +43,7 @@ class RunFolder:
 
     @property
     def checkpoint(self) -> Path:
-        """Checkpoint of the heads."""
+        """Checkpoint of the stage that trains heads alone."""
         return self.work / "checkpoint.pt"
 
     @property
@@ -72,7 +72,7 @@ class RunFolder:
         return (self.work / _RUN).is_file()
 
     def begin(self, config: HeadsConfig) -> None:
-        """Start a run.
+        """Create the folder and store the run's configuration.
 
         Raises:
             TrainingError: The folder isn't empty or can't be written, or the configured answers of
@@ -90,7 +90,7 @@ class RunFolder:
         self._replace(_RUN, {"config": record_json.as_json(config)})
 
     def config(self) -> HeadsConfig:
-        """Return the configuration.
+        """Read the stored configuration.
 
         Raises:
             TrainingError: There is no run, or its file is damaged.
@@ -121,7 +121,7 @@ class RunFolder:
         return self._open_list(_ANSWERS)
 
     def curve(self) -> list[dict[str, Any]]:
-        """Return the learning curve."""
+        """Read the learning curve, one point per row."""
         return list(self._lines(_CURVE))
 
     def add_to_curve(self, point: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ _TRAINED = 0.92  # share of a run's time at the end of training
 
 @dataclass(frozen=True, slots=True)
 class TrainingStage:
-    """A stage of training.
+    """A stage of training: its loss, order of samples, checkpoint and length.
 
     Attributes:
         name: Name in progress reports.
@@ -66,7 +66,7 @@ class Slice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StageShare:
-    """Length of a stage.
+    """Share of a run's time, or number of steps, that a stage takes.
 
     Attributes:
         steps: Number of steps; 0 for what time allows.

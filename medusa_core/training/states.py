@@ -51,7 +51,7 @@ class States:
         self.lengths: list[int] = []
 
     def add(self, documents: Sequence[EncodedDocument], shard: Shard | None = None) -> None:
-        """Add a shard.
+        """Add a group of documents as the next shard.
 
         Args:
             documents: Documents that it is computed from.

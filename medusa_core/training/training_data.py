@@ -151,7 +151,7 @@ class TrainingData:
         on_states: Callable[[int, int], None],
         on_shard: Callable[[], None],
     ) -> None:
-        """Add answers.
+        """Add answers to training or held-out data, and compute missing states.
 
         Args:
             some: Answers of one slice.
@@ -233,7 +233,7 @@ def _num_tokens(written: WrittenAnswer) -> int:
 
 
 def num_answers(config: HeadsConfig, num_asked: int) -> int:
-    """Return the maximum number of answers."""
+    """Return how many answers the configuration asks for at most."""
     if config.answers:
         return config.answers
     return 10**6 if config.minutes else min(_DEFAULT_ANSWERS, 2 * num_asked)

@@ -43,7 +43,7 @@ _BACKUP_AGE_S = 3600.0
 
 
 class History(Answers, Importing, Copying, Search, Traces):
-    """The history.
+    """The database of all conversations; its base classes each do one part.
 
     Attributes:
         notice: What went wrong at opening, in a sentence for people; empty for nothing.

@@ -108,7 +108,7 @@ class Messages(HistoryPart):
         self._touch(conversation, number)
 
     def _insert(self, conversation: int, parent: int | None, name: str, message: Stored) -> int:
-        """Insert a message, and return its number."""
+        """Insert a message with attachments and answer; return its row number."""
         number = self._database.write(
             "INSERT INTO messages (id, conversation, parent, role, text, created_s)"
             " VALUES (?, ?, ?, ?, ?, ?)",

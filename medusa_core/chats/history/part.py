@@ -22,7 +22,7 @@ class HistoryPart:
         self._clock = clock
 
     def _conversation(self, conversation_id: str) -> int:
-        """Return the number of a conversation.
+        """Return the row number of a conversation.
 
         Raises:
             RequestError: The conversation was deleted.
@@ -30,7 +30,7 @@ class HistoryPart:
         return self._number("conversations", conversation_id, "conversation")
 
     def _message(self, message_id: str) -> int:
-        """Return the number of a message.
+        """Return the row number of a message.
 
         Raises:
             RequestError: The message was deleted.

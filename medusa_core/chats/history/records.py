@@ -60,7 +60,7 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A message.
+    """A stored message of a conversation, on any branch.
 
     Attributes:
         id: Id of the message.

@@ -168,7 +168,7 @@ class _Storages(Unpickler):
 
 
 def _unpickle(archive: _Archive, mapping: torch.UntypedStorage, name: str) -> object:
-    """Unpickle the object."""
+    """Unpickle an archive by torch's restricted unpickler."""
     try:
         return _Storages(archive, mapping, name).load()  # type: ignore[no-untyped-call]
     except ConversionError:

@@ -29,7 +29,7 @@ _PREFIX = "models--"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A planned removal.
+    """Files that a removal deletes, what it frees and what stays.
 
     Attributes:
         repo: Folder of the repository in the cache.
@@ -51,7 +51,7 @@ class Removal:
 
 
 def plan_removal(cache_dir: Path, repo: Path, revision: str = "") -> Removal:
-    """Plan a removal.
+    """Plan the removal of a repository, or of one revision of it.
 
     Args:
         cache_dir: The shared cache.

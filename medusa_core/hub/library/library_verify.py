@@ -36,7 +36,7 @@ class FileState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
-    """Check of a file.
+    """Result of comparing a file with its expected hash.
 
     Attributes:
         name: Path in the model's folder.
@@ -80,7 +80,7 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Result of a repair.
+    """Files that a repair removed, and the bytes freed.
 
     Attributes:
         to_fetch: Files that must be downloaded again.

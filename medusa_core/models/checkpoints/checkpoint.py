@@ -261,7 +261,7 @@ def _llama_name(name: str) -> str:
 
 
 def torch_dtype(name: str, entry: TensorEntry) -> torch.dtype:
-    """Return the dtype of a tensor.
+    """Convert a safetensors dtype to torch's.
 
     Raises:
         CheckpointError: torch has no such dtype.

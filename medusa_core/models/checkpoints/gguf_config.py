@@ -84,7 +84,7 @@ _INSTEAD = {
 
 
 def find_gguf_arch(gguf: Gguf) -> Arch:
-    """Return the architecture of a file.
+    """Look up the architecture that `general.architecture` names.
 
     Raises:
         ModelError: Its architecture isn't supported.

@@ -45,7 +45,7 @@ class AnswerTexts:
             self._answers.append((number, start, len(self.array) - len(token_ids)))
 
     def remove(self, numbers: Collection[int]) -> None:
-        """Remove answers."""
+        """Remove answers by their keys and rebuild the suffix array."""
         old, answers = self.array, self._answers
         ends = [*(begin - 1 for _, _, begin in answers[1:]), len(old)]
         self.array, self._answers = SuffixArray(), []

@@ -128,7 +128,7 @@ class AnswerStore:
         return [one for one in wanted if one.token_ids]
 
     def add(self, conversation_id: str, start: int, token_ids: array[int]) -> int | None:
-        """Insert an answer.
+        """Insert an answer, or count an equal one of the same conversation as used.
 
         Returns:
             Its key; None if the conversation has the same answer already, which counts as used.
@@ -181,7 +181,7 @@ class AnswerStore:
         return found
 
     def delete(self, numbers: Sequence[int]) -> None:
-        """Delete answers.
+        """Delete answers by their keys.
 
         Raises:
             StorageError: The database can't be written.

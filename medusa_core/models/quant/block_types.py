@@ -25,7 +25,7 @@ _MXFP4_LEVELS = (0, 1, 2, 3, 4, 6, 8, 12)  # twice the magnitudes of FP4 (E2M1)
 
 @dataclass(frozen=True, slots=True)
 class BlockType:
-    """A block type.
+    """A block type of GGUF: its sizes, and how its bytes decode.
 
     Attributes:
         name: GGUF's name, in lower case.

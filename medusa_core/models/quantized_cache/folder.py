@@ -117,7 +117,7 @@ class QuantizedModels:
 
 
 def quantized_key(files: Iterable[Path], formats: dict[str, str | bool]) -> str:
-    """Return the key of a quantized model.
+    """Return a hash of everything that determines a quantized model: files and formats.
 
     Args:
         files: The checkpoint's files, of which names, sizes and modification times are hashed.

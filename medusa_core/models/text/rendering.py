@@ -67,7 +67,7 @@ class Rendering:
         thinks: bool | None = None,
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> str:
-        """Render a conversation.
+        """Render a conversation to the text of a prompt.
 
         Args:
             messages: Messages in the form of `turn_as_json`.

@@ -87,7 +87,7 @@ class ChatTemplate:
 
     @cached_property
     def tool_calls(self) -> ToolCallFormat:
-        """The format of tool calls."""
+        """How the model writes tool calls, learned from the template."""
 
         def render(messages: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
             """Render a synthetic conversation with tools."""
@@ -117,7 +117,7 @@ class ChatTemplate:
         thinks: bool | None = None,
         tools: tuple[str, ...] = (),
     ) -> str:
-        """Render a conversation.
+        """Render a conversation to a prompt with guarded names of special tokens.
 
         Args:
             messages: The conversation.

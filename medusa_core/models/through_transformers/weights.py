@@ -85,7 +85,7 @@ class TransformersModel:
 def read_transformers_model(
     folder: Path, config: ModelConfig, precision: Precision, formats: PartFormats
 ) -> TransformersModel:
-    """Read a model's weights.
+    """Load a model by transformers, quantized if the formats ask for it.
 
     Args:
         folder: Folder of the model, in Hugging Face layout.

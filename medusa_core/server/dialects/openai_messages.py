@@ -111,7 +111,7 @@ class MessageRecord(Record):
 
 
 class Named(Record):
-    """A tool by its name."""
+    """A tool that a `tool_choice` names."""
 
     name: str = ""
 
@@ -220,7 +220,7 @@ class NestedSchema(Record):
 
 
 class FormatRecord(Record):
-    """The format of an answer.
+    """A `response_format`: text, JSON or a schema.
 
     Attributes:
         schema_: JSON schema, as in responses, Anthropic's API and llama-server's `json_object`.

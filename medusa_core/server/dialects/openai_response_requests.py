@@ -81,13 +81,13 @@ Item = Annotated[
 
 
 class TextFormat(Record):
-    """The field `text`."""
+    """The field `text`, which has the format of the answer."""
 
     format: FormatRecord | None = None
 
 
 class Reasoning(Record):
-    """The field `reasoning`."""
+    """The field `reasoning`, whose effort can switch reasoning off."""
 
     effort: str = ""
 

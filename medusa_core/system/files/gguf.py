@@ -295,7 +295,7 @@ class _Entry:
 
     @classmethod
     def read(cls, header: GgufHeader) -> _Entry:
-        """Parse the next entry."""
+        """Parse the next tensor entry of the header."""
         name = header.text(_MOST_NAME_BYTES)
         num_dims = int(header.scalar("I"))
         if not 1 <= num_dims <= _MOST_DIMS:

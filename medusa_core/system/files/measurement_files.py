@@ -25,7 +25,7 @@ class MeasurementFiles:
         self._folder = folder
 
     def load(self, key: str, what: str, read: Callable[[Any], T]) -> T | None:
-        """Load a measurement.
+        """Load a measurement; None if it is missing or can't be read.
 
         Args:
             key: Identifies model, format and device.

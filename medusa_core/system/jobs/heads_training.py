@@ -289,7 +289,7 @@ class NeedsQuery:
 
 
 def _started(arguments: Sequence[str], output: Path) -> CommandProcess:
-    """Start a command."""
+    """Start a command in a child process."""
     try:
         return CommandProcess(arguments, output)
     except OSError as error:

@@ -57,7 +57,7 @@ class Markdown:
         return ""
 
     def conversation(self, info: ConversationInfo, messages: Sequence[Stored]) -> str:
-        """Return a conversation."""
+        """Return a conversation as Markdown with a heading per message."""
         parts = [f"# {' '.join(info.title.split())}\n"]
         for message in path_to(messages, info.leaf_id):
             parts.append(f"## {_speaker(message)} · {_when(message.created_s)}\n")
@@ -87,7 +87,7 @@ class Html:
         return f"{_HEAD_BEFORE}{name}</title>\n<style>\n{self._style}</style>\n</head>\n<body>\n"
 
     def conversation(self, info: ConversationInfo, messages: Sequence[Stored]) -> str:
-        """Return a conversation."""
+        """Return a conversation as a section of the page."""
         parts = [f'<h1 dir="auto">{escape(info.title)}</h1>']
         for message in path_to(messages, info.leaf_id):
             who, when = escape(_speaker(message)), _when(message.created_s)

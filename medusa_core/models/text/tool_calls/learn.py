@@ -122,7 +122,7 @@ class _Learner:
             return ""
 
     def learn(self) -> ToolCallFormat:
-        """Learn the format.
+        """Render synthetic calls and derive the format from them.
 
         Raises:
             _UnclearError: The format can't be told from the rendered calls.

@@ -83,7 +83,7 @@ class BatchSpec:
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """State of a batch.
+    """State of a batch: phase, progress and error.
 
     Attributes:
         stage: `starting`, `answering`, `paused`, `done` or `failed`.

@@ -76,7 +76,7 @@ class _Nvrtc:
 
 
 def main() -> int:
-    """Build, or check what is built."""
+    """Build the kernels, or with `--check` compare them with their record."""
     parser = argparse.ArgumentParser(
         prog="python -m medusa_core.system.native.cuda.build", description=__doc__
     )
