@@ -185,24 +185,24 @@ class Conversation:
         self._prompts.append(prompt)
         return self._begin(prompt, settings)
 
-    def retry(self, settings: GenerateSettings, place: int = -1) -> Turn:
+    def retry(self, settings: GenerateSettings, index: int = -1) -> Turn:
         """Begin another answer to the prompt of a turn; later turns stay on the old branch."""
-        prompt = self.turns[place].prompt
-        del self.turns[place:]
+        prompt = self.turns[index].prompt
+        del self.turns[index:]
         return self._begin(prompt, settings)
 
-    def edit(self, place: int, text: str, settings: GenerateSettings) -> Turn:
+    def edit(self, index: int, text: str, settings: GenerateSettings) -> Turn:
         """Add another version of a turn's prompt, with its files; the old one stays."""
-        attachments = self.turns[place].prompt.attachments
-        del self.turns[place:]
+        attachments = self.turns[index].prompt.attachments
+        del self.turns[index:]
         return self.ask(text, settings, attachments)
 
-    def reroll(self, token: int | None, settings: GenerateSettings, place: int = -1) -> Turn:
+    def reroll(self, token: int | None, settings: GenerateSettings, index: int = -1) -> Turn:
         """Begin another answer that keeps the tokens before `token`, or all for None."""
-        old = self.turns[place].answer
+        old = self.turns[index].answer
         assert old.can_continue
         # The kept tokens need the same prompt, with or without the start tag of reasoning.
-        turn = self.retry(replace(settings, thinks=old.settings.thinks), place)
+        turn = self.retry(replace(settings, thinks=old.settings.thinks), index)
         turn.answer.given = old.message
         turn.answer.keep_tokens = token
         turn.answer.reasoning, turn.answer.begins_inside = old.reasoning, old.begins_inside
@@ -237,25 +237,25 @@ class Conversation:
         """Id of the last answer of the path; empty for an empty conversation."""
         return self.turns[-1].answer.id if self.turns else ""
 
-    def prompt_versions(self, place: int) -> tuple[Prompt, ...]:
+    def prompt_versions(self, index: int) -> tuple[Prompt, ...]:
         """Return all versions of a turn's prompt, oldest first."""
-        parent_id = self.turns[place].prompt.parent_id
+        parent_id = self.turns[index].prompt.parent_id
         return tuple(prompt for prompt in self._prompts if prompt.parent_id == parent_id)
 
-    def choose_prompt(self, place: int, prompt: Prompt) -> None:
+    def choose_prompt(self, index: int, prompt: Prompt) -> None:
         """Show another version of a prompt, with its newest successors."""
-        del self.turns[place:]
+        del self.turns[index:]
         self._append_branch(prompt)
 
-    def choose_answer(self, place: int, answer: Answer) -> None:
+    def choose_answer(self, index: int, answer: Answer) -> None:
         """Show another answer to the prompt of a turn, with its newest successors."""
-        prompt = self.turns[place].prompt
-        del self.turns[place:]
+        prompt = self.turns[index].prompt
+        del self.turns[index:]
         self._append_branch(prompt, answer)
 
-    def go_back_to(self, place: int) -> None:
+    def go_back_to(self, index: int) -> None:
         """Hide the turns after this one; the next prompt begins another branch."""
-        del self.turns[place + 1 :]
+        del self.turns[index + 1 :]
 
     def go_to(self, message_id: str) -> bool:
         """Show the path of a message; returns False if there is no such message."""

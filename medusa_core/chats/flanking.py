@@ -42,12 +42,12 @@ def scan_delimiters(src: str, start: int, end: int) -> Scanned:
     return Scanned(can_open, can_close, stop - start)
 
 
-def _visible_before(src: str, at: int) -> str:
+def _visible_before(src: str, position: int) -> str:
     """Return the character before a position, skipping a variation selector."""
-    at -= 1
-    if at > 0 and any(ord(src[at]) in selectors for selectors in _SELECTORS):
-        at -= 1
-    return src[at] if at >= 0 else " "
+    position -= 1
+    if position > 0 and any(ord(src[position]) in selectors for selectors in _SELECTORS):
+        position -= 1
+    return src[position] if position >= 0 else " "
 
 
 def _is_flanking(inner: str, outer: str) -> bool:

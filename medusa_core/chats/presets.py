@@ -210,14 +210,14 @@ class Presets:
             )
         return tuple(self._save_preset(Preset(self.unused_name(p.name), p.values)) for p in found)
 
-    def replace_own(self, own: Iterable[Preset], new_chats: ChatSettings | None) -> None:
+    def replace_own(self, presets: Iterable[Preset], new_chats: ChatSettings | None) -> None:
         """Replace the user's presets and the settings for new conversations.
 
         Raises:
             PresetError: There are too many, or the file can't be written; nothing changes then.
         """
         before = self.own, self.new_chats
-        self.own, self.new_chats = {preset.name: preset for preset in own}, new_chats
+        self.own, self.new_chats = {preset.name: preset for preset in presets}, new_chats
         try:
             if len(self.own) > _MOST_PRESETS:
                 raise PresetError(

@@ -187,13 +187,13 @@ class ReasoningParser:
         yield from self._take_tag(nexts, _State.ANSWER, hides_space=True)
 
     def _take_tag(
-        self, nexts: dict[str, _State], other: _State, hides_space: bool
+        self, nexts: dict[str, _State], otherwise: _State, hides_space: bool
     ) -> Iterator[tuple[str, Part]]:
         """Parse one of several tags, if there is one.
 
         Args:
             nexts: The tags, with the state after each.
-            other: The next state if there is no tag.
+            otherwise: The next state if there is no tag.
             hides_space: Whether white space is dropped if no tag follows it.
         """
         num_spaces = self._num_spaces()
@@ -204,7 +204,7 @@ class ReasoningParser:
             self._state = nexts[tag]
         elif begin and not any(tag.startswith(begin) for tag in nexts):
             yield from self._release(num_spaces if hides_space else 0, Part.TAG)
-            self._state = other
+            self._state = otherwise
 
     def _parse_reasoning(self) -> Iterator[tuple[str, Part]]:
         """Release reasoning up to the end tag, except what may begin that."""

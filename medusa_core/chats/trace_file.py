@@ -383,10 +383,10 @@ class _Reader:
                 f"{self._file_name} doesn't say what token {token_id} is.", "Record it again."
             )
 
-    def _packed_ids(self, others: Sequence[Sequence[Any]]) -> bytes:
+    def _packed_ids(self, alternatives: Sequence[Sequence[Any]]) -> bytes:
         """Return the token ids of alternatives as int32."""
         with self._bounded_ids():
-            return array("i", [i for i, _ in others]).tobytes()
+            return array("i", [i for i, _ in alternatives]).tobytes()
 
     @contextmanager
     def _bounded_ids(self) -> Iterator[None]:
@@ -429,10 +429,11 @@ class _Reader:
             if before["choice"][0] != nodes["token_ids"][after["node"]]:
                 raise self._contradiction(number, "its accepted nodes aren't what was chosen")
 
-    def _contradiction(self, number: int, what: str) -> TraceError:
+    def _contradiction(self, number: int, problem: str) -> TraceError:
         """Make the error for an inconsistent step."""
         return TraceError(
-            f"{self._file_name} contradicts itself: in step {number}, {what}.", "Record it again."
+            f"{self._file_name} contradicts itself: in step {number}, {problem}.",
+            "Record it again.",
         )
 
 

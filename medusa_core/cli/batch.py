@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _answer(
     args: argparse.Namespace,
-    left: Sequence[BatchLine],
+    lines: Sequence[BatchLine],
     file: AnswersFile,
     meter: BatchMeter,
     stop: ShouldPause,
@@ -121,7 +121,7 @@ def _answer(
     from medusa_core.engine.batch.sparse_effect import sparse_effect
     from medusa_core.speculation.tuning.row_policy import RowPolicy
 
-    loaded = load_for_batch(args, left)
+    loaded = load_for_batch(args, lines)
     target, chosen = loaded.target, loaded.chosen
     settings = settings_for(args, loaded)
 
@@ -149,7 +149,7 @@ def _answer(
         meter.set_policy(policy, forecast.tokens_per_s, forecast.sizes)
     meter.begin()
     before = target.runner.traffic
-    finished = run.answer(left)
+    finished = run.answer(lines)
     if chosen is not None:
         traffic = target.runner.traffic.since(before)
         meter.set_parts(rates_now(chosen, traffic))

@@ -68,7 +68,7 @@ def chosen_policy(
     files: ModelFiles,
     heads_dir: Path | None,
     options: LoadOptions,
-    talks: Conversations,
+    conversations: Conversations,
 ) -> ChosenPolicy | None:
     """Return the policy of a file, or the best one if the model must be offloaded.
 
@@ -77,7 +77,7 @@ def chosen_policy(
         files: Files of the model.
         heads_dir: Folder of its heads.
         options: Load options with the default number of `sessions`.
-        talks: Sizes of the conversations.
+        conversations: Sizes of the conversations.
 
     Returns:
         None if nothing is offloaded, or the model has no policies.
@@ -95,7 +95,7 @@ def chosen_policy(
         check_policy(given, files.config, device, has_disk=args.tier_disk is not None)
         options = options.with_policy(given)
     heads_dir, options = without_drafter(args, heads_dir, options)
-    searching = _policy_search(args, files, heads_dir, options, talks, given)
+    searching = _policy_search(args, files, heads_dir, options, conversations, given)
     if given is None:
         return ChosenPolicy(searching.best(), searching, is_given=False)
     return ChosenPolicy(searching.forecast(given), searching, is_given=True)
@@ -161,18 +161,26 @@ def _policy_search(
     files: ModelFiles,
     heads_dir: Path | None,
     options: LoadOptions,
-    talks: Conversations,
+    conversations: Conversations,
     given: Policy | None,
 ) -> PolicySearch:
     """Prepare the search of a policy, measuring the machine if needed."""
     refuse_transformers(files.config)
-    new_tokens = min(talks.new_tokens or talks.context // 2, talks.context - 1)
-    prompt_tokens = max(1, round(fmean(talks.lengths)) - new_tokens)
+    new_tokens = min(
+        conversations.new_tokens or conversations.context // 2, conversations.context - 1
+    )
+    prompt_tokens = max(1, round(fmean(conversations.lengths)) - new_tokens)
     heads = chosen_heads(files, heads_dir, options.takes_own_heads)
     return policy_search(
         files.config,
         options,
-        BatchShape(len(talks.lengths), prompt_tokens, new_tokens, talks.lengths, args.together),
+        BatchShape(
+            len(conversations.lengths),
+            prompt_tokens,
+            new_tokens,
+            conversations.lengths,
+            args.together,
+        ),
         MeasuredRates(MeasurementFiles(calibrations_dir()), _report),
         num_threads=args.threads,
         has_drafter=bool(heads or args.assistant),

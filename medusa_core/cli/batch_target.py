@@ -84,7 +84,7 @@ def _load_as_chosen(
     files: ModelFiles,
     heads_dir: Path | None,
     options: LoadOptions,
-    talks: Conversations,
+    conversations: Conversations,
     chosen: ChosenPolicy,
 ) -> Loaded:
     """Load under a policy; if it doesn't quite fit, under the next best one.
@@ -96,7 +96,7 @@ def _load_as_chosen(
     for attempt in range(_ATTEMPTS):
         policy = chosen.found.policy
         together = policy.num_sequences
-        sessions = sessions_for(talks.lengths, together, talks.context)
+        sessions = sessions_for(conversations.lengths, together, conversations.context)
         as_wanted = replace(options.with_policy(policy), sessions=sessions)
         try:
             target = load_target(files, heads_dir, as_wanted)

@@ -113,10 +113,10 @@ def completed(
 
 
 def _innermost(
-    commands: Mapping[str, CommandEntry], before: Sequence[str]
+    commands: Mapping[str, CommandEntry], words: Sequence[str]
 ) -> argparse.ArgumentParser:
     """Return the parser of a command, or of its subcommand in the words so far."""
-    name, *rest = before
+    name, *rest = words
     parser = _subparser(program_of_commands("medusa", "", dict(commands), (name,)), name)
     for word in rest:
         parser = _subparser(parser, word)

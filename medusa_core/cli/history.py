@@ -100,11 +100,11 @@ def run_check(args: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-def _print_refused(found: ConversationFile) -> None:
+def _print_refused(file: ConversationFile) -> None:
     """Print which conversations of a file can't be read."""
-    if found.num_refused:
-        print(f"  {found.num_refused} not:")
-    for reason in found.reasons:
+    if file.num_refused:
+        print(f"  {file.num_refused} not:")
+    for reason in file.reasons:
         print(f"  {reason}")
 
 

@@ -235,19 +235,19 @@ def _cache_dir(args: argparse.Namespace) -> Path:
     return settings_from(os.environ, args.cache_dir).cache_dir
 
 
-def _as_json(one: Installed) -> dict[str, Any]:
+def _as_json(item: Installed) -> dict[str, Any]:
     """Return an installed item under the documented names of `--json`."""
     return {
-        "name": one.name,
-        "title": one.title,
-        "path": str(one.path),
-        "revision": one.revision,
-        "refs": list(one.refs),
-        "kind": one.contents.kind.value,
-        "storage": one.contents.storage,
-        "bytes": one.nbytes,
-        "is_complete": one.is_complete,
-        "problems": list(one.contents.problems),
+        "name": item.name,
+        "title": item.title,
+        "path": str(item.path),
+        "revision": item.revision,
+        "refs": list(item.refs),
+        "kind": item.contents.kind.value,
+        "storage": item.contents.storage,
+        "bytes": item.nbytes,
+        "is_complete": item.is_complete,
+        "problems": list(item.contents.problems),
     }
 
 

@@ -97,13 +97,15 @@ def _policies(searching: PolicySearch) -> dict[str, FoundPolicy]:
     return found
 
 
-def as_json(work: Workload, machine: MachineRates, found: dict[str, FoundPolicy]) -> dict[str, Any]:
+def as_json(
+    workload: Workload, machine: MachineRates, policies: dict[str, FoundPolicy]
+) -> dict[str, Any]:
     """Return the fields of `--json`."""
     rates = {name: _finite(value) for name, value in asdict(machine).items()}
     return {
-        "work": asdict(work),
+        "work": asdict(workload),
         "machine": rates,
-        **{name.replace(" ", "_"): found_as_json(each) for name, each in found.items()},
+        **{name.replace(" ", "_"): found_as_json(each) for name, each in policies.items()},
     }
 
 
@@ -128,7 +130,7 @@ def _checked(args: argparse.Namespace, config: ModelConfig) -> int:
     return new_tokens
 
 
-def _text(name: str, searching: PolicySearch, found: dict[str, FoundPolicy]) -> str:
+def _text(name: str, searching: PolicySearch, policies: dict[str, FoundPolicy]) -> str:
     """Format machine and policies."""
     work, machine = searching.work, searching.machine
     tokens = f"{work.prompt_tokens} tokens, answers of {work.new_tokens}"
@@ -144,7 +146,7 @@ def _text(name: str, searching: PolicySearch, found: dict[str, FoundPolicy]) -> 
         "without overlap": "the best placement if loading and computing took turns",
         "one at a time": "one prompt at a time",
     }
-    for key, each in found.items():
+    for key, each in policies.items():
         lines += ["", titles[key], *found_lines(work.num_layers, each)]
     return "\n".join(lines)
 

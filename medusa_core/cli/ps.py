@@ -35,14 +35,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _row(one: RunningModel) -> tuple[str, ...]:
+def _row(model: RunningModel) -> tuple[str, ...]:
     """Return a loaded model as cells of the table."""
-    by = f"{one.program} ({one.pid})"
-    if not one.model:
-        return ("–", "", "", "", "", by, one.address)
-    since = f"{max(0.0, time.time() - one.loaded_s) / 60:.0f} min"
-    size, context = f"{one.nbytes / 1e9:.2f} GB", f"{one.context_tokens:,}"
-    return (one.model, size, one.device, context, since, by, one.address)
+    by = f"{model.program} ({model.pid})"
+    if not model.model:
+        return ("–", "", "", "", "", by, model.address)
+    since = f"{max(0.0, time.time() - model.loaded_s) / 60:.0f} min"
+    size, context = f"{model.nbytes / 1e9:.2f} GB", f"{model.context_tokens:,}"
+    return (model.model, size, model.device, context, since, by, model.address)
 
 
 def table_lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -69,26 +69,27 @@ def import_settings(args: argparse.Namespace) -> int:
     return 0
 
 
-def _contents(found: SettingsFile) -> str:
+def _contents(file: SettingsFile) -> str:
     """Describe what a file of settings contains."""
-    return f"{len(found.preferences)} settings, {len(found.presets)} presets"
+    return f"{len(file.preferences)} settings, {len(file.presets)} presets"
 
 
-def _settings_in(where: Places) -> SettingsFile:
+def _settings_in(folders: Places) -> SettingsFile:
     """Read the settings of this user."""
-    presets = Presets(where.config)
+    presets = Presets(folders.config)
     if presets.trouble is not None:  # else the file would silently lack them
         raise presets.trouble
-    return SettingsFile(_preferences_in(where), tuple(presets.own.values()), presets.new_chats)
+    return SettingsFile(_preferences_in(folders), tuple(presets.own.values()), presets.new_chats)
 
 
-def _preferences_in(where: Places) -> dict[str, Any]:
+def _preferences_in(folders: Places) -> dict[str, Any]:
     """Read the window's preferences; empty before its first start."""
     try:
-        kept = read_json(where.preferences) if where.preferences.exists() else {}
+        kept = read_json(folders.preferences) if folders.preferences.exists() else {}
     except MedusaError as error:
         raise SettingsFileError(
-            f"{where.preferences} can't be read.", "Start Medusa Chat once: it sets the file aside."
+            f"{folders.preferences} can't be read.",
+            "Start Medusa Chat once: it sets the file aside.",
         ) from error
     found: dict[str, Any] = with_home(kept)
     return found

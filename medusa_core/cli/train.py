@@ -215,9 +215,9 @@ def run_eval_heads(args: argparse.Namespace) -> int:
     alone = bits_per_byte(_open_alone(args), questions) if args.adapter else 0.0
     target = open_target(args)
 
-    def print_progress(done: int, of: int) -> None:
+    def print_progress(done: int, total: int) -> None:
         """Log how many prompts are done."""
-        log.info("%d of %d prompts", done, of)
+        log.info("%d of %d prompts", done, total)
 
     found = evaluate_heads(target, prompts, args.max_new_tokens, print_progress)
     print(eval_text(found))

@@ -46,14 +46,14 @@ def run_specs(specs: Iterable[CheckSpec]) -> tuple[Check, ...]:
     return tuple(_guarded(one) for one in specs)
 
 
-def _guarded(one: CheckSpec) -> Check:
+def _guarded(spec: CheckSpec) -> Check:
     """Run a check; an exception becomes a failed check."""
     try:
-        return one.run()
+        return spec.run()
     except Exception as error:
-        log.info("the check %s failed", one.name, exc_info=True)
+        log.info("the check %s failed", spec.name, exc_info=True)
         reason = f"{type(error).__name__}: {error}"
-        return Check(one.name, False, f"This can't be checked: {reason}.", install_again())
+        return Check(spec.name, False, f"This can't be checked: {reason}.", install_again())
 
 
 def install_again() -> str:

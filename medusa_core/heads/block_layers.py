@@ -102,13 +102,15 @@ class BlockLayers:
         num_positions, scores = max(kv.capacity, end), self._precision.scores
         return PassContext.of_layers(self._config, positions, num_positions, self._ropes, scores)
 
-    def _mask(self, count: int, before: int, window: int | None, is_causal: bool) -> Tensor | None:
+    def _mask(
+        self, count: int, num_before: int, window: int | None, is_causal: bool
+    ) -> Tensor | None:
         """Return the additive mask of a block's rows over the rows before it and each other."""
         if window is None and not is_causal:
             return None
         device = self._precision.device
-        slots = torch.arange(before + count, device=device)
-        ahead = slots - slots[before:, None]
+        slots = torch.arange(num_before + count, device=device)
+        ahead = slots - slots[num_before:, None]
         hidden = ahead > 0 if is_causal else torch.zeros_like(ahead, dtype=torch.bool)
         if window is not None:
             hidden |= ahead.abs() >= window

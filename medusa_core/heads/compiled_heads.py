@@ -115,7 +115,7 @@ class NativeHeads:
 
 def native_heads(
     first: QuantLinear | None,
-    rest: Sequence[Sequence[QuantLinear]],
+    residual_layers: Sequence[Sequence[QuantLinear]],
     projections: Sequence[QuantLinear],
     num_heads: int,
     embedding: Tensor | None,
@@ -124,13 +124,13 @@ def native_heads(
 
     Args:
         first: First residual layers of all heads, concatenated.
-        rest: Further residual layers: for each depth one per head.
+        residual_layers: Further residual layers: for each depth one per head.
         projections: One per head, or one shared by all.
         num_heads: Number of heads.
         embedding: The target's token embeddings, if the first layers read the root's.
     """
     library = native_library()
-    deeper = [layer for layers in rest for layer in layers]
+    deeper = [layer for layers in residual_layers for layer in layers]
     layers = [layer for layer in deeper if isinstance(layer, NativeLinear)]
     ends = [end for end in projections if isinstance(end, NativeLinear)]
     if library is None or len(layers) < len(deeper) or not ends or len(ends) < len(projections):

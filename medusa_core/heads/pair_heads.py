@@ -88,17 +88,17 @@ class MarkovHead:
         """Return W1 of tokens. [n, rank]"""
         return self.first[torch.tensor(token_ids, device=self.first.device)]
 
-    def bias(self, vectors: Tensor, most: int) -> Tensor:
+    def bias(self, vectors: Tensor, num_columns: int) -> Tensor:
         """Compute what is added to the logits.
 
         Args:
             vectors: W1 of the tokens before. [n, rank]
-            most: Compute so many first columns only; 0 for all.
+            num_columns: Compute so many first columns only; 0 for all.
 
         Returns:
             [n, columns]
         """
-        return cached_first_outputs(self.second, most, self.cuts)(vectors)
+        return cached_first_outputs(self.second, num_columns, self.cuts)(vectors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,29 +179,29 @@ class StreamHeads(CachedHeads):
         lent = linears_of(self._target_blocks)
         share_threads((*self.linears, *lent, self._shared_weights.lm_head), workers)
 
-    def store_keys_values(self, deep: Tensor, place: int, kv: KvCache) -> None:
+    def store_keys_values(self, deep: Tensor, position: int, kv: KvCache) -> None:
         """Compute and store the target's keys and values of consecutive tokens.
 
         Args:
             deep: Inputs of `taps`, concatenated. [n, taps · hidden]
-            place: Position of the first token.
+            position: Position of the first token.
             kv: Cache from `new_cache`; gets a row per token.
         """
         assert isinstance(kv, TensorCache)
         count = len(deep)
         entering = self._placed(deep).chunk(len(self.taps), dim=1)
-        context = self._context(place, count, kv)
+        context = self._context(position, count, kv)
         kv.reserve(count)
         for index, (x, block) in enumerate(zip(entering, self._target_blocks, strict=True)):
             kv.write(index, keys_values(block, x.contiguous(), context))
         kv.commit(range(count))
 
-    def states(self, entering: Tensor, place: int, kv: KvCache, num_streams: int) -> Tensor:
+    def states(self, entering: Tensor, position: int, kv: KvCache, num_streams: int) -> Tensor:
         """Run the first streams of a token.
 
         Args:
             entering: Input of the first of `taps` at the token. [hidden]
-            place: Position of the token.
+            position: Position of the token.
             kv: Cache of its row and those before.
             num_streams: Number of streams to run.
 
@@ -212,7 +212,7 @@ class StreamHeads(CachedHeads):
         start = self._placed(entering).unsqueeze(0)
         inner, outer = self._init
         x = start + outer(inner(start)) + self._vectors[:num_streams]
-        context = self._context(place + 1, num_streams, kv)
+        context = self._context(position + 1, num_streams, kv)
         kv.reserve(num_streams)  # and never committed
         mask = causal_mask(kv.length, num_streams, self._precision.scores, x.device)
         rows = [SequenceRows(slice(0, num_streams), mask.repeat(context.group, 1), kv)]
@@ -223,7 +223,7 @@ class StreamHeads(CachedHeads):
     def ranked(
         self,
         entering: Tensor,
-        place: int,
+        position: int,
         kv: KvCache,
         num_streams: int,
         num_ranks: int,
@@ -233,14 +233,14 @@ class StreamHeads(CachedHeads):
 
         Args:
             entering: See `states`.
-            place: See `states`.
+            position: See `states`.
             kv: See `states`.
             num_streams: See `states`.
             num_ranks: Number of tokens per stream.
             chance: Adds the sampling noise of the target's coming choice; tokens are ranked with
                 it.
         """
-        scores = self.scores(self.states(entering, place, kv, num_streams))
+        scores = self.scores(self.states(entering, position, kv, num_streams))
         num_ranks = min(num_ranks, scores.shape[-1])
         if chance is None:
             columns, chances = best_of(scores, num_ranks)
@@ -261,10 +261,10 @@ class StreamHeads(CachedHeads):
         """Move rows to the heads' device and dtype."""
         return rows.to(self._precision.device, self._precision.compute)
 
-    def _context(self, place: int, count: int, kv: KvCache) -> PassContext:
+    def _context(self, position: int, count: int, kv: KvCache) -> PassContext:
         """Return the context of rows at consecutive positions."""
-        positions = torch.arange(place, place + count, device=self._precision.device)
-        return self._decoder.begin(positions, max(kv.capacity, place + count) + 1)
+        positions = torch.arange(position, position + count, device=self._precision.device)
+        return self._decoder.begin(positions, max(kv.capacity, position + count) + 1)
 
 
 def adapted_block(block: Block, adapt: Callable[[str, QuantLinear], QuantLinear]) -> Block:

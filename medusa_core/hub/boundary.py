@@ -176,14 +176,14 @@ class Boundary:
             shutil.copyfile(blob, part)
             part.replace(place)
 
-    def move(self, source: Path, place: Path) -> None:
+    def move(self, source: Path, target: Path) -> None:
         """Move a file, replacing any other.
 
         Raises:
             RequestError: A path leaves the cache.
             OSError: It can't be moved.
         """
-        self.check(source).replace(self.check(place))
+        self.check(source).replace(self.check(target))
 
     def remove(self, path: Path) -> None:
         """Remove a file or a link, if it exists.
@@ -246,6 +246,6 @@ def _seen(path: Path) -> os.stat_result | None:
         return None
 
 
-def _is_alone(seen: os.stat_result) -> bool:
+def _is_alone(status: os.stat_result) -> bool:
     """Whether it is a regular file without further hard links."""
-    return stat.S_ISREG(seen.st_mode) and seen.st_nlink == 1
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1

@@ -178,10 +178,10 @@ def new_hash(is_large: bool, size: int) -> hashlib._Hash:
     return digest
 
 
-def missing_bytes(folder: Path, wanted: int, floor: int) -> int:
-    """Bytes missing on the disk to store `wanted` and keep `floor` free; 0 if there is room."""
+def missing_bytes(folder: Path, num_bytes: int, floor: int) -> int:
+    """Bytes missing on the disk to store `num_bytes` and keep `floor` free; 0 if there is room."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
-    return max(0, wanted + floor - shutil.disk_usage(existing).free)
+    return max(0, num_bytes + floor - shutil.disk_usage(existing).free)
 
 
 def _tree_entry(file: RemoteFile) -> dict[str, str | int]:

@@ -145,17 +145,17 @@ class Downloads:
             before, pair = self._tasks.get(job_id), self._jobs[job_id].pair
             self._tasks[job_id] = asyncio.ensure_future(self._clean(job_id, pair, before))
 
-    async def _clean(self, job_id: int, pair: Pair, before: asyncio.Task[None] | None) -> None:
+    async def _clean(self, job_id: int, pair: Pair, earlier: asyncio.Task[None] | None) -> None:
         """Remove incomplete files once the download's task has ended."""
-        if before is not None:
-            await asyncio.wait([before])
+        if earlier is not None:
+            await asyncio.wait([earlier])
         self._set_state(job_id, JobState.CANCELLED)
         await forget_pair(self.settings, pair)
 
-    async def _work(self, job_id: int, before: asyncio.Task[None] | None) -> None:
+    async def _work(self, job_id: int, earlier: asyncio.Task[None] | None) -> None:
         """Download one pair once its earlier task has ended, and set its final state."""
-        if before is not None:
-            await asyncio.wait([before])
+        if earlier is not None:
+            await asyncio.wait([earlier])
         stop = self._stops[job_id]
         async with self._running:
             if stop.is_set():

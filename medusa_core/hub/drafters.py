@@ -130,20 +130,20 @@ def licence_in(tags: Iterable[str]) -> str:
     return "" if found == "other" else found
 
 
-def made_for(found: SearchResult, names: Sequence[str]) -> tuple[bool, str]:
+def made_for(result: SearchResult, names: Sequence[str]) -> tuple[bool, str]:
     """Return whether a drafter is made for a model, and the target that its card names.
 
     Args:
-        found: Repository of the drafter.
+        result: Repository of the drafter.
         names: Names of the model and its base models.
     """
-    named = base_models(found.tags)
+    named = base_models(result.tags)
     for base in named:
         if any(same_model(base, name) for name in names):
             return True, base
     if named:
         return False, ""
-    return any(_is_called_for(found.repo, name) for name in names), ""
+    return any(_is_called_for(result.repo, name) for name in names), ""
 
 
 def find_drafters(settings: HubSettings, names: Sequence[str]) -> tuple[DrafterOffer, ...]:
@@ -207,9 +207,9 @@ def sized_drafters(
         return tuple(threads.map(lambda one: with_size(settings, one), drafters))
 
 
-def _rarity(one: SearchResult) -> tuple[int, str]:
+def _rarity(result: SearchResult) -> tuple[int, str]:
     """Sort key: most downloads first, then by name."""
-    return -one.downloads, one.repo
+    return -result.downloads, result.repo
 
 
 def _is_called_for(repo: str, name: str) -> bool:

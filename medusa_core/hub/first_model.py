@@ -162,13 +162,13 @@ def _fetch(folder: Path, fetched: Callable[[int], None], stop: threading.Event) 
 
 
 def _fetch_origin(
-    error: HubError, work: Path, fetched: Callable[[int], None], stop: threading.Event
+    error: HubError, work_dir: Path, fetched: Callable[[int], None], stop: threading.Event
 ) -> Path:
     """Download the file that the package's metadata names, and write its papers.
 
     Args:
         error: Why the package is unavailable.
-        work: Folder for incomplete files.
+        work_dir: Folder for incomplete files.
         fetched: See `fetch_first_model`.
         stop: See `fetch_first_model`.
 
@@ -179,7 +179,7 @@ def _fetch_origin(
         HubError: `error` with a longer hint, if the Hub can't be reached or lacks the file.
         DiskFullError: There is too little room.
     """
-    settings = settings_from(os.environ, work / "hub")
+    settings = settings_from(os.environ, work_dir / "hub")
     settings = replace(settings, token="", floor_bytes=0, timeouts=_ORIGIN_TIMEOUTS)
     # Hash and size are known, so no listing is requested.
     file = RemoteFile(FIRST_MODEL_FILE[1], FILE_BYTES, SHA256, is_large=True, git_id=SHA256)
@@ -214,7 +214,7 @@ def _fetch_origin(
             "files, as medusa pull and medusa run FILE.gguf do. Until then the demo model answers."
         )
         raise type(error)(error.message, hint) from refusal
-    origin = work / "origin"
+    origin = work_dir / "origin"
     origin.mkdir()
     blob.replace(origin / file.path)
     licence = resources_dir() / "prompts" / "licences" / "Apache-2.0.txt"
@@ -251,16 +251,16 @@ def _fetcher() -> _Fetcher:
 
 
 def _run(
-    fetcher: _Fetcher, work: Path, fetched: Callable[[int], None], stop: threading.Event
+    fetcher: _Fetcher, work_dir: Path, fetched: Callable[[int], None], stop: threading.Event
 ) -> None:
     """Run the installation; the size of its work folder is the progress."""
-    environment = {**os.environ, **fetcher.environment, "UV_CACHE_DIR": str(work / "cache")}
-    environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(work))
-    output = work / "output"
+    environment = {**os.environ, **fetcher.environment, "UV_CACHE_DIR": str(work_dir / "cache")}
+    environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(work_dir))
+    output = work_dir / "output"
     with output.open("wb") as file:
         process = subprocess.Popen(
-            [*fetcher.command, str(work / "package"), PACKAGE],
-            cwd=work,
+            [*fetcher.command, str(work_dir / "package"), PACKAGE],
+            cwd=work_dir,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=file,
@@ -272,7 +272,7 @@ def _run(
             while process.poll() is None:
                 if stop.is_set():
                     raise Stopped
-                fetched(min(_size_of(work), FIRST_MODEL_BYTES))
+                fetched(min(_size_of(work_dir), FIRST_MODEL_BYTES))
                 time.sleep(_LOOK_EVERY_S)
         finally:
             _end(process)

@@ -50,15 +50,15 @@ def unreachable(settings: HubSettings, reason: str) -> NetworkError:
     )
 
 
-def unreadable(what: str, reason: str) -> AnswerError:
+def unreadable(source: str, reason: str) -> AnswerError:
     """Make the error for a malformed response of the Hub.
 
     Args:
-        what: Subject of the request, such as a repository.
+        source: Subject of the request, such as a repository.
         reason: What is wrong with the answer.
     """
     return AnswerError(
-        f"The Hub's answer about {printable(what)} can't be read: {printable(reason)}.",
+        f"The Hub's answer about {printable(source)} can't be read: {printable(reason)}.",
         "Nothing was changed. Check HF_ENDPOINT and the proxy, or try again later.",
     )
 

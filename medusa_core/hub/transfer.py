@@ -207,9 +207,9 @@ class Transfer:
                 looked_at = part.length
                 self._check_space(part.missing)
 
-    def _check_space(self, wanted: int) -> None:
+    def _check_space(self, num_bytes: int) -> None:
         """Raise if the disk has too little room."""
-        missing = missing_bytes(self._cache.folder, wanted, self._settings.floor_bytes)
+        missing = missing_bytes(self._cache.folder, num_bytes, self._settings.floor_bytes)
         if missing:
             raise disk_full(self._settings.cache_dir, missing)
 

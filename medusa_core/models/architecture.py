@@ -194,15 +194,15 @@ def find_arch(model_type: str) -> Arch:
     raise unknown_family(model_type, "no family here describes them")
 
 
-def unknown_family(model_type: str, why: str) -> ModelError:
+def unknown_family(model_type: str, reason: str) -> ModelError:
     """Make the error for models that can't be run.
 
     Args:
         model_type: Theirs.
-        why: The reason, for people.
+        reason: The reason, for people.
     """
     return ModelError(
-        f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported: {why}.",
+        f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported: {reason}.",
         "Choose one of Llama, Mistral, Qwen 2 to 3.5, Gemma, Granite, LFM2, Phi, OLMo, SmolLM3 and "
         "their relatives, or most others that write text, which run through transformers.",
     )

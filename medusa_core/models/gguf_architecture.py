@@ -63,7 +63,7 @@ _BLOCK = {
 }
 
 
-def _nothing(_gguf: Gguf, _known: Mapping[str, Any]) -> Mapping[str, Any]:
+def _nothing(_gguf: Gguf, _raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return no settings besides those that `keys` maps."""
     return {}
 
@@ -172,9 +172,9 @@ def gguf_mixer_types(gguf: Gguf) -> list[str]:
     return ["attention" if number else "mamba" for number in heads]
 
 
-def hidden_per_head(known: Mapping[str, Any]) -> int | None:
+def hidden_per_head(raw: Mapping[str, Any]) -> int | None:
     """Return `hidden_size` divided by the number of heads; None if either is unknown."""
-    hidden, heads = known.get("hidden_size"), known.get("num_attention_heads")
+    hidden, heads = raw.get("hidden_size"), raw.get("num_attention_heads")
     if not isinstance(hidden, int) or not isinstance(heads, int) or heads < 1:
         return None
     return hidden // heads

@@ -315,9 +315,9 @@ def no_memory(part: str) -> OutOfMemoryError:
     )
 
 
-def _to_device(tensor: Tensor, device: torch.device, what: str) -> Tensor:
+def _to_device(tensor: Tensor, device: torch.device, part: str) -> Tensor:
     """Move a tensor to a device; running out of memory names the part."""
     try:
         return tensor.to(device)
     except torch.OutOfMemoryError as error:
-        raise no_memory(what) from error
+        raise no_memory(part) from error

@@ -68,22 +68,22 @@ async def _chunks(
         raise unreadable_answer(place, f"it is {kind}")
 
 
-async def event_data(pieces: AsyncIterator[bytes], place: str) -> AsyncIterator[bytes]:
+async def event_data(pieces: AsyncIterator[bytes], server: str) -> AsyncIterator[bytes]:
     """Yield the data of server-sent events.
 
     Args:
         pieces: Bytes of the stream, split anywhere.
-        place: Name of the endpoint, for errors.
+        server: Name of the endpoint, for errors.
 
     Raises:
         EndpointAnswerError: A line or the stream is too long.
     """
     lines: list[bytes] = []
-    async for line in _lines(pieces, place):
+    async for line in _lines(pieces, server):
         if line.startswith(_DATA):
             lines.append(line[len(_DATA) :].removeprefix(b" "))
             if sum(map(len, lines)) > MOST_LINE_BYTES:
-                raise unreadable_answer(place, "an event is too long")
+                raise unreadable_answer(server, "an event is too long")
         elif not line and lines:
             yield b"\n".join(lines)
             lines.clear()
@@ -91,17 +91,17 @@ async def event_data(pieces: AsyncIterator[bytes], place: str) -> AsyncIterator[
         yield b"\n".join(lines)
 
 
-async def _lines(pieces: AsyncIterator[bytes], place: str) -> AsyncIterator[bytes]:
+async def _lines(pieces: AsyncIterator[bytes], server: str) -> AsyncIterator[bytes]:
     """Yield the lines of a body of limited size."""
     rest, num_bytes = b"", 0
     async for piece in pieces:
         num_bytes += len(piece)
         if num_bytes > MOST_ANSWER_BYTES:
-            raise unreadable_answer(place, "it has no end")
+            raise unreadable_answer(server, "it has no end")
         *whole, rest = (rest + piece).split(b"\n")
         for line in whole:
             yield line.removesuffix(b"\r")
         if len(rest) > MOST_LINE_BYTES:
-            raise unreadable_answer(place, "a line has no end")
+            raise unreadable_answer(server, "a line has no end")
     if rest:
         yield rest.removesuffix(b"\r")

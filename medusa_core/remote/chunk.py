@@ -54,12 +54,12 @@ class AnswerChunk(NamedTuple):
     figures: AnswerFigures = AnswerFigures()
 
 
-def read_chunk(data: bytes, place: str, key: str) -> AnswerChunk:
+def read_chunk(data: bytes, server: str, key: str) -> AnswerChunk:
     """Parse a chunk of `/v1/chat/completions`; errors within it raise.
 
     Args:
         data: JSON text.
-        place: Name of the endpoint, for errors.
+        server: Name of the endpoint, for errors.
         key: API key, which errors must not quote.
 
     Raises:
@@ -68,15 +68,15 @@ def read_chunk(data: bytes, place: str, key: str) -> AnswerChunk:
     try:
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise unreadable_answer(place, "it is no JSON") from error
+        raise unreadable_answer(server, "it is no JSON") from error
     if not isinstance(raw, dict):
-        raise unreadable_answer(place, "it is no object")
+        raise unreadable_answer(server, "it is no object")
     if raw.get("error"):
-        raise failed_within(place, message_in(raw["error"]), key)
+        raise failed_within(server, message_in(raw["error"]), key)
     figures = _figures(_object(raw.get("usage")), _object(raw.get("timings")))
     choices = raw.get("choices")
     if not isinstance(choices, list):
-        raise unreadable_answer(place, "it holds no choices")
+        raise unreadable_answer(server, "it holds no choices")
     choice = _object(choices[0]) if choices else {}
     # Servers without streaming send a whole message.
     part = _object(choice.get("delta")) or _object(choice.get("message"))

@@ -73,7 +73,7 @@ def disconnect_endpoint(endpoints: Endpoints, endpoint: Endpoint) -> None:
 
 
 def fetch_models(
-    url: str, place: str, key: str, *, is_offline: bool = False
+    url: str, server: str, key: str, *, is_offline: bool = False
 ) -> tuple[OfferedModel, ...]:
     """Request the models of an endpoint.
 
@@ -83,7 +83,7 @@ def fetch_models(
     """
     if is_offline:
         raise offline_error()
-    return asyncio.run(_fetch(EndpointConnection(url, place, key)))
+    return asyncio.run(_fetch(EndpointConnection(url, server, key)))
 
 
 async def _fetch(connection: EndpointConnection) -> tuple[OfferedModel, ...]:

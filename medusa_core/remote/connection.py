@@ -158,8 +158,14 @@ class EndpointConnection:
             body += piece
             if len(body) >= _MOST_REFUSAL_BYTES:
                 break
-        where = {"url": url, "place": self.place, "key": self.key}
-        return refusal_of(response.status_code, response.headers, bytes(body), **where)
+        return refusal_of(
+            response.status_code,
+            response.headers,
+            bytes(body),
+            url=url,
+            server=self.place,
+            key=self.key,
+        )
 
     def _connection_error(self, error: Exception) -> EndpointError:
         """Convert a connection error, without quoting the request."""

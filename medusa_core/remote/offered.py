@@ -40,7 +40,7 @@ async def offered_models(connection: EndpointConnection) -> tuple[OfferedModel, 
     return tuple({model.model_id: model for model in models if model is not None}.values())
 
 
-def chosen_model(place: str, model_id: str, offered: tuple[OfferedModel, ...]) -> OfferedModel:
+def chosen_model(server: str, model_id: str, offered: tuple[OfferedModel, ...]) -> OfferedModel:
     """Return the model with this id; for an empty id the first.
 
     Raises:
@@ -53,7 +53,7 @@ def chosen_model(place: str, model_id: str, offered: tuple[OfferedModel, ...]) -
     for model in offered:
         if model.model_id in names:
             return model
-    raise unknown_model(place, model_id, tuple(model.model_id for model in offered))
+    raise unknown_model(server, model_id, tuple(model.model_id for model in offered))
 
 
 def _offered(entry: Any) -> OfferedModel | None:

@@ -40,7 +40,7 @@ def offline_error() -> OfflineError:
 
 
 def refusal_of(
-    status: int, headers: Mapping[str, str], body: bytes, *, url: str, place: str, key: str
+    status: int, headers: Mapping[str, str], body: bytes, *, url: str, server: str, key: str
 ) -> EndpointError:
     """Return the error for an HTTP status.
 
@@ -49,78 +49,78 @@ def refusal_of(
         headers: Headers of the response.
         body: Beginning of the body.
         url: Requested URL.
-        place: Name of the endpoint.
+        server: Name of the endpoint.
         key: API key, which the error must not quote.
     """
     reason = quoted(_reason_in(body), key) or "it says no more"
     if _REDIRECTS <= status < _WRONG:
         target = _host_of(headers.get("location", ""), url)
         return EndpointUnreachableError(
-            f"{place} sends requests on to {quoted(target, key) or 'another address'}.",
+            f"{server} sends requests on to {quoted(target, key) or 'another address'}.",
             "Nothing was sent there. Connect that address itself if you trust it.",
         )
     if status in (_NO_KEY, _FORBIDDEN):
-        return _key_error(place, has_key=bool(key))
+        return _key_error(server, has_key=bool(key))
     if status == _NOT_FOUND:
         return EndpointModelError(
-            f"{place} doesn't know the model or the address: {reason}.",
+            f"{server} doesn't know the model or the address: {reason}.",
             "Check the address and the model under Models, Other machines.",
         )
     if status == _TOO_MANY:
-        return _busy_error(place, headers.get("retry-after", ""))
+        return _busy_error(server, headers.get("retry-after", ""))
     if status >= _FAILED:
-        return EndpointFailedError(f"{place} failed ({status}): {reason}.", "Try again later.")
+        return EndpointFailedError(f"{server} failed ({status}): {reason}.", "Try again later.")
     return EndpointFailedError(
-        f"{place} refuses the request ({status}): {reason}.",
+        f"{server} refuses the request ({status}): {reason}.",
         "It may not know one of the settings of this chat; choose the usual ones.",
     )
 
 
-def no_connection(place: str, reason: str) -> EndpointUnreachableError:
+def no_connection(server: str, reason: str) -> EndpointUnreachableError:
     """Return the error for a failed connection."""
     return EndpointUnreachableError(
-        f"{place} can't be reached: {reason}.",
+        f"{server} can't be reached: {reason}.",
         "See whether the server runs, and check its address and the network.",
     )
 
 
-def untrusted(place: str, reason: str) -> EndpointUnreachableError:
+def untrusted(server: str, reason: str) -> EndpointUnreachableError:
     """Return the error for an invalid certificate."""
     return EndpointUnreachableError(
-        f"{place} can't prove who it is: {reason}.",
+        f"{server} can't prove who it is: {reason}.",
         "Nothing was sent. Its certificate must be valid for this address.",
     )
 
 
-def unreadable_answer(place: str, reason: str) -> EndpointAnswerError:
+def unreadable_answer(server: str, reason: str) -> EndpointAnswerError:
     """Return the error for a response that can't be parsed."""
     return EndpointAnswerError(
-        f"The answer of {place} can't be read: {reason}.",
+        f"The answer of {server} can't be read: {reason}.",
         "Check that the address is that of an OpenAI-compatible server.",
     )
 
 
-def broken_off(place: str, reason: str) -> EndpointAnswerError:
+def broken_off(server: str, reason: str) -> EndpointAnswerError:
     """Return the error for an answer that was cut off."""
     return EndpointAnswerError(
-        f"The answer of {place} broke off: {reason}.",
+        f"The answer of {server} broke off: {reason}.",
         "What has come is kept; Continue goes on with it.",
     )
 
 
-def failed_within(place: str, message: str, key: str) -> EndpointFailedError:
+def failed_within(server: str, message: str, key: str) -> EndpointFailedError:
     """Return the error that a server sends within an answer."""
     reason = quoted(message, key) or "it says no more"
     return EndpointFailedError(
-        f"{place} failed while it answered: {reason}.",
+        f"{server} failed while it answered: {reason}.",
         "Try again later.",
     )
 
 
-def unknown_model(place: str, model_id: str, offered: tuple[str, ...]) -> EndpointModelError:
+def unknown_model(server: str, model_id: str, offered: tuple[str, ...]) -> EndpointModelError:
     """Return the error for a model that the endpoint doesn't have."""
     return EndpointModelError(
-        f"{place} has no model {quoted(model_id, '')}.",
+        f"{server} has no model {quoted(model_id, '')}.",
         f"It offers: {quoted(', '.join(offered), '') or 'none'}.",
     )
 
@@ -147,19 +147,19 @@ def _host_of(location: str, url: str) -> str:
         return ""
 
 
-def _key_error(place: str, *, has_key: bool) -> EndpointKeyError:
+def _key_error(server: str, *, has_key: bool) -> EndpointKeyError:
     """Make the error for a missing or wrong key."""
-    message = f"{place} refuses the key." if has_key else f"{place} wants a key."
+    message = f"{server} refuses the key." if has_key else f"{server} wants a key."
     return EndpointKeyError(
         message, "Enter it under Models, Other machines, or set MEDUSA_ENDPOINT_KEY."
     )
 
 
-def _busy_error(place: str, retry_after: str) -> EndpointBusyError:
+def _busy_error(server: str, retry_after: str) -> EndpointBusyError:
     """Make the error for an overloaded endpoint."""
     wait_s = _wait_s(retry_after)
     hint = "Try again later." if wait_s is None else f"Try again in {wait_s} s."
-    return EndpointBusyError(f"{place} has too much to do.", hint, retry_after_s=wait_s or 0)
+    return EndpointBusyError(f"{server} has too much to do.", hint, retry_after_s=wait_s or 0)
 
 
 def _wait_s(retry_after: str) -> int | None:

@@ -146,7 +146,7 @@ class RemoteEngine:
             case _:
                 self._fail(command, _unknown_here())
 
-    def _start(self, command: Message, work: Callable[[], Awaitable[None]]) -> None:
+    def _start(self, command: Message, start: Callable[[], Awaitable[None]]) -> None:
         """Run a request as a task; its error or cancellation becomes an event."""
         key = command.ids
 
@@ -159,7 +159,7 @@ class RemoteEngine:
             elif (error := task.exception()) is not None:
                 self._fail(command, error)
 
-        self._running[key] = task = self._loop.create_task(_awaited(work))
+        self._running[key] = task = self._loop.create_task(_awaited(start))
         task.add_done_callback(end)
 
     def _cancel(self, session_id: str, request_id: str = "") -> None:
@@ -243,9 +243,9 @@ class RemoteEngine:
             self._send(event)
 
 
-async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
+async def _awaited(start: Callable[[], Awaitable[None]]) -> None:
     """Create the coroutine only when its task starts: a cancelled task leaves none behind."""
-    await work()
+    await start()
 
 
 def _loaded(command: LoadRemote, model: OfferedModel, seconds: float) -> ModelLoaded:

@@ -108,7 +108,7 @@ class _Body:
         if not rules.schema:
             yield f"TEXT: {_ANY}{self._exclusions()}"
 
-    def _calls_in_text(self, calls: ToolCallGrammar, before: str) -> Iterator[str]:
+    def _calls_in_text(self, calls: ToolCallGrammar, lead: str) -> Iterator[str]:
         """Yield the rules of text in which a trigger begins calls."""
         shape, reasoning = calls.shape, self._rules.reasoning
         text = f"{_literal(shape.text_mark.removeprefix(shape.opening))} " if shape.is_open else ""
@@ -116,7 +116,7 @@ class _Body:
         forms = [f"{text}({body})"]
         # With a tag before text, or a trigger at the end of the prompt, a call at the beginning of
         # the answer doesn't match "text and a call".
-        if before or shape.is_open:
+        if lead or shape.is_open:
             forms.append(calls.required)
         if calls.bare:
             forms.append(calls.bare)

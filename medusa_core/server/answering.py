@@ -137,12 +137,12 @@ def decoding_settings(request: ChatRequest, facts: ModelLoaded) -> GenerateSetti
     return settings
 
 
-def _check_choice(noun: str, name: str, known: list[str]) -> None:
+def _check_choice(noun: str, name: str, names: list[str]) -> None:
     """Refuse an unknown drafter or rule."""
-    if name and name not in known:
+    if name and name not in names:
         raise ApiError(
             400,
-            f"There is no {noun} {name!r}. There are: {', '.join(known)}.",
+            f"There is no {noun} {name!r}. There are: {', '.join(names)}.",
             f"medusa.{noun}",
         )
 

@@ -151,28 +151,28 @@ def as_rule(grammar: str, name: str) -> str:
     )
 
 
-def _schema_text(schema: dict[str, Any] | bool | str, where: str) -> str:
+def _schema_text(schema: dict[str, Any] | bool | str, field: str) -> str:
     """Parse a schema that may be given as text, and check it."""
     if isinstance(schema, str):
         try:
             schema = json.loads(schema)
         except (ValueError, RecursionError):
-            raise bad_request(f"`{where}` is no JSON.", where) from None
+            raise bad_request(f"`{field}` is no JSON.", field) from None
     if schema is True:
         schema = {}
     if not isinstance(schema, dict):
-        raise bad_request(f"`{where}` must be a JSON schema.", where)
-    return schema_text(schema, where)
+        raise bad_request(f"`{field}` must be a JSON schema.", field)
+    return schema_text(schema, field)
 
 
-def _lark(grammar: str, where: str) -> str:
+def _lark(grammar: str, field: str) -> str:
     """Convert GBNF to Lark."""
     try:
         return any_to_lark(grammar)
     except RecursionError:
-        raise bad_request(f"The grammar in `{where}` is nested too deeply.", where) from None
+        raise bad_request(f"The grammar in `{field}` is nested too deeply.", field) from None
     except Exception as error:  # noqa: BLE001 - the library raises plain ones
-        raise bad_request(f"The grammar in `{where}` is invalid: {error}.", where) from None
+        raise bad_request(f"The grammar in `{field}` is invalid: {error}.", field) from None
 
 
 def _regex(pattern: str) -> str:

@@ -131,12 +131,12 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def known_hosts(host: str, own: Iterable[str]) -> frozenset[str]:
+def known_hosts(host: str, names: Iterable[str]) -> frozenset[str]:
     """Return the names and addresses of a server.
 
     Args:
         host: Address it listens on.
-        own: Names and addresses of this computer.
+        names: Names and addresses of this computer.
     """
     named = {host.lower()}
     if is_loopback(host):
@@ -145,4 +145,4 @@ def known_hosts(host: str, own: Iterable[str]) -> frozenset[str]:
         is_all = ipaddress.ip_address(host).is_unspecified
     except ValueError:
         is_all = False
-    return LOOPBACK_NAMES | named | ({name.lower() for name in own} if is_all else set())
+    return LOOPBACK_NAMES | named | ({name.lower() for name in names} if is_all else set())

@@ -20,47 +20,47 @@ _LOCAL = "#"
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-def check_schema(schema: Mapping[str, Any], where: str) -> None:
+def check_schema(schema: Mapping[str, Any], field: str) -> None:
     """Check size and references of a schema.
 
     Args:
         schema: The schema.
-        where: Its path in the request, for errors.
+        field: Its path in the request, for errors.
 
     Raises:
         ApiError: The schema is too large, or refers to something outside of it.
     """
     num_bytes = len(json.dumps(schema, ensure_ascii=False).encode())
     if num_bytes > MOST_BYTES:
-        raise _out_of_bounds(where, f"has {num_bytes:,} bytes; {MOST_BYTES:,} are the most")
+        raise _out_of_bounds(field, f"has {num_bytes:,} bytes; {MOST_BYTES:,} are the most")
     num_properties = num_choices = depth = 0
     level: list[Any] = [schema]
     while level:
         depth += 1
         if depth > MOST_DEPTH:
-            raise _out_of_bounds(where, f"is nested too deeply; {MOST_DEPTH} levels are the most")
+            raise _out_of_bounds(field, f"is nested too deeply; {MOST_DEPTH} levels are the most")
         for value in level:
             if isinstance(value, dict):
-                _check_references(value, where)
+                _check_references(value, field)
                 num_properties += _size(value.get("properties"))
                 num_choices += _size(value.get("enum"))
         level = [child for value in level for child in _children(value)]
     if num_properties > MOST_PROPERTIES:
         raise _out_of_bounds(
-            where, f"has {num_properties:,} properties; {MOST_PROPERTIES:,} are the most"
+            field, f"has {num_properties:,} properties; {MOST_PROPERTIES:,} are the most"
         )
     if num_choices > MOST_CHOICES:
         raise _out_of_bounds(
-            where, f"has {num_choices:,} values in enums; {MOST_CHOICES:,} are the most"
+            field, f"has {num_choices:,} values in enums; {MOST_CHOICES:,} are the most"
         )
 
 
-def refuse_unenforced(schema: Mapping[str, Any], where: str) -> None:
+def refuse_unenforced(schema: Mapping[str, Any], field: str) -> None:
     """Refuse a schema with keywords that can't be enforced.
 
     Args:
         schema: A schema that `check_schema` has passed.
-        where: Its path in the request, for errors.
+        field: Its path in the request, for errors.
 
     Raises:
         ApiError: The schema has such keywords.
@@ -69,35 +69,35 @@ def refuse_unenforced(schema: Mapping[str, Any], where: str) -> None:
     if keywords:
         listed = ", ".join(keyword.text for keyword in keywords[:_MOST_NAMED])
         raise bad_request(
-            f"The schema in `{where}` has keywords that can't be enforced: {listed}. Leave them "
+            f"The schema in `{field}` has keywords that can't be enforced: {listed}. Leave them "
             "out.",
-            where,
+            field,
         )
 
 
-def unenforced_places(schema: Mapping[str, Any], where: str) -> tuple[str, ...]:
+def unenforced_places(schema: Mapping[str, Any], field: str) -> tuple[str, ...]:
     """Return the keywords of a function's schema that can't be enforced, with their paths.
 
     Args:
         schema: A schema that `check_schema` has passed.
-        where: Its path in the request.
+        field: Its path in the request.
     """
     keywords = enforced_schema(schema, is_lenient=True).unenforced
-    return tuple(keyword._replace(path=f"{where}.{keyword.path}").text for keyword in keywords)
+    return tuple(keyword._replace(path=f"{field}.{keyword.path}").text for keyword in keywords)
 
 
-def schema_text(schema: Mapping[str, Any], where: str) -> str:
+def schema_text(schema: Mapping[str, Any], field: str) -> str:
     """Return a schema as text, once it has been checked.
 
     Args:
         schema: The schema.
-        where: Its path in the request.
+        field: Its path in the request.
 
     Raises:
         ApiError: The schema is too large, or has keywords that can't be enforced.
     """
-    check_schema(schema, where)
-    refuse_unenforced(schema, where)
+    check_schema(schema, field)
+    refuse_unenforced(schema, field)
     return json.dumps(schema, ensure_ascii=False)
 
 
@@ -108,15 +108,15 @@ def _children(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list) else ()
 
 
-def _check_references(schema: Mapping[str, Any], where: str) -> None:
+def _check_references(schema: Mapping[str, Any], field: str) -> None:
     """Refuse references to other documents."""
     for name in _REFERENCES:
         target = schema.get(name)
         if isinstance(target, str) and not target.startswith(_LOCAL):
             raise bad_request(
-                f"The schema in `{where}` refers to {target[:80]!r}, which isn't fetched: put it "
+                f"The schema in `{field}` refers to {target[:80]!r}, which isn't fetched: put it "
                 f"into `$defs` and refer to `#/$defs/…`.",
-                where,
+                field,
             )
 
 
@@ -125,6 +125,6 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, dict | list) else 0
 
 
-def _out_of_bounds(where: str, what: str) -> ApiError:
+def _out_of_bounds(field: str, problem: str) -> ApiError:
     """Make the error for a schema that is too large."""
-    return bad_request(f"The schema in `{where}` {what}. Use a smaller one.", where)
+    return bad_request(f"The schema in `{field}` {problem}. Use a smaller one.", field)

@@ -167,14 +167,14 @@ def _num_parts(body: bytes, enough: int) -> int:
     return len(pieces) // 2 + rest.count(b"[") + rest.count(b"{")
 
 
-async def while_connected(http: Request, work: Coroutine[Any, Any, _T]) -> _T:
+async def while_connected(http: Request, coroutine: Coroutine[Any, Any, _T]) -> _T:
     """Run a coroutine until it ends or the client disconnects; the body must have been read.
 
     Raises:
         ClientGone: The client disconnected first.
     """
     gone = asyncio.ensure_future(_gone(http))
-    task = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(coroutine)
     try:
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():

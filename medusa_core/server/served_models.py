@@ -187,10 +187,10 @@ class ServedModels:
             self.is_lost = True
 
 
-def _not_found(name: str, known: tuple[str, ...]) -> ApiError:
+def _not_found(name: str, names: tuple[str, ...]) -> ApiError:
     """Make the error for an unknown model, which lists the known ones."""
     if not name:
         return ApiError(503, "No model is loaded.", code="no_model")
-    there = f"There are: {', '.join(known)}." if known else "No model is loaded."
+    there = f"There are: {', '.join(names)}." if names else "No model is loaded."
     shown = name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}…"
     return ApiError(404, f"There is no model {shown!r} here. {there}", "model", "model_not_found")

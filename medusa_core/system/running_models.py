@@ -138,11 +138,11 @@ def _read(path: Path) -> RunningModel | None:
         return None
 
 
-def _lives(one: RunningModel) -> bool:
+def _lives(model: RunningModel) -> bool:
     """Whether the process runs; its id may have been reused by another one."""
     try:
-        process = psutil.Process(one.pid)
-        is_same = abs(process.create_time() - one.process_s) < _SAME_PROCESS_S
+        process = psutil.Process(model.pid)
+        is_same = abs(process.create_time() - model.process_s) < _SAME_PROCESS_S
         return is_same and bool(process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, TypeError, ValueError):
         return False

@@ -52,27 +52,27 @@ def true_ranks(
     return torch.cat(parts)
 
 
-def ranks_of(wanted: Tensor, scores: Tensor, num_ranks: int) -> Tensor:
+def ranks_of(targets: Tensor, scores: Tensor, num_ranks: int) -> Tensor:
     """Return the rank of each wanted column; `num_ranks` if it is beyond.
 
     Args:
-        wanted: Columns. int64 [...]
+        targets: Columns. int64 [...]
         scores: [..., columns]
         num_ranks: Ranks to distinguish.
     """
-    return rank_in(scores.topk(num_ranks, dim=-1).indices, wanted)
+    return rank_in(scores.topk(num_ranks, dim=-1).indices, targets)
 
 
-def rank_in(best: Tensor, wanted: Tensor) -> Tensor:
+def rank_in(best: Tensor, targets: Tensor) -> Tensor:
     """Return the index of each value in its list, or the list's length. [..., n], [...] → [...]"""
-    match = best == wanted[..., None]
+    match = best == targets[..., None]
     return torch.where(match.any(-1), match.int().argmax(-1), best.shape[-1])
 
 
-def _noise(some: Positions, head: int, width: int) -> Tensor:
+def _noise(positions: Positions, head: int, width: int) -> Tensor:
     """Return the sampling noise of the token that a head drafts."""
-    places = some.places + 1 + head
-    return gumbel_rows(some.seeds.tolist(), places.tolist(), width)
+    places = positions.places + 1 + head
+    return gumbel_rows(positions.seeds.tolist(), places.tolist(), width)
 
 
 def _best(scores: Tensor, num_ranks: int, token_ids: Tensor | None) -> Tensor:

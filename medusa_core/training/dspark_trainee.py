@@ -214,10 +214,10 @@ def mask_id_of(vectors: Tensor) -> int:
     return int((sizes >= sizes.median() / 4).nonzero()[-1])
 
 
-def _random_blocks(is_answer: Tensor, most: int) -> _Blocks:
+def _random_blocks(is_answer: Tensor, max_blocks: int) -> _Blocks:
     """Return at most so many blocks of each text, at random positions."""
     chances = torch.rand(is_answer.shape).to(is_answer.device)
-    return _top_blocks(chances.masked_fill(~_possible_anchors(is_answer), -1.0), most)
+    return _top_blocks(chances.masked_fill(~_possible_anchors(is_answer), -1.0), max_blocks)
 
 
 def _all_blocks(is_answer: Tensor) -> _Blocks:
@@ -234,8 +234,8 @@ def _possible_anchors(is_answer: Tensor) -> Tensor:
     return begins
 
 
-def _top_blocks(chances: Tensor, most: int) -> _Blocks:
+def _top_blocks(chances: Tensor, max_blocks: int) -> _Blocks:
     """Return the blocks at the anchors of highest priority; negative ones are excluded."""
-    count = max(1, min(most, int((chances >= 0).sum(1).max())))
+    count = max(1, min(max_blocks, int((chances >= 0).sum(1).max())))
     found = chances.topk(count, dim=1)
     return _Blocks(found.indices, found.values >= 0)

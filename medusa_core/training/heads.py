@@ -155,16 +155,18 @@ def projection_matrix(target: Target) -> Tensor:
     )[0]
 
 
-def heads_loss(heads: HeadsModule, some: Positions, bf16: bool = False) -> Tensor:
+def heads_loss(heads: HeadsModule, positions: Positions, bf16: bool = False) -> Tensor:
     """Return the sum over heads of 0.8^k times their mean cross-entropy, in nats.
 
     Args:
         heads: Heads in training.
-        some: Positions; those after an answer's end are left out.
+        positions: Positions; those after an answer's end are left out.
         bf16: Compute matrix products in bfloat16.
     """
     device = heads.lm_head.device
-    hidden, roots, targets = (x.to(device) for x in (some.hidden, some.roots, some.targets))
+    hidden, roots, targets = (
+        x.to(device) for x in (positions.hidden, positions.roots, positions.targets)
+    )
     total = torch.zeros((), device=device)
     for head in range(heads.num_heads):
         known = (targets[:, head] >= 0).nonzero().squeeze(1)

@@ -122,9 +122,9 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
     base_bytes = memory_of_this_program()
     target = load_for_training(config)
 
-    def make(of: Target, answers: Sequence[OwnAnswer]) -> Trainee:
+    def make(target: Target, answers: Sequence[OwnAnswer]) -> Trainee:
         """Return untrained heads."""
-        return trainee_of(config, of, answers)
+        return trainee_of(config, target, answers)
 
     prompts = prompts_by(config)
     if config.own_chats:

@@ -265,21 +265,23 @@ def _reported(target: Target, source: Source, text: EvalText) -> Iterable[int]:
         yield place
 
 
-def _rank(found: Candidates, token_id: int) -> int | None:
+def _rank(candidates: Candidates, token_id: int) -> int | None:
     """Return the rank of a token among candidates; None if it isn't one."""
-    ranked = sorted(zip(found.chances, found.token_ids, strict=True), key=lambda pair: -pair[0])
+    ranked = sorted(
+        zip(candidates.chances, candidates.token_ids, strict=True), key=lambda pair: -pair[0]
+    )
     ids = [candidate for _, candidate in ranked]
     return ids.index(token_id) if token_id in ids else None
 
 
-def eval_text(found: HeadsEval) -> str:
+def eval_text(results: HeadsEval) -> str:
     """Return the results as text."""
     lines = [f"{'ahead':>6}{'top 1':>8}{'top 5':>8}{'top 10':>8}"]
-    for depth, shares in enumerate(found.top, start=1):
+    for depth, shares in enumerate(results.top, start=1):
         cells = [sum(shares[:count]) for count in (1, 5, 10)]
         lines.append(f"{depth:6}" + "".join(f"{cell:8.3f}" for cell in cells))
-    taus = ", ".join(f"{rows} rows {tau:.2f}" for rows, tau in found.tau.items())
-    plain, own = found.tokens_per_s[_PLAIN], found.tokens_per_s[_OWN]
+    taus = ", ".join(f"{rows} rows {tau:.2f}" for rows, tau in results.tau.items())
+    plain, own = results.tokens_per_s[_PLAIN], results.tokens_per_s[_OWN]
     lines += [
         f"tokens per step: {taus}",
         f"tokens/s: {plain:.2f} without heads, {own:.2f} with them ({own / plain:.2f} ×)",

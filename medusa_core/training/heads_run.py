@@ -216,14 +216,14 @@ class HeadsRun:
         """Return a callback that reports the progress of states, and the time left."""
         started_s, last_s = time.monotonic(), 0.0
 
-        def on_states(done: int, of: int) -> None:
+        def on_states(done: int, total: int) -> None:
             """Report progress at most once per second."""
             nonlocal last_s
             now_s = time.monotonic()
-            if done in (0, of) or now_s - last_s > 1.0:
+            if done in (0, total) or now_s - last_s > 1.0:
                 last_s = now_s
-                left = {"seconds_left": (of - done) * (now_s - started_s) / done} if done else {}
-                self._report("states", done, of, **left)
+                left = {"seconds_left": (total - done) * (now_s - started_s) / done} if done else {}
+                self._report("states", done, total, **left)
 
         return on_states
 
@@ -303,11 +303,11 @@ class HeadsRun:
             now + (stage.ends - now) * part / _RECOUNTS for part in range(1, _RECOUNTS + 1)
         )
 
-    def _train(self, stage: TrainingStage, ends: float) -> None:
+    def _train(self, stage: TrainingStage, end_share: float) -> None:
         """Train until a share of the run's time is over, or all steps are done."""
         num_steps = self._num_steps(stage)
         curve = Curve(self.folder, num_steps, is_timed=not stage.num_steps)
-        ends_s, started_s = self._end_s(ends), time.monotonic()
+        ends_s, started_s = self._end_s(end_share), time.monotonic()
         first: int | None = None
 
         def loss_at(step: int) -> Tensor:
@@ -333,7 +333,7 @@ class HeadsRun:
         self._store(**{f"{stage.kept_as}_done": result.step}, spent_s=self._seconds())
         if not result.finished and self._seconds() <= ends_s:
             raise Cancelled("The run pauses.")
-        if not result.finished and ends == stage.ends:  # time is over
+        if not result.finished and end_share == stage.ends:  # time is over
             self._store(**{stage.kept_as: result.step})
             curve.add(stage.first_step + result.step, result.loss, stage.accuracy)
 
@@ -356,12 +356,12 @@ class HeadsRun:
             )
         return num_steps
 
-    def _training_left(self, ends: float) -> float:
+    def _training_left(self, end_share: float) -> float:
         """Return the share of the run's time that a stage has left for training."""
         now = self._seconds() / self._end_s(1.0)
-        if ends == heads_end(self.config):
+        if end_share == heads_end(self.config):
             return training_share(self.config, now)
-        return max(0.0, ends - now)
+        return max(0.0, end_share - now)
 
     def _train_jointly(self, trainee: Trainee, feed: TrainingData, base_model: str) -> Shard:
         """Train the target, too; return its data of the held-out answers after that."""
@@ -410,12 +410,12 @@ class HeadsRun:
         self._resolved.update(values)
         self.folder.write_resolved(self._resolved)
 
-    def _report(self, stage: str, done: float, of: float, **more: float) -> None:
+    def _report(self, stage: str, done: float, total: float, **more: float) -> None:
         """Write the progress of a stage to the run's folder."""
         self.folder.report(
             stage=stage,
             done=done,
-            of=of,
+            of=total,
             spent_s=self._seconds(),
             reported_at=time.time(),
             pid=os.getpid(),

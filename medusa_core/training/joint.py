@@ -131,9 +131,9 @@ def _texts(documents: Sequence[EncodedDocument]) -> list[EncodedDocument]:
     return [document for document in documents if (document.kinds[1:] == ANSWER).any()]
 
 
-def heads_weight(most: float, progress: float) -> float:
+def heads_weight(max_weight: float, progress: float) -> float:
     """Return the weight of the heads' loss, which rises as half a sine over the training."""
-    return most * math.sin(math.pi / 2 * min(1.0, progress))
+    return max_weight * math.sin(math.pi / 2 * min(1.0, progress))
 
 
 def divergence(states: Tensor, teacher: Tensor, logits: Scores) -> Tensor:

@@ -34,7 +34,7 @@ def model_card(
     base_model: str,
     num_answers: int,
     curve: Sequence[Mapping[str, Any]],
-    found: HeadsEval | None,
+    results: HeadsEval | None,
 ) -> str:
     """Return the model card as Markdown.
 
@@ -43,7 +43,7 @@ def model_card(
         base_model: Name of the model.
         num_answers: Number of answers trained on.
         curve: Learning curve.
-        found: Final evaluation; None if there was no time.
+        results: Final evaluation; None if there was no time.
     """
     data = "the bundled questions" if not config.data else "given prompts"
     if config.own_chats:
@@ -68,17 +68,17 @@ def model_card(
             f"{shares} of all places (after {last['step']:,} steps).",
             "",
         ]
-    if found is not None:
+    if results is not None:
         lines += [
             "| category | tokens per step | × plain decoding |",
             "|---|---|---|",
             *(
                 f"| {name} | {row['tau']:.2f} | {row['x_plain']:.2f} |"
-                for name, row in found.by_category.items()
+                for name, row in results.by_category.items()
             ),
             "",
             "Tokens per step by rows of the tree: "
-            + ", ".join(f"{rows}: {tau:.2f}" for rows, tau in found.tau.items())
+            + ", ".join(f"{rows}: {tau:.2f}" for rows, tau in results.tau.items())
             + ". Measured where they were trained.",
             "",
         ]

@@ -165,11 +165,11 @@ def count_phrases(texts: Sequence[OwnText], numbers: PhraseRecipe) -> PhraseTabl
     return make_table(kept, numbers.longest)
 
 
-def _bounded(chances: dict[int, float], most: int) -> dict[int, float]:
-    """Keep the `most` likeliest followers; 0 keeps all."""
-    if not 0 < most < len(chances):
+def _bounded(chances: dict[int, float], num_followers: int) -> dict[int, float]:
+    """Keep the `num_followers` likeliest followers; 0 keeps all."""
+    if not 0 < num_followers < len(chances):
         return chances
-    return dict(nsmallest(most, chances.items(), key=lambda item: (-item[1], item[0])))
+    return dict(nsmallest(num_followers, chances.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _likeliest(chances: dict[int, float], numbers: PhraseRecipe) -> list[Follower]:
@@ -288,9 +288,9 @@ def rank_shares(phrases: PhraseTable, texts: Iterable[OwnText], num_ranks: int =
     )
 
 
-def _rank(phrases: PhraseTable, before: Sequence[int], token_id: int) -> int:
+def _rank(phrases: PhraseTable, context: Sequence[int], token_id: int) -> int:
     """Return the rank of a token among the followers; −1 if it isn't one."""
     found = [
-        follower.token_id for follower in phrases.followers(reversed(before[-phrases.longest :]))
+        follower.token_id for follower in phrases.followers(reversed(context[-phrases.longest :]))
     ]
     return found.index(token_id) if token_id in found else -1

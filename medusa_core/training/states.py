@@ -121,12 +121,12 @@ def _bytes_in(folder: Path) -> int:
 T = TypeVar("T")
 
 
-def grouped(some: Sequence[T], most: int, size_of: Callable[[T], int]) -> list[list[T]]:
+def grouped(items: Sequence[T], max_size: int, size_of: Callable[[T], int]) -> list[list[T]]:
     """Group items in order, each group of at most about this total size."""
     groups: list[list[T]] = [[]]
     count = 0
-    for one in some:
-        if groups[-1] and count + size_of(one) > most:
+    for one in items:
+        if groups[-1] and count + size_of(one) > max_size:
             groups.append([])
             count = 0
         groups[-1].append(one)

@@ -47,7 +47,7 @@ def _parts(text: str) -> Iterator[str]:
         begin = end
 
 
-def _texts_in(row: Any, where: str) -> Iterator[str]:
+def _texts_in(row: Any, position: str) -> Iterator[str]:
     """Yield the texts of a JSON row: a string, the answers of a conversation, or a text field."""
     if isinstance(row, str):
         yield row
@@ -60,7 +60,8 @@ def _texts_in(row: Any, where: str) -> Iterator[str]:
     text = next((one for one in named if isinstance(one, str)), None)
     if text is None:
         raise TrainingError(
-            f"{where} holds no text.", f"A row has messages, conversations or {', '.join(_NAMES)}."
+            f"{position} holds no text.",
+            f"A row has messages, conversations or {', '.join(_NAMES)}.",
         )
     yield text
 

@@ -147,19 +147,19 @@ class TrainingData:
 
     def add(
         self,
-        some: Sequence[WrittenAnswer],
+        answers: Sequence[WrittenAnswer],
         on_states: Callable[[int, int], None],
         on_shard: Callable[[], None],
     ) -> None:
         """Add answers to training or held-out data, and compute missing states.
 
         Args:
-            some: Answers of one slice.
+            answers: Answers of one slice.
             on_states: Called with the number of tokens that have states, and the total: at the
                 start and after each document.
             on_shard: Called after each shard; an exception raised there loses nothing.
         """
-        num_tokens, num_done = sum(map(_num_tokens, some)), 0
+        num_tokens, num_done = sum(map(_num_tokens, answers)), 0
 
         def on_document(document: EncodedDocument) -> None:
             """Report the tokens whose states are computed."""
@@ -170,7 +170,7 @@ class TrainingData:
         on_states(0, num_tokens)
         learned: list[WrittenAnswer] = []
         held: list[WrittenAnswer] = []
-        for written in some:
+        for written in answers:
             length = len(written.answer.answer_ids)
             is_held = self._holds_out(written.answer.prompt_ids)
             self._num_held += length * is_held
@@ -218,13 +218,13 @@ class TrainingData:
             if self._on_document is not None:
                 self._on_document(document)
 
-    def _add(self, to: States, group: Sequence[WrittenAnswer]) -> None:
+    def _add(self, shards: States, group: Sequence[WrittenAnswer]) -> None:
         """Add a shard of answers, with their recorded states if all are wide enough."""
         documents = [written.answer.document for written in group]
         recorded = [written.states for written in group if written.states is not None]
         width = self._trainee.state_width
         is_whole = len(recorded) == len(group) and all(s.shape[1] >= width for s in recorded)
-        to.add(documents, self._trainee.shard_of(documents, recorded) if is_whole else None)
+        shards.add(documents, self._trainee.shard_of(documents, recorded) if is_whole else None)
 
 
 def _num_tokens(written: WrittenAnswer) -> int:

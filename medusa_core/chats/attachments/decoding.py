@@ -46,10 +46,10 @@ def _decoded(data: bytes) -> str:
     return text or data.decode("cp1252", "replace")
 
 
-def _unmarked_utf16(data: bytes, begin: bytes) -> str:
+def _unmarked_utf16(data: bytes, sample: bytes) -> str:
     """Decode UTF-16 without a BOM: in Western text, every other byte is zero."""
-    halves = (begin[0::2].count(0), begin[1::2].count(0))
-    most = len(begin) // 2
+    halves = (sample[0::2].count(0), sample[1::2].count(0))
+    most = len(sample) // 2
     if max(halves) > 0.7 * most and min(halves) < 0.05 * most + 1:
         return data.decode("utf-16-le" if halves[1] > halves[0] else "utf-16-be", "replace")
     raise not_text()

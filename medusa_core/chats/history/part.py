@@ -37,12 +37,12 @@ class HistoryPart:
         """
         return self._number("messages", message_id, "message")
 
-    def _number(self, table: str, name: str, what: str) -> int:
+    def _number(self, table: str, name: str, noun: str) -> int:
         """Return the row number of an id; a deleted row raises."""
         row = self._database.row(f"SELECT number FROM {table} WHERE id = ?", name)
         if row is None:
             raise RequestError(
-                f"The {what} is not in the history any more.", "It was deleted: begin a new one."
+                f"The {noun} is not in the history any more.", "It was deleted: begin a new one."
             )
         return int(row[0])
 

@@ -221,7 +221,7 @@ def _read_head(
     sizes: _Sizes,
     read: Callable[[str], Tensor],
     build_linear: BuildLinear,
-    one: QuantLinear | None,
+    shared_projection: QuantLinear | None,
 ) -> HydraHead:
     """Read the layers of one head."""
 
@@ -237,7 +237,11 @@ def _read_head(
         build_linear(*layer(f"{name}.{number}.linear")) for number in range(1, sizes.num_layers)
     )
     bias = read(f"{end}.bias") if sizes.has_bias else None
-    projection = one if one is not None else build_linear(read(f"{end}.weight"), bias)
+    projection = (
+        shared_projection
+        if shared_projection is not None
+        else build_linear(read(f"{end}.weight"), bias)
+    )
     return HydraHead(first, tuple(rest), projection)
 
 

@@ -83,9 +83,9 @@ def loadable_models() -> Mapping[str, Path]:
     return _by_name(_loadable())
 
 
-def _by_name(found: Sequence[Installed]) -> dict[str, Path]:
+def _by_name(installed: Sequence[Installed]) -> dict[str, Path]:
     """Map names to paths, with the models that come with the program."""
-    return {one.name.removesuffix(SUFFIX): one.path for one in found} | own_models()
+    return {one.name.removesuffix(SUFFIX): one.path for one in installed} | own_models()
 
 
 def _loadable() -> list[Installed]:
@@ -117,9 +117,9 @@ def listed_name(listed: Sequence[str], name: str) -> str:
     return found[0].removesuffix(SUFFIX) if len(found) == 1 else name
 
 
-def is_loadable(one: Installed) -> bool:
+def is_loadable(item: Installed) -> bool:
     """Return whether it is a complete model."""
-    return one.is_complete and one.contents.kind in _LOADABLE
+    return item.is_complete and item.contents.kind in _LOADABLE
 
 
 def folder_list() -> FolderList:

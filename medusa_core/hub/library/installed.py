@@ -204,11 +204,11 @@ def repo_folder(cache_dir: Path, name: str) -> Path:
     return cache_dir / (_PREFIX + name.replace("/", "--"))
 
 
-def _with_distinct_titles(found: Sequence[Installed]) -> list[Installed]:
+def _with_distinct_titles(items: Sequence[Installed]) -> list[Installed]:
     """Make titles of a model's files distinct: by file type, else by file name."""
     by_type = [
         replace(one, title=f"{one.title} {one.contents.quantization}".strip()) if is_shared else one
-        for one, is_shared in _with_shared_titles(found)
+        for one, is_shared in _with_shared_titles(items)
     ]
     return [
         replace(one, title=one.name) if is_shared else one
@@ -217,11 +217,11 @@ def _with_distinct_titles(found: Sequence[Installed]) -> list[Installed]:
 
 
 def _with_shared_titles(
-    found: Sequence[Installed],
+    items: Sequence[Installed],
 ) -> list[tuple[Installed, bool]]:
     """Return each item, and whether another one has the same title."""
-    counts = Counter(one.title.casefold() for one in found)
-    return [(one, bool(one.contents.title) and counts[one.title.casefold()] > 1) for one in found]
+    counts = Counter(one.title.casefold() for one in items)
+    return [(one, bool(one.contents.title) and counts[one.title.casefold()] > 1) for one in items]
 
 
 def size_of(folder: Path) -> int:

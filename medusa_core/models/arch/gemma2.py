@@ -50,10 +50,10 @@ GEMMA_DEFAULTS = {"head_dim": 256, "tie_word_embeddings": True}
 GGUF_SOFTCAPS = {name: name for name in ("attn_logit_softcapping", "final_logit_softcapping")}
 
 
-def gguf_attention_scalar(_: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def gguf_attention_scalar(_: Gguf, raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return `query_pre_attn_scalar`, which only 27B models need: it isn't `head_dim`."""
-    is_27b = known.get("num_hidden_layers") in _27B_LAYERS
-    return {"query_pre_attn_scalar": hidden_per_head(known)} if is_27b else {}
+    is_27b = raw.get("num_hidden_layers") in _27B_LAYERS
+    return {"query_pre_attn_scalar": hidden_per_head(raw)} if is_27b else {}
 
 
 SPEC = Arch(

@@ -274,13 +274,13 @@ def _mixed(key: str) -> ModelError:
     )
 
 
-def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def _gguf_config(gguf: Gguf, raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return sizes of full-attention layers, and those of windowed ones under own keys.
 
     Raises:
         ModelError: Sizes differ otherwise, or layers with a window have partial RoPE.
     """
-    kinds = known.get("layer_types") or []
+    kinds = raw.get("layer_types") or []
     local_dim = gguf.of_model("attention.key_length_swa")
     if gguf.of_model("rope.dimension_count_swa") not in (None, local_dim):
         raise ModelError(
@@ -289,10 +289,10 @@ def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
         )
     heads = _gguf_kv_heads(gguf, kinds)
     table = gguf.tensors.get("per_layer_token_embd.weight")
-    scaling = known.get("rope_scaling") or {"rope_type": "default"}
+    scaling = raw.get("rope_scaling") or {"rope_type": "default"}
     return {
-        "head_dim": local_dim or known.get("head_dim"),
-        "global_head_dim": known.get("head_dim"),
+        "head_dim": local_dim or raw.get("head_dim"),
+        "global_head_dim": raw.get("head_dim"),
         "num_key_value_heads": heads[_LOCAL],
         "num_global_key_value_heads": heads[_GLOBAL],
         "attention_k_eq_v": any(
@@ -304,10 +304,10 @@ def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
         "vocab_size_per_layer_input": None if table is None else table.shape[0],
         "rope_scaling": None,
         "rope_parameters": {
-            _GLOBAL: {**scaling, "rope_theta": known["rope_theta"]},
-            _LOCAL: {"rope_theta": known["rope_local_base_freq"]},
+            _GLOBAL: {**scaling, "rope_theta": raw["rope_theta"]},
+            _LOCAL: {"rope_theta": raw["rope_local_base_freq"]},
         },
-        **_gguf_widths(gguf, known),
+        **_gguf_widths(gguf, raw),
     }
 
 
@@ -325,11 +325,11 @@ def _gguf_kv_heads(gguf: Gguf, kinds: list[str]) -> dict[str, object]:
     return heads
 
 
-def _gguf_widths(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def _gguf_widths(gguf: Gguf, raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the width of MLPs, which may be doubled in layers that share keys and values."""
-    if "intermediate_size" in known:
+    if "intermediate_size" in raw:
         return {}
-    widths, shared = per_layer(gguf, "feed_forward_length"), known["num_kv_shared_layers"]
+    widths, shared = per_layer(gguf, "feed_forward_length"), raw["num_kv_shared_layers"]
     num_own = len(widths) - shared if isinstance(shared, int) else 0
     if not widths or widths != [
         widths[0] * (1 if index < num_own else 2) for index in range(len(widths))

@@ -49,9 +49,9 @@ def _model(config: ArchConfig) -> ModelFields:
     return {"activation": ActivationSpec(Activation.CLAMPED_SWIGLU, limit)}
 
 
-def _gguf_config(_: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def _gguf_config(_: Gguf, raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return YaRN without truncation, which files don't say."""
-    scaling = known.get("rope_scaling")
+    scaling = raw.get("rope_scaling")
     return {"rope_scaling": {"truncate": False, **scaling}} if scaling else {}
 
 

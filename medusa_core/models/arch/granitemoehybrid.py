@@ -78,9 +78,9 @@ def _mlp(config: ArchConfig) -> MlpSpec | MoeSpec:
     return replace(experts, router=replace(experts.router, has_bias=False))
 
 
-def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def _gguf_config(gguf: Gguf, raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return layer types, width of the shared MLP, and whether attention has RoPE."""
-    shared = known.get("intermediate_size")
+    shared = raw.get("intermediate_size")
     if gguf.of_model("expert_count"):
         shared = gguf.of_model("expert_shared_feed_forward_length")
     has_rope = gguf.of_model("rope.scaling.finetuned") is not False  # llama.cpp's switch

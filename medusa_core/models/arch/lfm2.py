@@ -114,9 +114,9 @@ def _layer_types(raw: Mapping[str, Any]) -> list[str]:
     return ["full_attention" if index in attending else "conv" for index in range(count)]
 
 
-def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def _gguf_config(gguf: Gguf, raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return layer types: a layer with 0 KV heads has a convolution."""
-    attending = "sliding_attention" if known.get("sliding_window") else "full_attention"
+    attending = "sliding_attention" if raw.get("sliding_window") else "full_attention"
     kinds = {"attention": attending, "mamba": "conv"}
     return {"layer_types": [kinds[mixer] for mixer in gguf_mixer_types(gguf)] or None}
 

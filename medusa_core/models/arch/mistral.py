@@ -17,9 +17,9 @@ def mistral_blocks(config: ArchConfig) -> list[BlockSpec]:
     return [BlockSpec(pre_norms(config), (attention(config),), mlp(config))] * config.num_layers
 
 
-def _gguf_config(gguf: Gguf, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def _gguf_config(gguf: Gguf, raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Files whose attention temperature grows are Ministral 3; others are Mistral Small."""
-    beta, scaling = gguf.of_model("attention.temperature_scale"), known.get("rope_scaling")
+    beta, scaling = gguf.of_model("attention.temperature_scale"), raw.get("rope_scaling")
     if not isinstance(beta, int | float) or not isinstance(scaling, dict):
         return {}
     more = {"mscale": 1.0, "llama_4_scaling_beta": round_float32(beta)}

@@ -159,9 +159,9 @@ def block_sizes_of(gguf: Gguf, architecture: GgufArchitecture) -> dict[str, Any]
     return raw
 
 
-def _layer_types(gguf: Gguf, known: Mapping[str, Any], every: int) -> list[str] | None:
+def _layer_types(gguf: Gguf, raw: Mapping[str, Any], every: int) -> list[str] | None:
     """Return `layer_types` as the file says, else with full attention in each `every`-th layer."""
-    count = known.get("num_hidden_layers")
+    count = raw.get("num_hidden_layers")
     if not isinstance(count, int) or not 0 < count <= MAX_LAYERS:
         return None
     pattern = gguf.of_model("attention.sliding_window_pattern")
@@ -173,9 +173,9 @@ def _layer_types(gguf: Gguf, known: Mapping[str, Any], every: int) -> list[str] 
     return ["sliding_attention" if mark else "full_attention" for mark in marks]
 
 
-def _partial_rotary_factor(gguf: Gguf, known: Mapping[str, Any]) -> float:
+def _partial_rotary_factor(gguf: Gguf, raw: Mapping[str, Any]) -> float:
     """Return the rotated share of a head's dimensions; 1 if sizes are missing."""
-    rotated, size = gguf.of_model("rope.dimension_count"), known.get("head_dim")
+    rotated, size = gguf.of_model("rope.dimension_count"), raw.get("head_dim")
     if not isinstance(rotated, int) or not isinstance(size, int) or not 0 < rotated < size:
         return 1.0
     return rotated / size

@@ -147,10 +147,10 @@ def requantize(
     return spec, spec.quantize(numbers.to(formats.device))
 
 
-def _check(found: Grouped, piece: TensorRows, columns: int, packing: Packing) -> None:
+def _check(weights: Grouped, piece: TensorRows, columns: int, packing: Packing) -> None:
     """Compare the sizes of codes, zero points and scales with those of the model."""
     groups = columns // packing.group if packing.group else 1
-    sizes = [tuple(tensor.shape) for tensor in (found.codes, found.zeros, found.scales)]
+    sizes = [tuple(tensor.shape) for tensor in (weights.codes, weights.zeros, weights.scales)]
     rows = piece.tensor_rows
     wanted = [(rows, columns), (rows, groups), (rows, groups)]
     if sizes != wanted or columns % max(BLOCK, packing.group):

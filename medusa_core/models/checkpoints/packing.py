@@ -89,10 +89,10 @@ def checked(packing: Packing) -> Packing:
     return packing
 
 
-def unsupported(method: str, what: str, instead: str) -> ModelError:
+def unsupported(method: str, feature: str, instead: str) -> ModelError:
     """Make the error for weights that are packed in an unsupported way."""
     return ModelError(
-        f"The weights are packed in a way that isn't supported ({method}: {what}).",
+        f"The weights are packed in a way that isn't supported ({method}: {feature}).",
         f"{instead}, a GGUF file, or the unquantized version of this model.",
     )
 

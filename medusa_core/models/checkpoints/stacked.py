@@ -92,9 +92,9 @@ class StackedCheckpoint(Checkpoint):
             self._places |= dict(self._experts(name, found))
         self.names = (self.names - stacked.keys()) | self._places.keys()
 
-    def _experts(self, name: str, found: re.Match[str]) -> Iterator[tuple[str, _Place]]:
+    def _experts(self, name: str, match: re.Match[str]) -> Iterator[tuple[str, _Place]]:
         """Yield name and position of each expert's tensor in a tensor with all experts."""
-        lead, part, kind = found["lead"], found["part"], found["kind"] or ""
+        lead, part, kind = match["lead"], match["part"], match["kind"] or ""
         if kind == "_scales":  # read with the blocks
             return
         shape = self._entry(name).shape

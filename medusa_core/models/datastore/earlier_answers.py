@@ -53,9 +53,9 @@ class AnswerTexts:
             if number not in numbers:
                 self.add([AnswerText(number, start, old.tokens(begin, end))])
 
-    def answer_at(self, place: int) -> int:
+    def answer_at(self, position: int) -> int:
         """Return the key of the answer that contains a position of the suffix array."""
-        return self._answers[bisect_right(self._answers, place, key=lambda one: one[2]) - 1][0]
+        return self._answers[bisect_right(self._answers, position, key=lambda one: one[2]) - 1][0]
 
 
 class EarlierAnswers:
@@ -92,19 +92,21 @@ class EarlierAnswers:
         except MedusaError as error:
             log.warning("can't read earlier answers: %s", error.message)
 
-    def use(self, place: int) -> None:
+    def use(self, position: int) -> None:
         """Note that a draft from a position of `texts` was accepted."""
-        self._used.add(self.texts.answer_at(place))
+        self._used.add(self.texts.answer_at(position))
 
-    def learn(self, conversation_id: str, before: Sequence[int], token_ids: Sequence[int]) -> None:
+    def learn(
+        self, conversation_id: str, prompt_ids: Sequence[int], token_ids: Sequence[int]
+    ) -> None:
         """Add an answer.
 
         Args:
             conversation_id: Its conversation, with which it is deleted.
-            before: Tokens before the answer.
+            prompt_ids: Tokens before the answer.
             token_ids: Tokens of the answer.
         """
-        context = before[-DEPTH:]
+        context = prompt_ids[-DEPTH:]
         text = array("i", [*context, *token_ids[: self._max_tokens // 2]])
         if not token_ids:
             return

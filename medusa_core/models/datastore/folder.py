@@ -58,12 +58,14 @@ def forget_answers(folder: Path, conversation_ids: Collection[str] | None = None
     _each(folder, lambda store: store.forget(conversation_ids))
 
 
-def forget_deleted_conversations(folder: Path, known: Callable[[], Collection[str]]) -> None:
+def forget_deleted_conversations(
+    folder: Path, conversation_ids: Callable[[], Collection[str]]
+) -> None:
     """Delete the answers of conversations that don't exist: a process may have ended in between.
 
     Args:
         folder: The folder.
-        known: Returns the ids of all conversations; called after the answers are listed.
+        conversation_ids: Returns the ids of all conversations; called after the answers are listed.
 
     Raises:
         StorageError: As `forget_answers`.
@@ -72,19 +74,19 @@ def forget_deleted_conversations(folder: Path, known: Callable[[], Collection[st
 
     def forget(store: AnswerStore) -> None:
         """Delete a store's answers of conversations that no longer exist."""
-        if deleted := store.conversations().difference(known()):
+        if deleted := store.conversations().difference(conversation_ids()):
             store.forget(deleted)
 
     _each(folder, forget)
 
 
-def _each(folder: Path, do: Callable[[AnswerStore], None]) -> None:
+def _each(folder: Path, action: Callable[[AnswerStore], None]) -> None:
     """Apply a function to every store; the first error is raised after all were tried."""
     failed: list[MedusaError] = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
             with closing(AnswerStore(path)) as store:
-                do(store)
+                action(store)
         except MedusaError as error:
             failed.append(error)
     if failed:

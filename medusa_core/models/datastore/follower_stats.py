@@ -33,40 +33,40 @@ class FollowerStats:
         self._right = [[_PRIOR_WEIGHT * share for share in row] for row in _PRIOR]
         self._tried = [[_PRIOR_WEIGHT] * len(row) for row in _PRIOR]
 
-    def probabilities(self, found: Found) -> dict[int, float]:
+    def probabilities(self, matches: Found) -> dict[int, float]:
         """Return the probability of each follower; frequent ones and longer matches weigh more.
 
         Args:
-            found: Occurrences of the context; at least one.
+            matches: Occurrences of the context; at least one.
         """
-        row, column = _case(found)
+        row, column = _case(matches)
         share = self._right[row][column] / self._tried[row][column]
         if column != _DIFFERENT:
-            return {found.token_ids[0]: share}
+            return {matches.token_ids[0]: share}
         weights: dict[int, float] = {}
-        for length, token_id in zip(found.lengths, found.token_ids, strict=True):
+        for length, token_id in zip(matches.lengths, matches.token_ids, strict=True):
             weights[token_id] = weights.get(token_id, 0.0) + _WEIGHTS[length]
         share /= sum(weights.values())
         return {token_id: share * weight for token_id, weight in weights.items()}
 
-    def learn(self, found: Found, token_id: int) -> None:
+    def learn(self, matches: Found, token_id: int) -> None:
         """Count whether one of the followers was right.
 
         Args:
-            found: Occurrences of the context.
+            matches: Occurrences of the context.
             token_id: The token that followed this time.
         """
-        row, column = _case(found)
+        row, column = _case(matches)
         if self._tried[row][column] >= _MAX_TRIED:
             self._tried[row][column] /= 2
             self._right[row][column] /= 2
         self._tried[row][column] += 1
-        self._right[row][column] += token_id in found.token_ids
+        self._right[row][column] += token_id in matches.token_ids
 
 
-def _case(found: Found) -> tuple[int, int]:
+def _case(matches: Found) -> tuple[int, int]:
     """Return row and column of the tables."""
-    _, lengths, token_ids = found
+    _, lengths, token_ids = matches
     num = len(token_ids)
     differs = token_ids.count(token_ids[0]) < num
     return _KINDS[max(lengths)], _DIFFERENT if differs else min(num, _DIFFERENT) - 1

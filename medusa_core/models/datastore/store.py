@@ -105,11 +105,11 @@ class AnswerStore:
         rows = self._open().rows("SELECT DISTINCT conversation FROM answers")
         return frozenset(name for (name,) in rows)
 
-    def answers(self, without: Collection[int], vocab_size: int) -> list[AnswerText]:
+    def answers(self, known: Collection[int], vocab_size: int) -> list[AnswerText]:
         """Return the answers, least recently used first; invalid ones are deleted.
 
         Args:
-            without: Keys of answers to leave out.
+            known: Keys of answers to leave out.
             vocab_size: Size of the model's vocabulary.
 
         Raises:
@@ -119,7 +119,7 @@ class AnswerStore:
         wanted = [
             _unpacked(number, start, tokens, vocab_size)
             for number, start, tokens in rows
-            if number not in without
+            if number not in known
         ]
         invalid = [one.number for one in wanted if not one.token_ids]
         if invalid:

@@ -143,25 +143,25 @@ class SuffixArray:
         text = self._text
         return Found(places, lengths, [text[place + DEPTH] for place in places])
 
-    def advance(self, found: Found, token_id: int) -> Found:
+    def advance(self, matches: Found, token_id: int) -> Found:
         """Return the occurrences of a context followed by a token, given those of the context."""
         text, most = self._text, len(self._text) - DEPTH - 1
         kept = [
             at
-            for at, follower in enumerate(found.token_ids)
+            for at, follower in enumerate(matches.token_ids)
             if follower == token_id
-            and found.places[at] < most
-            and text[found.places[at] + DEPTH + 1] != END
+            and matches.places[at] < most
+            and text[matches.places[at] + DEPTH + 1] != END
         ]
         if not kept:
             return NO_MATCHES
-        places = [found.places[at] + 1 for at in kept]
-        lengths = [min(DEPTH, found.lengths[at] + 1) for at in kept]
+        places = [matches.places[at] + 1 for at in kept]
+        lengths = [min(DEPTH, matches.lengths[at] + 1) for at in kept]
         return Found(places, lengths, [text[place + DEPTH] for place in places])
 
-    def _context(self, place: int) -> int:
+    def _context(self, position: int) -> int:
         """Return the context of a position as an integer, the last token in its highest bits."""
-        return int.from_bytes(self._text[place : place + DEPTH].tobytes(), "little")
+        return int.from_bytes(self._text[position : position + DEPTH].tobytes(), "little")
 
     def _sort(self) -> None:
         """Sort all positions by their reversed contexts, by prefix doubling."""

@@ -120,10 +120,10 @@ def parse_lora_config(raw: Mapping[str, Any]) -> LoraConfig:
     )
 
 
-def _unsupported(what: str) -> AdapterError:
+def _unsupported(feature: str) -> AdapterError:
     """Make the error for an adapter that isn't a plain LoRA."""
     return AdapterError(
-        f"The adapter holds {what}, which isn't supported.",
+        f"The adapter holds {feature}, which isn't supported.",
         "Choose a plain LoRA, or a model into which the adapter was merged.",
     )
 

@@ -124,17 +124,19 @@ def _blocks(
     return Blocks(codes, offset, float16_at(stored, 0), flat(a), unit=unit)
 
 
-def _shifted(indices: Tensor, is_less: Tensor, each: int, d: Tensor, a: Tensor) -> Blocks:
+def _shifted(
+    indices: Tensor, is_less: Tensor, codes_per_shift: int, d: Tensor, a: Tensor
+) -> Blocks:
     """Decode blocks whose weights are −1, 0 or 1 plus or minus an eighth (IQ1).
 
     Args:
         indices: Codebook indices, of eight weights each. [rows, blocks, 32]
-        is_less: 1 for minus an eighth, once for every `each` indices. [rows, blocks, ...]
-        each: Number of indices that share it.
+        is_less: 1 for a shift of −1/8, 0 for +1/8. [rows, blocks, ...]
+        codes_per_shift: Number of codebook indices that share a shift.
         d: As in `Blocks`.
         a: As in `Blocks`.
     """
-    delta = (1 - 2 * is_less).flatten(2).repeat_interleave(each, dim=2).to(torch.int8)
+    delta = (1 - 2 * is_less).flatten(2).repeat_interleave(codes_per_shift, dim=2).to(torch.int8)
     codes = 8 * codebooks()["iq1"][indices].view(torch.int8) + delta[..., None] + 9
     return Blocks(flat(codes.to(torch.uint8)), 9, d, a, unit=0.125)
 
@@ -144,9 +146,9 @@ def _with_bits(low: Tensor, high: Tensor) -> Tensor:
     return low.int() | high.int() << 8
 
 
-def _words(stored: Tensor, first: int, end: int, dtype: torch.dtype) -> Tensor:
+def _words(stored: Tensor, first: int, stop: int, dtype: torch.dtype) -> Tensor:
     """Read bytes of every block as integers. [rows, blocks, words]"""
-    return stored[..., first:end].contiguous().view(dtype)
+    return stored[..., first:stop].contiguous().view(dtype)
 
 
 def _scale_and_signs(words: Tensor) -> tuple[Tensor, Tensor]:

@@ -43,10 +43,10 @@ def _parse(settings: Mapping[str, Any]) -> Packing:
     )
 
 
-def _unsupported(how: str) -> ModelError:
+def _unsupported(reason: str) -> ModelError:
     """Make the error for bitsandbytes formats other than nf4."""
     return ModelError(
-        f"The checkpoint is quantized already ({how}).",
+        f"The checkpoint is quantized already ({reason}).",
         "Choose nf4, or the unquantized version of this model.",
     )
 

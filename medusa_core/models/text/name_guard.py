@@ -97,14 +97,17 @@ class NameGuard:
         return self._written.sub("", prompt) if self.is_needed else prompt
 
     def encode(
-        self, text: str, encode: Callable[[str], list[int]], within: Callable[[str], list[int]]
+        self,
+        text: str,
+        encode: Callable[[str], list[int]],
+        encode_within: Callable[[str], list[int]],
     ) -> list[int]:
         """Encode a part of a rendered prompt.
 
         Args:
             text: The part, with guards.
             encode: Encodes text at the beginning of the part.
-            within: Encodes text after a guard, as the continuation of other text.
+            encode_within: Encodes text after a guard, as the continuation of other text.
 
         Returns:
             Token ids.
@@ -112,7 +115,7 @@ class NameGuard:
         if not self.is_needed:
             return encode(text)
         first, *others = self._written.split(text)
-        return [*encode(first), *(token_id for part in others for token_id in within(part))]
+        return [*encode(first), *(token_id for part in others for token_id in encode_within(part))]
 
     def _has_tags(self, message: ChatMessage) -> bool:
         """Whether an answer contains reasoning tags."""

@@ -84,9 +84,9 @@ def _normalized(text: str) -> str:
     return _IGNORED.sub("", _UNICODE_ESCAPES.sub(_unescaped, text))
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescaped(match: re.Match[str]) -> str:
     """Decode the Unicode escapes of a match; surrogate pairs make one character."""
-    codes = re.findall("[0-9a-fA-F]{4}", found[0])
+    codes = re.findall("[0-9a-fA-F]{4}", match[0])
     return bytes.fromhex("".join(codes)).decode("utf-16-be", "replace")
 
 

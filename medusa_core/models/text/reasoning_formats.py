@@ -174,17 +174,17 @@ def _format_of(written: str, openings: Sequence[str]) -> ReasoningFormat | None:
     return learned if is_sound and all(map(_is_tag, learned.tags)) else None
 
 
-def _start_of(before: str, openings: Sequence[str]) -> str:
+def _start_of(lead: str, openings: Sequence[str]) -> str:
     """Return the start tag: the text before the reasoning that a generation prompt lacks.
 
     If every generation prompt opens the reasoning, it is the last tag that tells this prompt from
     the others.
     """
-    bare = [one.rstrip() for one in openings if before.startswith(one.rstrip())]
-    longer = [before[len(one) :].strip() for one in bare]
+    bare = [one.rstrip() for one in openings if lead.startswith(one.rstrip())]
+    longer = [lead[len(one) :].strip() for one in bare]
     if shortest := min(filter(None, longer), key=len, default=""):
         return shortest
-    text = before.rstrip()
+    text = lead.rstrip()
     others = [one.rstrip() for one in openings if one.rstrip() != text]
     for place in sorted((tag.start() for tag in _TAG.finditer(text)), reverse=True):
         start = text[place:]

@@ -127,25 +127,25 @@ class _Cleaner:
             found[keyword] = self._within(keyword, _bounded(keyword, value), place)
         return found
 
-    def _within(self, keyword: str, value: Any, place: str) -> Any:
+    def _within(self, keyword: str, value: Any, path: str) -> Any:
         """Return a keyword's value, with the subschemas in it cleaned."""
         if keyword in _MAPS and isinstance(value, dict):
-            return self._map(keyword, value, place)
+            return self._map(keyword, value, path)
         if keyword in _LISTS and isinstance(value, list):
-            return [self.clean(one, f"{place}[{index}]") for index, one in enumerate(value)]
+            return [self.clean(one, f"{path}[{index}]") for index, one in enumerate(value)]
         if keyword in _SINGLE:
-            return self.clean(value, place)
+            return self.clean(value, path)
         return value
 
-    def _map(self, keyword: str, schemas: dict[str, Any], place: str) -> dict[str, Any]:
+    def _map(self, keyword: str, schemas: dict[str, Any], path: str) -> dict[str, Any]:
         """Clean the subschemas of a keyword such as `properties`; drop unusable patterns."""
         found = {}
         for name, schema in schemas.items():
             reason = self._pattern_obstacle(name) if keyword == "patternProperties" else None
             if reason is None:
-                found[name] = self.clean(schema, f"{place}.{name}")
+                found[name] = self.clean(schema, f"{path}.{name}")
             else:
-                self.unenforced.append(Unenforced(f"{place}.{name}", reason))
+                self.unenforced.append(Unenforced(f"{path}.{name}", reason))
         return found
 
     def _obstacle(self, keyword: str, value: Any) -> str | None:

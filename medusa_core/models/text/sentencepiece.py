@@ -202,10 +202,10 @@ def _piece(data: bytes) -> Piece:
     return Piece(text, score, kind)
 
 
-def _integer(data: bytes, wanted: int, default: int) -> int:
+def _integer(data: bytes, field: int, default: int) -> int:
     """Return the last value of an integer field; `default` if it is absent."""
     for number, value in _fields(data):
-        if number == wanted and isinstance(value, int):
+        if number == field and isinstance(value, int):
             default = value
     return default
 
@@ -231,13 +231,13 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         at += length
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, position: int) -> tuple[int, int]:
     """Read a varint; return it, and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
-        byte = data[at]
+        byte = data[position]
         value |= (byte & 0x7F) << shift
-        at += 1
+        position += 1
         if byte < 0x80:
-            return value, at
+            return value, position
     raise ValueError("a number is too long")

@@ -15,11 +15,11 @@ _HINT = "Download the tokenizer's files again, or choose another model."
 
 
 @contextmanager
-def tokenizer_errors(what: str, hint: str = _HINT) -> Iterator[None]:
+def tokenizer_errors(message: str, hint: str = _HINT) -> Iterator[None]:
     """Convert exceptions and panics of the library.
 
     Args:
-        what: What failed, as the beginning of a sentence.
+        message: What failed, as the beginning of a sentence.
         hint: What to do about it.
 
     Raises:
@@ -31,5 +31,7 @@ def tokenizer_errors(what: str, hint: str = _HINT) -> Iterator[None]:
         raise
     except BaseException as error:
         if isinstance(error, Exception) or type(error).__module__ == _PANICS:
-            raise TokenizerError(f"{what}: {str(error) or type(error).__name__}.", hint) from error
+            raise TokenizerError(
+                f"{message}: {str(error) or type(error).__name__}.", hint
+            ) from error
         raise

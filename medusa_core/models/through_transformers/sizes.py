@@ -262,10 +262,10 @@ class _TooManyError(Exception):
     """A model has too many modules."""
 
 
-def _unknown(model_type: str, what: str) -> ModelError:
+def _unknown(model_type: str, reason: str) -> ModelError:
     """Make the error for a cache layout that the engine doesn't know."""
     return ModelError(
         f"Models of type {model_type} keep what they have read in a way that this engine doesn't "
-        f"know ({what}).",
+        f"know ({reason}).",
         "Choose a model of another family.",
     )

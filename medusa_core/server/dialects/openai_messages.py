@@ -238,11 +238,11 @@ class FormatRecord(Record):
             raise refusal("is missing", "schema")
         return self
 
-    def schema_text(self, where: str) -> str:
+    def schema_text(self, field: str) -> str:
         """Return the JSON schema that the answer must match; empty for free text.
 
         Args:
-            where: Path of the format in the request.
+            field: Path of the format in the request.
 
         Raises:
             ApiError: The schema is out of bounds, or has keywords that can't be enforced.
@@ -250,8 +250,8 @@ class FormatRecord(Record):
         if self.type == "text":
             return ""
         if self.json_schema is not None and self.type == "json_schema":
-            return schema_text(self.json_schema.schema_, f"{where}.json_schema.schema")
-        return ANY_OBJECT if self.schema_ is None else schema_text(self.schema_, f"{where}.schema")
+            return schema_text(self.json_schema.schema_, f"{field}.json_schema.schema")
+        return ANY_OBJECT if self.schema_ is None else schema_text(self.schema_, f"{field}.schema")
 
 
 def chat_messages(records: tuple[MessageRecord, ...]) -> tuple[ChatMessage, ...]:

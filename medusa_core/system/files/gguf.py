@@ -321,7 +321,7 @@ class _Entry:
 
 
 def _placed(
-    found: Sequence[_Entry], header: GgufHeader, entries: Mapping[str, Value], path: Path
+    entries_found: Sequence[_Entry], header: GgufHeader, entries: Mapping[str, Value], path: Path
 ) -> dict[str, GgufTensor]:
     """Compute where tensors are in the file, and check that they don't overlap or exceed it."""
     alignment = entries.get("general.alignment", 32)
@@ -330,7 +330,7 @@ def _placed(
     begin = -(-header.position // alignment) * alignment
     tensors: dict[str, GgufTensor] = {}
     end = 0
-    for entry in sorted(found, key=lambda entry: entry.offset):
+    for entry in sorted(entries_found, key=lambda entry: entry.offset):
         if entry.name in tensors:
             raise header.damaged(f"it holds {entry.name} twice")
         if entry.offset % alignment or entry.offset < end:

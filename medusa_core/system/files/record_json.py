@@ -90,6 +90,6 @@ def _float(value: int, where: str) -> float:
         raise _wrong(where, value, "of type float") from error
 
 
-def _wrong(where: str, value: object, wanted: str) -> ValueError:
+def _wrong(where: str, value: object, expected: str) -> ValueError:
     """Make the error for a value of another type."""
-    return ValueError(f"{where} is {reprlib.repr(value)}, not {wanted}.")
+    return ValueError(f"{where} is {reprlib.repr(value)}, not {expected}.")

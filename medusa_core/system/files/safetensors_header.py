@@ -138,7 +138,7 @@ def _as_object(header: bytes, file_name: str) -> dict[str, object]:
     return raw
 
 
-def _entry(name: str, value: object, begin: int, file_name: str) -> TensorEntry:
+def _entry(name: str, value: object, data_start: int, file_name: str) -> TensorEntry:
     """Parse and check the entry of a tensor."""
     if not isinstance(value, Mapping):
         raise _damaged(file_name, f"its header says nothing about {name}")
@@ -151,7 +151,7 @@ def _entry(name: str, value: object, begin: int, file_name: str) -> TensorEntry:
     start, end = offsets
     if math.prod(shape) * bits // 8 != end - start:
         raise _damaged(file_name, f"{name} has another size than its shape")
-    return TensorEntry(str(dtype), tuple(shape), begin + start, end - start)
+    return TensorEntry(str(dtype), tuple(shape), data_start + start, end - start)
 
 
 def _are_sizes(value: object) -> TypeGuard[list[int]]:

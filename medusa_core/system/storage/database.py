@@ -288,7 +288,7 @@ def open_database(
         raise as_storage_error(error, path) from error
 
 
-def use_alone(path: Path, work: DatabaseWork) -> bool:
+def use_alone(path: Path, action: DatabaseWork) -> bool:
     """Work on a file unless another program has it open.
 
     Returns:
@@ -302,7 +302,7 @@ def use_alone(path: Path, work: DatabaseWork) -> bool:
             if not lock.acquire_exclusive() or not _is_prepared(path):
                 return False
             with closing(Database(connect(path), path)) as database:
-                work(database)
+                action(database)
             return True
     except (*FAULTS, OSError) as error:
         raise as_storage_error(error, path) from error

@@ -33,9 +33,9 @@ def is_damage(error: BaseException | None) -> bool:
     return isinstance(error, sqlite3.Error) and code_of(error) in _DAMAGED
 
 
-def damage(what: str) -> sqlite3.DatabaseError:
+def damage(problem: str) -> sqlite3.DatabaseError:
     """Return the error of a damaged file."""
-    error = sqlite3.DatabaseError(what)
+    error = sqlite3.DatabaseError(problem)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error
 

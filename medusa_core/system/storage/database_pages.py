@@ -55,22 +55,22 @@ class PagesOf:
                 except (IndexError, ValueError, struct.error):
                     continue  # damaged: other rows of the page may be intact
 
-    def _row(self, page: bytes, place: int) -> tuple[int, list[SqlValue]]:
+    def _row(self, page: bytes, offset: int) -> tuple[int, list[SqlValue]]:
         """Parse the row at an offset of a leaf page."""
-        num_bytes, place = _varint(page, place)
-        number, place = _varint(page, place)
-        values = _values(self._payload(page, place, num_bytes))
+        num_bytes, offset = _varint(page, offset)
+        number, offset = _varint(page, offset)
+        values = _values(self._payload(page, offset, num_bytes))
         return number - (number >> 63 << 64), values  # rowids are signed
 
-    def _payload(self, page: bytes, place: int, num_bytes: int) -> bytes:
+    def _payload(self, page: bytes, offset: int, num_bytes: int) -> bytes:
         """Return the bytes of a row, including its overflow pages."""
         if num_bytes <= _MAX_LOCAL:
-            return page[place : place + num_bytes]
+            return page[offset : offset + num_bytes]
         local = _MIN_LOCAL + (num_bytes - _MIN_LOCAL) % (PAGE - 4)
         if local > _MAX_LOCAL:
             local = _MIN_LOCAL
-        payload = bytearray(page[place : place + local])
-        (following,) = struct.unpack_from(">I", page, place + local)
+        payload = bytearray(page[offset : offset + local])
+        (following,) = struct.unpack_from(">I", page, offset + local)
         seen = {0}
         while len(payload) < num_bytes:
             if following in seen:
@@ -122,14 +122,14 @@ def _value(kind: int, raw: bytes) -> SqlValue:
     return int.from_bytes(raw, "big", signed=True) if kind else None
 
 
-def _varint(raw: bytes, place: int) -> tuple[int, int]:
+def _varint(raw: bytes, offset: int) -> tuple[int, int]:
     """Parse a varint of up to nine bytes; return it and the offset after it."""
     number = 0
-    for at in range(place, place + 8):
+    for at in range(offset, offset + 8):
         number = number << 7 | raw[at] & 0x7F
         if raw[at] < 0x80:
             return number, at + 1
-    return number << 8 | raw[place + 8], place + 9
+    return number << 8 | raw[offset + 8], offset + 9
 
 
 def _logged_pages(raw: bytes) -> dict[int, bytes]:

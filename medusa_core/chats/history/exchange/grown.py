@@ -114,13 +114,13 @@ def title_of(title: object, messages: Sequence[Json]) -> str:
     return words[:_MOST_TITLE_CHARS] or "Imported conversation"
 
 
-def refused_conversation(raw: object, why: str) -> ConversationFileError:
+def refused_conversation(raw: object, reason: str) -> ConversationFileError:
     """Return the error for a conversation that can't be imported.
 
     Args:
         raw: The conversation, whose title goes into the error.
-        why: The reason.
+        reason: The reason.
     """
     title = raw.get("title") if isinstance(raw, dict) else None
     name = title[:80] if isinstance(title, str) and title.strip() else "…"
-    return ConversationFileError(f"The conversation “{name}” can't be read: {why}.", _HINT)
+    return ConversationFileError(f"The conversation “{name}” can't be read: {reason}.", _HINT)

@@ -119,6 +119,6 @@ class JsonPieces:
         self._is_read = not read
         self._text, self._at = waiting + read, 0
 
-    def _no_json(self, why: str) -> ConversationFileError:
+    def _no_json(self, reason: str) -> ConversationFileError:
         """Make the error for invalid or incomplete JSON."""
-        return ConversationFileError(f"The file is no complete JSON file: {why}.", _HINT)
+        return ConversationFileError(f"The file is no complete JSON file: {reason}.", _HINT)

@@ -99,44 +99,44 @@ class JsonReader:
             place = end
         return "".join(parts), place
 
-    def _in_string_at(self, text: str, place: int, is_last: bool) -> tuple[str, int]:
-        """Return the next part of a string, and its end; `place` if more text must come first."""
-        if plain := _PLAIN.match(text, place):
+    def _in_string_at(self, text: str, position: int, is_last: bool) -> tuple[str, int]:
+        """Return the next part of a string and its end; `position` if more text is needed."""
+        if plain := _PLAIN.match(text, position):
             return plain.group(), plain.end()
-        character = text[place]
+        character = text[position]
         if character == '"':
             self._in_string = False
-            return character, place + 1
+            return character, position + 1
         if character != "\\":
-            return json.dumps(character)[1:-1], place + 1
-        if not is_last and _ESCAPE_BEGUN.fullmatch(text, place):
-            return "", place
-        if escape := _PAIR.match(text, place) or _ESCAPE.match(text, place):
+            return json.dumps(character)[1:-1], position + 1
+        if not is_last and _ESCAPE_BEGUN.fullmatch(text, position):
+            return "", position
+        if escape := _PAIR.match(text, position) or _ESCAPE.match(text, position):
             value = json.loads(f'"{escape.group()}"')
             is_whole = not "\ud800" <= value <= "\udfff"  # half a pair can't be sent as UTF-8
             written = json.dumps(value, ensure_ascii=not is_whole)[1:-1]
             return written, escape.end()
-        if text.startswith("\\'", place):  # as in Python's strings
-            return "'", place + 2
-        return "\\\\", place + 1
+        if text.startswith("\\'", position):  # as in Python's strings
+            return "'", position + 2
+        return "\\\\", position + 1
 
-    def _outside_at(self, text: str, place: int, is_last: bool) -> tuple[str, int]:
+    def _outside_at(self, text: str, position: int, is_last: bool) -> tuple[str, int]:
         """Rewrite one character or word outside of strings; white space is normalized."""
         del is_last
-        character = text[place]
+        character = text[position]
         if character == ",":
             self._gap = ", "
         elif character.isspace():
             self._gap = self._gap or (" " if self._in_word else "")
         if character == "," or character.isspace():
-            return "", place + 1
+            return "", position + 1
         is_word = character not in '{}[]:"'
         is_needed = character not in "}]" if self._gap == ", " else is_word
         gap, self._gap = self._gap if is_needed else "", ""
         self._in_word, self._in_string = is_word, character == '"'
         self._depth += (character in "{[") - (character in "}]")
         self.is_done = character in "}]" and self._depth <= 0
-        return gap + (": " if character == ":" else character), place + 1
+        return gap + (": " if character == ":" else character), position + 1
 
 
 class BareKeyReader:
@@ -313,21 +313,21 @@ class TagReader:
             return json.dumps(value, ensure_ascii=False)[1:], num
         return json.dumps(self._converted(value), ensure_ascii=False), num
 
-    def _some(self, text: str, num: int, mark: str) -> tuple[str, int]:
+    def _some(self, text: str, num: int, closing_tag: str) -> tuple[str, int]:
         """Return the part of a string value that precedes a possible closing tag."""
-        shown = text[:num].removesuffix("\n") if mark.startswith("\n") else text[:num]
+        shown = text[:num].removesuffix("\n") if closing_tag.startswith("\n") else text[:num]
         return json.dumps(shown, ensure_ascii=False)[1:-1], len(shown)
 
-    def _find_end(self, text: str, mark: str, is_last: bool) -> tuple[int, bool]:
+    def _find_end(self, text: str, closing_tag: str, is_last: bool) -> tuple[int, bool]:
         """Find the end of the value: its position, and whether that is certain.
 
         The position is −1 − n if the value doesn't end within n characters. The closing tag ends
         a value only if another argument or the end of the call follows, because a value may
         contain the tag.
         """
-        end = text.find(mark)
+        end = text.find(closing_tag)
         while end >= 0:
-            after = end + len(mark)
+            after = end + len(closing_tag)
             if is_last or not self._close:
                 return end, True
             followers = (self._tags.separator + self._tags.before_key, self._close)
@@ -336,13 +336,13 @@ class TagReader:
                 return end, True
             if PARTIAL in found:
                 return end, False
-            end = text.find(mark, end + 1)
-        return -1 - (len(text) - partial_match_length(text, mark)), False
+            end = text.find(closing_tag, end + 1)
+        return -1 - (len(text) - partial_match_length(text, closing_tag)), False
 
-    def _begins(self, text: str, place: int) -> bool:
+    def _begins(self, text: str, position: int) -> bool:
         """Whether the first word of the call's end is there; models forget the rest."""
         words = self._close.split()
-        return bool(words) and match_text(text, place, words[0]) >= 0
+        return bool(words) and match_text(text, position, words[0]) >= 0
 
     def _converted(self, text: str) -> Any:
         """Convert a value that isn't a string: JSON, a Python literal, or nested tags."""
@@ -422,19 +422,19 @@ def _nested(text: str, tags: ArgumentTags) -> Any:
     return dict(found)
 
 
-def _closing(text: str, place: int, tags: ArgumentTags, key: str) -> int:
+def _closing(text: str, position: int, tags: ArgumentTags, key: str) -> int:
     """Return the position of a value's closing tag, past nested ones of the same name."""
     opening, closing = tags.before_key + key + tags.after_key, tags.after_value.replace(KEY, key)
     depth = 1
     while depth:
-        end = text.find(closing, place)
+        end = text.find(closing, position)
         if end < 0:
             return -1
-        inner = text.find(opening, place)
+        inner = text.find(opening, position)
         if 0 <= inner < end:
-            depth, place = depth + 1, inner + len(opening)
+            depth, position = depth + 1, inner + len(opening)
         else:
-            depth, place = depth - 1, end + len(closing)
+            depth, position = depth - 1, end + len(closing)
     return end
 
 

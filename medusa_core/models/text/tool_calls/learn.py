@@ -250,9 +250,9 @@ def _find(text: str, call: ToolCall) -> _Written:
     return _Written(start, values[-1][1], head, (), keys, tuple(values), last_key)
 
 
-def _json_span(text: str, place: int, arguments: dict[str, Any]) -> tuple[int, int] | None:
+def _json_span(text: str, position: int, arguments: dict[str, Any]) -> tuple[int, int] | None:
     """Return the span of the JSON arguments around a position; None if they aren't JSON."""
-    start = text.rfind("{", 0, place)
+    start = text.rfind("{", 0, position)
     if start < 0:
         return None
     try:

@@ -30,80 +30,82 @@ class Head(NamedTuple):
     number: str = ""
 
 
-def match_text(text: str, place: int, fixed: str) -> int:
+def match_text(text: str, position: int, fixed: str) -> int:
     """Match a fixed text, with any white space before and between its words.
 
     Args:
         text: What has been written so far.
-        place: Position at which the fixed text must begin.
+        position: Position at which the fixed text must begin.
         fixed: The fixed text; white space at its end isn't consumed.
 
     Returns:
         The position after it; `PARTIAL` if `text` ends within it; else `MISMATCH`.
     """
     for word in fixed.split():
-        place = skip_space(text, place)
-        if not text.startswith(word, place):
-            return PARTIAL if word.startswith(text[place:]) else MISMATCH
-        place += len(word)
-    return place
+        position = skip_space(text, position)
+        if not text.startswith(word, position):
+            return PARTIAL if word.startswith(text[position:]) else MISMATCH
+        position += len(word)
+    return position
 
 
-def match_some(text: str, place: int, fixed: str) -> tuple[int, bool]:
+def match_some(text: str, position: int, fixed: str) -> tuple[int, bool]:
     """Match as many of the first words of a fixed text as are there.
 
     Returns:
         The position after them, and whether `text` ends where the next word may still come.
     """
     for word in fixed.split():
-        start = skip_space(text, place)
+        start = skip_space(text, position)
         if not text.startswith(word, start):
-            return place, word.startswith(text[start:])
-        place = start + len(word)
-    return place, False
+            return position, word.startswith(text[start:])
+        position = start + len(word)
+    return position, False
 
 
-def skip_space(text: str, place: int) -> int:
-    """Return the first position at or after `place` that isn't white space."""
-    while place < len(text) and text[place].isspace():
-        place += 1
-    return place
+def skip_space(text: str, position: int) -> int:
+    """Return the first position at or after `position` that isn't white space."""
+    while position < len(text) and text[position].isspace():
+        position += 1
+    return position
 
 
-def match_head(text: str, place: int, segments: Sequence[Segment], names: Collection[str]) -> Head:
+def match_head(
+    text: str, position: int, segments: Sequence[Segment], names: Collection[str]
+) -> Head:
     """Match a call of a known function, up to its arguments.
 
     Args:
         text: What has been written so far.
-        place: Position at which the call must begin.
+        position: Position at which the call must begin.
         segments: Fixed texts and slots (name, id, index) of the call's opening.
         names: Names of the functions that may be called.
     """
-    return _match(text, place, segments, names, Head(0))
+    return _match(text, position, segments, names, Head(0))
 
 
 def _match(
-    text: str, place: int, segments: Sequence[Segment], names: Collection[str], head: Head
+    text: str, position: int, segments: Sequence[Segment], names: Collection[str], head: Head
 ) -> Head:
     """Match the remaining segments recursively, and collect name, id and index."""
     if not segments:
-        return head._replace(end=place)
+        return head._replace(end=position)
     segment, *rest = segments
     if isinstance(segment, str):
-        end = match_text(text, place, segment)
+        end = match_text(text, position, segment)
         return _match(text, end, rest, names, head) if end >= 0 else Head(end)
-    place = skip_space(text, place)
+    position = skip_space(text, position)
     if segment is Slot.NAME:
         candidates = [head.name] if head.name else sorted(names, key=len, reverse=True)
         # A longer name that may still come is waited for.
         for name in candidates:
-            found = _with_name(text, place, rest, names, head, name)
+            found = _with_name(text, position, rest, names, head, name)
             if found.end != MISMATCH:
                 return found
         return Head(MISMATCH)
-    found_id = _ID.match(text, place)
+    found_id = _ID.match(text, position)
     if found_id is None or found_id.end() == len(text):
-        return Head(PARTIAL if found_id is not None or place >= len(text) else MISMATCH)
+        return Head(PARTIAL if found_id is not None or position >= len(text) else MISMATCH)
     part = found_id.group()
     is_number = segment is Slot.INDEX
     head = head._replace(number=part) if is_number else head._replace(call_id=part)
@@ -112,16 +114,16 @@ def _match(
 
 def _with_name(
     text: str,
-    place: int,
+    position: int,
     rest: Sequence[Segment],
     names: Collection[str],
     head: Head,
     name: str,
 ) -> Head:
     """Match a function name, then the segments after it."""
-    if not text.startswith(name, place):
-        return Head(PARTIAL if name.startswith(text[place:]) else MISMATCH)
-    return _match(text, place + len(name), rest, names, head._replace(name=name))
+    if not text.startswith(name, position):
+        return Head(PARTIAL if name.startswith(text[position:]) else MISMATCH)
+    return _match(text, position + len(name), rest, names, head._replace(name=name))
 
 
 def trigger_of(opening: str) -> str:

@@ -418,12 +418,12 @@ class ToolCallParser:
         self._held = rest[place:] if place else self._held
         self._opening, self._place = "", _Place.TEXT
 
-    def _skip_separator(self, taken: str, place: _Place) -> None:
+    def _skip_separator(self, separator: str, next_place: _Place) -> None:
         """Skip a separator; it is reported as text if no further call follows."""
-        end = match_text(self._held, 0, taken)
+        end = match_text(self._held, 0, separator)
         self._held = self._held[end:]
-        self._opening = taken if place is _Place.CALL else ""
-        self._place = place
+        self._opening = separator if next_place is _Place.CALL else ""
+        self._place = next_place
 
     def _begin_call(self, name: str, call_id: str = "") -> CallStarted:
         """Number a new call; its id is the model's or a random one."""
