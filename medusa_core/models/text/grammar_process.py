@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medusa_core.errors import GrammarError
-from medusa_core.models.text.worker_process import WorkerErrors, WorkerProcess
+from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
 _MAX_S = 1.0
 _HINT = "Write a simpler grammar, or ask without one."
@@ -13,7 +13,7 @@ _ERRORS = WorkerErrors(
         "Close other programs and try again.",
     ),
     memory=lambda: GrammarError("The grammar takes too much memory.", _HINT),
-    time=lambda: GrammarError("The grammar takes too much time to compile.", _HINT),
+    time=lambda _: GrammarError("The grammar takes too much time to compile.", _HINT),
     end=lambda: GrammarError("The grammar is too deep to be compiled.", _HINT),
 )
 

@@ -14,8 +14,8 @@ from llguidance import LLTokenizer, TokenizerWrapper
 
 from medusa_core.errors import GrammarError
 from medusa_core.models.text.grammar_limits import build_matcher, check_matcher
-from medusa_core.models.text.worker_process import WORKER_BYTES
 from medusa_core.system.sandbox.channel import Channel, limit_process, open_channel
+from medusa_core.system.sandbox.worker import WORKER_BYTES
 
 _STACK_BYTES = 768 << 10
 # Token ids in a grammar are those of the target; one of this vocabulary replaces them.

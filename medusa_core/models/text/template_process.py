@@ -12,7 +12,7 @@ from typing import Any
 
 from medusa_core.errors import TemplateError
 from medusa_core.models.text.rendering import MAX_PROMPT_CHARS
-from medusa_core.models.text.worker_process import WorkerErrors, WorkerProcess
+from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
 _MAX_S = 2.0
 _MAX_LINE_CHARS = 6 * MAX_PROMPT_CHARS + 1000  # JSON escapes a character with at most six
@@ -23,7 +23,7 @@ _ERRORS = WorkerErrors(
         "Close other programs and try again.",
     ),
     memory=lambda: TemplateError("The chat template takes too much memory.", _HINT),
-    time=lambda: TemplateError("The chat template doesn't come to an end.", _HINT),
+    time=lambda _: TemplateError("The chat template doesn't come to an end.", _HINT),
     end=lambda: TemplateError("The chat template broke the process that renders it.", _HINT),
 )
 
@@ -74,7 +74,7 @@ class TemplateProcess:
         self._max_s = max_s
         self._budget = TimeBudget(max_s)
         self.worker = WorkerProcess(
-            "medusa_core.models.text.template_worker", _ERRORS, _MAX_LINE_CHARS
+            "medusa_core.models.text.template_worker", _ERRORS, max_line_chars=_MAX_LINE_CHARS
         )
         self.switch = self._compile()
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from medusa_core.errors import TemplateError
 from medusa_core.models.text.rendering import Rendering
-from medusa_core.models.text.worker_process import WORKER_BYTES
 from medusa_core.system.sandbox.channel import limit_process, open_channel
+from medusa_core.system.sandbox.worker import WORKER_BYTES
 
 _ORPHAN_S = 10.0  # the parent has given up long before, or is gone
 

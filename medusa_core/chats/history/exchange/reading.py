@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from medusa_core.chats.history.exchange.import_worker import MEMORY_BYTES, ReadResult
 from medusa_core.chats.history.exchange.our_json import Json
 from medusa_core.errors import ConversationFileError
-from medusa_core.system.sandbox.process import Sandbox
-
-log = logging.getLogger(__name__)
+from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
 _MOST_S = 10.0
-_START_S = 30.0  # on a busy machine, from a cold disk
-_MOST_RESIDENT_BYTES = MEMORY_BYTES + (64 << 20)
+_MODULE = "medusa_core.chats.history.exchange.import_worker"
 _HINT = "Export fewer conversations at once, or choose another file."
 
 
@@ -78,39 +72,24 @@ def _read(path: Path, lines: Path, most_s: float) -> ReadResult:
     """Let the sandboxed process write the conversations to a temporary file."""
     if not path.is_file():
         raise ConversationFileError(f"There is no file {path}.", "Choose another one.")
-    try:
-        sandbox = Sandbox("medusa_core.chats.history.exchange.import_worker")
-    except OSError as error:
-        raise ConversationFileError(
-            f"No process can be started to read {path.name}: {error}.",
-            "Close other programs and try again.",
-        ) from error
-    with closing(sandbox):
-        _receive(sandbox, path, _START_S)
-        sandbox.send({"path": str(path.resolve()), "output": str(lines)})
-        answer = _receive(sandbox, path, most_s)
+    with closing(WorkerProcess(_MODULE, _errors(path.name), MEMORY_BYTES)) as worker:
+        worker.start()
+        answer = worker.request({"path": str(path.resolve()), "output": str(lines)}, most_s)
     if "error" in answer:
         raise ConversationFileError(f"{path.name}: {answer['error']}", str(answer["hint"]))
     return ReadResult(**answer)
 
 
-def _receive(sandbox: Sandbox, path: Path, time_s: float) -> dict[str, Any]:
-    """Wait for the result within limits of time and memory."""
-
-    def check_memory() -> None:
-        """Raise if the process uses too much memory."""
-        if sandbox.resident_bytes() > _MOST_RESIDENT_BYTES:
-            raise ConversationFileError(f"{path.name} takes too much memory to be read.", _HINT)
-
-    begin_s = time.monotonic()
-    try:
-        answer = sandbox.receive(time_s, check_memory)
-    except TimeoutError:
-        waited = time.monotonic() - begin_s
-        raise ConversationFileError(
-            f"{path.name} couldn't be read within {waited:.0f} seconds.", _HINT
-        ) from None
-    if answer is None:
-        log.debug("the reader said: %s", sandbox.last_words())
-        raise ConversationFileError(f"{path.name} broke the process that reads it.", _HINT)
-    return answer
+def _errors(name: str) -> WorkerErrors:
+    """Make the errors of reading a file."""
+    return WorkerErrors(
+        start=lambda error: ConversationFileError(
+            f"No process can be started to read {name}: {error}.",
+            "Close other programs and try again.",
+        ),
+        memory=lambda: ConversationFileError(f"{name} takes too much memory to be read.", _HINT),
+        time=lambda seconds: ConversationFileError(
+            f"{name} couldn't be read within {seconds:.0f} seconds.", _HINT
+        ),
+        end=lambda: ConversationFileError(f"{name} broke the process that reads it.", _HINT),
+    )

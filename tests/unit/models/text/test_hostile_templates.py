@@ -20,13 +20,13 @@ from medusa_core.models.text.template import (
 )
 from medusa_core.models.text.template_process import TemplateProcess, TimeBudget
 from medusa_core.models.text.tokenizer import Tokenizer
-from medusa_core.models.text.worker_process import WORKER_BYTES
 from medusa_core.models.text.written_template import template_in
 from medusa_core.system.resources import (
     demo_model_dir,
     resources_dir,
 )
 from medusa_core.system.sandbox.process import Sandbox
+from medusa_core.system.sandbox.worker import WORKER_BYTES
 from tests.support.models.tiny import make_tokenizer, write_text_files
 
 TURNS = tuple(

@@ -17,8 +17,8 @@ from medusa_core.system.sandbox.process import Sandbox
 
 log = logging.getLogger(__name__)
 
-WORKER_BYTES = 512 << 20  # address space of a worker
-_MAX_RESIDENT_BYTES = WORKER_BYTES + (64 << 20)
+WORKER_BYTES = 512 << 20
+_SPARE_BYTES = 64 << 20  # resident memory of Python and its libraries beyond the limit
 _START_S = 30.0  # on a busy machine, from a cold disk
 
 
@@ -28,13 +28,13 @@ class WorkerErrors(NamedTuple):
     Attributes:
         start: The process can't be started.
         memory: It takes too much memory.
-        time: It takes too much time.
+        time: It takes too much time; given the seconds waited.
         end: It ended without an answer.
     """
 
     start: Callable[[OSError], MedusaError]
     memory: Callable[[], MedusaError]
-    time: Callable[[], MedusaError]
+    time: Callable[[float], MedusaError]
     end: Callable[[], MedusaError]
 
 
@@ -45,15 +45,23 @@ class WorkerProcess:
         sandbox: The running process, or None.
     """
 
-    def __init__(self, module: str, errors: WorkerErrors, max_line_chars: int = 1 << 16) -> None:
+    def __init__(
+        self,
+        module: str,
+        errors: WorkerErrors,
+        memory_bytes: int = WORKER_BYTES,
+        max_line_chars: int = 1 << 16,
+    ) -> None:
         """Prepare; `start` starts the process.
 
         Args:
             module: Module of the worker.
             errors: Errors to raise.
+            memory_bytes: Address space that the worker limits itself to.
             max_line_chars: Longest answer.
         """
         self._module, self._errors, self._max_line_chars = module, errors, max_line_chars
+        self._max_resident_bytes = memory_bytes + _SPARE_BYTES
         self.sandbox: Sandbox | None = None
         self._close: Callable[[], object] | None = None
 
@@ -80,25 +88,29 @@ class WorkerProcess:
         self.sandbox.send(message)
         return self._receive(self.sandbox, time_s)
 
+    def close(self) -> None:
+        """End the process; a second call does nothing."""
+        self.sandbox = None
+        if self._close is not None:
+            self._close()
+
     def _receive(self, sandbox: Sandbox, time_s: float) -> dict[str, Any]:
         """Receive the answer within limits of time and memory."""
 
         def check_memory() -> None:
             """Raise if the worker uses too much memory."""
-            if sandbox.resident_bytes() > _MAX_RESIDENT_BYTES:
+            if sandbox.resident_bytes() > self._max_resident_bytes:
                 raise self._errors.memory()
 
         answer = None
         try:
             answer = sandbox.receive(time_s, check_memory)
         except TimeoutError:
-            raise self._errors.time() from None
+            raise self._errors.time(time_s) from None
         finally:
             if answer is None:
-                self.sandbox = None
                 log.debug("output of the failed worker: %s", sandbox.last_words())
-                if self._close is not None:
-                    self._close()
+                self.close()
         if answer is None:
             raise self._errors.end()
         return answer
