@@ -59,7 +59,7 @@ def pytest_runtest_setup() -> None:
     """Collect cyclic garbage between tests alone, in the main thread.
 
     A window that was closed is such garbage. If it is collected in an engine's thread, its timers
-    stay, and Qt fires them at what is no more (see `app.startup.garbage`).
+    stay, and Qt fires them at what is no more (see `app.startup.gc_scheduler`).
     """
     gc.disable()
 

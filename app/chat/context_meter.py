@@ -12,7 +12,7 @@ from app.chat_settings.panel import (
     ChatSettingsPanel,
 )
 from app.engine.bridge import EngineBridge
-from app.engine.model_keeper import ModelKeeper
+from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
 from app.widgets.numbers import Number
 from medusa_core.api import with_attachments
@@ -36,7 +36,7 @@ class ContextMeter(QObject):
         self,
         page: ChatPage,
         bridge: EngineBridge,
-        keeper: ModelKeeper,
+        loaded_model: LoadedModel,
         conversation: Callable[[], tuple[ChatMessage, ...]],
         is_busy: Callable[[], bool],
     ) -> None:
@@ -44,7 +44,7 @@ class ContextMeter(QObject):
         self._page = page
         self._panel: ChatSettingsPanel = page.settings_panel
         self._bridge = bridge
-        self._keeper = keeper
+        self._loaded_model = loaded_model
         self._conversation = conversation
         self._is_busy = is_busy
         self._pending = ""
@@ -56,7 +56,7 @@ class ContextMeter(QObject):
         page.composer.changed.connect(self.refresh)
         page.settings_panel.changed.connect(self.refresh)
         page.settings_panel.groups[TEMPLATE].opened.connect(self.refresh)
-        keeper.chosen.connect(self.refresh)
+        loaded_model.chosen.connect(self.refresh)
         bridge.arrived.connect(self._receive)
 
     def refresh(self) -> None:
@@ -64,7 +64,7 @@ class ContextMeter(QObject):
         self._wait.start()
 
     def _ask(self) -> None:
-        if self._keeper.status.phase is not Phase.READY or self._is_busy():
+        if self._loaded_model.status.phase is not Phase.READY or self._is_busy():
             return
         composer = self._page.composer
         draft = with_attachments(composer.text.strip(), composer.files.attachments)

@@ -20,11 +20,11 @@ from app.chat.messages.answer_message import AnswerMessage
 from app.chat.messages.figures import empty_words
 from app.chat.messages.message_widgets import Notice
 from app.chat.model_status import ModelStatusView
-from app.chat.path_view import PathView
 from app.chat.remarks import remarks_on
 from app.chat.running import Running
+from app.chat.turn_list import TurnList
 from app.engine.bridge import EngineBridge
-from app.engine.model_keeper import ModelKeeper
+from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
@@ -104,7 +104,7 @@ class ChatController(QObject):
         self,
         page: ChatPage,
         bridge: EngineBridge,
-        keeper: ModelKeeper,
+        loaded_model: LoadedModel,
         appearance: Appearance,
         *,
         make_id: Callable[[], str] = new_id,
@@ -113,20 +113,20 @@ class ChatController(QObject):
         self._page = page
         self._font_hints = FontHints()
         self._bridge = bridge
-        self._keeper = keeper
+        self._loaded_model = loaded_model
         self._appearance = appearance
         self._make_id = make_id
         self.records = True
         self.updates_datastore = False
         self.running = Running()
         self.conversation = Conversation(make_id)
-        self.path = PathView(page.conversation, self.conversation, appearance)
+        self.path = TurnList(page.conversation, self.conversation, appearance)
         self.outbox = Outbox(page.composer, self.conversation.session_id)
         self.errors = page.errors
         self.meter = ContextMeter(
-            page, bridge, keeper, lambda: self.conversation.remembered(), lambda: self.is_busy
+            page, bridge, loaded_model, lambda: self.conversation.remembered(), lambda: self.is_busy
         )
-        self._model_view = ModelStatusView(page, keeper, appearance)
+        self._model_view = ModelStatusView(page, loaded_model, appearance)
         self._connect()
         self._name_model()
 
@@ -167,7 +167,7 @@ class ChatController(QObject):
 
     def send(self, text: str) -> None:
         """Ask; does nothing for an empty text or while an answer is being written."""
-        loaded = self._keeper.status.loaded
+        loaded = self._loaded_model.status.loaded
         # A text that is gone on with counts to its last space.
         is_whole = loaded is not None and loaded.continues_text and bool(text.strip())
         prompt = text if is_whole else text.strip()
@@ -290,10 +290,10 @@ class ChatController(QObject):
         page.composer.stop_requested.connect(self.stop)
         page.empty.suggestion_chosen.connect(self.send)
         page.header.new_chat_requested.connect(self.new_chat)
-        self.errors.retry_requested.connect(lambda: self._keeper.load())
+        self.errors.retry_requested.connect(lambda: self._loaded_model.load())
         page.strip.marking_changed.connect(self._set_marking)
         self._bridge.arrived.connect(self._receive)
-        self._keeper.changed.connect(self._name_model)
+        self._loaded_model.changed.connect(self._name_model)
         path.answer_shown.connect(self.answer_started)
         path.edited.connect(self.edit)
         path.quoted.connect(page.composer.quote)
@@ -312,12 +312,12 @@ class ChatController(QObject):
         for message in self._page.conversation.messages:
             if isinstance(message, Notice):
                 self._page.conversation.remove(message)
-        _sign(turn.answer, self._keeper.choice)
-        self._keeper.wake()
+        _sign(turn.answer, self._loaded_model.choice)
+        self._loaded_model.wake()
         self.running.begin(self.conversation, turn)
         self._leave_messages()
         self.path.refresh()
-        is_ready = self._keeper.status.phase is Phase.READY
+        is_ready = self._loaded_model.status.phase is Phase.READY
         self._show_status(
             turn, self.tr("Thinking…") if is_ready else self.tr("Waiting for the model…")
         )
@@ -373,7 +373,7 @@ class ChatController(QObject):
         """Name who writes: the model that was expected may have been refused meanwhile."""
         answer = self.running[event.request_id][1].answer
         answer.begins_inside = event.begins_inside
-        choice = self._keeper.choice_of(event.load_id)
+        choice = self._loaded_model.choice_of(event.load_id)
         if choice is None or not _sign(answer, choice):
             return
         self.taken_up.emit(answer)
@@ -385,7 +385,7 @@ class ChatController(QObject):
         if not steps:
             return
         conversation, turn = self.running[steps[0].request_id]
-        loaded = self._keeper.status.loaded
+        loaded = self._loaded_model.status.loaded
         is_first = not turn.answer.steps
         if is_first and loaded is not None:
             turn.answer.reasoning = loaded.reasoning
@@ -468,7 +468,7 @@ class ChatController(QObject):
             self._page.composer.give_back(turn.prompt.text, turn.prompt.attachments)
 
     def _name_model(self) -> None:
-        self.path.show_model(self._keeper.choice.key)
+        self.path.show_model(self._loaded_model.choice.key)
 
     def _leave_messages(self) -> None:
         """Messages are about to go: if one has the focus, the composer takes it."""
@@ -483,7 +483,7 @@ class ChatController(QObject):
         self.moved.emit(self.conversation)
 
     def _end(self) -> None:
-        self._keeper.touch()
+        self._loaded_model.touch()
         self.path.refresh()
         self._page.composer.set_busy(False)
         self.meter.refresh()
@@ -494,7 +494,7 @@ class ChatController(QObject):
         self.marking_changed.emit(marking)
 
     def _show_context(self, num_used: int) -> None:
-        loaded = self._keeper.status.loaded
+        loaded = self._loaded_model.status.loaded
         self._page.show_context(num_used, loaded.context_tokens if loaded else 0)
 
 

@@ -7,7 +7,7 @@ from PySide6.QtCore import QCoreApplication, QObject
 from app.chat.chat_page import ChatPage
 from app.chat.error_board import About
 from app.chat.suggestions import is_small, suggestions_for
-from app.engine.model_keeper import ModelKeeper
+from app.engine.loaded_model import LoadedModel
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.announce import announce
@@ -25,27 +25,27 @@ SMALL_NOTE = QT_TRANSLATE_NOOP(
 class ModelStatusView(QObject):
     """Lets the page follow the model."""
 
-    def __init__(self, page: ChatPage, keeper: ModelKeeper, appearance: Appearance) -> None:
+    def __init__(self, page: ChatPage, loaded_model: LoadedModel, appearance: Appearance) -> None:
         super().__init__(page)
         self._page = page
-        self._keeper = keeper
+        self._loaded_model = loaded_model
         self._appearance = appearance
-        keeper.changed.connect(self._show)
-        keeper.changed.connect(self._say_phase)
+        loaded_model.changed.connect(self._show)
+        loaded_model.changed.connect(self._say_phase)
         self._said = ""  # to those who listen
         self._show()
 
     def _show(self) -> None:
-        page, status = self._page, self._keeper.status
+        page, status = self._page, self._loaded_model.status
         if status.loaded is not None:
             if status.failed is None:
                 page.errors.settle(About.MODEL)
             self._learn(status.loaded)
-        page.header.show_model(self._keeper.choice)
+        page.header.show_model(self._loaded_model.choice)
         page.header.show_status(status)
         page.empty.show_model(self._words(status))
         if status.loaded is not None:
-            prompts = suggestions_for(status.loaded, self._keeper.choice.is_demo)
+            prompts = suggestions_for(status.loaded, self._loaded_model.choice.is_demo)
             page.empty.show_suggestions(prompts)
         if status.phase is Phase.FAILED and status.failed is not None:
             if status.failed.kind != "Cancelled":
@@ -56,7 +56,7 @@ class ModelStatusView(QObject):
 
     def _say_phase(self) -> None:
         """Read aloud that a model is loaded, or is being; its failure is read as an error."""
-        status = self._keeper.status
+        status = self._loaded_model.status
         words = "" if status.phase is Phase.FAILED else self._words(status)
         if words != self._said:
             self._said = words
@@ -75,7 +75,7 @@ class ModelStatusView(QObject):
             return self.tr("The model is asleep; it wakes with your next message.")
         if status.loaded is None:
             return self.tr("The model is being loaded; you can write already.")
-        choice = self._keeper.choice
+        choice = self._loaded_model.choice
         if status.loaded.continues_text:
             return self.tr("{0} is a base model: it continues your text.").format(choice.name)
         note = ""

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject
 
 from app.chat.controller import ChatController
 from app.chat_settings.panel import ChatSettingsPanel
-from app.history.history_keeper import HistoryKeeper
+from app.history.history_controller import HistoryController
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import MedusaError, RequestError
 
@@ -18,12 +18,12 @@ class SavedSettings(QObject):
     """Between the panel and the history; a conversation is kept from its first question on."""
 
     def __init__(
-        self, chat: ChatController, panel: ChatSettingsPanel, keeper: HistoryKeeper
+        self, chat: ChatController, panel: ChatSettingsPanel, controller: HistoryController
     ) -> None:
         super().__init__(panel)
         self._chat = chat
         self._panel = panel
-        self._keeper = keeper
+        self._controller = controller
         chat.prompt_sent.connect(lambda conversation, _turn: self._keep(conversation.session_id))
         chat.chat_started.connect(self._show)
         panel.changed.connect(self._changed)
@@ -34,7 +34,7 @@ class SavedSettings(QObject):
 
     def _keep(self, conversation_id: str) -> None:
         raw = json.dumps(self._panel.settings().as_json(), ensure_ascii=False)
-        self._keeper.journal.write(lambda history: history.set_settings(conversation_id, raw))
+        self._controller.journal.write(lambda history: history.set_settings(conversation_id, raw))
 
     def _show(self) -> None:
         """Another conversation is shown: so are its settings; those of a new one come otherwise."""
@@ -42,7 +42,7 @@ class SavedSettings(QObject):
         if not conversation.turns:
             return
         try:
-            raw = self._keeper.history.settings(conversation.session_id)
+            raw = self._controller.history.settings(conversation.session_id)
         except RequestError:  # it isn't written yet: the disk may be full
             return
         except MedusaError as error:

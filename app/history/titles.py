@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat.controller import ChatController
 from app.chat.suggestions import is_small
 from app.engine.bridge import EngineBridge
-from app.engine.model_keeper import ModelKeeper
+from app.engine.loaded_model import LoadedModel
 from app.history.journal import Journal
 from medusa_core.chats.conversation import (
     Conversation,
@@ -53,11 +53,16 @@ class Titles(QObject):
         self,
         chat: ChatController,
         bridge: EngineBridge,
-        keeper: ModelKeeper,
+        loaded_model: LoadedModel,
         journal: Journal,
     ) -> None:
         super().__init__()
-        self._chat, self._bridge, self._keeper, self._journal = chat, bridge, keeper, journal
+        self._chat, self._bridge, self._loaded_model, self._journal = (
+            chat,
+            bridge,
+            loaded_model,
+            journal,
+        )
         self._waiting: dict[str, tuple[ChatMessage, ...]] = {}
         self._pending: dict[str, str] = {}
         self._steps: list[StepDone] = []
@@ -73,7 +78,7 @@ class Titles(QObject):
     def _ended(self, conversation: Conversation, turn: Turn) -> None:
         """The first exchange of a conversation deserves a title."""
         is_first = turn.prompt.parent_id == "" and turn.prompt.answers == [turn.answer]
-        loaded = self._keeper.status.loaded
+        loaded = self._loaded_model.status.loaded
         # Very small models make up titles; the question itself says more.
         names_things = loaded is not None and not is_small(loaded)
         if is_first and turn.answer.done is not None and names_things:
@@ -92,7 +97,7 @@ class Titles(QObject):
     def _ask(self) -> None:
         if not self._waiting or self._chat.running or self._pending:
             return
-        if self._keeper.status.phase is not Phase.READY:
+        if self._loaded_model.status.phase is not Phase.READY:
             return
         conversation_id, messages = next(iter(self._waiting.items()))
         request_id = new_id()
@@ -132,7 +137,7 @@ class Titles(QObject):
 
     def _said(self, done: GenerationDone) -> str:
         """What the model answered, without reasoning."""
-        loaded = self._keeper.status.loaded
+        loaded = self._loaded_model.status.loaded
         if loaded is None:
             return ""
         spans = find_spans(self._steps, done.text, loaded.reasoning, self._begins_inside)

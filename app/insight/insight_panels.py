@@ -14,7 +14,7 @@ from app.chat.controller import ChatController
 from app.chat.messages.answer_message import AnswerMessage
 from app.chat_settings.seeds import new_seed
 from app.engine.bridge import EngineBridge
-from app.engine.model_keeper import ModelKeeper
+from app.engine.loaded_model import LoadedModel
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.docks import Docks
 from app.insight.recordings import Recordings
@@ -53,7 +53,7 @@ class Insight(QObject):
         window: The main window, which docks the panels.
         chat: Whose answers are recorded.
         bridge: To the engine.
-        keeper: State of the model.
+        loaded_model: State of the model.
         appearance: Of the window.
         chat_height: Height that the chat needs beside panels, in pixels.
         make_id: Names requests.
@@ -81,7 +81,7 @@ class Insight(QObject):
         window: QMainWindow,
         chat: ChatController,
         bridge: EngineBridge,
-        keeper: ModelKeeper,
+        loaded_model: LoadedModel,
         appearance: Appearance,
         chat_height: Callable[[], int],
         make_id: Callable[[], str] = new_id,
@@ -90,7 +90,7 @@ class Insight(QObject):
         self._window = window
         self._chat = chat
         self._bridge = bridge
-        self._keeper = keeper
+        self._loaded_model = loaded_model
         self._appearance = appearance
         self._make_id = make_id
         self.docks = Docks(window, chat_height, appearance)
@@ -105,8 +105,8 @@ class Insight(QObject):
         self.recall: Callable[[str], None] = _nothing_is_kept
         bridge.arrived.connect(self._receive)
         chat.answer_started.connect(self._watch)
-        keeper.changed.connect(self._announce_model)
-        keeper.chosen.connect(self._take_model)
+        loaded_model.changed.connect(self._announce_model)
+        loaded_model.chosen.connect(self._take_model)
         appearance.changed.connect(self._restyle)
         chat.chat_started.connect(self._chat_started)
         chat.answer_ended.connect(self._announce_answer)
@@ -181,7 +181,7 @@ class Insight(QObject):
 
     def ask_to_compare(self) -> None:
         """Open the two sides, where there is more than one way to answer."""
-        loaded = self._keeper.status.loaded
+        loaded = self._loaded_model.status.loaded
         if loaded is not None and loaded.is_remote:
             self._chat.errors.show_error(
                 self.tr("On another machine there are no modes to compare."),
@@ -215,14 +215,14 @@ class Insight(QObject):
     def _fill_equilibrium(self) -> None:
         """An open table without a text begins with the conversation, once a model is there."""
         panel = self.equilibrium
-        loaded = self._keeper.status.loaded
+        loaded = self._loaded_model.status.loaded
         is_ready = loaded is not None and not loaded.is_remote  # whose scores nobody knows here
         if panel is not None and is_ready and self.docks.is_seen(panel):
             panel.open()
 
     def _submit(self, command: Command) -> None:
         """Hand a command to the engine; a model that has fallen asleep is loaded first."""
-        self._keeper.wake()
+        self._loaded_model.wake()
         self._bridge.submit(command)
 
     def _announce_answer(self) -> None:
@@ -246,17 +246,17 @@ class Insight(QObject):
 
     def _take_model(self) -> None:
         """Another model is loaded, or the same one anew."""
-        key, self._model_key = self._model_key, self._keeper.choice.key
+        key, self._model_key = self._model_key, self._loaded_model.choice.key
         if self.equilibrium is not None and self._model_key != key:
             self.equilibrium.forget_model()
             self._fill_equilibrium()
 
     def _announce_model(self) -> None:
-        status = self._keeper.status
+        status = self._loaded_model.status
         if self.tree is not None:
             self.tree.show_plan(status.calibrated, status.planned)
         if self.steps is not None:
-            self.steps.show_status(status, self._keeper.choice.name)
+            self.steps.show_status(status, self._loaded_model.choice.name)
         if self.compare is not None:
             self.compare.offer(status.loaded)
         self._fill_equilibrium()
@@ -309,7 +309,7 @@ class Insight(QObject):
                 return
         settings = None if self.compare is None else self.compare.settings_of(first.request_id)
         if settings is not None:
-            self.recordings.begin(first, self._keeper.choice.name, settings.rule)
+            self.recordings.begin(first, self._loaded_model.choice.name, settings.rule)
 
     def _complete(self, done: GenerationDone) -> None:
         track = self.recordings.tracks.get(done.request_id)

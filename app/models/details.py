@@ -18,12 +18,12 @@ from PySide6.QtWidgets import (
 
 from app.i18n.engine_texts import engine_text
 from app.i18n.setting_texts import setting_text
-from app.models.memory_bar import MemoryBar
-from app.models.outlook import (
-    Outlook,
-    OutlookQuery,
+from app.models.load_estimate import (
+    LoadEstimate,
+    LoadEstimateQuery,
     OutlookResult,
 )
+from app.models.memory_bar import MemoryBar
 from app.models.plan_words import forecast_words, measured_words, plan_notes
 from app.models.subject import Subject
 from app.theme.appearance import Appearance
@@ -88,7 +88,9 @@ class Details(QWidget):
         self.cluster = self.device = ""
         self._choice: Recommendation | None = None
         self._offload_plan: OffloadPlan | None = None
-        self._outlook = Outlook(self._take_answer, lambda why: self.forecast_label.setText(why))
+        self._outlook = LoadEstimate(
+            self._take_answer, lambda why: self.forecast_label.setText(why)
+        )
         self.bar = MemoryBar(appearance)
         self._title = _label("", "modelName")
         self._note = _label("", "notice")
@@ -297,7 +299,7 @@ class Details(QWidget):
             self.tr("Fits if context ≤ {0:,}").format(Number(plan.max_context))
         )
 
-    def _question(self) -> OutlookQuery | None:
+    def _question(self) -> LoadEstimateQuery | None:
         """What is to be found out of what is chosen; None for what can't be."""
         subject, choice, budget = self._subject, self._choice, self._budget
         if subject is None or subject.config is None or choice is None or budget is None:
@@ -305,7 +307,7 @@ class Details(QWidget):
         if self.cluster or not choice.plan.is_live:
             return None
         may_stream = subject.adapter is None  # with an adapter all layers must fit
-        return OutlookQuery(
+        return LoadEstimateQuery(
             subject.config,
             subject.heads,
             subject.draft_model,
@@ -315,7 +317,7 @@ class Details(QWidget):
             self.device,
         )
 
-    def _take_answer(self, question: OutlookQuery, answer: OutlookResult) -> None:
+    def _take_answer(self, question: LoadEstimateQuery, answer: OutlookResult) -> None:
         """Say how fast what was asked about would be, or offer to offload it."""
         has_heads = bool(question.heads.num_heads)
         if isinstance(answer, OffloadPlan):

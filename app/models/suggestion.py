@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from app.models.outlook import OutlookQuery, answer_to
+from app.models.load_estimate import LoadEstimateQuery, answer_to
 from app.widgets.sizes import (
     loaded_as,
     verdict,
@@ -113,5 +113,5 @@ def expected_speed(offer: PairOffer, budget: Budget) -> float:
     choice = recommend(offer.config, offer.heads, budget)
     if choice is None:
         return 0.0
-    answer = answer_to(OutlookQuery(offer.config, offer.heads, None, choice, budget, None, ""))
+    answer = answer_to(LoadEstimateQuery(offer.config, offer.heads, None, choice, budget, None, ""))
     return answer.tokens_per_s if isinstance(answer, Forecast) else 0.0

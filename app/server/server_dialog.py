@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 
 from app.i18n.engine_texts import error_text
 from app.server.requests_model import RequestsModel
-from app.server.server_keeper import ServerKeeper, ServerPhase
+from app.server.server_switch import ServerPhase, ServerSwitch
 from app.widgets.closing import close_by_key
 from app.widgets.explain import explain
 from app.widgets.live_label import LiveLabel
@@ -50,18 +50,18 @@ class ServerDialog(QDialog):
     switched = Signal(bool)
     port_chosen = Signal(int)
 
-    def __init__(self, keeper: ServerKeeper, port: int, parent: QWidget | None = None) -> None:
+    def __init__(self, switch: ServerSwitch, port: int, parent: QWidget | None = None) -> None:
         """Show a server.
 
         Args:
-            keeper: Turns it on and off.
+            switch: Turns it on and off.
             port: Where it listens.
             parent: The window above.
         """
         super().__init__(parent)
         self.setWindowTitle(self.tr("Server"))
         self.resize(_SIZE)
-        self._keeper = keeper
+        self._switch = switch
         self.switch = QCheckBox(self.tr("Let other programs on this computer use the model"))
         self.port_box = QSpinBox()
         self.port_box.setRange(_LEAST_PORT, _MOST_PORT)
@@ -115,14 +115,14 @@ class ServerDialog(QDialog):
         self.switch.clicked.connect(self.switched)
         self.port_box.valueChanged.connect(self.port_chosen)
         self.copy_button.clicked.connect(self._copy)
-        self._keeper.changed.connect(self._show)
-        self._keeper.served.connect(self.requests.add)
+        self._switch.changed.connect(self._show)
+        self._switch.served.connect(self.requests.add)
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.address_edit.text())
 
     def _show(self) -> None:
-        status, is_on = self._keeper.status, self._keeper.is_on
+        status, is_on = self._switch.status, self._switch.is_on
         with QSignalBlocker(self.switch):
             self.switch.setChecked(is_on)
         self.port_box.setEnabled(not is_on)
@@ -132,7 +132,7 @@ class ServerDialog(QDialog):
         self.note.setText(self._words())
 
     def _words(self) -> str:
-        status = self._keeper.status
+        status = self._switch.status
         if status.problem is not None:
             return error_text(status.problem)
         if status.phase is ServerPhase.ON:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.server.server_keeper import ServerEvents
+from app.server.server_switch import ServerEvents
 from medusa_core.client import Client
 from medusa_core.server.server import Server
 from medusa_core.server.server_options import ServerOptions

@@ -17,16 +17,16 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
 from app.engine.bridge import EngineBridge
-from app.engine.model_keeper import ModelKeeper
+from app.engine.loaded_model import LoadedModel
 from app.i18n.translation import install_language
-from app.server.server_keeper import RunningServer, ServerEvents
+from app.server.server_switch import RunningServer, ServerEvents
 from app.settings.preferences import (
     Preferences,
     load_preferences,
 )
 from app.startup.crash import CrashGuard
 from app.startup.first_paint import FirstPaint
-from app.startup.garbage import Garbage
+from app.startup.gc_scheduler import GcScheduler
 from app.startup.launcher import tell_launcher
 from app.startup.logs import (
     show_uncaught_errors,
@@ -92,7 +92,7 @@ class Application:
 
     Attributes:
         bridge: To the engine.
-        keeper: State of the model.
+        loaded_model: State of the model.
         appearance: Theme and zoom.
         window: What is seen.
         first_paint: When it was seen first.
@@ -101,7 +101,7 @@ class Application:
     def __init__(
         self,
         bridge: EngineBridge,
-        keeper: ModelKeeper,
+        loaded_model: LoadedModel,
         appearance: Appearance,
         window: MainWindow,
         model: Path | None = None,
@@ -110,13 +110,13 @@ class Application:
 
         Args:
             bridge: See above, as for the next three.
-            keeper: Has the model to begin with.
+            loaded_model: Has the model to begin with.
             appearance: Is applied.
             window: Isn't shown yet.
-            model: Takes the place of the keeper's model, where it can be opened.
+            model: Takes the place of the loaded_model's model, where it can be opened.
         """
         self.bridge = bridge
-        self.keeper = keeper
+        self.loaded_model = loaded_model
         self.appearance = appearance
         self.window = window
         self.first_paint = FirstPaint(window)
@@ -137,9 +137,9 @@ class Application:
     def _start_engine(self) -> None:
         self.bridge.start()
         if self._model is None:
-            self.keeper.load()
+            self.loaded_model.load()
         else:
-            self.window.dialogs.load_model(self._model, self.keeper.load)
+            self.window.dialogs.load_model(self._model, self.loaded_model.load)
         self.window.serve()
 
 
@@ -162,7 +162,7 @@ def build(options: Options) -> Application:
     )
     shared = SharedEngine(start_engine)
     bridge = EngineBridge(shared.start)
-    keeper = ModelKeeper(
+    loaded_model = LoadedModel(
         bridge,
         preferences.drafted_model,
         quantized_dir=quantized_models_dir(),
@@ -172,7 +172,7 @@ def build(options: Options) -> Application:
     give_roles()
     window = MainWindow(
         bridge,
-        keeper,
+        loaded_model,
         appearance,
         preferences,
         None if options.is_fresh else where.config,
@@ -183,10 +183,10 @@ def build(options: Options) -> Application:
         datastore_dir=None if options.is_fresh else where.learned,
         make_server=partial(_make_server, shared),
     )
-    keeper.unload_after(preferences.unload_minutes)
-    keeper.use_device(preferences.device)
+    loaded_model.unload_after(preferences.unload_minutes)
+    loaded_model.use_device(preferences.device)
     appearance.apply()
-    return Application(bridge, keeper, appearance, window, options.model)
+    return Application(bridge, loaded_model, appearance, window, options.model)
 
 
 def _make_server(shared: SharedEngine, port: int, events: ServerEvents) -> RunningServer:
@@ -244,7 +244,7 @@ def run(options: Options, work: AfterPaint | None = None) -> int:
     has_crashed = serves and guard.begin()
     loop = qasync.QEventLoop(qt)
     asyncio.set_event_loop(loop)
-    garbage = Garbage()
+    garbage = GcScheduler()
     garbage.start()
     with loop:
         application = build(options)
@@ -287,7 +287,7 @@ def continue_or_explain(window: MainWindow, has_crashed: bool, continues: bool) 
     What was open may be what made the window hang: opened by itself, it would do so again.
     """
     if has_crashed:
-        window.remedies.report_crash()
+        window.error_actions.report_crash()
     elif continues and window.history is not None:
         window.history.open_last()
 
@@ -330,7 +330,7 @@ async def _serve_user(application: Application) -> int:
 async def _offer_models(application: Application) -> None:
     """Once a model is ready, list the others that are here; downloads go on from then, too."""
     ready = asyncio.Event()
-    application.keeper.chosen.connect(ready.set)
+    application.loaded_model.chosen.connect(ready.set)
     await ready.wait()
     try:
         await application.window.models.offer_installed()

@@ -254,12 +254,12 @@ class Dialogs(QObject):
     def _report(self, checks: tuple[Check, ...]) -> str:
         from medusa_core.api import compose_report
 
-        where, keeper = self._parts.folders, self._parts.keeper
+        where, loaded_model = self._parts.folders, self._parts.loaded_model
         logs = {
             "Last errors": where.log / LOG_NAME,
             "Last crash": where.log / LAST_DUMP_NAME,
         }
-        return compose_report(checks, keeper.choice.name, keeper.status, logs)
+        return compose_report(checks, loaded_model.choice.name, loaded_model.status, logs)
 
     # Folders --------------------------------------------------------------------------------------
 
@@ -318,14 +318,14 @@ class Dialogs(QObject):
         if dialog is not None:
             dialog.form.offer_disk(self._parts.layers_dir)
             parts = self._parts
-            if parts.keeper.choice.remote is not None:
+            if parts.loaded_model.choice.remote is not None:
                 parts.chat.errors.show_error(
                     self.tr("A file is answered by a model of this computer."),
                     self.tr("Load one first: another machine's models answer in the chat alone."),
                 )
                 return
             rules = parts.appearance.legend.rules
-            dialog.offer(parts.keeper.choice, parts.settings.values.device, rules)
+            dialog.offer(parts.loaded_model.choice, parts.settings.values.device, rules)
             _bring_up(dialog)
 
     def go_on_with_batch(self) -> None:
@@ -343,7 +343,7 @@ class Dialogs(QObject):
         from app.models.library_dialog import LibraryDialog
 
         parts = self._parts
-        keeper, settings = parts.keeper, parts.settings
+        loaded_model, settings = parts.loaded_model, parts.settings
         self._training = self._make_training()
         dialog = LibraryDialog(
             library,
@@ -354,7 +354,7 @@ class Dialogs(QObject):
             parts.models.endpoints,
         )
         dialog.machines.changed.connect(parts.models.list_endpoints)
-        dialog.load_requested.connect(keeper.load)
+        dialog.load_requested.connect(loaded_model.load)
         dialog.offline_chosen.connect(lambda on: settings.set("is_offline", on))
         dialog.settings_requested.connect(lambda: self.show_settings("Models"))
         tab = dialog.installed
@@ -362,14 +362,16 @@ class Dialogs(QObject):
         tab.cache_changed.connect(lambda folder: settings.set("models_dir", folder))
 
         def mark_loaded() -> None:
-            tab.mark_loaded(keeper.choice.model_dir)
+            tab.mark_loaded(loaded_model.choice.model_dir)
 
         def mark_measured() -> None:
-            loaded = keeper.status.loaded
-            tab.mark_measured(keeper.choice.heads_dir, () if loaded is None else loaded.speeds)
+            loaded = loaded_model.status.loaded
+            tab.mark_measured(
+                loaded_model.choice.heads_dir, () if loaded is None else loaded.speeds
+            )
 
-        keeper.chosen.connect(mark_loaded)
-        keeper.changed.connect(mark_measured)
+        loaded_model.chosen.connect(mark_loaded)
+        loaded_model.changed.connect(mark_measured)
         mark_loaded()
         mark_measured()
         return dialog
@@ -409,7 +411,7 @@ class Dialogs(QObject):
         own = OwnHeads(parts.places.data / "heads")
         history = "" if parts.history is None else str(parts.places.history)
         dialog = TrainDialog(own, parts.appearance, history, parts.window)
-        dialog.room_needed.connect(parts.keeper.sleep)
+        dialog.room_needed.connect(parts.loaded_model.sleep)
         dialog.made.connect(self._report_heads)
         dialog.ended.connect(self.training_ended)
         self._show_job(self.tr("Training"), dialog)
@@ -438,7 +440,7 @@ class Dialogs(QObject):
             self.batch = BatchDialog(
                 own, self._parts.layers_dir, self._parts.appearance, self._parts.window
             )
-            self.batch.room_needed.connect(self._parts.keeper.sleep)
+            self.batch.room_needed.connect(self._parts.loaded_model.sleep)
             self.batch.ended.connect(self.batch_ended)
             self._show_job(self.tr("Batch"), self.batch)
         return self.batch

@@ -28,13 +28,13 @@ class Effects(QObject):
         self._parts = parts
         self._has_started = False
         self._waiting: set[int] = set()  # downloads that wait for the Hub
-        looks, keeper, store = parts.appearance, parts.keeper, parts.settings
+        looks, loaded_model, store = parts.appearance, parts.loaded_model, parts.settings
         self._acts: Mapping[str, Callable[[], None]] = {
             "theme": lambda: looks.choose(ThemeChoice(store.values.theme)),
             "zoom": lambda: looks.zoom_to(store.values.zoom),
             "font_family": lambda: looks.use_family(store.values.font_family),
             "records": self._record,
-            "unload_minutes": lambda: keeper.unload_after(store.values.unload_minutes),
+            "unload_minutes": lambda: loaded_model.unload_after(store.values.unload_minutes),
             "device": self._use_device,
             "is_offline": self._deal_with_hub,
             "models_dir": self._move_downloads,
@@ -45,7 +45,7 @@ class Effects(QObject):
             "shows_panel": lambda: parts.page.show_panel(store.values.shows_panel),
             "shortcuts": lambda: parts.commands.use_keys(store.values.shortcuts),
         }
-        keeper.go_offline(hub_settings(store.values).is_offline)
+        loaded_model.go_offline(hub_settings(store.values).is_offline)
         store.changed.connect(self._act)
         parts.models.opened.connect(self._library_opened)
 
@@ -79,17 +79,17 @@ class Effects(QObject):
         self._parts.page.header.choose_recording(records)
 
     def _use_device(self) -> None:
-        keeper = self._parts.keeper
-        keeper.use_device(self._parts.settings.values.device)
-        if keeper.status.phase is not Phase.ASLEEP:
-            keeper.load()
+        loaded_model = self._parts.loaded_model
+        loaded_model.use_device(self._parts.settings.values.device)
+        if loaded_model.status.phase is not Phase.ASLEEP:
+            loaded_model.load()
 
     def _move_layers(self) -> None:
         """An offloaded model reads its layers from the new folder, where they are written anew."""
-        library, keeper = self._parts.models.library, self._parts.keeper
+        library, loaded_model = self._parts.models.library, self._parts.loaded_model
         layers_dir = self._parts.layers_dir
-        if keeper.choice.options.has_disk:
-            keeper.load(keeper.choice.with_layers_in(layers_dir))
+        if loaded_model.choice.options.has_disk:
+            loaded_model.load(loaded_model.choice.with_layers_in(layers_dir))
         if library is not None:
             library.layers_dir = layers_dir
 
@@ -106,7 +106,7 @@ class Effects(QObject):
 
     def _deal_with_hub(self) -> None:
         library = self._parts.models.library
-        self._parts.keeper.go_offline(hub_settings(self._parts.settings.values).is_offline)
+        self._parts.loaded_model.go_offline(hub_settings(self._parts.settings.values).is_offline)
         if library is not None:
             chosen = self._parts.settings.values
             library.change_settings(hub_settings(chosen, library.settings))

@@ -40,7 +40,7 @@ class FirstModel(QObject):
 
         values = self._parts.settings.values
         is_open = not (values.has_declined_first_model or values.is_offline)
-        if is_open and self._parts.keeper.choice.is_demo and is_first_model_offered():
+        if is_open and self._parts.loaded_model.choice.is_demo and is_first_model_offered():
             self.offer()
 
     def command(self) -> AppCommand:
@@ -91,7 +91,7 @@ class FirstModel(QObject):
         assert self.card is not None
         if path is None:  # the user has ended it
             self.card.ask()
-        elif self._parts.keeper.choice.is_demo and not self._parts.chat.is_busy:
+        elif self._parts.loaded_model.choice.is_demo and not self._parts.chat.is_busy:
             self._load()
         else:
             self.card.show_ready()
@@ -105,14 +105,14 @@ class FirstModel(QObject):
         if choice.is_demo:
             self.offer()
         else:
-            self._parts.keeper.load(choice)
+            self._parts.loaded_model.load(choice)
 
     def _decline(self) -> None:
         self._parts.settings.set_silently(has_declined_first_model=True)
         self._close_card()
 
     def _load(self) -> None:
-        self._parts.keeper.load(first_choice())
+        self._parts.loaded_model.load(first_choice())
         self._close_card()
 
     def _close_card(self) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.error_board import ErrorBoard
-from app.engine.model_keeper import ModelKeeper
+from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
 from app.settings.store import SettingsStore
 from app.widgets.matching import Entry, matching
@@ -48,7 +48,7 @@ class KnownModels(QObject):
 
     def __init__(
         self,
-        keeper: ModelKeeper,
+        loaded_model: LoadedModel,
         settings: SettingsStore,
         errors: ErrorBoard,
         open_library: OpenLibrary | None,
@@ -57,20 +57,20 @@ class KnownModels(QObject):
         """Know the models that are always ready.
 
         Args:
-            keeper: Loads them.
+            loaded_model: Loads them.
             settings: Remembers the last one, and which model drafts for which.
             errors: Shows what fails.
             open_library: Opens the library when it is needed first; None offers none.
             endpoints: The connected machines; None remembers none.
         """
         super().__init__()
-        self._keeper, self._settings, self._errors = keeper, settings, errors
+        self._loaded_model, self._settings, self._errors = loaded_model, settings, errors
         self._open_library = open_library
         self.library: Library | None = None
         self.endpoints = endpoints or Endpoints(None)
         draft_models = settings.values.draft_models
         self._choices = {one.model_dir: one.drafted_by(draft_models) for one in ready_choices()}
-        keeper.chosen.connect(self._remember)
+        loaded_model.chosen.connect(self._remember)
 
     @property
     def choices(self) -> tuple[ModelChoice, ...]:
@@ -83,9 +83,9 @@ class KnownModels(QObject):
 
     def list_endpoints(self) -> None:
         """Offer what connected machines have now; a model of one that is gone answers no more."""
-        remote = self._keeper.choice.remote
+        remote = self._loaded_model.choice.remote
         if remote is not None and self.endpoints.find(remote.endpoint) is None:
-            self._keeper.load(first_choice())
+            self._loaded_model.load(first_choice())
         self.changed.emit()
 
     def _remote_choices(self) -> Iterator[ModelChoice]:
@@ -115,7 +115,7 @@ class KnownModels(QObject):
 
     def list_installed(self, library: Library, installed: Sequence[Installed]) -> None:
         """Offer these models, those that are always ready and the loaded one, and no others."""
-        kept = (*(one.model_dir for one in ready_choices()), self._keeper.choice.model_dir)
+        kept = (*(one.model_dir for one in ready_choices()), self._loaded_model.choice.model_dir)
         here = {*kept, *(item.path for item in installed)}
         self._choices = {path: one for path, one in self._choices.items() if path in here}
         for item in installed:
@@ -150,12 +150,12 @@ class KnownModels(QObject):
         heads = (one for one in installed if one.config is None and one.heads.num_heads)
         if any(one.path == path for one in heads):
             return self._load_with(library, installed, path)
-        self._keeper.load(self._choices.get(path, ModelChoice(path.name, path)))
+        self._loaded_model.load(self._choices.get(path, ModelChoice(path.name, path)))
         return True
 
     def _load_with(self, library: Library, installed: Sequence[Installed], heads: Path) -> bool:
         """Load the chosen model with heads that were dropped, or say why it can't have them."""
-        choice = self._keeper.choice
+        choice = self._loaded_model.choice
         here = (*installed, *library.built_in())
         model = next((one for one in here if one.path == choice.model_dir), None)
         offered = () if model is None else library.heads_for(model, installed)
@@ -168,7 +168,7 @@ class KnownModels(QObject):
                 self.tr("It is listed now: load its model with it under Models."),
             )
             return False
-        self._keeper.load(replace(choice, heads_dir=heads))
+        self._loaded_model.load(replace(choice, heads_dir=heads))
         return True
 
     def entries(self, words: str) -> Sequence[Entry]:
@@ -177,7 +177,7 @@ class KnownModels(QObject):
         entries = [
             Entry(
                 choice.name if choice.remote is None else f"{choice.name} · {choice.note}",
-                partial(self._keeper.load, choice),
+                partial(self._loaded_model.load, choice),
                 kind=kind,
             )
             for choice in self.choices
@@ -185,7 +185,7 @@ class KnownModels(QObject):
         return matching(words, entries)
 
     def _remember(self) -> None:
-        choice = self._keeper.choice
+        choice = self._loaded_model.choice
         if choice.remote is not None:
             self._settings.set_silently(model=choice)
             self.changed.emit()

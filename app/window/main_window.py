@@ -18,16 +18,16 @@ from app.chat_settings.seeds import (
     new_seed,
 )
 from app.engine.bridge import EngineBridge
-from app.engine.model_keeper import ModelKeeper
-from app.history.datastore_keeper import DatastoreKeeper
-from app.history.history_keeper import HistoryKeeper
+from app.engine.loaded_model import LoadedModel
+from app.history.draft_data_sync import DraftDataSync
+from app.history.history_controller import HistoryController
 from app.history.saved_settings import SavedSettings
 from app.history.sidebar import WIDTH_EM, Sidebar
 from app.history.titles import Titles
-from app.history.trace_keeper import TraceKeeper
+from app.history.trace_archive import TraceArchive
 from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
-from app.server.server_keeper import MakeServer, ServerKeeper
+from app.server.server_switch import MakeServer, ServerSwitch
 from app.settings.preferences import Preferences
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
@@ -40,13 +40,13 @@ from app.window.commands.window_commands import (
 )
 from app.window.dialogs import Dialogs
 from app.window.effects import Effects
+from app.window.error_actions import ErrorActions
 from app.window.first_model import FirstModel
 from app.window.geometry import Panels, WindowState
 from app.window.job_notices import JobNotices
 from app.window.known_models import KnownModels
 from app.window.parts import WindowParts
 from app.window.proposal import Proposal
-from app.window.remedies import Remedies
 from medusa_core.api import Endpoints, Places, is_trace
 from medusa_core.chats.presets import Presets
 from medusa_core.loading.choice import ModelChoice
@@ -76,7 +76,7 @@ class MainWindow(QMainWindow):
         page: Its widgets.
         chat: Leads the conversation.
         insight: Shows how answers came to be.
-        keeper: State of the model.
+        loaded_model: State of the model.
         memory: Says what it runs on, and how much memory that has.
         settings: The user's choices.
         models: The models that can be changed to.
@@ -87,7 +87,7 @@ class MainWindow(QMainWindow):
         learned: What drafts learn from them.
         server: Lets other programs use the model; None where it can't be.
         dialogs: Settings, model manager and what else is around the chat.
-        remedies: What helps against failures.
+        error_actions: What helps against failures.
         first_model: Offers the model of the first start where it isn't here.
         proposal: Proposes a good model to who chats with a very small one.
         notices: Says what has ended while the user looks elsewhere.
@@ -102,7 +102,7 @@ class MainWindow(QMainWindow):
     def __init__(
         self,
         bridge: EngineBridge,
-        keeper: ModelKeeper,
+        loaded_model: LoadedModel,
         appearance: Appearance,
         preferences: Preferences,
         config_dir: Path | None,
@@ -116,38 +116,40 @@ class MainWindow(QMainWindow):
         make_server: MakeServer | None = None,
     ) -> None:
         super().__init__()
-        self.keeper = keeper
+        self.loaded_model = loaded_model
         self._bridge = bridge
         self._appearance = appearance
         self.settings = SettingsStore(preferences, config_dir)
         presets = Presets(config_dir)
         self.page = ChatPage(appearance, presets, make_seed)
-        self.chat = ChatController(self.page, bridge, keeper, appearance)
+        self.chat = ChatController(self.page, bridge, loaded_model, appearance)
         endpoints = Endpoints(config_dir)
-        keeper.find_keys_in(config_dir)
-        self.models = KnownModels(keeper, self.settings, self.chat.errors, open_library, endpoints)
-        self.memory = MemoryWatch(self.page.strip, keeper)
+        loaded_model.find_keys_in(config_dir)
+        self.models = KnownModels(
+            loaded_model, self.settings, self.chat.errors, open_library, endpoints
+        )
+        self.memory = MemoryWatch(self.page.strip, loaded_model)
         self.insight = Insight(
-            self, self.chat, bridge, keeper, appearance, lambda: self.page.readable_height
+            self, self.chat, bridge, loaded_model, appearance, lambda: self.page.readable_height
         )
         self.commands = CommandTable(self, preferences.shortcuts)
         self.sidebar = Sidebar(appearance)
-        self.history: HistoryKeeper | None = None
+        self.history: HistoryController | None = None
         self.titles: Titles | None = None
-        self.learned: DatastoreKeeper | None = None
-        self._traces: TraceKeeper | None = None
+        self.learned: DraftDataSync | None = None
+        self._traces: TraceArchive | None = None
         if history is not None:
             self._keep(history, datastore_dir)
-        self.server = None if make_server is None else ServerKeeper(make_server)
+        self.server = None if make_server is None else ServerSwitch(make_server)
         if self.server is not None:
-            self.server.served.connect(keeper.touch)
-            self.server.model_wanted.connect(keeper.wake)
+            self.server.served.connect(loaded_model.touch)
+            self.server.model_wanted.connect(loaded_model.wake)
         parts = WindowParts(
             window=self,
             appearance=appearance,
             resources=resources,
             settings=self.settings,
-            keeper=keeper,
+            loaded_model=loaded_model,
             models=self.models,
             page=self.page,
             chat=self.chat,
@@ -160,7 +162,7 @@ class MainWindow(QMainWindow):
         )
         self._effects = Effects(parts)  # before dialogs, which show what has taken effect
         self.dialogs = Dialogs(parts)
-        self.remedies = Remedies(parts, self.dialogs.show_diagnostics)
+        self.error_actions = ErrorActions(parts, self.dialogs.show_diagnostics)
         self.notices = JobNotices(parts, self.dialogs)
         self.first_model = FirstModel(parts)
         self.proposal = Proposal(parts)
@@ -248,17 +250,23 @@ class MainWindow(QMainWindow):
     def _keep(self, history: History, datastore_dir: Path | None) -> None:
         """Keep what is said from now on, and list what was said before."""
         composer = self.page.composer
-        self.history = keeper = HistoryKeeper(self.chat, self.sidebar, history, composer)
-        self._saved_settings = SavedSettings(self.chat, self.page.settings_panel, keeper)
-        self.titles = Titles(self.chat, self._bridge, self.keeper, keeper.journal)
-        self.titles.named.connect(keeper.refresh)
-        self._traces = TraceKeeper(self.insight, history, keeper.journal)
+        self.history = history_controller = HistoryController(
+            self.chat, self.sidebar, history, composer
+        )
+        self._saved_settings = SavedSettings(
+            self.chat, self.page.settings_panel, history_controller
+        )
+        self.titles = Titles(self.chat, self._bridge, self.loaded_model, history_controller.journal)
+        self.titles.named.connect(history_controller.refresh)
+        self._traces = TraceArchive(self.insight, history, history_controller.journal)
         if datastore_dir is not None:
-            self.learned = DatastoreKeeper(self.chat, keeper, self.settings, datastore_dir)
+            self.learned = DraftDataSync(
+                self.chat, history_controller, self.settings, datastore_dir
+            )
         pause = QTimer(self)
         pause.setSingleShot(True)
         pause.setInterval(DRAFT_MS)
-        pause.timeout.connect(keeper.keep_draft)
+        pause.timeout.connect(history_controller.keep_draft)
         composer.changed.connect(pause.start)
         composer.queued_row.cancelled.connect(pause.start)
 
@@ -293,8 +301,8 @@ class MainWindow(QMainWindow):
         self._appearance.changed.connect(page.restyle)
         self._appearance.changed.connect(self.sidebar.restyle)
         self.models.changed.connect(self._offer_models)
-        self.keeper.chosen.connect(self._focus_message)
-        self.remedies.restart_requested.connect(self.restart)
+        self.loaded_model.chosen.connect(self._focus_message)
+        self.error_actions.restart_requested.connect(self.restart)
         self.notices.notifier.clicked.connect(self.come_to_front)
         self.commands.keys_changed.connect(
             lambda: settings.set_silently(shortcuts=self.commands.chosen)
@@ -309,7 +317,7 @@ class MainWindow(QMainWindow):
         page.header.gguf_requested.connect(dialogs.open_gguf)
         page.composer.model_attached.connect(dialogs.offer_to_load)
         page.header.recording_chosen.connect(lambda on: settings.set("records", on))
-        page.settings_panel.measure.requested.connect(self.keeper.measure_again)
+        page.settings_panel.measure.requested.connect(self.loaded_model.measure_again)
         page.settings_panel.presets.refused.connect(self.chat.errors.show_error)
 
     def _focus_message(self) -> None:
@@ -324,7 +332,7 @@ class MainWindow(QMainWindow):
 
     def _offer_models(self) -> None:
         by_name = sorted(self.models.choices, key=_place_and_name)
-        self.page.header.offer_models(by_name, self.keeper.load, self.keeper.choice)
+        self.page.header.offer_models(by_name, self.loaded_model.load, self.loaded_model.choice)
 
 
 def _place_and_name(choice: ModelChoice) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The parts of the window that its commands, effects, remedies and dialogs work with."""
+"""The parts of the window that its commands, effects, error actions and dialogs work with."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
-from app.engine.model_keeper import ModelKeeper
-from app.history.history_keeper import HistoryKeeper
+from app.engine.loaded_model import LoadedModel
+from app.history.history_controller import HistoryController
 from app.insight.insight_panels import Insight
-from app.server.server_keeper import ServerKeeper
+from app.server.server_switch import ServerSwitch
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
 from app.window.commands.table import CommandTable
@@ -30,7 +30,7 @@ class WindowParts:
         appearance: Theme and sizes.
         resources: Folder of what is shipped with the program.
         settings: The user's choices.
-        keeper: State of the model.
+        loaded_model: State of the model.
         models: The models that can be changed to.
         page: The chat's widgets.
         chat: Leads the conversation.
@@ -46,16 +46,16 @@ class WindowParts:
     appearance: Appearance
     resources: Path
     settings: SettingsStore
-    keeper: ModelKeeper
+    loaded_model: LoadedModel
     models: KnownModels
     page: ChatPage
     chat: ChatController
     insight: Insight
-    history: HistoryKeeper | None
+    history: HistoryController | None
     commands: CommandTable
     presets: Presets
     places: Places | None
-    server: ServerKeeper | None = None
+    server: ServerSwitch | None = None
 
     @property
     def folders(self) -> Places:
@@ -71,5 +71,5 @@ class WindowParts:
     @property
     def model_bytes(self) -> int:
         """Memory that the loaded model holds, and another one would free."""
-        loaded = self.keeper.status.loaded
+        loaded = self.loaded_model.status.loaded
         return 0 if loaded is None else loaded.plan.model_bytes

@@ -48,7 +48,7 @@ class Proposal(QObject):
 
     def watch(self) -> None:
         """Propose a model once, as soon as a small one is loaded."""
-        self._parts.keeper.chosen.connect(self._look_once)
+        self._parts.loaded_model.chosen.connect(self._look_once)
         self._look_once()
 
     def fetch(self, offer: PairOffer) -> None:
@@ -73,9 +73,13 @@ class Proposal(QObject):
         self.card.show_job(job)
 
     def _look_once(self) -> None:
-        keeper = self._parts.keeper
-        loaded = keeper.status.loaded
-        if self._has_looked or loaded is None or not (is_small(loaded) or keeper.choice.is_demo):
+        loaded_model = self._parts.loaded_model
+        loaded = loaded_model.status.loaded
+        if (
+            self._has_looked
+            or loaded is None
+            or not (is_small(loaded) or loaded_model.choice.is_demo)
+        ):
             return
         self._has_looked = True
         self._start(self.look())
@@ -163,7 +167,7 @@ class Proposal(QObject):
 
     def _load(self) -> None:
         if self._choice is not None:
-            self._parts.keeper.load(self._choice)
+            self._parts.loaded_model.load(self._choice)
             self._parts.page.composer.setFocus()
         self._close()
 

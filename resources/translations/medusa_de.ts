@@ -6581,7 +6581,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
 </context>
 <context>
-    <name>HistoryKeeper</name>
+    <name>HistoryController</name>
     <message>
         <source>Nothing was found for “{0}”.</source>
         <translation>Zu „{0}“ wurde nichts gefunden.</translation>
@@ -8154,7 +8154,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
 </context>
 <context>
-    <name>PathView</name>
+    <name>TurnList</name>
     <message>
         <source>{0} wrote this answer: load it to go on with its tokens.</source>
         <translation>Diese Antwort schrieb {0}: Laden Sie es, um mit ihren Token weiterzumachen.</translation>
@@ -8438,7 +8438,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
 </context>
 <context>
-    <name>Remedies</name>
+    <name>ErrorActions</name>
     <message>
         <source>Save and restart</source>
         <translation>Speichern und neu starten</translation>

@@ -18,7 +18,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 
 from app.chat.conversation_view import ConversationView
-from app.chat.path_view import PathView
+from app.chat.turn_list import TurnList
 from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.api import resources_dir
 from medusa_core.chats.conversation import Conversation
@@ -55,7 +55,7 @@ def measure(num_messages: int) -> dict[str, float]:
     view = ConversationView(appearance)
     view.resize(1120, 700)
     view.show()
-    path = PathView(view, Conversation(), appearance)
+    path = TurnList(view, Conversation(), appearance)
     app.processEvents()
     conversation = long_conversation(num_messages)
     start = time.perf_counter()

@@ -38,18 +38,18 @@ async def measure(application: Application) -> int:
     probe, start = StallProbe(), Start()
 
     def look() -> None:
-        if application.keeper.status.phase is not Phase.LOADING:
+        if application.loaded_model.status.phase is not Phase.LOADING:
             settled.set()
 
     # Before the engine is started, which is the next to hear of it.
     application.first_paint.painted.connect(start.note_window)
     application.first_paint.painted.connect(probe.start)
-    application.keeper.changed.connect(look)
+    application.loaded_model.changed.connect(look)
     application.open()
     await settled.wait()
     ready_s = process_age_s()
     probe.stop()
-    failed = application.keeper.status.failed
+    failed = application.loaded_model.status.failed
     figures = {
         "window_s": round(start.window_s, 3),
         "torch_at_window": start.had_torch,

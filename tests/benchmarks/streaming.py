@@ -64,12 +64,12 @@ class StreamingProbe:
             while 2,000 tokens stream with all panels open, and the longest move of the slider in a
             recording of 10,000 steps.
         """
-        keeper = self._app.keeper
+        loaded_model = self._app.loaded_model
         self._app.bridge.arrived.connect(self._receive)
-        keeper.changed.connect(self._changed.set)
+        loaded_model.changed.connect(self._changed.set)
         self._app.window.chat.answer_ended.connect(self._changed.set)
-        await self._until(lambda: keeper.status.phase is not Phase.LOADING)
-        await self._until(lambda: keeper.status.calibrated is not None)
+        await self._until(lambda: loaded_model.status.phase is not Phase.LOADING)
+        await self._until(lambda: loaded_model.status.calibrated is not None)
         speeds = await self._race()
         medians = {name: statistics.median(values) for name, values in speeds.items()}
         insight = self._app.window.insight

@@ -531,7 +531,7 @@ FAULTS = (
     ),
     Fault(
         "stale-forecast",
-        "app/models/outlook.py",
+        "app/models.load_estimate.py",
         "                if question is self._question:\n                    self._on_result",
         "                if question:\n                    self._on_result",
         "the library shows the forecast of a model that was selected before",

@@ -210,11 +210,11 @@ class Tour:
 
     async def _begin(self) -> None:
         """Wait for the model, and let it learn nothing: prompts come again."""
-        keeper = self._app.keeper
-        await self._until(lambda: keeper.status.phase is not Phase.LOADING, LOAD_TIMEOUT_S)
-        if keeper.status.failed is not None:
-            raise TourError(keeper.status.failed.message)
-        await self._until(lambda: keeper.status.calibrated is not None, LOAD_TIMEOUT_S)
+        loaded_model = self._app.loaded_model
+        await self._until(lambda: loaded_model.status.phase is not Phase.LOADING, LOAD_TIMEOUT_S)
+        if loaded_model.status.failed is not None:
+            raise TourError(loaded_model.status.failed.message)
+        await self._until(lambda: loaded_model.status.calibrated is not None, LOAD_TIMEOUT_S)
         await self._take("empty")
         self._app.window.settings.set("learns", False)
 
@@ -307,7 +307,7 @@ class Tour:
         """The model manager, offline: the catalog, the built-in model, and a refused download."""
         window, dialog = self._app.window, await self._show_models()
         dialog.tabs.setCurrentWidget(dialog.installed)
-        choice = window.keeper.choice
+        choice = window.loaded_model.choice
         dialog.installed.add_folder(str(choice.heads_dir))
         dialog.installed.add_folder(str(choice.model_dir))
         await self._until(lambda: len(dialog.installed.items) > 1, LOAD_TIMEOUT_S)
@@ -366,7 +366,7 @@ class Tour:
     async def _visit_streamed(self) -> None:
         """The demo model with most of its layers on a disk, as one that is too large would be."""
         window = self._app.window
-        window.keeper.load(
+        window.loaded_model.load(
             replace(
                 demo_choice(),
                 options=LoadOptions(
@@ -376,7 +376,7 @@ class Tour:
                 ),
             )
         )
-        await self._until(lambda: window.keeper.status.calibrated is not None, LOAD_TIMEOUT_S)
+        await self._until(lambda: window.loaded_model.status.calibrated is not None, LOAD_TIMEOUT_S)
         window.chat.new_chat()
         await self._ask(STORY)
         window.insight.open_steps()

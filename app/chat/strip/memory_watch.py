@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication, QObject, Qt, QTimer, Signal
 
 from app.chat.strip.steps_strip import StepsStrip
-from app.engine.model_keeper import ModelKeeper
+from app.engine.loaded_model import LoadedModel
 from app.widgets.numbers import Number
 from medusa_core.api import memory_status
 from medusa_core.errors import MedusaError
@@ -37,23 +37,23 @@ class MemoryWatch(QObject):
     _measured = Signal(object)
 
     def __init__(
-        self, strip: StepsStrip, keeper: ModelKeeper, measure: MeasureMemory = memory_status
+        self, strip: StepsStrip, loaded_model: LoadedModel, measure: MeasureMemory = memory_status
     ) -> None:
         super().__init__(strip)
         self._strip = strip
-        self._keeper = keeper
+        self._loaded_model = loaded_model
         self._measure = measure
         self._is_measuring = False
         self._timer = QTimer(self)
         self._timer.setInterval(EVERY_MS)
         self._timer.timeout.connect(self.look)
         self._measured.connect(self._show, Qt.ConnectionType.QueuedConnection)
-        keeper.chosen.connect(self.look)
+        loaded_model.chosen.connect(self.look)
         self._timer.start()
 
     def look(self) -> None:
         """Ask now."""
-        loaded = self._keeper.status.loaded
+        loaded = self._loaded_model.status.loaded
         if loaded is None or self._is_measuring or not self._strip.isVisible():
             return
         self._is_measuring = True
@@ -75,7 +75,7 @@ class MemoryWatch(QObject):
 
     def _show(self, memory: MemoryStatus | None) -> None:
         self._is_measuring = False
-        loaded = self._keeper.status.loaded
+        loaded = self._loaded_model.status.loaded
         if memory is None or loaded is None:
             self._strip.show_memory("", "")
             return

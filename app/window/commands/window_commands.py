@@ -105,7 +105,7 @@ class WindowCommands(QObject):
                 "measure-again",
                 self.tr("Measure this model's speed again"),
                 section,
-                self._parts.keeper.measure_again,
+                self._parts.loaded_model.measure_again,
             ),
             AppCommand("batch", self.tr("Batch…"), section, dialogs.show_batch),
             AppCommand("server", self.tr("Server…"), section, dialogs.show_server),
@@ -223,9 +223,9 @@ class WindowCommands(QObject):
 
     def _stop(self) -> None:
         """Stop the answer that is being written, else the model that is being loaded."""
-        chat, keeper = self._parts.chat, self._parts.keeper
-        if not chat.is_busy and keeper.status.phase is Phase.LOADING:
-            keeper.cancel()
+        chat, loaded_model = self._parts.chat, self._parts.loaded_model
+        if not chat.is_busy and loaded_model.status.phase is Phase.LOADING:
+            loaded_model.cancel()
         chat.stop()
 
     def _export_chat(self) -> None:

@@ -17,7 +17,7 @@ TIMEOUT_MS = 240_000  # a real model on a machine that is busy with others
 
 def wait_ready(qtbot: QtBot, window: MainWindow) -> None:
     """Wait until the model is loaded and measured."""
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None, timeout=TIMEOUT_MS)
+    qtbot.waitUntil(lambda: window.loaded_model.status.calibrated is not None, timeout=TIMEOUT_MS)
 
 
 def ask(qtbot: QtBot, window: MainWindow, text: str) -> AnswerMessage:
@@ -32,7 +32,7 @@ def ask(qtbot: QtBot, window: MainWindow, text: str) -> AnswerMessage:
 def show_all_settings(window: MainWindow) -> None:
     """Open the settings of the chat, with a rule and a drafter that have settings of their own."""
     window.page.show_panel(True)
-    panel, loaded = window.page.settings_panel, window.keeper.status.loaded
+    panel, loaded = window.page.settings_panel, window.loaded_model.status.loaded
     assert loaded is not None
     panel.offer(replace(loaded, drafters=ALL_DRAFTERS))
     panel.choose_rule("typical")

@@ -16,7 +16,7 @@ from app.engine.bridge import (
     EngineBridge,
     EngineFactory,
 )
-from app.engine.model_keeper import ModelKeeper
+from app.engine.loaded_model import LoadedModel
 from app.settings.preferences import Preferences
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window.main_window import MainWindow
@@ -72,10 +72,10 @@ def windows(
         bridge = EngineBridge(start)
         bridges.append(bridge)
         choice = demo_choice() if model is None else ModelChoice("Other", *model)
-        keeper = ModelKeeper(bridge, choice, calibrations_dir=calibrations)
+        loaded_model = LoadedModel(bridge, choice, calibrations_dir=calibrations)
         window = MainWindow(
             bridge,
-            keeper,
+            loaded_model,
             looks,
             Preferences(),
             folder,
@@ -85,7 +85,7 @@ def windows(
         )
         window.show()
         bridge.start()
-        keeper.load()
+        loaded_model.load()
         return window
 
     with pytest.MonkeyPatch.context() as patch:

@@ -40,10 +40,12 @@ def open_saved(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> Iterator[OpenSa
 
 def choose(window: MainWindow, title: str, entry: str) -> None:
     """Select a row and take an entry of its menu, or of a menu in it."""
-    keeper = window.history
-    assert keeper is not None
-    window.sidebar.select(next(c.id for c in keeper.history.conversations() if c.title == title))
-    menu = keeper._menu.menu()
+    controller = window.history
+    assert controller is not None
+    window.sidebar.select(
+        next(c.id for c in controller.history.conversations() if c.title == title)
+    )
+    menu = controller._menu.menu()
     actions = {a.text().partition("\t")[0]: a for a in menu.actions()}
     for action in menu.actions():
         if (inner := action.menu()) is not None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.server.server_keeper import ServerEvents
+from app.server.server_switch import ServerEvents
 
 
 @dataclass

@@ -32,7 +32,7 @@ from app.window.application import Application, Options, run
 async def use(application: Application) -> int:
     application.open()
     window = application.window
-    while window.keeper.status.calibrated is None:
+    while window.loaded_model.status.calibrated is None:
         await asyncio.sleep(0.02)
     await window.models.offer_installed()
     window.chat.send("Hello")

@@ -23,7 +23,7 @@ if os.geteuid() == 0:  # permissions bind the superuser without the capability t
         sets[place] &= ~0b110
     assert libc.capset(header, sets) == 0
 from app.window.application import Options, run
-from app.engine.model_keeper import Phase
+from app.engine.loaded_model import Phase
 
 async def until(holds):
     async with asyncio.timeout(120):
@@ -33,7 +33,7 @@ async def until(holds):
 async def chat(application):
     window = application.window
     application.open()
-    await until(lambda: window.keeper.status.phase is Phase.READY)
+    await until(lambda: window.loaded_model.status.phase is Phase.READY)
     told = []
     for prompt in ("Who are you?", "What is the capital of France?"):
         window.chat.send(prompt)

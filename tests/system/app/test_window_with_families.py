@@ -95,15 +95,18 @@ class Visit:
 
     async def open(self) -> None:
         """Import the model, and load it."""
-        keeper = self.window.keeper
-        await until(lambda: keeper.status.calibrated is not None)
+        loaded_model = self.window.loaded_model
+        await until(lambda: loaded_model.status.calibrated is not None)
         self.window.dialogs.show_models()
         dialog = self.window.dialogs.models
         assert dialog is not None
         await settle(dialog)
         dialog.installed.add_folder(str(self._model), loads=True)
         await until(
-            lambda: keeper.choice.model_dir == self._model and keeper.status.calibrated is not None
+            lambda: (
+                loaded_model.choice.model_dir == self._model
+                and loaded_model.status.calibrated is not None
+            )
         )
         (item,) = (item for item in dialog.installed.items if item.path == self._model)
         assert item.is_complete
@@ -153,8 +156,8 @@ class Visit:
         done = window.chat.answers[-1].done
         assert done is not None
         assert done.stop_reason in (StopReason.CANCELLED, StopReason.EOS, StopReason.CONTEXT)
-        window.keeper.sleep()
-        await until(lambda: window.keeper.status.phase is Phase.ASLEEP)
+        window.loaded_model.sleep()
+        await until(lambda: window.loaded_model.status.phase is Phase.ASLEEP)
         window.insight.close_all()
         await self._library.downloads.close()
         assert errors(window) == []

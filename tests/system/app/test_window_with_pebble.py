@@ -68,7 +68,7 @@ def window(opened: MainWindow) -> MainWindow:
 
 
 def test_the_embedded_model_is_ready_and_named(window: MainWindow) -> None:
-    loaded = window.keeper.status.loaded
+    loaded = window.loaded_model.status.loaded
     assert loaded is not None
     assert loaded.num_heads >= 3
     assert window.page.header.model_button.text() == "Llama-Pebble · small built-in demo"
@@ -181,7 +181,7 @@ def test_a_broken_model_is_explained_and_the_window_lives_on(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
     opened = open_window(start_engine, (tmp_path / "nothing", None))
-    qtbot.waitUntil(lambda: opened.keeper.status.phase is Phase.FAILED, timeout=TIMEOUT_MS)
+    qtbot.waitUntil(lambda: opened.loaded_model.status.phase is Phase.FAILED, timeout=TIMEOUT_MS)
     (card,) = errors(opened)
     assert card.message
     assert opened.page.header.state_label.text() == "could not be loaded"

@@ -90,7 +90,7 @@ def talk(folder: Path, answer: str, step_s: float) -> None:
     from PySide6.QtWidgets import QApplication
 
     from app.engine.bridge import EngineBridge
-    from app.engine.model_keeper import ModelKeeper
+    from app.engine.loaded_model import LoadedModel
     from app.settings.preferences import Preferences
     from app.theme.appearance import Appearance, ThemeChoice
     from app.window.main_window import MainWindow
@@ -109,10 +109,10 @@ def talk(folder: Path, answer: str, step_s: float) -> None:
     qapp = QApplication([])
     looks = Appearance(resources_dir(), ThemeChoice.LIGHT)
     bridge = EngineBridge(start)
-    keeper = ModelKeeper(bridge, demo_choice())
+    loaded_model = LoadedModel(bridge, demo_choice())
     seeds = count(1)
     window = MainWindow(
-        *(bridge, keeper, looks, Preferences(), folder),
+        *(bridge, loaded_model, looks, Preferences(), folder),
         resources=resources_dir(),
         make_seed=lambda: next(seeds),
         history=History(folder / "history.db"),
@@ -133,10 +133,10 @@ def talk(folder: Path, answer: str, step_s: float) -> None:
     chat.ended.connect(lambda *_: QTimer.singleShot(0, ask))
     window.show()
     bridge.start()
-    keeper.load()
+    loaded_model.load()
 
     def begin() -> None:
-        if keeper.status.calibrated is None:
+        if loaded_model.status.calibrated is None:
             QTimer.singleShot(5, begin)
         else:
             say("ready")

@@ -185,7 +185,7 @@ def test_the_baseline_belongs_to_the_answer_and_stays(qtbot: QtBot, open_ready: 
     answer = ask(qtbot, window, "Hello")
     shown = figure_texts(answer)
     assert shown[2] == "1.80× plain"
-    window.keeper.load()
+    window.loaded_model.load()
     wait_ready(qtbot, window)
     assert figure_texts(answer) == shown
     window.page.settings_panel.choose_drafter("none")

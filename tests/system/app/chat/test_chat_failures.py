@@ -128,12 +128,12 @@ def test_an_answer_names_the_model_that_wrote_it_not_the_one_that_was_refused(
 ) -> None:
     window, engine = open_ready()
     engine.script = Script(load_error="It has no chat template.")
-    window.keeper.load(ModelChoice("Refused", Path("/refused")))
+    window.loaded_model.load(ModelChoice("Refused", Path("/refused")))
     window.chat.send("who are you?")
     expected = window.chat.conversation.turns[0].answer
     assert expected.model == "Refused"
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.READY)
+    qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.READY)
     assert [card.message for card in errors(window)] == ["It has no chat template."]
     demo = demo_choice()
     assert (expected.model, expected.model_key) == (demo.name, str(demo.model_dir))
@@ -150,9 +150,9 @@ def test_an_answer_cut_by_a_change_of_models_names_the_one_from_before(
     window.chat.send("go on")
     (shown,) = window.chat.answers
     qtbot.waitUntil(lambda: shown.has_text)
-    window.keeper.load(ModelChoice("Next", Path("/next")))
+    window.loaded_model.load(ModelChoice("Next", Path("/next")))
     window.chat.stop()
-    qtbot.waitUntil(lambda: window.keeper.choice.name == "Next" and not window.chat.is_busy)
+    qtbot.waitUntil(lambda: window.loaded_model.choice.name == "Next" and not window.chat.is_busy)
     assert window.chat.conversation.turns[0].answer.model == demo_choice().name
 
 

@@ -82,7 +82,7 @@ def test_a_prompt_sent_while_the_model_loads_is_answered_afterwards(
 ) -> None:
     window, engine = open_fake()
     window.chat.send("early")
-    assert window.keeper.status.phase is Phase.LOADING
+    assert window.loaded_model.status.phase is Phase.LOADING
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert window.chat.answers[0].view.toPlainText() == engine.script.answer
 
@@ -120,7 +120,7 @@ def test_the_panel_decides_how_the_next_answer_is_decoded(qtbot: QtBot, open_rea
 def test_the_window_offers_what_the_engine_says_and_takes_its_first(open_ready: Open) -> None:
     window, _ = open_ready()
     page = window.page
-    loaded = window.keeper.status.loaded
+    loaded = window.loaded_model.status.loaded
     assert loaded is not None
     for box in (page.header.drafter_box, page.settings_panel.drafter_box):
         labels = [box.itemText(i) for i in range(box.count())]
@@ -150,7 +150,7 @@ def test_a_choice_with_a_long_name_leaves_header_and_panel_as_they_are(open_read
     assert rule_box.view().minimumWidth() > rule_box.fontMetrics().horizontalAdvance("Typical")
     rule_box.hidePopup()
     long = DrafterChoice("long", "A name of a drafter that is far too long for it", "Long.")
-    loaded = window.keeper.status.loaded
+    loaded = window.loaded_model.status.loaded
     assert loaded is not None
     header = window.page.header
     before = (header.height(), header.drafter_box.width())

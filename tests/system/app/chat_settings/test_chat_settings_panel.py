@@ -430,7 +430,7 @@ def test_a_loading_text_of_any_length_moves_nothing_in_the_header(
     window, _ = ready
     header = window.page.header
     before = header.drafter_box.geometry()
-    status = window.keeper.status
+    status = window.loaded_model.status
     header.show_status(replace(status, loaded=None, text="Reading the weights of block 31 " * 9))
     QApplication.processEvents()
     assert header.drafter_box.geometry() == before
@@ -463,14 +463,14 @@ def test_the_memory_of_the_device_is_told_by_name(qtbot: QtBot, ready: Ready) ->
     from medusa_core.api import MemoryStatus
 
     window, _ = ready
-    loaded = window.keeper.status.loaded
+    loaded = window.loaded_model.status.loaded
     text, meaning = memory_texts(
         MemoryStatus("Some Card", 6 * GIB, 8 * GIB), replace(loaded, device="cuda")
     )
     assert text == "GPU · 2.0 of 8.0 GiB free · Some Card"
     assert "Some Card" in meaning
     watch = MemoryWatch(
-        window.page.strip, window.keeper, lambda _: MemoryStatus("Chip", GIB, 2 * GIB)
+        window.page.strip, window.loaded_model, lambda _: MemoryStatus("Chip", GIB, 2 * GIB)
     )
     watch.look()
     qtbot.waitUntil(lambda: "1.0 of 2.0 GiB free · Chip" in window.page.strip.memory_label.text())
@@ -482,7 +482,7 @@ def test_memory_that_is_not_known_is_not_told(qtbot: QtBot, ready: Ready) -> Non
 
     window, _ = ready
     window.page.strip.show_memory("old", "old")
-    watch = MemoryWatch(window.page.strip, window.keeper, fail)
+    watch = MemoryWatch(window.page.strip, window.loaded_model, fail)
     watch.look()
     qtbot.waitUntil(lambda: window.page.strip.memory_label.text() == "")
 
@@ -495,8 +495,8 @@ def test_a_new_chat_begins_as_the_makers_advise(qtbot: QtBot, open_ready: Open) 
     answered = window.chat.conversation.turns[-1].answer
     assert (answered.settings.rule, answered.settings.top_k) == ("sample", 20)
     panel.choose_rule("greedy")
-    assert window.keeper.status.loaded is not None
-    panel.offer(window.keeper.status.loaded)
+    assert window.loaded_model.status.loaded is not None
+    panel.offer(window.loaded_model.status.loaded)
     assert panel.settings().rule == "greedy", "what was chosen stays, whatever model comes"
     window.chat.new_chat()
     assert panel.settings().rule == "sample"
@@ -506,7 +506,7 @@ def test_the_fastest_drafter_of_this_computer_is_the_default_and_says_why(
     qtbot: QtBot, ready: Ready
 ) -> None:
     window, _ = ready
-    status = window.keeper.status
+    status = window.loaded_model.status
     assert status.loaded is not None
     medusa, none = status.loaded.drafters
     panel, header = window.page.settings_panel, window.page.header
@@ -527,7 +527,7 @@ def test_the_fastest_drafter_of_this_computer_is_the_default_and_says_why(
 
 def test_lists_of_drafters_say_how_fast_each_was_here(ready: Ready) -> None:
     window, _ = ready
-    status = window.keeper.status
+    status = window.loaded_model.status
     assert status.loaded is not None
     speeds = (DrafterSpeed("medusa", 3.14, 8.0, 0.9, 0.2), DrafterSpeed("none", 1.0, 9.0, 1.0, 0.0))
     window.page.offer(replace(status.loaded, speeds=speeds))

@@ -154,4 +154,4 @@ def test_the_palette_and_the_button_measure_the_loaded_model_again(
     window.page.settings_panel.measure.button.click()
     qtbot.waitUntil(lambda: len(engine.of_kind(Calibrate)) == 3)
     assert [command.is_anew for command in engine.of_kind(Calibrate)] == [False, True, True]
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    qtbot.waitUntil(lambda: window.loaded_model.status.calibrated is not None)

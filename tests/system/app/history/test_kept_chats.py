@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from app.history.files import _KINDS
 from app.history.grouping import Heading, rows_of
-from app.history.history_keeper import NOT_SAVED
+from app.history.history_controller import NOT_SAVED
 from app.history.titles import title_in
 from app.window.application import continue_or_explain
 from app.window.main_window import MainWindow
@@ -565,12 +565,12 @@ def test_an_export_says_that_damaged_steps_are_left_out(
 ) -> None:
     window, _ = open_saved()
     ask(qtbot, window, "one")
-    keeper = window.history
-    assert keeper is not None
-    (conversation,) = keeper.history.conversations()
-    harm_pack(keeper.history, packed, conversation.id)
+    controller = window.history
+    assert controller is not None
+    (conversation,) = controller.history.conversations()
+    harm_pack(controller.history, packed, conversation.id)
     path = tmp_path / "all.json"
-    asyncio.run(keeper.files.export(path, None, None))
+    asyncio.run(controller.files.export(path, None, None))
     assert errors(window) == []
     notice = window.sidebar.notice_label.text()
     assert "1 conversation written to all.json." in notice
@@ -604,7 +604,7 @@ def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
     window, engine = open_saved()
     wait_ready(qtbot, window)
     engine.script = Script(num_parameters=1_500_000_000)
-    window.keeper.load(ModelChoice("large", tmp_path))
+    window.loaded_model.load(ModelChoice("large", tmp_path))
     wait_ready(qtbot, window)
     window.titles._idle.setInterval(0)
     engine.script = Script(answer="Title: Foxes and hens")
@@ -720,8 +720,8 @@ def test_an_interrupted_answer_of_another_model_says_which_one_to_load(
     window.chat.send("long")
     qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 30)
     window, _ = open_saved()
-    window.keeper.load(ModelChoice("Other", Path("/other")))
-    qtbot.waitUntil(lambda: window.keeper.choice.name == "Other")
+    window.loaded_model.load(ModelChoice("Other", Path("/other")))
+    qtbot.waitUntil(lambda: window.loaded_model.choice.name == "Other")
     click(window, "long")
     (cut,) = window.chat.answers
     assert not cut.row.continue_button.isEnabled()
@@ -734,7 +734,7 @@ def test_the_history_names_the_model_that_wrote_an_answer(
 ) -> None:
     window, engine = open_saved()
     engine.script = Script(load_error="It has no chat template.")
-    window.keeper.load(ModelChoice("Refused", Path("/refused")))
+    window.loaded_model.load(ModelChoice("Refused", Path("/refused")))
     window.chat.send("who are you?")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert window.history is not None

@@ -58,7 +58,7 @@ def test_rows_are_chosen_where_there_is_a_tree_and_the_title_says_so(open_ready:
     assert (left.mode, right.mode) == ("None (plain) · Greedy", "Medusa heads · Greedy · 8 rows")
     left.choose_drafter("medusa")
     assert left.settings(1, 0.7).tree_rows == 8
-    window.keeper.changed.emit()
+    window.loaded_model.changed.emit()
     assert left.drafter_box.currentData() == "medusa", "what the user chose stays"
 
 

@@ -224,7 +224,7 @@ def test_what_another_model_said_is_shown_no_more(qtbot: QtBot, open_ready: Open
     panel = window.insight.open_equilibrium()
     qtbot.waitUntil(lambda: bool(panel.shown.cells))
     window.insight.docks.hide(panel)
-    other = replace(window.keeper.choice, name="Other", model_dir=Path("other"))
-    with qtbot.waitSignal(window.keeper.chosen):
-        window.keeper.load(other)
+    other = replace(window.loaded_model.choice, name="Other", model_dir=Path("other"))
+    with qtbot.waitSignal(window.loaded_model.chosen):
+        window.loaded_model.load(other)
     assert not panel.shown.cells

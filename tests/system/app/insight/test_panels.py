@@ -162,8 +162,8 @@ def test_panels_wake_a_model_that_has_fallen_asleep(qtbot: QtBot, open_ready: Op
     table = window.insight.open_equilibrium()
     table.edit.setPlainText("a bb")
     for wakes in (table.verify_text, lambda: start_compare(window)):
-        window.keeper.sleep()
-        qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.ASLEEP)
+        window.loaded_model.sleep()
+        qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.ASLEEP)
         num_loads = len(engine.of_kind(LoadModel))
         wakes()
         assert len(engine.of_kind(LoadModel)) == num_loads + 1

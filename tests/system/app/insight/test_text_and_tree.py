@@ -142,8 +142,8 @@ def test_an_answer_of_another_model_says_why_it_cannot_be_rerolled(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
 ) -> None:
     window, answer = answered
-    window.keeper.load(ModelChoice("other", tmp_path))
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    window.loaded_model.load(ModelChoice("other", tmp_path))
+    qtbot.waitUntil(lambda: window.loaded_model.status.calibrated is not None)
     reroll = next(a for a in answer.menu_at(0).actions() if a.text() == "Reroll from here")
     assert not reroll.isEnabled()
     assert "Llama-Pebble wrote this answer" in reroll.toolTip()

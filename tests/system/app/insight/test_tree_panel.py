@@ -57,7 +57,7 @@ def test_the_planned_tree_follows_what_is_learned_until_the_user_chooses(
     panel.plan.slider.setValue(9)
     engine.script = replace(engine.script, learned_rows=6)
     ask(qtbot, window, "More")
-    qtbot.waitUntil(lambda: window.keeper.status.planned.tree_rows == 6)
+    qtbot.waitUntil(lambda: window.loaded_model.status.planned.tree_rows == 6)
     assert panel.plan.slider.value() == 9
 
 

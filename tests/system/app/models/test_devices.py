@@ -82,7 +82,7 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
 
     run(work)
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) == 2)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    qtbot.waitUntil(lambda: window.loaded_model.status.calibrated is not None)
     assert engine.of_kind(LoadModel)[-1].options.device == offers[row].device
     assert window.settings.folder is not None
     assert load_preferences(window.settings.folder).device == offers[row].device
@@ -134,7 +134,7 @@ def test_a_cluster_is_one_more_device(
     assert len(requested) == 3, "once again behind what is no address"
     assert requested[1].startswith("somewhere is no address of a cluster.")
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) >= 2)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    qtbot.waitUntil(lambda: window.loaded_model.status.calibrated is not None)
     loads = engine.of_kind(LoadModel)
     assert (loads[-1].options.cluster, loads[-1].options.device) == ("10.0.0.2:6379", "")
     assert (loads[0].options.cluster, loads[0].options.device) == ("", "")

@@ -155,10 +155,10 @@ def test_what_drafts_is_remembered_for_each_model(
 ) -> None:
     window, engine = open_ready()
     large, small = models["large"], models["small"]
-    window.keeper.load(ModelChoice("large", large, options=LoadOptions(assistant_dir=small)))
+    window.loaded_model.load(ModelChoice("large", large, options=LoadOptions(assistant_dir=small)))
     key = str(large)
     qtbot.waitUntil(lambda: load_preferences(tmp_path).draft_models == {key: str(small)})
-    window.keeper.load(demo_choice())
+    window.loaded_model.load(demo_choice())
     qtbot.waitUntil(lambda: load_preferences(tmp_path).model.is_demo)
     remembered = load_preferences(tmp_path)
     assert remembered.draft_models == {key: str(small)}
@@ -177,7 +177,7 @@ def test_what_drafts_is_remembered_for_each_model(
         await settle(dialog)
 
     run(work)
-    window.keeper.load(ModelChoice("large", large))
+    window.loaded_model.load(ModelChoice("large", large))
     qtbot.waitUntil(lambda: load_preferences(tmp_path).draft_models == {})
     assert (
         ModelChoice("gone", large).drafted_by({key: str(tmp_path / "gone")}).options.assistant_dir

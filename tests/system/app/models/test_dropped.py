@@ -150,7 +150,7 @@ def test_why_a_file_is_not_attached_goes_with_its_conversation(
 
 
 def loads(window: MainWindow) -> list[ModelChoice]:
-    return [window.keeper.choice]
+    return [window.loaded_model.choice]
 
 
 def test_a_model_dropped_on_models_is_chosen_and_loaded_once_it_is_read(
@@ -191,7 +191,10 @@ def test_heads_dropped_on_the_chat_are_loaded_with_the_model_if_they_fit_it(
             await asyncio.wait_for(window.dialogs._import, 20)
 
     run(work)
-    assert (window.keeper.choice.model_dir, window.keeper.choice.heads_dir) == (model, fits)
+    assert (window.loaded_model.choice.model_dir, window.loaded_model.choice.heads_dir) == (
+        model,
+        fits,
+    )
     (error,) = errors(window)
     assert "hidden size 64 ≠ 32" in error.message
     assert len(asyncio.run(library.installed())) == 3

@@ -75,7 +75,7 @@ def test_it_is_fetched_in_the_background_and_then_loaded(
         await until(lambda: window.first_model.card is None)
 
     run(act)
-    assert window.keeper.choice.model_dir == path
+    assert window.loaded_model.choice.model_dir == path
 
 
 def test_while_an_answer_is_written_it_waits_to_be_chosen(
@@ -83,8 +83,8 @@ def test_while_an_answer_is_written_it_waits_to_be_chosen(
 ) -> None:
     fetch_by(monkeypatch, lambda fetched, stop: tmp_path / "a.gguf")
     card = offered(window)
-    other = replace(window.keeper.choice, name="Other", model_dir=tmp_path)
-    monkeypatch.setattr(type(window.keeper), "choice", property(lambda _: other))
+    other = replace(window.loaded_model.choice, name="Other", model_dir=tmp_path)
+    monkeypatch.setattr(type(window.loaded_model), "choice", property(lambda _: other))
 
     async def act() -> None:
         card.fetch_button.click()
@@ -129,7 +129,7 @@ def test_a_failure_is_told_and_can_be_tried_again(
     action.triggered.connect(lambda *_: opened.append(True))
     card.models_button.click()
     assert len(opened) == 1
-    assert window.keeper.choice.is_demo  # the chat goes on with it
+    assert window.loaded_model.choice.is_demo  # the chat goes on with it
 
 
 def test_who_declines_is_not_asked_again_but_can_ask_for_it(window: MainWindow) -> None:

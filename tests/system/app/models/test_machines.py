@@ -63,10 +63,10 @@ def remote_menu(window: MainWindow) -> QMenu:
 def open_remote(open_window: OpenWindow, qtbot: QtBot, **more: Any) -> MainWindow:
     """A window in which the lab's first model was chosen in the header."""
     window = open_window(start_routed, **more)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    qtbot.waitUntil(lambda: window.loaded_model.status.calibrated is not None)
     remote_menu(window).actions()[1].trigger()
-    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.READY)
-    assert window.keeper.choice.name == "small"
+    qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.READY)
+    assert window.loaded_model.choice.name == "small"
     return window
 
 
@@ -83,7 +83,7 @@ def test_a_machine_is_connected_and_its_model_answers(
     window = open_window(start_routed, open_library=lambda: library)
 
     async def work() -> None:
-        await until(lambda: window.keeper.status.calibrated is not None)
+        await until(lambda: window.loaded_model.status.calibrated is not None)
         window.dialogs.show_models()
         dialog = window.dialogs.models
         assert dialog is not None
@@ -105,7 +105,7 @@ def test_a_machine_is_connected_and_its_model_answers(
         assert [item.text() for item in shown if item is not None] == ["small", "other"]
         assert [a.text() for a in remote_menu(window).actions()] == ["other", "small"]
         tab.use_button.click()
-        await until(lambda: window.keeper.status.phase is Phase.READY)
+        await until(lambda: window.loaded_model.status.phase is Phase.READY)
         assert window.page.header.model_button.text() == "small · the lab"
         window.chat.send("Count.")
         await until(lambda: not window.chat.is_busy)
@@ -149,7 +149,7 @@ def test_of_another_machines_answer_nothing_is_shown_that_isnt_known(
     assert {"Reroll from here", "Show this step (Ctrl+click, Enter)"} <= lacking
     for panel in (window.insight.open_tree, window.insight.open_steps):
         assert panel().isVisible()
-    window.keeper.load(window.models.choices[0])
+    window.loaded_model.load(window.models.choices[0])
     qtbot.waitUntil(lambda: not page.strip.isHidden())
     assert not page.header.drafter_box.isHidden()
 
@@ -203,12 +203,12 @@ def test_out_of_reach_the_model_before_answers_and_the_card_says_why(
         pass
     connected(tmp_path, gone)
     window = open_window(start_routed)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    qtbot.waitUntil(lambda: window.loaded_model.status.calibrated is not None)
     remote_menu(window).actions()[0].trigger()
     qtbot.waitUntil(lambda: bool(errors(window)))
-    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.READY)
+    qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.READY)
     assert errors(window)[0].message == "the lab can't be reached: nothing answers there."
-    assert window.keeper.choice.name == "Llama-Pebble"
+    assert window.loaded_model.choice.name == "Llama-Pebble"
     assert ask(qtbot, window, "Hello").has_text
 
 
@@ -219,14 +219,14 @@ def test_offline_mode_lets_the_model_sleep_and_sends_nothing(
     window = open_remote(open_window, qtbot)
     num_asked = len(endpoint.asked)
     window.settings.set("is_offline", True)
-    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.ASLEEP)
+    qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.ASLEEP)
     window.chat.send("Hello?")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert any("Offline mode is on" in card.message for card in errors(window))
     assert len(endpoint.asked) == num_asked
     window.settings.set("is_offline", False)
-    window.keeper.load()
-    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.READY)
+    window.loaded_model.load()
+    qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.READY)
     assert ask(qtbot, window, "Hello?").has_text
 
 
@@ -237,7 +237,7 @@ def test_a_machine_that_is_removed_answers_no_more(
     window = open_remote(open_window, qtbot)
     window.models.endpoints.remove(lab.url)
     window.models.list_endpoints()
-    qtbot.waitUntil(lambda: window.keeper.choice.name == "Llama-Pebble")
+    qtbot.waitUntil(lambda: window.loaded_model.choice.name == "Llama-Pebble")
     texts = [action.text() for action in window.page.header.model_menu.actions()]
     assert "On the lab" not in texts
 

@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.models import outlook
+from app.models import load_estimate
 from app.models.library_dialog import LibraryDialog
 from app.models.subject import Subject
 from app.theme.appearance import Appearance
@@ -55,7 +55,7 @@ def test_a_computer_without_a_card_is_offered_small_models_first(
         timed.append(quant)
         return ReadRate(((1, 10e9), (16, 5e9)))
 
-    monkeypatch.setattr(outlook, "measure_read_rate", measure)
+    monkeypatch.setattr(load_estimate, "measure_read_rate", measure)
     fresh = dialog.discover
 
     async def work() -> None:
@@ -96,7 +96,7 @@ def test_an_estimate_that_fails_unexpectedly_is_logged_and_shown(
             raise KeyError("odd")
         return answers.pop()
 
-    monkeypatch.setattr(outlook, "measure_read_rate", measure)
+    monkeypatch.setattr(load_estimate, "measure_read_rate", measure)
     details = dialog.discover.details
 
     async def work() -> None:
@@ -115,7 +115,7 @@ def test_an_estimate_that_fails_unexpectedly_is_logged_and_shown(
         await settle(dialog)
 
     run(work)
-    (record,) = [one for one in caplog.records if one.name == outlook.__name__]
+    (record,) = [one for one in caplog.records if one.name == load_estimate.__name__]
     assert record.exc_info is not None
     assert "in measure" in (record.exc_text or ""), "the traceback"
 

@@ -66,7 +66,7 @@ def test_the_header_lists_what_is_here_and_changes_the_model(
     actions = {action.text(): action for action in window.page.header.model_menu.actions()}
     assert list(actions)[:2] == ["Llama-Pebble", "tiny-chat"]
     actions["tiny-chat"].trigger()
-    qtbot.waitUntil(lambda: window.keeper.choice.name == "tiny-chat")
+    qtbot.waitUntil(lambda: window.loaded_model.choice.name == "tiny-chat")
     requested = engine.of_kind(LoadModel)[-1]
     assert requested.model_dir.parent.name == "snapshots"
     assert requested.heads_dir is not None
@@ -77,10 +77,10 @@ def test_a_model_that_rests_gives_its_memory_back_and_wakes_with_the_next_messag
     open_ready: Open, qtbot: QtBot, tmp_path: Path
 ) -> None:
     window, engine = open_ready()
-    window.keeper.unload_after(0.0005)
-    assert not window.keeper._idle.isActive(), "the built-in model is too small to bother"
-    window.keeper.load(ModelChoice("m", tmp_path))
-    qtbot.waitUntil(lambda: window.keeper.status.phase is Phase.ASLEEP)
+    window.loaded_model.unload_after(0.0005)
+    assert not window.loaded_model._idle.isActive(), "the built-in model is too small to bother"
+    window.loaded_model.load(ModelChoice("m", tmp_path))
+    qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.ASLEEP)
     assert "asleep" in window.page.header.state_label.text()
     num_loads = len(engine.of_kind(LoadModel))
     window.chat.send("Are you there?")
@@ -93,7 +93,7 @@ def test_the_last_model_is_remembered(open_ready: Open, qtbot: QtBot, tmp_path: 
     window, _ = open_ready()
     folder = tmp_path / "other"
     folder.mkdir()
-    window.keeper.load(
+    window.loaded_model.load(
         ModelChoice(
             "other",
             folder,
@@ -107,7 +107,7 @@ def test_the_last_model_is_remembered(open_ready: Open, qtbot: QtBot, tmp_path: 
 
 def test_escape_stops_a_model_that_is_being_loaded(open_ready: Open, tmp_path: Path) -> None:
     window, engine = open_ready()
-    window.keeper.load(ModelChoice("m", tmp_path))
+    window.loaded_model.load(ModelChoice("m", tmp_path))
     window.commands.action("stop").trigger()
     assert engine.of_kind(Cancel), "the load is cancelled"
 
@@ -123,7 +123,7 @@ def test_a_model_is_found_downloaded_loaded_in_4_bits_and_talked_with(
     for source, name in zip(demo_model(), ("pebble", "pebble-medusa"), strict=True):
         shutil.copytree(source, hub.root / "org" / name)
     window = open_window(start_engine, open_library=lambda: library)
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None, timeout=60_000)
+    qtbot.waitUntil(lambda: window.loaded_model.status.calibrated is not None, timeout=60_000)
 
     async def work() -> None:
         window.dialogs.show_models()
@@ -145,15 +145,15 @@ def test_a_model_is_found_downloaded_loaded_in_4_bits_and_talked_with(
         box = installed.details.quant_box
         box.setCurrentIndex(box.findData("q4"))
         installed.details.action_button.click()
-        await until(lambda: window.keeper.choice.name == "pebble")
-        await until(lambda: window.keeper.status.calibrated is not None)
+        await until(lambda: window.loaded_model.choice.name == "pebble")
+        await until(lambda: window.loaded_model.status.calibrated is not None)
         window.chat.send("What is the capital of France?")
         await until(lambda: not window.chat.is_busy)
         await settle(dialog)
         await library.downloads.close()
 
     run(work)
-    loaded = window.keeper.status.loaded
+    loaded = window.loaded_model.status.loaded
     assert loaded is not None
     assert loaded.quant == "q4"
     assert loaded.num_heads == 4

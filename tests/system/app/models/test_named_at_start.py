@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app import __main__ as program
 from app.engine.bridge import EngineBridge
-from app.engine.model_keeper import ModelKeeper
+from app.engine.loaded_model import LoadedModel
 from app.settings.preferences import Preferences
 from app.theme.appearance import Appearance
 from app.window.application import EXIT_RESTART, Application, Options
@@ -38,10 +38,10 @@ def test_it_is_loaded_instead_of_the_last_one_or_that_one_if_it_cant_be(
         model = write_tiny(tmp_path / "tiny", SPEC)
     engine = FakeEngine()
     bridge = EngineBridge(engine.start)
-    keeper = ModelKeeper(bridge, demo_choice())
+    loaded_model = LoadedModel(bridge, demo_choice())
     window = MainWindow(
         bridge,
-        keeper,
+        loaded_model,
         appearance,
         Preferences(),
         tmp_path,
@@ -49,7 +49,7 @@ def test_it_is_loaded_instead_of_the_last_one_or_that_one_if_it_cant_be(
         open_library=lambda: library,
     )
     qtbot.addWidget(window)
-    application = Application(bridge, keeper, appearance, window, model)
+    application = Application(bridge, loaded_model, appearance, window, model)
 
     async def work() -> None:
         application.open()

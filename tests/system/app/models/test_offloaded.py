@@ -187,7 +187,7 @@ def test_the_card_of_a_load_that_failed_offers_to_offload_it(
     button.click()
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) == 2)
     assert engine.of_kind(LoadModel)[-1].options.tier_disk == places().layers
-    qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
+    qtbot.waitUntil(lambda: window.loaded_model.status.calibrated is not None)
 
 
 def test_an_offer_that_fails_unexpectedly_is_not_lost(

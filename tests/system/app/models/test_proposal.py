@@ -66,12 +66,12 @@ def test_it_is_proposed_downloaded_beside_the_chat_and_chatted_with_at_a_click(
         assert not window.page.empty.isAncestorOf(card), "it stays when a chat begins"
         await until(lambda: shown(card) == [card.load_button, card.close_button])
         assert card.label.text() == "Tiny Chat is here."
-        assert window.keeper.choice.is_demo
+        assert window.loaded_model.choice.is_demo
         card.load_button.click()
-        await until(lambda: not window.keeper.choice.is_demo)
+        await until(lambda: not window.loaded_model.choice.is_demo)
 
     run(act)
-    assert window.keeper.choice.name == "tiny-chat"
+    assert window.loaded_model.choice.name == "tiny-chat"
     assert window.proposal.card is None
 
 

@@ -7,7 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from app.server.requests_model import MOST_REQUESTS, RequestsModel
 from app.server.server_dialog import ServerDialog
-from app.server.server_keeper import ServerEvents, ServerKeeper, ServerPhase
+from app.server.server_switch import ServerEvents, ServerPhase, ServerSwitch
 from medusa_core.errors import MissingExtraError, RequestError
 from medusa_core.server.request_log import RequestRecord
 from tests.support.window.fixtures import Open
@@ -33,9 +33,9 @@ def servers() -> Servers:
 
 @pytest.fixture
 def dialog(qtbot: QtBot, servers: Servers) -> ServerDialog:
-    keeper = ServerKeeper(servers.make)
-    shown = ServerDialog(keeper, 8642)
-    shown.switched.connect(lambda on: keeper.turn_on(8642) if on else keeper.turn_off())
+    switch = ServerSwitch(servers.make)
+    shown = ServerDialog(switch, 8642)
+    shown.switched.connect(lambda on: switch.turn_on(8642) if on else switch.turn_off())
     qtbot.addWidget(shown)
     shown.show()
     return shown
@@ -82,7 +82,7 @@ def test_what_a_server_says_after_it_was_turned_off_changes_nothing(
     server.events.ready.emit("http://127.0.0.1:8642")
     dialog.switch.click()
     QApplication.processEvents()
-    assert dialog._keeper.status.phase is ServerPhase.OFF
+    assert dialog._switch.status.phase is ServerPhase.OFF
 
 
 def test_requests_are_listed_without_their_texts(
@@ -129,11 +129,11 @@ def test_a_server_that_cannot_be_made_says_why(qtbot: QtBot) -> None:
     def make(port: int, events: ServerEvents) -> ScriptedServer:
         raise MissingExtraError("This needs uvicorn.", "Install it.")
 
-    dialog = ServerDialog(keeper := ServerKeeper(make), 8642)
+    dialog = ServerDialog(switch := ServerSwitch(make), 8642)
     qtbot.addWidget(dialog)
-    keeper.turn_on(8642)
-    assert keeper.status.phase is ServerPhase.FAILED
+    switch.turn_on(8642)
+    assert switch.status.phase is ServerPhase.FAILED
     assert dialog.note.text() == "This needs uvicorn. Install it."
     assert not dialog.switch.isChecked()
-    keeper.turn_off()
-    assert keeper.status.phase is ServerPhase.OFF
+    switch.turn_off()
+    assert switch.status.phase is ServerPhase.OFF

@@ -81,7 +81,7 @@ def test_after_a_crash_the_diagnostics_are_offered_and_previewed(
     open_ready: Open, run: Run
 ) -> None:
     window, _ = open_ready()
-    window.remedies.report_crash()
+    window.error_actions.report_crash()
     (card,) = errors(window)
 
     async def work() -> None:

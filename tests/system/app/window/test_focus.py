@@ -31,13 +31,13 @@ def test_a_window_that_opens_with_a_panel_begins_in_the_message(
 def test_once_a_model_is_loaded_the_message_has_the_focus(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     window.page.header.drafter_box.setFocus()
-    with qtbot.waitSignal(window.keeper.chosen):
-        window.keeper.load()
+    with qtbot.waitSignal(window.loaded_model.chosen):
+        window.loaded_model.load()
     assert window.focusWidget() is edit_of(window)
     window.page.settings_panel.show()
     window.page.settings_panel.system_edit.setFocus()
-    with qtbot.waitSignal(window.keeper.chosen):
-        window.keeper.load()
+    with qtbot.waitSignal(window.loaded_model.chosen):
+        window.loaded_model.load()
     assert window.focusWidget() is window.page.settings_panel.system_edit, "one writes there"
 
 

@@ -9,12 +9,12 @@ from pytestqt.qtbot import QtBot
 from app.chat.conversation_view import ConversationView
 from app.chat.find.find_bar import FindBar
 from app.chat.find.finder import Finder
-from app.chat.path_view import PathView
+from app.chat.turn_list import TurnList
 from app.theme.appearance import Appearance
 from medusa_core.chats.conversation import Conversation
 from tests.benchmarks.scroll_speed import long_conversation
 
-Shown = tuple[ConversationView, PathView]
+Shown = tuple[ConversationView, TurnList]
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def shown(qtbot: QtBot, appearance: Appearance) -> Shown:
     qtbot.addWidget(view)
     view.resize(800, 600)
     view.show()
-    path = PathView(view, Conversation(), appearance)
+    path = TurnList(view, Conversation(), appearance)
     path.show(long_conversation(200))
     view.follow_end()
     bar = view.verticalScrollBar()

@@ -30,7 +30,7 @@ class Shown(NamedTuple):
     answer: AnswerMessage
 
 
-class PathView(QObject):
+class TurnList(QObject):
     """The messages of the path that is shown.
 
     Attributes:

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class OutlookQuery:
+class LoadEstimateQuery:
     """A model as it is chosen now.
 
     Attributes:
@@ -54,7 +54,7 @@ class OutlookQuery:
 OutlookResult = Forecast | OffloadPlan | None
 
 
-class Outlook:
+class LoadEstimate:
     """Answers the latest question, beside the window: what isn't known yet is measured once.
 
     Args:
@@ -65,15 +65,15 @@ class Outlook:
 
     def __init__(
         self,
-        on_result: Callable[[OutlookQuery, OutlookResult], None],
+        on_result: Callable[[LoadEstimateQuery, OutlookResult], None],
         refuse: Callable[[str], None],
     ) -> None:
         self._on_result = on_result
         self._refuse = refuse
-        self._question: OutlookQuery | None = None
+        self._question: LoadEstimateQuery | None = None
         self._work: asyncio.Task[None] | None = None
 
-    def ask(self, question: OutlookQuery | None) -> None:
+    def ask(self, question: LoadEstimateQuery | None) -> None:
         """Ask this instead of what was asked before; None asks nothing."""
         self._question = question
         if question is not None and (self._work is None or self._work.done()):
@@ -104,7 +104,7 @@ class Outlook:
                 return
 
 
-def answer_to(question: OutlookQuery) -> OutlookResult:
+def answer_to(question: LoadEstimateQuery) -> OutlookResult:
     """The answer; blocks while device and disk are measured.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Garbage is collected where and when it does no harm."""
+"""GcScheduler is collected where and when it does no harm."""
 
 import gc
 import weakref
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.startup import garbage as module
-from app.startup.garbage import Garbage
+from app.startup import gc_scheduler as module
+from app.startup.gc_scheduler import GcScheduler
 
 
 @pytest.fixture
-def garbage(qtbot: QtBot) -> Iterator[Garbage]:
+def garbage(qtbot: QtBot) -> Iterator[GcScheduler]:
     """It has taken over."""
-    collector = Garbage()
+    collector = GcScheduler()
     collector.start()
     yield collector
     collector.stop()
@@ -28,7 +28,7 @@ class Holder:
         self.me = self
 
 
-def test_garbage_is_collected_in_the_windows_thread_alone(garbage: Garbage) -> None:
+def test_garbage_is_collected_in_the_windows_thread_alone(garbage: GcScheduler) -> None:
     assert not gc.isenabled()
     alive = weakref.ref(Holder())
     assert alive() is not None
@@ -37,7 +37,7 @@ def test_garbage_is_collected_in_the_windows_thread_alone(garbage: Garbage) -> N
 
 
 def test_what_is_old_is_collected_when_nothing_goes_on(
-    garbage: Garbage, monkeypatch: pytest.MonkeyPatch
+    garbage: GcScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_WHOLE_EVERY", 2)
     held = Holder()

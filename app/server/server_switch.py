@@ -66,7 +66,7 @@ class RunningServer(Protocol):
 MakeServer = Callable[[int, ServerEvents], RunningServer]
 
 
-class ServerKeeper(QObject):
+class ServerSwitch(QObject):
     """Turns the server on and off.
 
     Attributes:

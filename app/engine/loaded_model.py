@@ -18,7 +18,7 @@ from medusa_core.loading.state import (
 from medusa_core.messages import Event
 
 
-class ModelKeeper(QObject):
+class LoadedModel(QObject):
     """Loads models and knows the state of the one that is chosen.
 
     Attributes:

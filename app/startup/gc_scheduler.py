@@ -14,7 +14,7 @@ _EVERY_MS = 2_000
 _WHOLE_EVERY = 30  # collections of the young between two of everything
 
 
-class Garbage(QObject):
+class GcScheduler(QObject):
     """Takes over from Python's own collector while it lives."""
 
     def __init__(self) -> None:

@@ -11,14 +11,14 @@ from pathlib import Path
 from PySide6.QtCore import QObject
 
 from app.chat.controller import ChatController
-from app.history.history_keeper import HistoryKeeper
+from app.history.history_controller import HistoryController
 from app.settings.store import SettingsStore
 from medusa_core.errors import MedusaError
 
 log = logging.getLogger(__name__)
 
 
-class DatastoreKeeper(QObject):
+class DraftDataSync(QObject):
     """Between the history and what drafts learned from it.
 
     What can't be forgotten at once, on a disk that can't be written, is told, and forgotten at the
@@ -26,24 +26,28 @@ class DatastoreKeeper(QObject):
     """
 
     def __init__(
-        self, chat: ChatController, keeper: HistoryKeeper, store: SettingsStore, folder: Path
+        self,
+        chat: ChatController,
+        controller: HistoryController,
+        store: SettingsStore,
+        folder: Path,
     ) -> None:
         """Begin.
 
         Args:
             chat: Whose answers are learned from.
-            keeper: Knows which conversations there are.
+            controller: Knows which conversations there are.
             store: Whether anything is to be learned.
             folder: Where it is kept.
         """
-        super().__init__(keeper)
+        super().__init__(controller)
         self._chat, self._store, self._folder = chat, store, folder
-        self._history = keeper.history
+        self._history = controller.history
         self._work: asyncio.Task[None] | None = None
         chat.updates_datastore = self._learns
         store.changed.connect(self._follow)
-        keeper.trashed.connect(self._forget)
-        keeper.history.on_emptied(self._forget)
+        controller.trashed.connect(self._forget)
+        controller.history.on_emptied(self._forget)
 
     @property
     def _learns(self) -> bool:

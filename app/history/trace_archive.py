@@ -19,7 +19,7 @@ _AT_ONCE_BYTES = 60_000
 log = logging.getLogger(__name__)
 
 
-class TraceKeeper(QObject):
+class TraceArchive(QObject):
     """Between the insight and the history.
 
     Thousands of steps take a second to pack or to read, which a thread does.

@@ -53,7 +53,7 @@ NOT_SAVED = QT_TRANSLATE_NOOP(
 )
 
 
-class HistoryKeeper(QObject):
+class HistoryController(QObject):
     """Between the chat, the history and the list.
 
     Attributes:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _LACKS_MEMORY = ("OutOfMemoryError", "PlanError")
 
 
-class Remedies(QObject):
+class ErrorActions(QObject):
     """Puts buttons on the cards of failures that something can be done about.
 
     Signals:
@@ -74,14 +74,14 @@ class Remedies(QObject):
     async def _offer_smaller(self, card: ErrorCard) -> None:
         from medusa_core.api import offloaded_load, smaller_loads
 
-        keeper = self._parts.keeper
-        loaded = keeper.status.loaded
+        loaded_model = self._parts.loaded_model
+        loaded = loaded_model.status.loaded
         own = self._parts.model_bytes
         context = 0 if loaded is None else loaded.context_tokens
         device = self._parts.settings.values.device
         if cluster_of(device):
             return
-        choice, layers_dir = keeper.choice, self._parts.layers_dir
+        choice, layers_dir = loaded_model.choice, self._parts.layers_dir
         try:
             for offer in await asyncio.to_thread(smaller_loads, choice, context, device, own):
                 self._add(card, offer)
@@ -96,7 +96,7 @@ class Remedies(QObject):
         words = self.tr("Offload it: {0}, about {1} tokens/s").format(
             here_words(offloaded.placement), speed(offloaded.tokens_per_s)
         )
-        card.add_action(words, lambda: self._parts.keeper.load(choice))
+        card.add_action(words, lambda: self._parts.loaded_model.load(choice))
 
     def _add(self, card: ErrorCard, offer: LoadOffer) -> None:
         context = f"{Number(offer.context_tokens):,}"
@@ -105,4 +105,4 @@ class Remedies(QObject):
             if offer.format_label
             else self.tr("Load with a context of {0} tokens").format(context)
         )
-        card.add_action(words, lambda: self._parts.keeper.load(offer.choice))
+        card.add_action(words, lambda: self._parts.loaded_model.load(offer.choice))
