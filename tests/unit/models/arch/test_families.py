@@ -90,7 +90,7 @@ def test_trees_and_chunks_are_paths_run_alone_at_the_edges_of_windows(
             kv.commit(kept)  # what was rejected leaves nothing behind
             path = [tree.token_ids[node] for node in kept]
             behind = runner.logits(runner.extend(TOKEN_IDS[:3], kv))
-        for node in range(9):
+        for node in (2, 5, 8):
             ids = [tree.token_ids[step] for step in path_to(shape, node)]
             alone = our_logits(resident, [*TOKEN_IDS[:num_prefix], *ids])[-1]
             torch.testing.assert_close(rows[node], alone, atol=1e-9, rtol=0)

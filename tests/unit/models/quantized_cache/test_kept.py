@@ -31,7 +31,7 @@ from tests.support.engine.by_turns import by_turns
 from tests.support.engine.laws import plain_scores
 from tests.support.models.tiny import TinySpec, write_tiny
 
-WIDE = TinySpec(hidden_size=128, intermediate_size=192, has_bias=True, seed=21)
+WIDE = TinySpec(num_layers=1, hidden_size=128, intermediate_size=192, has_bias=True, seed=21)
 QUANTS = ("int8", "q4")
 IDS = [3, 50, 60, 200, 9, 11, 50]
 

@@ -25,7 +25,9 @@ from tests.support.engine.laws import check_same_tokens, decode, plain_scores, p
 from tests.support.models.packed_files import Packed, awq, compressed, gptq, pack_checkpoint
 from tests.support.models.tiny import TinySpec, random_heads, write_heads, write_tiny
 
-SPEC = TinySpec(hidden_size=128, intermediate_size=256, num_heads=2, num_kv_heads=1, seed=8)
+SPEC = TinySpec(
+    num_layers=1, hidden_size=128, intermediate_size=256, num_heads=2, num_kv_heads=1, seed=8
+)
 IDS = [5, 80, 200, 31, 7, 150, 42]
 MESSAGES = user_says("packed and unpacked")
 WAYS: dict[str, Packed] = {
@@ -184,7 +186,7 @@ def damaged(tmp_path: Path, packed: Packed, name: str, change: Callable[..., obj
     write_tiny(tmp_path, SPEC)
     pack_checkpoint(tmp_path, packed)
     tensors = load_file(tmp_path / "model.safetensors")
-    key = f"model.layers.1.mlp.up_proj.{name}"
+    key = f"model.layers.0.mlp.up_proj.{name}"
     new = change(tensors.pop(key))
     if isinstance(new, torch.Tensor):
         tensors[key] = new.contiguous()

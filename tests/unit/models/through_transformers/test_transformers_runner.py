@@ -47,7 +47,6 @@ from tests.support.engine.laws import (
     user_says,
 )
 from tests.support.engine.together import decode_together
-from tests.support.models.targets import add_phrases
 from tests.support.models.tiny import (
     ACCURACIES,
     VOCAB_SIZE,
@@ -73,13 +72,12 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
 @pytest.fixture(scope="module")
 def load(folder_of: Callable[[str], Path]) -> Load:
-    """Models of every family in float64, with heads and phrases."""
+    """Models of every family in float64, with heads."""
 
     @cache
     def loaded(name: str) -> Target:
         folder = folder_of(name)
         heads = write_heads(folder.with_name("heads"), random_heads(TinySpec()), ACCURACIES)
-        add_phrases(folder)
         return load_target(folder, heads, LoadOptions("float64", device="cpu"))
 
     return loaded
@@ -112,7 +110,7 @@ def test_what_takes_trees_is_found_out_and_said(name: str, load: Load) -> None:
 
 @pytest.mark.parametrize(("name", "rule"), by_turns(list(WITH_TREES), EXACT))
 def test_laws_1_to_3_hold_with_an_oracle(name: str, rule: RuleSpec, load: Load) -> None:
-    target, settings = load(name), settings_of(rule, "composite")
+    target, settings = load(name), few(settings_of(rule, "composite"))
     plain = decode(target, plainly(settings), MESSAGES)
     run = decode(
         target,
@@ -209,7 +207,7 @@ def test_law_7_answers_that_share_a_pass_leave_each_other_alone(name: str, load:
 @pytest.mark.parametrize("name", ["mamba", "jamba"])
 def test_what_is_cut_from_states_is_read_again(name: str, load: Load) -> None:
     target, session = load(name), Session(load(name))
-    settings = settings_of(EXACT[0])
+    settings = few(settings_of(EXACT[0]))
     first = decode(target, settings, MESSAGES, session=session)
     other = user_says("as far as it goes")
     again = decode(target, settings, other, session=session)
