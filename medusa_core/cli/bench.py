@@ -158,8 +158,10 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
 
 
 def _print_notes(target: Target) -> None:
-    """Print how transformers runs a model, or why a CPU doesn't run the compiled step."""
-    for note in filter(None, (target.runner_note, target.not_compiled)):
+    """Print how transformers runs a model, why it isn't compiled, and what the processor does."""
+    parts = target.plan.cpu_parts
+    cpu = "" if parts is None else f"{parts.summary}: {parts.why}"
+    for note in filter(None, (target.runner_note, target.not_compiled, cpu)):
         print(note)
 
 

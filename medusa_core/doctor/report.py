@@ -116,7 +116,10 @@ def _plan_lines(plan: MemoryPlan) -> list[str]:
         "free": plan.free_bytes,
         "total": plan.total_bytes,
     }
-    return [f"plan, MiB: {', '.join(f'{name} {size // mib}' for name, size in parts.items())}"]
+    lines = [f"plan, MiB: {', '.join(f'{name} {size // mib}' for name, size in parts.items())}"]
+    if (cpu := plan.cpu_parts) is not None:
+        lines.append(f"{cpu.summary} in {cpu.nbytes // mib} MiB of memory: {cpu.why}")
+    return lines
 
 
 def _calibration_line(calibrated: Calibrated) -> str:

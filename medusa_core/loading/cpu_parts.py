@@ -127,9 +127,9 @@ class CpuPlan:
         rate = f"{self.cpu_rate / 1e9:.1f} GB/s, measured"
         lines = [
             "",
-            f"  the processor computes {cpu_words(parts)}: {layers}",
+            f"  {parts.summary}: {layers}",
             f"  they take {parts.nbytes / GIB:.2f} GiB of this computer's memory",
-            f"  why: {reason_words(parts)}",
+            f"  why: {parts.why}",
             f"  its part of a step: {_times(self.cpu_steps_s)}; it reads {rate}",
         ]
         if self.steps_s:
@@ -141,26 +141,6 @@ class CpuPlan:
             lines.append(f"  {parts.drafter_layers} of these layers make room for the drafter:")
             lines += [f"    {_offer_words(offer)}" for offer in self.offers]
         return "\n".join(lines)
-
-
-def cpu_words(parts: CpuParts) -> str:
-    """Describe what the processor computes."""
-    others = len(parts.layers) - parts.num_experts
-    found = [f"the experts of {parts.num_experts}"] if parts.num_experts else []
-    found += [f"the MLPs of {others}"] if others else []
-    return f"{' and '.join(found)} of {parts.num_layers} layers"
-
-
-def reason_words(parts: CpuParts) -> str:
-    """Describe why the processor computes a part of a model."""
-    if parts.reason is CpuReason.REQUESTED:
-        return "--experts or --cpu-layers ask for it"
-    if parts.reason is CpuReason.FASTER:
-        return (
-            f"a step takes {_ms(parts.step_s)} so, and {_ms(parts.streamed_s)} with layers "
-            "streamed to the card"
-        )
-    return "the card has no room for them"
 
 
 def host_formats(

@@ -586,6 +586,30 @@ class CpuParts:
     step_s: float = 0.0
     streamed_s: float = 0.0
 
+    @property
+    def num_mlps(self) -> int:
+        """Layers whose only MLP they are."""
+        return len(self.layers) - self.num_experts
+
+    @property
+    def summary(self) -> str:
+        """What they are, for people."""
+        found = [f"the experts of {self.num_experts}"] if self.num_experts else []
+        found += [f"the MLPs of {self.num_mlps}"] if self.num_mlps else []
+        return f"the processor computes {' and '.join(found)} of {self.num_layers} layers"
+
+    @property
+    def why(self) -> str:
+        """Why the processor computes them, for people."""
+        if self.reason is CpuReason.REQUESTED:
+            return "--experts or --cpu-layers ask for it"
+        if self.reason is CpuReason.FASTER:
+            return (
+                f"a step takes {1000 * self.step_s:.1f} ms so, and {1000 * self.streamed_s:.1f} ms "
+                "with layers streamed to the card"
+            )
+        return "the card has no room for them"
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:

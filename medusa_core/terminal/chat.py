@@ -105,7 +105,9 @@ class TerminalChat:
             return f"{loaded.name} · on another machine: {loaded.place}"
         device, quant = loaded.device, loaded.quant or loaded.dtype
         words = (loaded.name, f"{quant} on {device}", f"context {loaded.context_tokens:,}")
-        return " · ".join((*words, *filter(None, (loaded.not_compiled.rstrip("."),))))
+        parts = loaded.plan.cpu_parts
+        notes = (loaded.not_compiled.rstrip("."), "" if parts is None else parts.summary)
+        return " · ".join((*words, *filter(None, notes)))
 
     async def measure(self) -> str:
         """Measure the model again, and return the result in one line.

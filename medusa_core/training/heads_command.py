@@ -194,6 +194,8 @@ def load_for_training(config: HeadsConfig) -> Target:
 def options_of(config: HeadsConfig) -> LoadOptions:
     """Return the load options of the target."""
     sizes = ModelFiles.open(model_dir_of(config)).config
+    # The processor's kernels have no gradients.
+    whole = config.joint or config.kind == "streams"
     return LoadOptions(
         device=config.device,
         formats=WeightFormats(config.quant),
@@ -201,6 +203,8 @@ def options_of(config: HeadsConfig) -> LoadOptions:
         adapter_dir=adapter_dir_of(config),
         memory_gib=config.memory_gib,
         cluster=config.cluster,
+        experts="card" if whole else "auto",
+        cpu_layers=0 if whole else None,
     ).with_layers_in(config.layers_dir)
 
 

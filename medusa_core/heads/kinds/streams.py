@@ -25,6 +25,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
+from medusa_core.runtime.backends.block import host_mlps
 from medusa_core.system.files.json_file import is_whole
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -109,6 +110,11 @@ def _check_fit(sizes: StreamSizes, config: ModelConfig, shared_weights: SharedWe
         raise HeadsError(
             f"Streams beside {config.model_type} models aren't supported.",
             "Choose a model whose layers are Llama's, or other heads.",
+        )
+    if host_mlps(decoder.blocks[sizes.first_layer :]):
+        raise HeadsError(
+            "Streams run beside the last layers, of which the processor computes a part here.",
+            "Load the model with --cpu-layers 0, or choose other heads.",
         )
     if sizes.num_layers != config.num_layers:
         raise HeadsError(

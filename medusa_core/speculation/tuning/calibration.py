@@ -51,6 +51,7 @@ _MAX_PLAIN_STEPS = 4  # or this many plain steps, if that is more: requests take
 _MIN_DISTURBED_S = 0.25
 _DRAFT_ROOM = 256  # rows of a drafter's own cache
 _WARM_S = 0.002
+_ID_STRIDE = 7919  # a prime: ids repeat only after a whole vocabulary
 _DRAFT_ROWS = 4
 
 
@@ -349,7 +350,12 @@ def _filled_cache(target: Target, length: int) -> KvCache:
 def _filled_tree(target: Target, rows: int) -> TokenTree:
     chain = TreeShape.from_paths([(0,) * depth for depth in range(1, rows)])
     shape = chain if target.trees is None else target.trees.tree(rows)
-    return TokenTree(shape, (0,) * shape.num_nodes)
+    return TokenTree(shape, _distinct_ids(shape.num_nodes, target.config.vocab_size))
+
+
+def _distinct_ids(count: int, vocab_size: int) -> tuple[int, ...]:
+    """Token ids that differ: equal rows would choose the same experts, and seem to cost nothing."""
+    return tuple(index * _ID_STRIDE % vocab_size for index in range(count))
 
 
 def _step_s(target: Target, rule: Rule, tree: TokenTree, kv: KvCache) -> float:

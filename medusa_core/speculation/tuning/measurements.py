@@ -119,7 +119,7 @@ def calibration_key(target: Target, folders: Iterable[Path]) -> str:
     """
     device = target.precision.device
     where = cuda.name(device) if device.type == "cuda" else _processor()
-    placement = target.plan.placement
+    placement, cpu_parts = target.plan.placement, target.plan.cpu_parts
     fields = (
         model_key(target, folders),
         torch.__version__,
@@ -127,6 +127,8 @@ def calibration_key(target: Target, folders: Iterable[Path]) -> str:
         where,
         compute_threads.count(),
         () if placement is None else tuple(len(placement.layers(tier)) for tier in Tier),
+        *(() if cpu_parts is None else (cpu_parts.layers,)),
+        *(() if target.config.moe is None else ("rows choose different experts",)),
     )
     return hashlib.sha256(repr(fields).encode()).hexdigest()[:32]
 

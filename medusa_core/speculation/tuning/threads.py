@@ -47,7 +47,7 @@ def choose_threads(target: Target, max_threads: int) -> int:
     Returns:
         The number for decoding, which torch now uses in the calling thread.
     """
-    if target.precision.device.type != "cpu":
+    if target.precision.device.type != "cpu" and target.plan.cpu_parts is None:
         return compute_threads.count()
     if target.assistant is not None:  # first, as torch keeps the target's number
         choose_threads(target.assistant, max_threads)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.errors import HeadsError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import CpuReason, GenerateSettings, LoadOptions
@@ -14,6 +15,8 @@ from medusa_core.runtime.backends.block import Block, host_mlps
 from medusa_core.runtime.backends.native_blocks import NativeExperts
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.speculation.tuning import threads
+from medusa_core.speculation.tuning.threads import choose_threads
 from tests.support.card.card import imagined_card
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.fixtures import LoadTarget
@@ -122,6 +125,24 @@ def test_the_plan_counts_what_moved(name: str) -> None:
         assert held <= parts.nbytes <= 1.05 * held
         assert there.plan.ram_bytes == whole.plan.ram_bytes + parts.nbytes
         assert there.num_parameters == whole.num_parameters
+
+
+def test_the_processor_computes_with_all_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_best", lambda *_: 2)
+    with imagined_card():
+        there = on_card("mistral", "float32", cpu_layers=1)
+        assert choose_threads(there, 2) == 2
+        assert isinstance(there.runner, ResidentRunner)
+        assert there.runner._workers is not None
+        assert there.runner._workers.decoding.num_workers == 2
+        there.runner.use_threads(1, 1)
+
+
+def test_streams_run_beside_layers_of_the_card_alone() -> None:
+    with imagined_card():
+        options = LoadOptions("float64", "cuda", cpu_layers=6)
+        with pytest.raises(HeadsError, match="of which the processor computes"):
+            load_target(*folder_of("streams"), options)
 
 
 def test_as_few_layers_leave_a_card_as_do_not_fit() -> None:

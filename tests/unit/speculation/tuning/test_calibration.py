@@ -16,6 +16,7 @@ from torch import Tensor
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions
+from medusa_core.runtime.backends.experts import ExpertMlps
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.search import (
@@ -313,6 +314,26 @@ def test_without_heads_suffixes_have_a_tree(tiny: Target) -> None:
     assert RowPolicy(bare).budget(settings, 10).most > 1
     assert RowPolicy(bare, COSTS).budget(settings, 10).most > 1
     assert RowPolicy(bare, COSTS).budget(replace(settings, drafter="none"), 10).most == 1
+
+
+def test_rows_of_a_measured_step_choose_different_experts(
+    load: LoadTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal rows would choose the same, so that drafts seemed to cost nothing."""
+    target, route = load("lfm2_moe", "float64"), ExpertMlps._route
+    chosen: list[Tensor] = []
+
+    def noted(experts: ExpertMlps, x: Tensor) -> tuple[Tensor, Tensor]:
+        weights, numbers = route(experts, x)
+        chosen.append(numbers)
+        return weights, numbers
+
+    monkeypatch.setattr(ExpertMlps, "_route", noted)
+    kv = calibration._filled_cache(target, 8)
+    target.runner.verify(PlacedTree(calibration._filled_tree(target, 8), kv))
+    assert target.config.moe is not None
+    least = target.config.moe.routing.num_experts_per_tok
+    assert all(len(torch.unique(numbers)) > least for numbers in chosen)
 
 
 def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
