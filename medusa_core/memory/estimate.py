@@ -1,9 +1,9 @@
 """Estimate a model's speed on this computer before it is downloaded or loaded.
 
-A step of few rows takes as long as its weights take to be read. So the device is timed once per
-weight format, at several row counts (`measure/weights.py`), and the time of a step follows from the
-model's bytes. Attention, which a long conversation makes slower, and norms are left out. Nothing
-here needs torch.
+A step of few rows takes as long as its weights take to be read. So steps of a random model are
+timed once per weight format, at several row counts (`measure/weights.py`), and the time of a step
+follows from the model's bytes. A long conversation, which makes attention slower, is left out.
+Nothing here needs torch.
 """
 
 from __future__ import annotations

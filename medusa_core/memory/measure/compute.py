@@ -1,4 +1,4 @@
-"""Measure how fast a device computes a model: one layer of random weights in the real runner."""
+"""Measure how fast a device computes a model: layers of random weights in the real runner."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ from torch import Tensor
 from medusa_core.memory.measure.timing import best_seconds, runs_per_s
 from medusa_core.memory.plan import cache_itemsize
 from medusa_core.memory.policy.machine_rates import RateCurve
-from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.models.quant.format import QuantSpec
-from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.random_blocks import random_blocks
+from medusa_core.models.random_weights import RandomWeights
 from medusa_core.runtime.backends.attention import choose_attention
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.kv.quantized import QuantizedCache
@@ -36,8 +32,8 @@ from medusa_core.system import compute_threads, cuda
 ROWS = (1, 8, 32, 64, 128, 256)
 _STEP_ROWS, _CHUNK_ROWS = ROWS[1], ROWS[3]
 _BATCH_ROWS = ROWS[2]
-_SCALE = 0.02
 _LONG_TOKENS = 1024
+_TREE_S = 0.1  # of each row count: estimates wait for them
 _MAX_RATE = 4e12  # of any memory: attention that noise hides isn't infinitely fast
 _PACE_REPEATS, _MIN_PACE = 3, 0.1
 
@@ -85,7 +81,7 @@ def model_rates(
         num_threads: Threads of the CPU.
     """
     with compute_threads.limited(num_threads):
-        rates = SampleLayer(config, formats, precision, num_threads).rates(tokens)
+        rates = SampleModel(one_layer_config(config), formats, precision, num_threads).rates(tokens)
         host = rates.cache
         if precision.device.type != "cpu":
             host = _cpu_cache_rate(config, precision, tokens, cache_itemsize(config, formats))
@@ -109,7 +105,7 @@ def paces_of(
         read: Reads a piece of the disk; see `open_reads`.
     """
     with compute_threads.limited(num_threads), ThreadPoolExecutor(1) as reader:
-        layer = SampleLayer(config, formats, precision, num_threads)
+        layer = SampleModel(one_layer_config(config), formats, precision, num_threads)
         compute = layer.timed(layer.step(_BATCH_ROWS, ROUND_ROWS))
         paces = []
         for _ in range(_PACE_REPEATS):
@@ -121,15 +117,14 @@ def paces_of(
         return Paces(float(computing), float(reading_pace))
 
 
-class SampleLayer:
-    """A layer of a model and its output projection with random weights, in the model's runner."""
+class SampleModel:
+    """Some layers of a model and its output projection with random weights, in its runner."""
 
     def __init__(
         self, config: ModelConfig, formats: PartFormats, precision: Precision, num_threads: int
     ) -> None:
-        self._config = one_layer_config(config)
-        self._formats, self._precision = formats, precision
-        model = Decoder(self._config, precision, _RandomWeights(self._config, formats, precision))
+        self._config, self._formats, self._precision = config, formats, precision
+        model = Decoder(config, precision, _SampleWeights(config, precision, formats))
         self._runner = choose_runner(model, precision)
         self._runner.use_threads(num_threads, num_threads)
 
@@ -161,6 +156,13 @@ class SampleLayer:
         placed = [PlacedTree(root, kv) for kv in caches]
         return lambda: self._runner.verify(*placed)
 
+    def tree_s(self, rows: int) -> float:
+        """Time a step of one sequence with a chain of so many nodes."""
+        kv = self._runner.new_cache(2 * ROUND_ROWS)
+        kv.fill(1)
+        placed = PlacedTree(TokenTree(TreeShape.chain(rows), (0,) * rows), kv)
+        return self._seconds(lambda: self._runner.verify(placed), _TREE_S)
+
     def timed(self, work: Callable[[], object]) -> Callable[[], None]:
         """Return work that ends when the device has computed it."""
 
@@ -171,10 +173,10 @@ class SampleLayer:
 
         return whole
 
-    def _seconds(self, work: Callable[[], object]) -> float:
+    def _seconds(self, work: Callable[[], object], measured_s: float | None = None) -> float:
         timed = self.timed(work)
         timed()
-        return best_seconds(timed)
+        return best_seconds(timed, measured_s)
 
     def _step_s(self, count: int, length: int) -> float:
         return self._seconds(self.step(count, length))
@@ -203,43 +205,14 @@ def one_layer_config(config: ModelConfig) -> ModelConfig:
     return config.with_blocks(config.blocks[index : index + 1])
 
 
-class _RandomWeights:
-    """Random weights of a model with one layer and a vocabulary of one token; see `Weights`."""
-
-    num_parameters = nbytes = 0
-
-    def __init__(self, config: ModelConfig, formats: PartFormats, precision: Precision) -> None:
-        self._config, self._formats, self._precision = config, formats, precision
-
-    def vector(self, name: str, size: int) -> Tensor:
-        return self.named(name, size)
-
-    def named(self, name: str, *shape: int) -> Tensor:
-        return torch.ones(shape).to(self._precision.device, self._precision.compute)
+class _SampleWeights(RandomWeights):
+    """Random weights whose tables have one row."""
 
     def embedding(self) -> Tensor:
         return self.named("", 1, self._config.hidden_size)
 
     def token_table(self, name: str, rows: int, columns: int) -> Tensor:
         return self.named(name, 1, columns)
-
-    def linear(self, part: LinearSpec) -> QuantLinear:
-        return self._random(part, self._formats.fitting_linear(part, self._formats.linears))
-
-    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
-        spec = self._formats.fitting(self._formats.lm_head, part.rows, part.columns)
-        return self._random(part, spec)
-
-    def _random(self, part: LinearSpec, spec: QuantSpec) -> QuantLinear:
-        rows, columns, bias = part.rows, part.columns, None
-        device, compute = self._precision.device, self._precision.compute
-        if spec.name in BLOCK_SIZES:
-            weight = {"blocks": random_blocks(spec.name, rows, columns)}
-        else:
-            weight = spec.quantize((torch.randn(rows, columns) * _SCALE).to(device, compute))
-        if part.has_bias:
-            bias = torch.zeros(rows).to(device, compute)
-        return spec.build(weight, rows, bias, compute)
 
 
 def _cpu_cache_rate(config: ModelConfig, precision: Precision, tokens: int, itemsize: int) -> float:
