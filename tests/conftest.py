@@ -87,14 +87,17 @@ def fixed_seeds() -> None:
 
 
 @pytest.fixture(autouse=True)
-def step_costs_are_measured_briefly() -> None:
-    """Two seconds for steps and two for drafts would be most of a test's time.
+def background_work_is_brief() -> None:
+    """Shorten calibrations and races of drafters, which would take most of a test's time.
 
-    Few row counts are measured then, and the others follow from these.
+    One round is measured beyond the first, and few short questions are asked.
     """
     calibration = sys.modules.get("medusa_core.speculation.tuning.calibration")
     if calibration is not None:
-        calibration.BUDGET_S["cpu"] = 0.25
+        calibration.BUDGET_S["cpu"] = 0.1
+    race = sys.modules.get("medusa_core.engine.drafter_race")
+    if race is not None:
+        race._NUM_QUESTIONS, race._MAX_NEW_TOKENS = 4, 12
 
 
 @pytest.fixture(autouse=True, scope="session")

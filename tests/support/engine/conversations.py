@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+import torch
 
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.prefix_cache import PrefixCache
@@ -14,11 +16,17 @@ from medusa_core.engine.start import start_generation
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Generate, GenerateSettings, GenerationDone, Role
 from medusa_core.speculation.tuning.row_policy import RowPolicy
+from tests.support.engine.laws import Run, decode
 
 SYSTEM = (
     "You are a clerk in a small library. Answer in one sentence. The library opens at nine and "
     "closes at five. Books are lent for three weeks. Nobody may eat in the reading room."
 )
+
+
+GREEDY = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=12, banned=(1,))
+SAMPLED = replace(GREEDY, rule="sample", temperature=1.1, seed=4)
+FIRST, OTHER = "When does it open?", "May I bring a sandwich?"
 
 
 def asks(*texts: str, system: str = SYSTEM) -> tuple[ChatMessage, ...]:
@@ -106,3 +114,33 @@ class Conversations:
     def of(self, name: str) -> Session:
         """A session."""
         return self.sessions[name]
+
+
+Open = Callable[[Target], Conversations]
+
+
+def alone(target: Target, *texts: str, settings: GenerateSettings = GREEDY) -> Run:
+    """The answer of a conversation that shares nothing."""
+    session = Session(target)
+    run = decode(target, settings, asks(*texts), session=session)
+    session.close()
+    return run
+
+
+def committed(target: Target, token_ids: list[int]) -> torch.Tensor:
+    """What a fresh cache holds of some tokens."""
+    with torch.inference_mode():
+        kv = target.allocate_cache(len(token_ids) + 1)
+        target.runner.extend(token_ids, kv)
+        found = kv.committed()
+    target.caches.release(kv)
+    return found
+
+
+def answers_equal(chats: Conversations) -> bool:
+    chats.answer("a", asks(FIRST), GREEDY)
+    done = chats.answer("b", asks(FIRST, "At nine.", OTHER), GREEDY)
+    target = chats.target
+    rows, expected = chats.of("b").kv.committed(), committed(target, chats.of("b").token_ids[:-1])
+    same = rows.equal(expected)
+    return same and done.token_ids == alone(target, FIRST, "At nine.", OTHER).token_ids

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 if TYPE_CHECKING:
     from medusa_core.loading.target import Target
+    from tests.support.engine.conversations import Conversations, Open
     from tests.support.engine.laws import Tie
     from tests.support.models.targets import Folders
 
-__all__ = ["LoadTarget", "folders", "load", "report_ties", "target_of", "tiny"]
+__all__ = ["LoadTarget", "folders", "load", "open_all", "report_ties", "target_of", "tiny"]
 
 
 class LoadTarget(Protocol):
@@ -59,6 +60,22 @@ def target_of(load: LoadTarget) -> Callable[[str], Target]:
 def tiny(load: LoadTarget) -> Target:
     """The target that most tests need: tiny, exact, with heads."""
     return load("grouped", "float64")
+
+
+@pytest.fixture
+def open_all() -> Iterator[Open]:
+    """Open conversations, which are closed after the test."""
+    from tests.support.engine.conversations import Conversations
+
+    opened: list[Conversations] = []
+
+    def begin(target: Target) -> Conversations:
+        opened.append(Conversations(target))
+        return opened[-1]
+
+    yield begin
+    for each in opened:
+        each.close()
 
 
 @pytest.fixture

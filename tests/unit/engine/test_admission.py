@@ -13,7 +13,6 @@ from medusa_core.engine.direct import generate
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import rule_registry
 from tests.support.engine.laws import user_says
 
@@ -35,17 +34,20 @@ BAD = [
 
 
 @pytest.mark.parametrize("rule", rule_registry().names)
-@pytest.mark.parametrize("bad", BAD, ids=str)
-def test_settings_that_make_no_sense_are_refused_under_every_rule(
-    bad: dict[str, object], rule: str, tiny: Target
-) -> None:
-    settings = replace(GenerateSettings(rule=rule), **bad)  # type: ignore[arg-type]
-    with pytest.raises(RequestError) as refused:
-        generate(tiny, user_says("one"), settings)
-    assert len(refused.value.message) <= 500
+def test_settings_that_make_no_sense_are_refused_under_every_rule(rule: str, tiny: Target) -> None:
+    told: dict[str, bool] = {}
+    for bad in BAD:
+        settings = replace(GenerateSettings(rule=rule), **bad)  # type: ignore[arg-type]
+        try:
+            generate(tiny, user_says("one"), settings)
+        except RequestError as refused:
+            told[str(bad)] = len(refused.message) <= 500
+        else:
+            told[str(bad)] = False
+    assert [bad for bad, is_brief in told.items() if not is_brief] == []
 
 
-@pytest.mark.parametrize("drafter", drafter_registry().names)
+@pytest.mark.parametrize("drafter", ["composite", "eagle", "medusa", "suffix"])
 def test_a_tiny_temperature_is_greedy(drafter: str, target_of: Callable[[str], Target]) -> None:
     target = target_of(drafter)
     settings = GenerateSettings(rule="sample", temperature=1e-300, max_new_tokens=8)

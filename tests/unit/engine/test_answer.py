@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from medusa_core.chats.repetition import CHECK_EVERY
 from medusa_core.engine.answer import AnswerBuffer
@@ -21,9 +19,6 @@ from tests.support.engine.laws import check_cache, check_same_tokens, decode, pl
 from tests.support.models.tiny import EOS_ID, make_tokenizer
 
 TOKENIZER = Tokenizer(make_tokenizer())
-# Few letters, so that stop strings occur; a character of three bytes, cut by tokens.
-texts = st.text(alphabet="ab€\n", max_size=24)
-chunkings = st.lists(st.integers(1, 5), min_size=1, max_size=40)
 
 
 def byte_ids(text: str) -> list[int]:
@@ -64,17 +59,25 @@ def take_all(
     return pieces, visible, None
 
 
-@given(
-    text=texts,
-    tail=texts,
-    stop=st.lists(st.text(alphabet="ab€", min_size=1, max_size=4), max_size=3),
-    max_tokens=st.integers(1, 60),
-    sizes=chunkings,
-    has_eos=st.booleans(),
-)
-def test_any_chunking_ends_where_one_token_at_a_time_does(
-    text: str, tail: str, stop: list[str], max_tokens: int, sizes: list[int], has_eos: bool
-) -> None:
+def text_of(chance: random.Random, most: int, least: int = 0) -> str:
+    """Few letters, so that stop strings occur; a character of three bytes, cut by tokens."""
+    return "".join(chance.choices("ab€\n", k=chance.randint(least, most)))
+
+
+def stops_of(chance: random.Random) -> list[str]:
+    return [text_of(chance, 4, 1) for _ in range(chance.randint(0, 3))]
+
+
+def test_any_chunking_ends_where_one_token_at_a_time_does() -> None:
+    chance = random.Random(4)
+    for _ in range(100):
+        check_chunking(chance)
+
+
+def check_chunking(chance: random.Random) -> None:
+    text, tail, stop = text_of(chance, 24), text_of(chance, 24), stops_of(chance)
+    max_tokens, has_eos = chance.randint(1, 60), chance.random() < 0.5
+    sizes = [chance.randint(1, 5) for _ in range(40)]
     token_ids = [*byte_ids(text), *([EOS_ID] if has_eos else []), *byte_ids(tail)]
     single, chunked = answer(stop, max_tokens), answer(stop, max_tokens)
     one_pieces, _, one_reason = take_all(single, token_ids, [1])
@@ -86,10 +89,9 @@ def test_any_chunking_ends_where_one_token_at_a_time_does(
     assert visible == sorted(visible)
 
 
-@given(sizes=chunkings, start=st.integers(0, 40))
-def test_repetition_ends_an_answer_at_the_same_token_for_any_chunking(
-    sizes: list[int], start: int
-) -> None:
+@pytest.mark.parametrize("start", [0, 1, 7, 22, 40])
+def test_repetition_ends_an_answer_at_the_same_token_for_any_chunking(start: int) -> None:
+    sizes = random.Random(start).choices(range(1, 6), k=40)
     # Varied at first, so that the answer comes to repeat itself between two checks.
     varied = "".join(random.Random(start).choices(LETTERS, k=100 + start))
     token_ids = byte_ids(varied + "ab\n" * 200)
@@ -116,10 +118,14 @@ def test_an_answer_that_goes_on_counts_repetition_anew() -> None:
     assert reason is None
 
 
-@given(text=texts, stop=st.lists(st.text(alphabet="ab€", min_size=1, max_size=4), max_size=3))
-def test_the_text_is_cut_at_the_first_stop_string_to_be_complete(
-    text: str, stop: list[str]
-) -> None:
+def test_the_text_is_cut_at_the_first_stop_string_to_be_complete() -> None:
+    chance = random.Random(5)
+    for _ in range(100):
+        check_cut(chance)
+
+
+def check_cut(chance: random.Random) -> None:
+    text, stop = text_of(chance, 24), stops_of(chance)
     grown = answer(stop)
     _, _, reason = take_all(grown, byte_ids(text), [1])
     ends = [text.encode().find(s.encode()) + len(s.encode()) for s in stop if s in text]
@@ -221,7 +227,7 @@ def check_ends_alike(target: Target, settings: GenerateSettings) -> StopReason:
     free = decode(target, plainly(replace(SETTINGS, max_new_tokens=80)), MESSAGES)
     truth = [*free.prompt_ids, *free.token_ids]
     plain = decode(target, plainly(settings), MESSAGES)
-    for seed in range(4):
+    for seed in range(2):
         session = Session(target)
         run = decode(
             target,
@@ -239,7 +245,7 @@ def check_ends_alike(target: Target, settings: GenerateSettings) -> StopReason:
     return plain.done.stop_reason
 
 
-@pytest.mark.parametrize("max_new_tokens", [1, 2, 3, 7, 20])
+@pytest.mark.parametrize("max_new_tokens", [1, 3, 20])
 def test_a_budget_is_met_exactly_inside_an_accepted_run(max_new_tokens: int, tiny: Target) -> None:
     settings = replace(SETTINGS, max_new_tokens=max_new_tokens)
     assert check_ends_alike(tiny, settings) is StopReason.MAX_TOKENS
@@ -258,7 +264,7 @@ def test_stop_strings_inside_an_accepted_run_end_the_answer(tiny: Target) -> Non
         assert check_ends_alike(tiny, settings) is StopReason.STOP_STRING
 
 
-@pytest.mark.parametrize("room", [1, 2, 5, 13])
+@pytest.mark.parametrize("room", [1, 5])
 def test_the_end_of_the_context_cuts_exactly(room: int, tiny: Target) -> None:
     num_prompt = len(decode(tiny, plainly(SETTINGS), MESSAGES).prompt_ids)
     config = replace(tiny.config, context_tokens=num_prompt + room)

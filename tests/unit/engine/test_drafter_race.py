@@ -38,8 +38,8 @@ from medusa_core.speculation.drafters.lineup import (
     drafters_for,
     raced_drafters,
 )
+from medusa_core.speculation.tuning import calibration
 from medusa_core.speculation.tuning.acceptance_model import AcceptanceRates
-from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.measurements import ModelMeasurements
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.speculation.tuning.step_costs import (
@@ -68,7 +68,7 @@ def run(race: DrafterRace) -> tuple[DrafterSpeed, ...]:
 def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
     target = load(name, "float32")
     free = target.caches.free_rows
-    race = DrafterRace(target, COSTS, QUESTIONS, 12)
+    race = DrafterRace(target, COSTS, QUESTIONS, 8)
     speeds = {speed.name: speed for speed in run(race)}
     assert race.num_answered == 2
     offered = {spec.name for spec in drafters_for(target)}
@@ -260,7 +260,9 @@ def test_a_level_counts_where_the_tree_had_it() -> None:
     assert third == pytest.approx(0.6)  # nothing is known of it
 
 
-def test_every_source_is_measured(load: LoadTarget) -> None:
+def test_every_source_is_measured(load: LoadTarget, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_ROUNDS", 1)
+    monkeypatch.setattr(calibration, "ROW_COUNTS", (1, 4, 16))
     for name, own in (
         ("eagle", "eagle"),
         ("mimo", "mtp"),
@@ -269,7 +271,7 @@ def test_every_source_is_measured(load: LoadTarget) -> None:
         ("streams", "streams"),
     ):
         target = load(name, "float32")
-        source_costs = measure_costs(target, 5.0).source_costs[own]
+        source_costs = calibration.measure_costs(target, 5.0).source_costs[own]
         assert len(source_costs.greedy) == len(source_costs.drawn) > 1
         assert list(source_costs.greedy) == sorted(source_costs.greedy)
         # All streams pass through the layers together: three take hardly longer than one.

@@ -38,8 +38,8 @@ from tests.support.models.targets import Folders
 
 pytestmark = pytest.mark.expects_errors
 OPEN = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=0, banned=(1,))
-HALF = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=200, banned=(1,))
-WIDE = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=300, banned=(1,))
+HALF = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=80, banned=(1,))
+WIDE = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=120, banned=(1,))
 SHORT = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=5, banned=(1,))
 POISON = RuntimeError("CUDA error: an illegal memory access was encountered")
 LAST = (Calibrated, Failed, GenerationDone, ModelLoaded, Raced, Unloaded)
@@ -53,7 +53,7 @@ def raises(error: BaseException) -> Callable[..., object]:
 
 
 def load_command(folders: Folders, name: str = "load") -> LoadModel:
-    options = LoadOptions("float64", "cpu", context_tokens=512)
+    options = LoadOptions("float64", "cpu", context_tokens=192)
     return LoadModel("", name, *folders["grouped"], options)
 
 

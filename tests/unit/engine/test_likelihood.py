@@ -1,27 +1,26 @@
-"""Log-probabilities of texts, and bits per byte: as transformers has them."""
+"""Log-probabilities of texts, and bits per byte."""
 
 import math
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
 
 from medusa_core.engine.likelihood import bits_per_byte, log_probability
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
+from tests.support.engine.laws import plain_states
 from tests.support.models.targets import Folders
 
 TEXT = "the quick brown fox jumps over the lazy dog, again and again"
 
 
-def test_a_text_is_as_likely_as_transformers_finds_it(folders: Folders) -> None:
+def test_a_text_is_as_likely_as_its_tokens(folders: Folders) -> None:
     folder, _ = folders["grouped"]
     target = load_target(folder, None, LoadOptions("float64", "cpu", context_tokens=128))
     ids = target.tokenizer.encode(TEXT)
     assert len(ids) > 20
-    theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64)
-    with torch.no_grad():
-        scores = theirs(torch.tensor([ids])).logits[0, :-1].log_softmax(-1)
+    with torch.inference_mode():
+        scores = target.runner.logits(plain_states(target, ids)[0])[:-1].log_softmax(-1)
     each = scores.gather(1, torch.tensor(ids[1:])[:, None])[:, 0]
     for first in (1, 7, len(ids) - 1):
         expected = float(each[first - 1 :].sum())

@@ -25,6 +25,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadOptions,
     Overflow,
     Progress,
     Role,
@@ -32,23 +33,25 @@ from medusa_core.messages import (
 )
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.speculation.tuning.row_policy import RowPolicy
-from tests.support.engine.by_turns import by_turns
 from tests.support.engine.counting import counted
-from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import decode, take_step, user_says
+from tests.support.models.targets import Folders
 
 SYSTEM = ChatMessage(Role.SYSTEM, "You are a fox who answers in one sentence.")
-QUESTION = "Tell me about a fox that walks through the forest and meets a bear. " * 4
-ANSWER = "The fox met a bear, and they went home together. " * 4
+QUESTION = "Tell me about a fox that walks through the forest and meets a bear. " * 2
+ANSWER = "The fox met a bear, and they went home together. " * 2
 ROLLING = GenerateSettings(drafter="medusa", overflow=Overflow.ROLLING, max_new_tokens=8)
 OPEN = GenerateSettings(drafter="medusa", rule="sample", temperature=1.2, seed=3, max_new_tokens=0)
 MIDDLE = replace(ROLLING, overflow=Overflow.MIDDLE)
 
 
+LIMIT = 512
+
+
 @pytest.fixture(scope="module")
-def pebble(load: LoadTarget) -> Target:
-    return load("pebble", "float32")
+def pebble() -> Target:
+    return load_target(*demo_model(), LoadOptions("float32", context_tokens=LIMIT))
 
 
 def chat(num_answered: int, last: str = QUESTION) -> tuple[ChatMessage, ...]:
@@ -112,22 +115,19 @@ def test_after_a_cut_the_next_turn_computes_its_new_message_alone(pebble: Target
 
 
 @pytest.mark.parametrize("policy", [Overflow.ROLLING, Overflow.MIDDLE])
-def test_an_answer_gone_on_with_is_read_with_the_same_cut(policy: Overflow, pebble: Target) -> None:
-    settings = replace(
-        MIDDLE, overflow=policy, max_new_tokens=0, banned=tuple(pebble.eos_token_ids)
-    )
-    for num_answered in (7, 10):
-        messages = chat(num_answered)
-        limited = replace(settings, max_new_tokens=45)
-        whole = decode(pebble, limited, messages)
-        part = decode(pebble, replace(limited, max_new_tokens=30), messages)
-        given = ChatMessage(Role.ASSISTANT, part.done.text, part.done.token_ids)
-        rest = decode(pebble, replace(limited, max_new_tokens=15), (*messages, given))
-        assert rest.done.token_ids == whole.done.token_ids
-    full = decode(pebble, settings, messages).done
+def test_an_answer_gone_on_with_is_read_with_the_same_cut(policy: Overflow, tiny: Target) -> None:
+    settings = replace(MIDDLE, overflow=policy, max_new_tokens=0, banned=tuple(tiny.eos_token_ids))
+    messages = chat(3)
+    limited = replace(settings, max_new_tokens=30)
+    whole = decode(tiny, limited, messages)
+    part = decode(tiny, replace(limited, max_new_tokens=20), messages)
+    given = ChatMessage(Role.ASSISTANT, part.done.text, part.done.token_ids)
+    rest = decode(tiny, replace(limited, max_new_tokens=10), (*messages, given))
+    assert rest.done.token_ids == whole.done.token_ids
+    full = decode(tiny, settings, messages).done
     assert full.stop_reason is StopReason.CONTEXT
     given = ChatMessage(Role.ASSISTANT, full.text, full.token_ids)
-    more = decode(pebble, replace(settings, max_new_tokens=20), (*messages, given)).done
+    more = decode(tiny, replace(settings, max_new_tokens=20), (*messages, given)).done
     assert more.num_prompt_tokens < full.num_prompt_tokens  # there was no other way
 
 
@@ -157,19 +157,19 @@ def test_what_is_cut_is_told_before_the_text(pebble: Target) -> None:
 def test_a_message_that_is_too_long_alone_is_refused_in_plain_words(
     policy: Overflow, pebble: Target
 ) -> None:
-    with pytest.raises(RequestError, match=r"needs [0-9,]+ tokens; .*'s limit is 1,024"):
+    with pytest.raises(RequestError, match=r"needs [0-9,]+ tokens; .*'s limit is 512"):
         fit(chat(1, QUESTION * 18), None, pebble, replace(ROLLING, overflow=policy))
 
 
-@pytest.mark.parametrize(("name", "drafter"), by_turns(["grouped", "pebble"], ["medusa", "none"]))
+@pytest.mark.parametrize("drafter", ["medusa", "none"])
 def test_an_answer_without_a_limit_takes_what_the_context_leaves(
-    name: str, drafter: str, load: LoadTarget
+    drafter: str, folders: Folders
 ) -> None:
-    target = load(name, "float64" if name == "grouped" else "float32")
+    target = load_target(*folders["grouped"], LoadOptions("float64", context_tokens=192))
     limit = target.config.context_tokens
     requested = replace(OPEN, drafter=drafter, banned=tuple(target.eos_token_ids), tree_rows=4)
     text = "begin"
-    while len(target.tokenizer.encode(text)) < limit - 120:
+    while len(target.tokenizer.encode(text)) < limit - 90:
         text += " again"
     run = decode(target, requested, user_says(text))
     assert run.done.stop_reason is StopReason.CONTEXT
@@ -288,7 +288,7 @@ def test_the_worker_counts_while_it_answers_and_takes_the_models_first_drafter()
     harness = EngineHarness()
     try:
         harness.load(LoadModel("", "load", *demo_model()))
-        settings = GenerateSettings(drafter="", max_new_tokens=200)
+        settings = GenerateSettings(drafter="", max_new_tokens=60)
         harness.submit(Generate("s", "answer", chat(3), settings))
         harness.submit(Count("count", "c", chat(2), settings))
         harness.wait("answer", GenerationDone)

@@ -1,13 +1,11 @@
 """A prompt begins with rows of another conversation, and its answer stays the same."""
 
-import random
-from collections.abc import Callable, Iterator
+import json
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from medusa_core.engine.session import Session
 from medusa_core.errors import OutOfMemoryError
@@ -17,173 +15,30 @@ from medusa_core.messages import (
     Cancel,
     Failed,
     Generate,
-    GenerateSettings,
     GenerationDone,
     LoadModel,
     LoadOptions,
     ModelLoaded,
-    WeightFormats,
 )
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.states import RecurrentStates
-from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.source import num_common
-from tests.support.engine.by_turns import by_turns
-from tests.support.engine.conversations import SYSTEM, Conversations, asks
+from tests.support.engine.conversations import (
+    FIRST,
+    GREEDY,
+    OTHER,
+    SYSTEM,
+    Open,
+    alone,
+    answers_equal,
+    asks,
+    committed,
+)
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.harness import EngineHarness
-from tests.support.engine.laws import Run, decode
-from tests.support.models.targets import FAMILIES, TARGET_NAMES, Folders, folder_of, options_of
-from tests.support.models.tiny import write_text_files
-from tests.support.models.transformers_files import write_model
-from tests.support.models.wide_peers import FULLEST, wide_peer
-
-GREEDY = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=12, banned=(1,))
-SAMPLED = replace(GREEDY, rule="sample", temperature=1.1, seed=4)
-FIRST, OTHER = "When does it open?", "May I bring a sandwich?"
-HYBRIDS = ("falcon_h1", "granitemoehybrid", "lfm2", "nemotron_h", "qwen3_5")
-# Of every kind of cache a model: torch's in float64, the compiled step's of every family, rows in
-# bfloat16 and in 4 bits, and transformers' with rows alone, and with states that can't be cut.
-EXACT = ("grouped", "gemma4", "pebble", *FAMILIES, *HYBRIDS)
-COMPILED = [f"compiled {name}" for name in FULLEST]
-OTHERS = ("half gemma 3, longer", "q4 grouped", "through stablelm", "through jamba")
-KINDS = (*EXACT, *COMPILED, *OTHERS)
-Open = Callable[[Target], Conversations]
-
-
-def usually(*kinds: str) -> list[object]:
-    """All kinds; others than these are slow tests."""
-    others = (kind for kind in KINDS if kind not in kinds)
-    return [*kinds, *(pytest.param(kind, marks=pytest.mark.slow) for kind in others)]
-
-
-@cache
-def roomy(kind: str, folder: Path) -> Target:
-    """A model with room for several conversations."""
-    how, _, name = kind.partition(" ")
-    if kind in TARGET_NAMES:
-        options = options_of(kind, "float64", "cpu")
-        return load_target(*folder_of(kind), replace(options, sessions=5))
-    if how == "q4":
-        options = replace(options_of(name, "float64", "cpu"), formats=WeightFormats(cache="q4"))
-        return load_target(*folder_of(name), replace(options, sessions=5))
-    if how == "through":
-        write_model(folder, name)
-    else:
-        wide_peer(name).save_pretrained(folder)
-        write_text_files(folder)
-    dtype = {"compiled": "float32", "half": "bfloat16", "through": "float64"}[how]
-    return load_target(folder, None, LoadOptions(dtype, "cpu", context_tokens=512, sessions=5))
-
-
-@pytest.fixture(scope="module")
-def roomy_target(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Target]:
-    """Models by their kinds."""
-    folder = cache(tmp_path_factory.mktemp)
-    return lambda kind: roomy(kind, folder(kind.replace(" ", "-").replace(",", "")))
-
-
-@pytest.fixture
-def open_all() -> Iterator[Open]:
-    """Opens conversations that are closed behind the test."""
-    opened: list[Conversations] = []
-
-    def begin(target: Target) -> Conversations:
-        opened.append(Conversations(target))
-        return opened[-1]
-
-    yield begin
-    for each in opened:
-        each.close()
-
-
-def alone(target: Target, *texts: str, settings: GenerateSettings = GREEDY) -> Run:
-    """The answer of a conversation that shares nothing."""
-    session = Session(target)
-    run = decode(target, settings, asks(*texts), session=session)
-    session.close()
-    return run
-
-
-def committed(target: Target, token_ids: list[int]) -> torch.Tensor:
-    """What a fresh cache holds of some tokens."""
-    with torch.inference_mode():
-        kv = target.allocate_cache(len(token_ids) + 1)
-        target.runner.extend(token_ids, kv)
-        found = kv.committed()
-    target.caches.release(kv)
-    return found
-
-
-@pytest.mark.parametrize("kind", usually(*EXACT[:3], *HYBRIDS, *COMPILED[1::3], *OTHERS))
-def test_another_question_behind_the_same_system_prompt_gets_its_rows_and_the_same_answer(
-    kind: str, roomy_target: Callable[[str], Target], open_all: Open
-) -> None:
-    target = roomy_target(kind)
-    chats = open_all(target)
-    settings = replace(GREEDY, drafter="none") if kind == "through jamba" else GREEDY
-    chats.answer("a", asks(FIRST), settings)
-    kept = chats.of("a").kv.committed()
-    done = chats.answer("b", asks(OTHER), settings)
-    fresh = alone(target, OTHER, settings=settings)
-    assert done.token_ids == fresh.token_ids
-    common = num_common(chats.of("a").token_ids, list(fresh.prompt_ids))
-    if kind == "through jamba":  # its states can't be saved
-        assert done.num_cached_tokens == 0
-    else:
-        # States are saved before the last token of what is common.
-        is_saved = bool(target.config.state_layers)
-        assert common - is_saved <= done.num_cached_tokens <= common
-        assert done.num_cached_tokens > len(fresh.prompt_ids) // 2
-    assert chats.of("a").kv.committed().equal(kept)
-    rows, expected = chats.of("b").kv.committed(), committed(target, chats.of("b").token_ids[:-1])
-    if kind in COMPILED:
-        assert rows.equal(expected)
-    elif "half" not in kind and "q4" not in kind:
-        # Some families of transformers have parts in 32 bits.
-        error = 1e-5 if "through" in kind else 1e-9
-        torch.testing.assert_close(rows, expected, atol=error, rtol=error)
-
-
-@pytest.mark.parametrize(
-    ("drafter", "rule"), by_turns(drafter_registry().names, ["greedy", "sample"])
-)
-def test_every_drafter_goes_on_behind_rows_of_another_conversation(
-    drafter: str, rule: str, target_of: Callable[[str], Target], open_all: Open
-) -> None:
-    target = target_of(drafter)
-    settings = replace(GREEDY if rule == "greedy" else SAMPLED, drafter=drafter)
-    chats = open_all(target)
-    chats.answer("a", asks(FIRST), settings)
-    done = chats.answer("b", asks(OTHER), settings)
-    chats.close()
-    fresh = alone(target, OTHER, settings=settings)
-    assert done.token_ids == fresh.token_ids
-    assert done.num_cached_tokens > done.num_prompt_tokens // 2
-    # What drafts with memories of their own know isn't worse than what they read themselves.
-    assert len(done.accept_lengths) == len(fresh.done.accept_lengths)
-
-
-@pytest.mark.parametrize("kind", ["pebble", *HYBRIDS])
-def test_an_edited_question_and_a_foreign_answer_reuse_what_lies_before_them(
-    kind: str, roomy_target: Callable[[str], Target], open_all: Open
-) -> None:
-    target = roomy_target(kind)
-    chats = open_all(target)
-    chats.answer("a", asks(FIRST), GREEDY)
-    texts = (FIRST, "At nine.", OTHER)
-    done = chats.answer("b", asks(*texts), GREEDY)
-    fresh = alone(target, *texts)
-    assert done.token_ids == fresh.token_ids
-    first = alone(target, FIRST)
-    # All of the first prompt, or all but what a template writes behind the question.
-    assert done.num_cached_tokens >= 0.9 * len(first.prompt_ids)
-    edited = (FIRST, "At nine.", "Never on a Sunday?")
-    again = chats.answer("c", asks(*edited), GREEDY)
-    expected = alone(target, *edited)
-    assert again.token_ids == expected.token_ids
-    common = num_common(fresh.prompt_ids, expected.prompt_ids)
-    assert again.num_cached_tokens >= common - bool(target.config.state_layers)
+from tests.support.engine.laws import decode
+from tests.support.models.targets import Folders, folder_of, options_of
+from tests.support.models.tiny import TinySpec, config_of, random_weights, write_tiny
 
 
 def test_conversations_with_another_salt_share_nothing(tiny: Target, open_all: Open) -> None:
@@ -214,50 +69,26 @@ def test_rows_are_taken_while_their_conversation_reads_and_writes(
         chats.close()
 
 
-@pytest.mark.parametrize("kind", usually("compiled gemma 3, longer", "q4 grouped", "qwen3_5"))
-def test_any_order_of_questions_edits_cancels_and_evictions_answers_as_alone(
-    kind: str, roomy_target: Callable[[str], Target], open_all: Open
-) -> None:
-    target = roomy_target(kind)
-    if kind == "through jamba":
-        pytest.skip("it drafts nothing")
-    chats, chance = open_all(target), random.Random(kind)
-    texts = [(FIRST,), (OTHER,), (FIRST, "At nine.", OTHER), (FIRST, "At ten.", "Why?"), ("Why?",)]
-    settings = [GREEDY, SAMPLED, replace(GREEDY, drafter="none")]
-    known: dict[tuple[int, int], tuple[int, ...]] = {}
-    asked: dict[str, tuple[int, int]] = {}
-    num_checked = num_reused = 0
-    for _ in range(80):
-        name = chance.choice("abcd")
-        match chance.randrange(8):
-            case 0:
-                chats.cancel(name)
-            case 1:
-                chats.sessions.evict()
-            case 2 if name not in chats.sessions._busy_ids():
-                chats.sessions.close(name)
-            case 3 | 4 | 5 if name not in chats.sessions._busy_ids():
-                asked[name] = chance.randrange(len(texts)), chance.randrange(len(settings))
-                question, how = asked[name]
-                chats.begin(name, asks(*texts[question]), settings[how])
-        for done in chats.step() if chats.running else ():
-            question, how = key = asked[done.session_id]
-            if key not in known:
-                known[key] = alone(target, *texts[question], settings=settings[how]).token_ids
-            assert done.token_ids == known[key]
-            num_checked += 1
-            num_reused += done.num_cached_tokens > 0
-    assert num_checked > 4
-    assert num_reused > 1
-
-
 # Shared rows ----
 
 
-@pytest.fixture
-def attention(roomy_target: Callable[[str], Target]) -> Target:
+@pytest.fixture(scope="module")
+def attention(tmp_path_factory: pytest.TempPathFactory) -> Target:
     """A compiled model with windows in some layers."""
-    return roomy_target("compiled gemma 3, longer")
+    spec = TinySpec("gemma2", 4, hidden_size=64, intermediate_size=96, is_tied=True, seed=8)
+    folder, weights = write_tiny(tmp_path_factory.mktemp("windows"), spec), random_weights(spec)
+    norms = [name for name in weights if "layernorm" in name]
+    for name in norms:  # one more before and after the MLP
+        weights[name.replace("input_layernorm", "pre_feedforward_layernorm")] = weights[name]
+        later = name.replace("post_attention_layernorm", "post_feedforward_layernorm")
+        weights[later] = weights[name]
+    save_file({name: one.clone() for name, one in weights.items()}, folder / "model.safetensors")
+    own = {"sliding_window": 16, "head_dim": 16, "hidden_act": "gelu_pytorch_tanh"}
+    config = config_of(spec) | own
+    (folder / "config.json").write_text(json.dumps(config))
+    target = load_target(folder, None, LoadOptions("float32", context_tokens=512, sessions=5))
+    assert isinstance(target.runner, NativeRunner)
+    return target
 
 
 LONG = asks(FIRST, system=SYSTEM * 2)
@@ -380,17 +211,8 @@ def test_a_busy_conversation_keeps_its_rows_where_there_is_no_room_for_a_copy(
 # Faults that must be caught -----------------------------------------------------------------------
 
 
-def answers_equal(chats: Conversations) -> bool:
-    chats.answer("a", asks(FIRST), GREEDY)
-    done = chats.answer("b", asks(FIRST, "At nine.", OTHER), GREEDY)
-    target = chats.target
-    rows, expected = chats.of("b").kv.committed(), committed(target, chats.of("b").token_ids[:-1])
-    same = rows.equal(expected)
-    return same and done.token_ids == alone(target, FIRST, "At nine.", OTHER).token_ids
-
-
 def test_a_row_too_few_is_noticed(
-    roomy_target: Callable[[str], Target], open_all: Open, monkeypatch: pytest.MonkeyPatch
+    attention: Target, open_all: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = KvCache.copy_prefix
 
@@ -398,26 +220,9 @@ def test_a_row_too_few_is_noticed(
         copy(self, other, num_rows - 32)
         self.length = num_rows
 
-    target = roomy_target("compiled gemma 3, longer")
+    target = attention
     assert answers_equal(open_all(target))
     monkeypatch.setattr(KvCache, "copy_prefix", one_short)
-    assert not answers_equal(open_all(target))
-
-
-@pytest.mark.parametrize("kind", ["compiled qwen 3.5", "compiled nemotron h with biases"])
-def test_a_wrong_state_is_noticed(
-    kind: str,
-    roomy_target: Callable[[str], Target],
-    open_all: Open,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    target = roomy_target(kind)
-    assert answers_equal(open_all(target))
-
-    def no_cut(self: RecurrentStates, length: int, committed: int) -> int:
-        return length
-
-    monkeypatch.setattr(RecurrentStates, "truncate", no_cut)
     assert not answers_equal(open_all(target))
 
 

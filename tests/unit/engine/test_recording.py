@@ -42,7 +42,10 @@ def recording(tiny: Target) -> Recording:
 
 
 @pytest.mark.parametrize(
-    ("drafter", "rule"), by_turns(drafter_registry().names, rule_registry().names)
+    ("drafter", "rule"),
+    by_turns(
+        drafter_registry().names, rule_registry().names, daily=("composite", "medusa", "eagle")
+    ),
 )
 def test_recording_changes_nothing_and_tells_of_every_step(
     drafter: str, rule: str, target_of: Callable[[str], Target]

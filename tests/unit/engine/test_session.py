@@ -1,11 +1,10 @@
 """A conversation's cache: what is reused, what is computed, and what a seed repeats."""
 
+import random
 from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from medusa_core.engine.session import Session
 from medusa_core.engine.start import start_generation
@@ -106,24 +105,20 @@ def test_an_edited_message_keeps_the_cache_up_to_the_edit(tiny: Target) -> None:
     assert run.token_ids == decode(tiny, SAMPLED, user_says("one two four")).token_ids
 
 
-@settings(max_examples=30, deadline=None)
-@given(
-    turns=st.lists(st.tuples(st.text(alphabet="ab ", min_size=1), st.integers(0, 3)), min_size=1)
-)
-def test_any_order_of_prompts_in_one_session_answers_as_in_a_fresh_one(
-    turns: list[tuple[str, int]], session_target: Target
-) -> None:
-    session = Session(session_target)
-    for text, seed in turns[:4]:
-        wanted = replace(SAMPLED, seed=seed, max_new_tokens=1 + 4 * seed)
-        messages = user_says(text + "!")
-        run = decode(session_target, wanted, messages, session=session)
-        assert run.token_ids == decode(session_target, wanted, messages).token_ids
-
-
-@pytest.fixture(scope="module")
-def session_target(load: LoadTarget) -> Target:
-    return load("grouped", "float64")
+def test_any_order_of_prompts_in_one_session_answers_as_in_a_fresh_one(tiny: Target) -> None:
+    chance, alone = random.Random(1), {}
+    for _ in range(10):
+        session = Session(tiny)
+        for _ in range(4):
+            text = "".join(chance.choices("ab ", k=chance.randint(1, 4)))
+            seed = chance.randrange(3)
+            wanted = replace(SAMPLED, seed=seed, max_new_tokens=1 + 4 * seed)
+            messages = user_says(text + "!")
+            run = decode(tiny, wanted, messages, session=session)
+            if (text, seed) not in alone:
+                alone[text, seed] = decode(tiny, wanted, messages).token_ids
+            assert run.token_ids == alone[text, seed]
+        session.close()
 
 
 def test_a_cancelled_answer_leaves_a_session_that_goes_on(tiny: Target) -> None:
@@ -143,7 +138,7 @@ def test_a_cancelled_answer_leaves_a_session_that_goes_on(tiny: Target) -> None:
         run = decode(tiny, SAMPLED, user_says(prompt), session=session)
         assert run.token_ids == expected
 
-    for num_pieces in range(8):
+    for num_pieces in (0, 1, 3, 7):
         cancel_after(num_pieces)
 
 
@@ -178,4 +173,4 @@ def test_truncating_never_brings_rows_back(tiny: Target) -> None:
     kv.truncate(5)
     assert kv.length == 2
     tiny.runner.extend([9], kv)
-    torch.testing.assert_close(kv.committed(), plain_states(tiny, [1, 2, 9])[1])
+    assert torch.allclose(kv.committed(), plain_states(tiny, [1, 2, 9])[1], rtol=1e-9)

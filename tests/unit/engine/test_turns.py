@@ -4,8 +4,6 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from medusa_core.engine.session import Session
 from medusa_core.engine.start import start_generation
@@ -195,16 +193,14 @@ def test_an_answer_gone_on_with_is_the_answer_without_a_pause(
     check_sources(run)
 
 
-@settings(max_examples=12, deadline=None)
-@given(
-    num_pieces=st.integers(0, 14),
-    num_rows=st.integers(1, 40),
-    rule=st.sampled_from(["greedy", "sample", "typical"]),
+@pytest.mark.parametrize(
+    ("num_pieces", "num_rows", "rule"),
+    [(0, 1, "greedy"), (2, 40, "sample"), (4, 9, "greedy"), (9, 17, "sample"), (7, 33, "typical")],
 )
 def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
-    num_pieces: int, num_rows: int, rule: str, turns_target: Target
+    num_pieces: int, num_rows: int, rule: str, tiny: Target
 ) -> None:
-    target = turns_target
+    target = tiny
     requested = replace(SAMPLED, rule=rule, tree_rows=num_rows)
     prompt = user_says("a long prompt, " * 12)  # several chunks of prefill
     with closing(Session(target)) as session:
@@ -230,11 +226,6 @@ def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
     assert run.token_ids[:taken] == stopped.token_ids
     if rule != "typical":  # what it accepts depends on where the steps begin
         assert run.token_ids == decode(target, requested, prompt).token_ids
-
-
-@pytest.fixture(scope="module")
-def turns_target(load: LoadTarget) -> Target:
-    return load("grouped", "float64")
 
 
 @pytest.mark.parametrize("drafter", ["none", "medusa"])
@@ -288,7 +279,7 @@ def test_a_stop_string_across_the_pause_ends_the_answer(tiny: Target) -> None:
         assert run.done.stop_reason is StopReason.STOP_STRING
 
 
-@pytest.mark.parametrize("num_rows", [1, 2, 8, 33, 64, 400, 1024])
+@pytest.mark.parametrize("num_rows", [1, 8, 64, 1024])
 def test_the_end_of_the_context_never_overflows(num_rows: int, load: LoadTarget) -> None:
     target = load("grouped", "float64")
     limit = target.config.context_tokens

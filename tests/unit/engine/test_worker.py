@@ -43,7 +43,7 @@ SETTINGS = GenerateSettings(
     drafter="medusa", rule="sample", temperature=1.2, seed=3, max_new_tokens=20
 )
 LONG = replace(SETTINGS, max_new_tokens=400)
-HALF = replace(SETTINGS, max_new_tokens=200)  # two such answers have room at once
+HALF = replace(SETTINGS, max_new_tokens=100)  # several such answers have room at once
 LONG_PROMPT = "many words to read " * 20  # several chunks of prefill
 Folders = dict[str, tuple[Path, Path]]
 
@@ -169,7 +169,7 @@ def test_cancel_in_prefill_beside_an_answer_takes_effect_within_one_chunk(
 
     def ask_then_cancel(event: Event) -> None:
         if isinstance(event, StepDone) and (event.request_id, event.step) == (beside, 1):
-            prompt = user_says("many words to read " * 8)
+            prompt = user_says("what no other test has read " * 8)
             engine.submit(Generate("reads", request_id, prompt, SETTINGS))
         if isinstance(event, Progress) and event.request_id == request_id:
             engine.submit(Cancel("reads", request_id))
@@ -254,12 +254,13 @@ def test_closing_a_session_ends_its_answer_and_forgets_its_cache(engine: EngineH
             engine.submit(CloseSession("gone", "close"))
 
     engine.on_event = close
-    engine.submit(Generate("gone", request_id, user_says("soon over"), LONG))
+    engine.submit(Generate("gone", request_id, user_says("soon over"), LONG, cache_salt="gone"))
     done = engine.wait(request_id, GenerationDone)
     assert isinstance(done, GenerationDone)
     assert done.stop_reason is StopReason.CANCELLED
     engine.on_event = lambda _: None
-    again = engine.answer("soon over", SETTINGS, "gone")
+    engine.submit(Generate("gone", "again", user_says("soon over"), SETTINGS, cache_salt="gone"))
+    again = engine.wait("again", GenerationDone)
     assert isinstance(again, GenerationDone)
     assert again.num_cached_tokens == 0
 
@@ -286,6 +287,7 @@ def test_what_a_calibration_lacks_is_measured_in_spare_time_between_questions(
     fresh: EngineHarness, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibration, "BUDGET_S", {"cpu": 0.0})
+    monkeypatch.setattr(calibration, "ROW_COUNTS", (1, 2, 4, 16, 64))
     monkeypatch.setattr(calibration.Calibration, "is_disturbed", False)
     fresh.load(replace(load_command(folders, fresh), calibrations_dir=tmp_path))
     fresh.submit(Calibrate("", "calibrate"))
@@ -304,7 +306,9 @@ def test_what_was_measured_is_measured_again_if_that_is_asked_for(
     fresh: EngineHarness, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibration.Calibration, "is_disturbed", False)
-    monkeypatch.setitem(calibration.BUDGET_S, "cpu", 10.0)  # nothing is left for the second time
+    monkeypatch.setitem(calibration.BUDGET_S, "cpu", 10.0)
+    monkeypatch.setattr(calibration, "_ROUNDS", 2)  # nothing is left for the second time
+    monkeypatch.setattr(calibration, "ROW_COUNTS", (1, 4, 16))
     fresh.load(replace(load_command(folders, fresh), calibrations_dir=tmp_path))
     fresh.submit(Calibrate("", "first"))
     first = fresh.wait("first", Calibrated, Failed)

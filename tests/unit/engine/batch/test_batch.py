@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -152,23 +151,6 @@ def test_a_line_whose_id_is_a_number_is_answered_once(folders: Folders, tmp_path
     answered = out.read_bytes()
     assert main(command) == 0
     assert out.read_bytes() == answered
-
-
-def test_a_killed_batch_is_gone_on_with(folders: Folders, tmp_path: Path) -> None:
-    prompts, out = write(tmp_path / "in.jsonl", LINES), tmp_path / "out.jsonl"
-    more = ("--together", "1", "--max-new-tokens", "100")
-    command = arguments(folders, prompts, out, *more)
-    process = subprocess.Popen([sys.executable, "-m", "medusa_core", *command])
-    while not read_rows(out)[0]:
-        assert process.poll() is None
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
-    before = read_rows(out)[0]
-    assert main(command) == 0
-    rows = rows_of(out)
-    assert {*rows} == {*WORDS}
-    assert [rows[row.id]["text"] for row in before] == [row.text for row in before]
 
 
 def test_a_paused_batch_keeps_what_is_done_and_goes_on(roomy: Target, tmp_path: Path) -> None:
