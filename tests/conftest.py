@@ -94,7 +94,7 @@ def background_work_is_brief() -> None:
     """
     calibration = sys.modules.get("medusa_core.speculation.tuning.calibration")
     if calibration is not None:
-        calibration.BUDGET_S["cpu"] = 0.1
+        calibration.BUDGET_S["cpu"] = 0.25
     race = sys.modules.get("medusa_core.engine.drafter_race")
     if race is not None:
         race._NUM_QUESTIONS, race._MAX_NEW_TOKENS = 4, 12

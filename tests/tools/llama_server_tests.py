@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.support.server.served import Served
+from tests.support.server.served import ServedProcess
 from tests.tools import llama_cpp_files, real_models
 
 FILES = ("chat_completion", "compat_anthropic", "compat_oai_responses", "template", "tokenize")
@@ -38,7 +38,7 @@ def run(folder: Path) -> dict[str, str]:
     (sources / "wget.py").write_text("")  # imported for downloads of models, which aren't wanted
     report = folder / "report.xml"
     model = real_models.find("smollm2")
-    served = Served(folder / "served", "--model", str(model), "--context", _CONTEXT)
+    served = ServedProcess(folder / "served", "--model", str(model), "--context", _CONTEXT)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     command += ["-m", "not slow", "--junitxml", str(report)]
     command += [f"unit/test_{name}.py" for name in FILES]

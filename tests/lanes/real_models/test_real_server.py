@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from tests.conftest import MISSING
-from tests.support.server.served import Served, events_of
+from tests.support.server.served import Served, ServedProcess, events_of
 from tests.tools import real_models
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -42,12 +42,12 @@ QUESTIONS = [f"{ask} {what} {how}." for ask in ASKS for what in SUBJECTS for how
 
 
 @pytest.fixture(scope="module")
-def smollm2(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def smollm2(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
     path = real_models.find("smollm2")
     if path is None:
         pytest.skip(MISSING + "smollm2")
     folder = tmp_path_factory.mktemp("smollm2")
-    process = Served(folder, "--model", str(path), "--queue", "256", threads=2)
+    process = ServedProcess(folder, "--model", str(path), "--queue", "256", threads=2)
     yield process
     process.close()
 
@@ -79,7 +79,7 @@ def all_at_once(served: Served) -> list[str]:
         return [text for text, _ in pool.map(lambda one: stream(served, one), QUESTIONS)]
 
 
-def test_two_hundred_streams_at_once_are_those_alone(smollm2: Served) -> None:
+def test_two_hundred_streams_at_once_are_those_alone(smollm2: ServedProcess) -> None:
     assert len(set(QUESTIONS)) == NUM_STREAMS
     process = psutil.Process(smollm2.process.pid)
     alone = [stream(smollm2, question)[0] for question in QUESTIONS]
@@ -95,7 +95,7 @@ def test_two_hundred_streams_at_once_are_those_alone(smollm2: Served) -> None:
     assert grown < 50
 
 
-def test_two_hundred_clients_that_are_killed_leave_nothing(smollm2: Served) -> None:
+def test_two_hundred_clients_that_are_killed_leave_nothing(smollm2: ServedProcess) -> None:
     question = body("Tell a long story.", stream=True, max_tokens=1000, logit_bias={"2": -100})
     content = json.dumps(question).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost:{smollm2.port}\r\n"
@@ -114,7 +114,7 @@ def test_two_hundred_clients_that_are_killed_leave_nothing(smollm2: Served) -> N
     assert stream(smollm2, QUESTIONS[0])[0]
 
 
-def test_the_first_byte_comes_soon_behind_the_engines(smollm2: Served) -> None:
+def test_the_first_byte_comes_soon_behind_the_engines(smollm2: ServedProcess) -> None:
     beyond = []
     address = smollm2.url("/v1/chat/completions")
     with httpx2.Client(timeout=60) as client:
@@ -135,7 +135,7 @@ def test_the_first_byte_comes_soon_behind_the_engines(smollm2: Served) -> None:
     assert p95 <= MOST_OVERHEAD_S
 
 
-def test_eight_clients_get_more_tokens_than_one(smollm2: Served) -> None:
+def test_eight_clients_get_more_tokens_than_one(smollm2: ServedProcess) -> None:
     address = smollm2.url("/v1/chat/completions")
 
     def answered(client: httpx2.Client, question: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import MISSING
-from tests.support.server.served import Served
+from tests.support.server.served import Served, ServedProcess
 from tests.support.server.tool_requests import PERSON, QUESTION, asked, check_arguments
 from tests.tools import real_models
 
@@ -23,7 +23,7 @@ def real(
     path = real_models.find(request.param)
     if path is None:
         pytest.skip(MISSING + request.param)
-    process = Served(tmp_path_factory.mktemp("real"), "--model", str(path), threads=2)
+    process = ServedProcess(tmp_path_factory.mktemp("real"), "--model", str(path), threads=2)
     yield process
     process.close()
 

@@ -1,4 +1,4 @@
-"""Servers in their own processes, each shared by all tests of a worker."""
+"""Servers in threads, each shared by all tests of a worker."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ TEMPLATED = ("bare_keys", "python", "typed", "xml")  # models that differ in the
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Run a server of the demo model at 127.0.0.1 without a key."""
-    from tests.support.server.served import Served
+    from tests.support.server.served import ServedThread
 
-    process = Served(tmp_path_factory.mktemp("served"), "--cors-origin", "https://pages.example")
+    process = ServedThread(
+        tmp_path_factory.mktemp("served"), "--cors-origin", "https://pages.example"
+    )
     yield process
     process.close()
 
@@ -31,7 +33,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Run a server of several models at 0.0.0.0, with a key and strict model names."""
     from tests.support.models.tiny import TinySpec, write_tiny
-    from tests.support.server.served import Served
+    from tests.support.server.served import ServedThread
 
     folder = tmp_path_factory.mktemp("guarded")
     tiny = write_tiny(folder / "tiny-target")
@@ -40,7 +42,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (broken / "tokenizer.json").write_text("{}", encoding="utf-8")
     templated = [_demo_model_with_template(folder / name) for name in TEMPLATED]
     models = (tiny, second, broken, *templated)
-    process = Served(folder, "--host", "0.0.0.0", "--strict-models", models=models)
+    process = ServedThread(folder, "--host", "0.0.0.0", "--strict-models", models=models)
     yield process
     process.close()
 

@@ -1,7 +1,8 @@
-"""A started server: `medusa serve` in a process of its own."""
+"""A started server: `medusa serve` in a process of its own, or in a thread of this one."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -17,73 +18,41 @@ from typing import Any
 
 import httpx2
 
+from medusa_core.cli import serve, serving
+from medusa_core.cli.load_arguments import model_dirs
+from medusa_core.client import Client
+from medusa_core.errors import MedusaError
+from medusa_core.server.installed_models import InstalledModels
+from medusa_core.server.request_log import JsonLog
+from medusa_core.server.server import Server
+from medusa_core.server.server_thread import ServerThread
+
 START_S = 240.0
 ROOT = Path(__file__).resolve().parents[3]
 
 
 class Served:
-    """The process, and how it is reached.
+    """How a server is reached.
 
     Attributes:
-        lines: What it has printed.
         log: Its JSON log.
         address: Scheme, host and port.
         key: The key that it made; empty where it made none.
         headers: Headers with the key.
+        port: Port.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *options: str,
-        threads: int = 1,
-        models: Sequence[Path] = (),
-    ) -> None:
-        """Start it.
+    log: Path
+    address: str
+    key: str
 
-        Args:
-            folder: For its files.
-            options: More of the command line.
-            threads: Of the CPU.
-            models: Folders of models that are installed.
-        """
-        (folder / "medusa-chat").mkdir(parents=True)
-        listed = json.dumps({"folders": [str(model) for model in models]})
-        (folder / "medusa-chat" / "folders.json").write_text(listed, encoding="utf-8")
-        self.log = folder / "requests.jsonl"
-        command = [sys.executable, "-m", "medusa_core", "serve", "--port", "0"]
-        command += ["--threads", str(threads), "--no-learned", "--json-log", str(self.log)]
-        self.process = subprocess.Popen(
-            [*command, *options],
-            cwd=ROOT,
-            env=os.environ
-            | {"MEDUSA_API_KEY": "", "XDG_DATA_HOME": str(folder), "HF_HOME": str(folder / "hf")}
-            | {"XDG_STATE_HOME": str(folder)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.lines: list[str] = []
-        self._ready = threading.Event()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        if not self._ready.wait(START_S):
-            self.process.kill()
-        assert "ready; Ctrl-C ends it" in self.lines, self.lines
-        text = "\n".join(self.lines)
-        self.address = re.search(r"http://\S+(?=/v1)", text).group()  # type: ignore[union-attr]
-        made = re.search(r"made for this run: (\S+)", text)
-        self.key = made.group(1) if made else ""
-        self.headers = {"x-api-key": self.key} if self.key else {}
-        self.port = int(self.address.rpartition(":")[2])
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"x-api-key": self.key} if self.key else {}
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip("\n"))
-            if line.startswith("ready"):
-                self._ready.set()
-        self._ready.set()
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
 
     @property
     def base_url(self) -> str:
@@ -154,6 +123,65 @@ class Served:
                 received += data
         return received
 
+
+class ServedProcess(Served):
+    """The process.
+
+    Attributes:
+        lines: What it has printed.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        threads: int = 1,
+        models: Sequence[Path] = (),
+    ) -> None:
+        """Start it.
+
+        Args:
+            folder: For its files.
+            options: More of the command line.
+            threads: Of the CPU.
+            models: Folders of models that are installed.
+        """
+        (folder / "medusa-chat").mkdir(parents=True)
+        listed = json.dumps({"folders": [str(model) for model in models]})
+        (folder / "medusa-chat" / "folders.json").write_text(listed, encoding="utf-8")
+        self.log = folder / "requests.jsonl"
+        command = [sys.executable, "-m", "medusa_core", "serve", "--port", "0"]
+        command += ["--threads", str(threads), "--no-learned", "--json-log", str(self.log)]
+        self.process = subprocess.Popen(
+            [*command, *options],
+            cwd=ROOT,
+            env=os.environ
+            | {"MEDUSA_API_KEY": "", "XDG_DATA_HOME": str(folder), "HF_HOME": str(folder / "hf")}
+            | {"XDG_STATE_HOME": str(folder)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self._ready = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        if not self._ready.wait(START_S):
+            self.process.kill()
+        assert "ready; Ctrl-C ends it" in self.lines, self.lines
+        text = "\n".join(self.lines)
+        self.address = re.search(r"http://\S+(?=/v1)", text).group()  # type: ignore[union-attr]
+        made = re.search(r"made for this run: (\S+)", text)
+        self.key = made.group(1) if made else ""
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if line.startswith("ready"):
+                self._ready.set()
+        self._ready.set()
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         """End it by a signal; returns its exit status."""
         self.process.send_signal(number)
@@ -169,6 +197,46 @@ class Served:
         self._reader.join(5)
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+class ServedThread(Served):
+    """The same server in a thread, which saves the start of a process and of torch."""
+
+    def __init__(self, folder: Path, *options: str, models: Sequence[Path] = ()) -> None:
+        """Start it.
+
+        Args:
+            folder: For its files.
+            options: More of the command line.
+            models: Folders of models that are installed.
+        """
+        self.log = folder / "requests.jsonl"
+        words = ["--port", "0", "--threads", "1", "--no-learned", *options]
+        parser = argparse.ArgumentParser()
+        serve.add_arguments(parser)
+        args = parser.parse_args(words)
+        model_dir, _ = model_dirs(args)
+        source = InstalledModels(
+            model_dir, folder / "hf", lambda: tuple(models), serving._loading(args, model_dir)
+        )
+        made = serving._options(args)
+        self.key = made.api_key
+        self._ready = threading.Event()
+        self._file = self.log.open("a", encoding="utf-8")
+        self._server = Server(made, Client, source, JsonLog(self._file))
+        self._failed: list[MedusaError] = []
+        self._thread = ServerThread(self._server, self._announce, self._failed.append)
+        assert self._ready.wait(START_S), self._failed
+
+    def _announce(self, address: str) -> None:
+        self.address = address
+        self._ready.set()
+
+    def close(self) -> None:
+        """End it."""
+        self._thread.stop(20)
+        self._file.close()
+        assert not self._thread.is_alive
 
 
 def events_of(lines: Sequence[str]) -> list[dict[str, Any]]:

@@ -67,6 +67,7 @@ def check(server: Served, num_clients: int, num_requests: int) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.expects_errors
 def test_each_program_is_answered_by_the_model_that_it_names(guarded: Served) -> None:
     check(guarded, num_clients=4, num_requests=2)
 

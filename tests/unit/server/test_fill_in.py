@@ -14,7 +14,7 @@ from medusa_core.models.text.tokenizer import Tokenizer, find_fill_tokens
 from medusa_core.server.context import ServerContext
 from medusa_core.server.text_prompts import ExtraFile, GapPrompt, prompt_ids
 from tests.support.models.tiny import make_tokenizer
-from tests.support.server.served import Served
+from tests.support.server.served import ServedProcess
 from tests.tools import real_models
 
 QWEN = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|repo_name|>")
@@ -82,7 +82,7 @@ def test_other_files_come_before_the_gap() -> None:
 @pytest.mark.slow
 def test_a_code_model_fills_a_gap(tmp_path_factory: pytest.TempPathFactory) -> None:
     model = real_models.find("qwen2.5-coder")
-    process = Served(tmp_path_factory.mktemp("filling"), "--model", str(model), threads=2)
+    process = ServedProcess(tmp_path_factory.mktemp("filling"), "--model", str(model), threads=2)
     before, after = "def add(a, b):\n    return ", "\n\nprint(add(1, 2))\n"
     options = {"temperature": 0, "max_tokens": 16}
     try:

@@ -8,11 +8,12 @@ import socket
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.support.server.served import Served
+from tests.support.server.served import Served, ServedProcess
 
 PATHS = (
     *("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/models", "/tokenize"),
@@ -117,7 +118,15 @@ def ask_without_reading(served: Served, connection: socket.socket) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_ten_thousand_malformed_requests_harm_nothing(served: Served) -> None:
+def test_ten_thousand_malformed_requests_harm_nothing(tmp_path: Path) -> None:
+    served = ServedProcess(tmp_path)
+    try:
+        send_all(served)
+    finally:
+        served.close()
+
+
+def send_all(served: ServedProcess) -> None:
     process = psutil.Process(served.process.pid)
     served.chat("Hello there", max_tokens=5)
     with ExitStack() as lazy, ThreadPoolExecutor(8) as pool:

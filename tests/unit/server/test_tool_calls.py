@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from medusa_core.errors import GrammarError
 from medusa_core.messages import (
@@ -152,50 +151,47 @@ def test_calls_are_read_from_text_that_comes_at_once_or_by_characters() -> None:
         assert read(name, text, list(range(len(text)))) == found
 
 
-PIECES = st.lists(
-    st.sampled_from(
-        [
-            *("<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>", "```"),
-            *("```json\n", '{"name": "clock", "arguments": {', "}", "{", '"', "\\", "}}", "[", "]"),
-            *(", ", "\n", " ", "weather", "clock()", "(", "word", '"name": "weather"', ";"),
-            *('"parameters": {"city": "Ulm"}', ":", "<tool", "ü", ">>>", "<function=", "</"),
-            *("<parameter=city>", "</parameter>", "<arg_key>", "</arg_key>", "<arg_value>", ">"),
-            *("</arg_value>", "<m:calls>", "<invoke name=", "<|calls|>", "<|call|>", "<|q|>"),
-            *("functions.clock", "<|call>call:", "{days:2}", "<call|>", "days", "<:", "</:days>"),
-        ]
-    ),
-    max_size=12,
-).map("".join)
-
-
-@given(st.sampled_from(sorted(FORMATS)), PIECES, st.lists(st.integers(0, 200), max_size=20))
-def test_calls_are_the_same_however_the_text_is_cut(name: str, text: str, cuts: list[int]) -> None:
-    assert read(name, text, cuts) == read(name, text, [])
-
-
-@given(st.sampled_from(sorted(FORMATS)), PIECES)
-def test_an_answer_without_calls_is_its_text(name: str, text: str) -> None:
-    found, calls = read(name, text, list(range(0, len(text), 3)))
-    if not calls:
-        assert found == text
-
-
-@given(
-    st.sampled_from(sorted(FORMATS)),
-    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 12), PIECES), min_size=1, max_size=2),
-    st.lists(st.integers(0, 300), max_size=20),
+PIECES = (
+    *("<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>", "```"),
+    *("```json\n", '{"name": "clock", "arguments": {', "}", "{", '"', "\\", "}}", "[", "]"),
+    *(", ", "\n", " ", "weather", "clock()", "(", "word", '"name": "weather"', ";"),
+    *('"parameters": {"city": "Ulm"}', ":", "<tool", "ü", ">>>", "<function=", "</"),
+    *("<parameter=city>", "</parameter>", "<arg_key>", "</arg_key>", "<arg_value>", ">"),
+    *("</arg_value>", "<m:calls>", "<invoke name=", "<|calls|>", "<|call|>", "<|q|>"),
+    *("functions.clock", "<|call>call:", "{days:2}", "<call|>", "days", "<:", "</:days>"),
 )
-def test_damaged_calls_are_the_same_however_the_text_is_cut(
-    name: str, damages: list[tuple[int, int, str]], cuts: list[int]
-) -> None:
-    text = "So: " + both_calls(name)
-    for place, length, piece in damages:
-        at = place % len(text)
-        text = text[:at] + piece + text[at + length :]
-    whole = read(name, text, [])
-    assert read(name, text, cuts) == whole
-    assert read(name, text, list(range(len(text)))) == whole
-    assert whole[1] or whole[0] == text
+
+
+def pieces(chance: random.Random) -> str:
+    """Some text that has parts of calls."""
+    return "".join(chance.choices(PIECES, k=chance.randint(0, 12)))
+
+
+def cuts(chance: random.Random) -> list[int]:
+    """Where a text is cut."""
+    return chance.choices(range(300), k=chance.randint(0, 20))
+
+
+def test_calls_are_the_same_however_the_text_is_cut() -> None:
+    chance = random.Random(1)
+    for name in sorted(FORMATS) * 6:
+        text = pieces(chance)
+        found, calls = read(name, text, cuts(chance))
+        assert (found, calls) == read(name, text, [])
+        assert calls or found == text
+
+
+def test_damaged_calls_are_the_same_however_the_text_is_cut() -> None:
+    chance = random.Random(2)
+    for name in sorted(FORMATS) * 5:
+        text = "So: " + both_calls(name)
+        for _ in range(chance.randint(1, 2)):
+            at, length = chance.randrange(len(text)), chance.randint(0, 12)
+            text = text[:at] + pieces(chance) + text[at + length :]
+        whole = read(name, text, [])
+        assert read(name, text, cuts(chance)) == whole
+        assert read(name, text, list(range(len(text)))) == whole
+        assert whole[1] or whole[0] == text
 
 
 def test_arguments_come_while_they_are_written() -> None:
@@ -206,27 +202,30 @@ def test_arguments_come_while_they_are_written() -> None:
 
 
 JSON_FORMATS = sorted(name for name, shape in FORMATS.items() if shape.style is ArgumentStyle.JSON)
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(['\\"\n', "é 🦆"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
+JSON_TEXTS = ("", "a", '\\"\n', "é 🦆", "}", "]", "{", "'", "\x7f", "</tool_call")
 
 
-@given(
-    st.sampled_from(JSON_FORMATS),
-    st.dictionaries(st.text(), JSON_VALUES, max_size=3),
-    st.sampled_from([None, 1, 2, "\t"]),
-    st.booleans(),
-    st.lists(st.integers(0, 300), max_size=20),
-)
-def test_arguments_are_json_on_one_line_however_they_were_written(
-    name: str, values: dict[str, object], indent: int | str | None, is_ascii: bool, cuts: list[int]
-) -> None:
-    written = json.dumps(values, indent=indent, ensure_ascii=is_ascii).replace("]", " ]")
-    spaced = call(name, _ULM[1]).replace(_ULM[1], written)
-    wanted = json.dumps(json.loads(written), ensure_ascii=False)
-    assert read(name, spaced, cuts) == ("", [("weather", wanted)])
+def json_value(chance: random.Random, depth: int = 0) -> object:
+    """Some JSON."""
+    match chance.randrange(7 if depth < 3 else 5):
+        case 5:
+            return [json_value(chance, depth + 1) for _ in range(chance.randint(0, 3))]
+        case 6:
+            keys = chance.sample(JSON_TEXTS[:6], chance.randint(0, 3))
+            return {key: json_value(chance, depth + 1) for key in keys}
+        case _:
+            return chance.choice((None, True, 0, -7, 1 << 70, 0.5, *JSON_TEXTS[:7]))
+
+
+def test_arguments_are_json_on_one_line_however_they_were_written() -> None:
+    chance = random.Random(3)
+    for name in JSON_FORMATS * 8:
+        values = {key: json_value(chance) for key in chance.sample(JSON_TEXTS, 3)}
+        indent, is_ascii = chance.choice((None, 1, 2, "\t")), chance.random() < 0.5
+        written = json.dumps(values, indent=indent, ensure_ascii=is_ascii).replace("]", " ]")
+        spaced = call(name, _ULM[1]).replace(_ULM[1], written)
+        wanted = json.dumps(json.loads(written), ensure_ascii=False)
+        assert read(name, spaced, cuts(chance)) == ("", [("weather", wanted)]), written
 
 
 def test_arguments_that_are_almost_json_become_json() -> None:
@@ -429,17 +428,17 @@ INVALID_STRINGS = (
 
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - UNWRITTEN.keys()))
 def test_strings_match_their_schemas_in_every_form(name: str) -> None:
-    for marks in ({}, marks_of(name)):
-        rules = (FORMATS[name], (STRING_TOOL,), REQUIRED, "", ReasoningState.NONE, marks)
-        made = answer_grammar(AnswerRules(*rules))
-        for wanted in VALID_STRINGS:
-            text = call(name, json.dumps(wanted, ensure_ascii=False))
-            assert matches(made, text, marks), text
-            parser = ToolCallParser(FORMATS[name], [json.loads(STRING_TOOL)])
-            _, found = collected([*parser.push(text), *parser.finish()])
-            assert [json.loads(arguments) for _, arguments in found] == [wanted]
-        for bad in INVALID_STRINGS:
-            assert not matches(made, call(name, json.dumps(bad)), marks), bad
+    marks = marks_of(name)
+    rules = (FORMATS[name], (STRING_TOOL,), REQUIRED, "", ReasoningState.NONE, marks)
+    made = answer_grammar(AnswerRules(*rules))
+    for wanted in VALID_STRINGS:
+        text = call(name, json.dumps(wanted, ensure_ascii=False))
+        assert matches(made, text, marks), text
+        parser = ToolCallParser(FORMATS[name], [json.loads(STRING_TOOL)])
+        _, found = collected([*parser.push(text), *parser.finish()])
+        assert [json.loads(arguments) for _, arguments in found] == [wanted]
+    for bad in INVALID_STRINGS:
+        assert not matches(made, call(name, json.dumps(bad)), marks), bad
 
 
 PATTERNS = {
