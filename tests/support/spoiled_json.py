@@ -1,22 +1,13 @@
 """JSON that is almost what was wanted: one value in it is anything else, or not there."""
 
+import random
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from hypothesis import strategies as st
-
-ANY_JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.sampled_from([-1, 1 << 60, 10**300, 1.5, float("nan"), float("inf")])
-    | st.text()
-    | st.sampled_from(
-        ["", ".", "..", "../x", "/etc/passwd", "a" * 40, "A" * 40, "a" * 64, "\ud800"]
-    ),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=5,
+PLAIN: tuple[Any, ...] = (
+    *(None, True, False, 0, 7, -1, 1 << 60, 10**300, 1.5, float("nan"), float("inf")),
+    *("", ".", "..", "../x", "/etc/passwd", "a" * 40, "A" * 40, "a" * 64, "\ud800", "ä\n", "0"),
 )
 Path = tuple[str | int, ...]
 
@@ -46,11 +37,21 @@ def spoil(value: Any, path: Path, other: Any, *, is_missing: bool = False) -> An
     return spoiled_copy
 
 
-def spoiled(value: Any) -> st.SearchStrategy[Any]:
-    """The value with one place spoiled."""
-    return st.builds(
-        lambda path, other, is_missing: spoil(value, path, other, is_missing=is_missing),
-        st.sampled_from(list(places(value))),
-        ANY_JSON,
-        st.booleans(),
-    )
+def any_json(chance: random.Random, depth: int = 0) -> Any:
+    """Any JSON, flat or nested."""
+    match chance.randrange(6) if depth < 3 else 0:
+        case 4:
+            return [any_json(chance, depth + 1) for _ in range(chance.randint(0, 3))]
+        case 5:
+            return {str(key): any_json(chance, depth + 1) for key in chance.sample(PLAIN, 2)}
+        case _:
+            return chance.choice(PLAIN)
+
+
+def spoiled(value: Any, seed: int = 1, count: int = 300) -> Iterator[Any]:
+    """Copies of a value, in each of which one place is spoiled or missing."""
+    chance = random.Random(seed)
+    found = list(places(value))
+    for _ in range(count):
+        path, is_missing = chance.choice(found), chance.random() < 0.3
+        yield spoil(value, path, any_json(chance), is_missing=is_missing)

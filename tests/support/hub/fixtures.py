@@ -156,3 +156,11 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedHub]:
 @pytest.fixture
 def scripted_settings(scripted: ScriptedHub, tmp_path: Path) -> HubSettings:
     return HubSettings(endpoint=scripted.endpoint, cache_dir=tmp_path / "cache", floor_bytes=0)
+
+
+@pytest.fixture
+def converts_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convert pickles without a process; tests/system/hub has tests of that one."""
+    from tests.support.hub.pickled import run_here
+
+    monkeypatch.setattr("medusa_core.hub.convert.convert.run_job", run_here)

@@ -1,19 +1,19 @@
 """Pickles to convert, and what must come of them."""
 
+import json
 import pickle
 import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.hub.convert.convert import (
-    ConversionLimits,
-    Converted,
-    convert,
-)
+from medusa_core.hub.convert import convert_worker
+from medusa_core.hub.convert.convert import ConversionLimits, Converted, convert
+from medusa_core.hub.convert.convert_process import ConversionJob
 from medusa_core.hub.convert.convert_source import find_source
 
 HIDDEN, VOCABULARY = 16, 40
@@ -43,8 +43,65 @@ def head_tensors() -> dict[str, Tensor]:
     }
 
 
+def shards(folder: Path) -> dict[str, Tensor]:
+    """Two shards with every dtype, views, shared and tied tensors, scalars and empties."""
+    folder.mkdir(exist_ok=True)
+    tied = torch.randn(VOCABULARY, HIDDEN)
+    whole = torch.randn(6, HIDDEN)
+    first = {
+        "model.embed_tokens.weight": tied,
+        "lm_head.weight": tied,
+        "transposed": torch.randn(4, 8).t(),
+        "every other": torch.arange(10.0)[::2],
+        "expanded": torch.ones(1).expand(3, 2),
+        "upper": whole[:4],
+        "overlapping": whole[2:],
+    }
+    second = {
+        "bf16": torch.randn(5, 3).bfloat16(),
+        "f64": torch.randn(2).double(),
+        "bool": torch.tensor([True, False, True]),
+        "i64": torch.tensor(-(2**62)),
+        "empty": torch.empty(0, HIDDEN),
+        "nan": torch.tensor([float("nan"), float("inf"), -0.0]).half(),
+    }
+    weight_map = {}
+    for number, tensors in enumerate((first, second), start=1):
+        name = f"pytorch_model-{number:05}-of-00002.bin"
+        torch.save(tensors, folder / name)
+        weight_map |= dict.fromkeys(tensors, name)
+    index = {"metadata": {}, "weight_map": weight_map}
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    return first | second
+
+
 def run(path: Path, output: Path | None = None) -> Converted:
     return convert(find_source(path, output), is_consented=True, limits=LIMITS)
+
+
+class Here:
+    """The channel of a conversion in this process; see `run_here`."""
+
+    def __init__(self, on_progress: Callable[[int, int], None]) -> None:
+        self._on_progress = on_progress
+
+    def send(self, **message: int) -> None:
+        self._on_progress(message["written"], message["total"])
+
+    def receive(self) -> dict[str, bool]:
+        return {"go": True}
+
+
+def run_here(
+    job: ConversionJob,
+    time_s: float,
+    on_progress: Callable[[int, int], None] | None,
+    is_cancelled: Callable[[], bool],
+) -> None:
+    """Do what `run_job` does without a process, whose import of torch takes a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(convert_worker, "limit_process", lambda *_: None)
+        convert_worker.run(job, Here(on_progress or (lambda *_: None)))  # type: ignore[arg-type]
 
 
 def assert_same(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:

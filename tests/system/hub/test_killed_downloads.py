@@ -84,3 +84,26 @@ def test_a_large_download_that_is_killed_twenty_times(
     hub: LoopbackHub, settings: HubSettings
 ) -> None:
     kill_and_resume(hub, settings, nbytes=820 * MIB, num_kills=20)
+
+
+NUM_DOWNLOADS = 3
+
+
+@pytest.mark.parametrize("hub", [8 * MIB], indirect=True, ids=["slow_line"])
+def test_processes_that_fetch_one_model_at_a_time_all_have_it_whole(
+    hub: LoopbackHub, settings: HubSettings
+) -> None:
+    fill(hub, 2 * MIB)
+    command = [sys.executable, "-c", CHILD, hub.endpoint, str(settings.cache_dir)]
+    children = [
+        subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
+        for _ in range(NUM_DOWNLOADS)
+    ]
+    output = [child.communicate(timeout=240)[0] for child in children]
+    assert [child.returncode for child in children] == [0] * NUM_DOWNLOADS
+    total = sum(list_repo(settings, repo).needed_bytes for repo in (MODEL, HEADS))
+    assert sum(int(text) for text in output) == total, "each byte was fetched once"
+    for repo in (MODEL, HEADS):
+        snapshot = find_snapshot(settings.cache_dir, repo)
+        assert snapshot is not None
+        check_whole(hub, repo, snapshot)

@@ -300,8 +300,11 @@ def load_command(folders: Folders, kept: Path | None, request_id: str) -> LoadMo
 
 
 def test_the_engine_races_in_spare_time_and_remembers(
-    fresh: EngineHarness, folders: Folders, tmp_path: Path
+    fresh: EngineHarness, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # So few tokens may seem too fast where other programs compute, too.
+    for module in ("engine.model_slot", "speculation.tuning.measurements"):
+        monkeypatch.setattr(f"medusa_core.{module}.is_plausible_speed_up", lambda *_: True)
     loaded = fresh.load(load_command(folders, tmp_path, "first"))
     assert isinstance(loaded, ModelLoaded)
     assert loaded.speeds == ()

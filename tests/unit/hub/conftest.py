@@ -2,6 +2,7 @@
 
 from tests.support.hub.fixtures import (
     cache,
+    converts_here,
     heads_files,
     hub,
     model_files,
@@ -12,6 +13,7 @@ from tests.support.hub.fixtures import (
 
 __all__ = [
     "cache",
+    "converts_here",
     "heads_files",
     "hub",
     "model_files",

@@ -15,16 +15,13 @@ from medusa_core.hub.library.catalog import published_drafters, read_catalog
 from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.library import Library, PairOffer
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
-from medusa_core.hub.remote import look_at_heads, look_at_model
+from medusa_core.hub.remote import look_at_heads
 from medusa_core.hub.settings import HubSettings
 from tests.support.hub.fixtures import LoopbackHub, random_file
 from tests.support.hub.pairs import fetch, run
 from tests.support.models.eagle_files import EagleSpec, write_eagle
-from tests.support.models.gguf_converter import convert
 from tests.support.models.gguf_files import write_as_gguf
-from tests.support.models.gguf_heads_files import write_eagle_gguf, write_mtp_gguf
-from tests.support.models.mtp_peers import write_mtp_peer
-from tests.support.models.qwen3_5_files import dense
+from tests.support.models.gguf_heads_files import write_eagle_gguf
 from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import TinySpec, write_tiny
 
@@ -174,24 +171,6 @@ def test_a_drafter_beside_a_model_comes_with_it_as_one_file(
     monkeypatch.setenv("HF_HUB_CACHE", str(settings.cache_dir))
     assert installed(f"{repo}:Q8_0") == model / "tiny-Q8_0.gguf"
     assert installed(f"{repo}:eagle3") == model / drafter.file
-
-
-def test_an_mtp_layer_inside_a_model_and_in_a_file_of_its_own_is_seen(
-    hub: LoopbackHub, settings: HubSettings, tmp_path: Path
-) -> None:
-    folder = write_mtp_peer("qwen 3.5", tmp_path / "model", config=dense())
-    repo = hub.root / "org" / "Tiny-GGUF"
-    repo.mkdir(parents=True)
-    whole = convert(folder, repo / "Tiny-Q8_0.gguf", "q8_0")
-    model = look_at_model(settings, "org/Tiny-GGUF")
-    assert model.heads == read_shape(whole)
-    assert model.heads.kind == "mtp"
-    write_mtp_gguf(repo / "mtp-Tiny-Q8_0.gguf", whole, model.config.num_layers)
-    library = Library(tmp_path / "jobs.db", tmp_path / "folders.json", settings)
-    offer = run(library.look_at(PairOffer("", Pair("org/Tiny-GGUF"))))
-    (drafter,) = offer.drafters
-    assert (drafter.kind, drafter.file) == ("mtp", "mtp-Tiny-Q8_0.gguf")
-    assert run(library.look_at(offer.with_drafter(drafter))).heads == model.heads
 
 
 def test_a_repository_of_heads_in_gguf_is_looked_at_and_fetched(

@@ -12,7 +12,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
 
 from medusa_core.errors import AnswerError, CheckpointError, HubError, MedusaError, NetworkError
 from medusa_core.hub import hub_api
@@ -71,8 +70,12 @@ def test_what_is_no_json_object_can_not_be_read(
     assert search(scripted_settings, "x") == ()
 
 
-@given(spoiled(RESULT))
-def test_results_are_read_or_refused_whatever_they_are(result: object) -> None:
+def test_results_are_read_or_refused_whatever_they_are() -> None:
+    for result in spoiled(RESULT):
+        check_result(result)
+
+
+def check_result(result: object) -> None:
     """A law of `search`: no other error, and nothing unchecked in what it found."""
     with patch.object(search_module, "query_hub", lambda *_: [result] * 60):
         try:
@@ -198,7 +201,7 @@ def test_json_that_unfolds_beyond_bounds_is_left_unread(
     scripted: ScriptedHub, scripted_settings: HubSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub_api.zlib, "decompressobj", Counted)
-    scripted.answers[LISTING] = Answer(zeros(200), headers={"Content-Encoding": "gzip"})
+    scripted.answers[LISTING] = Answer(zeros(80), headers={"Content-Encoding": "gzip"})
     ask = partial(list_repo, scripted_settings, REPO)
     check(scripted_settings, ask, AnswerError, "longer than 64 MB")
     assert Counted.num_bytes <= 66 << 20

@@ -21,9 +21,8 @@ from medusa_core.hub.pair_download import Tally, download_pair, forget_pair
 from medusa_core.hub.part import PartialFile
 from medusa_core.hub.settings import HubSettings
 from medusa_core.hub.watch import Stopped
-from tests.support.hub.child import CHILD
 from tests.support.hub.fixtures import REPOSITORY, LoopbackHub, random_file
-from tests.support.hub.pairs import HEADS, MIB, MODEL, check_whole, fetch, fill, run, sent
+from tests.support.hub.pairs import MIB, MODEL, check_whole, fetch, fill, run, sent
 
 NUM_DOWNLOADS = 3
 
@@ -49,26 +48,6 @@ def when_it_waits(work: Callable[[Tally, threading.Event], None]) -> tuple[threa
     thread.start()
     assert waits.wait(20)
     return thread, tally
-
-
-@pytest.mark.parametrize("hub", [8 * MIB], indirect=True, ids=["slow_line"])
-def test_processes_that_fetch_one_model_at_a_time_all_have_it_whole(
-    hub: LoopbackHub, settings: HubSettings
-) -> None:
-    fill(hub, 2 * MIB)
-    command = [sys.executable, "-c", CHILD, hub.endpoint, str(settings.cache_dir)]
-    children = [
-        subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
-        for _ in range(NUM_DOWNLOADS)
-    ]
-    output = [child.communicate(timeout=240)[0] for child in children]
-    assert [child.returncode for child in children] == [0] * NUM_DOWNLOADS
-    total = sum(list_repo(settings, repo).needed_bytes for repo in (MODEL, HEADS))
-    assert sum(int(text) for text in output) == total, "each byte was fetched once"
-    for repo in (MODEL, HEADS):
-        snapshot = find_snapshot(settings.cache_dir, repo)
-        assert snapshot is not None
-        check_whole(hub, repo, snapshot)
 
 
 def test_threads_that_fetch_one_model_at_a_time_fetch_each_byte_once(

@@ -4,33 +4,30 @@ import json
 import os
 import shutil
 from collections import OrderedDict
-from dataclasses import asdict
 from pathlib import Path
 
-import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from medusa_core.errors import Cancelled, CheckpointError, ConversionError, DiskFullError
+from medusa_core.errors import CheckpointError, ConversionError, DiskFullError
 from medusa_core.hub.convert.convert import (
     ConversionLimits,
     convert,
 )
-from medusa_core.hub.convert.convert_process import ConversionJob
 from medusa_core.hub.convert.convert_source import find_source
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.system.sandbox.process import Sandbox
 from tests.support.hub.pickled import (
-    HIDDEN,
     LIMITS,
-    VOCABULARY,
     assert_same,
     head_tensors,
     leftovers,
     run,
+    shards,
 )
+
+pytestmark = pytest.mark.usefixtures("converts_here")
 
 # What is written is what was read.
 
@@ -69,38 +66,6 @@ def test_heads_in_another_folder_get_a_configuration_that_names_their_model(tmp_
     assert config["base_model_name_or_path"] == "lmsys/vicuna-7b-v1.3"
     assert config["medusa_num_heads"] == 3
     assert leftovers(source) == {"medusa_lm_head.pt", "config.json"}
-
-
-def shards(folder: Path) -> dict[str, Tensor]:
-    """Two shards with every dtype, views, shared and tied tensors, scalars and empties."""
-    folder.mkdir(exist_ok=True)
-    tied = torch.randn(VOCABULARY, HIDDEN)
-    whole = torch.randn(6, HIDDEN)
-    first = {
-        "model.embed_tokens.weight": tied,
-        "lm_head.weight": tied,
-        "transposed": torch.randn(4, 8).t(),
-        "every other": torch.arange(10.0)[::2],
-        "expanded": torch.ones(1).expand(3, 2),
-        "upper": whole[:4],
-        "overlapping": whole[2:],
-    }
-    second = {
-        "bf16": torch.randn(5, 3).bfloat16(),
-        "f64": torch.randn(2).double(),
-        "bool": torch.tensor([True, False, True]),
-        "i64": torch.tensor(-(2**62)),
-        "empty": torch.empty(0, HIDDEN),
-        "nan": torch.tensor([float("nan"), float("inf"), -0.0]).half(),
-    }
-    weight_map = {}
-    for number, tensors in enumerate((first, second), start=1):
-        name = f"pytorch_model-{number:05}-of-00002.bin"
-        torch.save(tensors, folder / name)
-        weight_map |= dict.fromkeys(tensors, name)
-    index = {"metadata": {}, "weight_map": weight_map}
-    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
-    return first | second
 
 
 def test_shards_are_converted_one_by_one_with_their_index(tmp_path: Path) -> None:
@@ -144,93 +109,6 @@ def test_nothing_is_converted_without_consent(tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match="can run code"):
         convert(find_source(tmp_path), is_consented=False, limits=LIMITS)
     assert leftovers(tmp_path) == {"medusa_lm_head.pt"}
-
-
-def converters() -> list[psutil.Process]:
-    """The processes that convert now; templates of other tests may have theirs."""
-    children = psutil.Process().children()
-    return [child for child in children if "convert_worker" in " ".join(child.cmdline())]
-
-
-def test_a_killed_converter_leaves_nothing(tmp_path: Path) -> None:
-    shards(tmp_path / "in")
-    before = leftovers(tmp_path)
-
-    def kill(written: int, total: int) -> None:
-        if written:
-            # The worker waits for a word now: something is written, and something is not.
-            (worker,) = converters()
-            assert any("out" in name for name in leftovers(tmp_path) - before)
-            worker.kill()
-
-    with pytest.raises(ConversionError, match="unexpectedly") as caught:
-        convert(find_source(tmp_path / "in"), is_consented=True, limits=LIMITS, on_progress=kill)
-    assert caught.value.data["code"] != 0
-    assert leftovers(tmp_path) == before
-
-
-def test_a_cancelled_conversion_leaves_nothing(tmp_path: Path) -> None:
-    shards(tmp_path / "in")
-    before = leftovers(tmp_path)
-    progress: list[int] = []
-    with pytest.raises(Cancelled):
-        convert(
-            find_source(tmp_path / "in"),
-            is_consented=True,
-            limits=LIMITS,
-            on_progress=lambda written, total: progress.append(written),
-            is_cancelled=lambda: bool(progress and progress[-1]),
-        )
-    assert leftovers(tmp_path) == before
-    assert not converters()
-
-
-def test_a_silent_converter_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
-    # Importing torch alone takes longer.
-    with pytest.raises(ConversionError, match="done nothing"):
-        convert(
-            find_source(tmp_path),
-            is_consented=True,
-            limits=ConversionLimits(time_s=0.05, floor_bytes=0),
-        )
-    assert leftovers(tmp_path) == {"medusa_lm_head.pt"}
-
-
-def test_the_worker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
-    torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
-    (tmp_path / "staging").mkdir()
-    job = ConversionJob(
-        (str(tmp_path / "medusa_lm_head.pt"),),
-        str(tmp_path / "staging"),
-        False,
-        (),
-        "",
-        1 << 32,
-        1 << 30,
-    )
-    child = Sandbox("medusa_core.hub.convert.convert_worker")
-    try:
-        child.send(asdict(job))
-        assert child._process.stdin is not None
-        child._process.stdin.close()  # as the end of this program would
-        assert child.wait(60) == 3
-    finally:
-        child.close()
-
-
-def test_memory_of_the_worker_is_bounded(tmp_path: Path) -> None:
-    if not Path("/proc/self/statm").exists():
-        pytest.skip("only Linux bounds a process's address space")
-    # Transposed, it must be copied to be written; there is no room for the copy.
-    torch.save({"w": torch.zeros(8192, 4096).t()}, tmp_path / "pytorch_model.bin")
-    tight = ConversionLimits(time_s=120, floor_bytes=0, memory_bytes=-2 * (128 << 20) + (32 << 20))
-    with pytest.raises(ConversionError):
-        convert(find_source(tmp_path), is_consented=True, limits=tight)
-    assert leftovers(tmp_path) == {"pytorch_model.bin"}
-    done = run(tmp_path)
-    assert [path.name for path in done.files] == ["model.safetensors"]
-    assert load_file(done.files[0])["w"].shape == (4096, 8192)
 
 
 def test_a_full_disk_is_seen_before_anything_is_written(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def test_remove_asks_first(
         terminal("rm", MODEL, "--yes")
 
 
+@pytest.mark.usefixtures("converts_here")
 def test_import_and_convert_from_a_terminal(
     terminal: Callable[..., int],
     tmp_path: Path,
