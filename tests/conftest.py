@@ -164,7 +164,7 @@ def no_dangling_threads() -> Iterator[None]:
 
 LANES = {
     "placement": "policies of batches and clusters",
-    "card": "the imagined card",
+    "card": "the fake card",
     "gpu": "a CUDA device",
     "real_models": "real models",
     "recipe": "the demo model's recipe",

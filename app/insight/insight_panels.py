@@ -365,7 +365,7 @@ class Insight(QObject):
             self._frame(range(0))
             return
         first = timeline.track.first_token(timeline.index)
-        self._frame(range(first, first + timeline.step.num_kept))
+        self._frame(range(first, first + timeline.step.num_appended))
 
     def _frame(self, tokens: range) -> None:
         """Frame tokens of the answer that is shown, wherever its text is, and no others."""

@@ -103,10 +103,10 @@ class StepFigures:
         return self._acceptance.rates()
 
     def _add(self, step: StepTrace) -> None:
-        behind = step.root_place + 1 + step.num_kept
-        drafted = [step.sources[node] for node in step.path[1 : step.num_kept + 1]]
+        behind = step.root_place + 1 + step.num_appended
+        drafted = [step.sources[node] for node in step.path[1 : step.num_appended + 1]]
         num_rows = len(step.token_ids) + step.num_riders
-        counts = (step.step, step.num_kept, len(drafted), behind, num_rows)
+        counts = (step.step, step.num_appended, len(drafted), behind, num_rows)
         self._rows.append((*counts, step.step_s, *step.times.parts))
         self._acceptance.add(step.sources, tuple(drafted))
         self.forms[tree_form(step.parents)] += 1

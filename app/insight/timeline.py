@@ -90,8 +90,8 @@ class Timeline(QObject):
         track = self.track
         if track is None or track.done is None or self.index != self.last:
             return
-        richest = max(range(len(track)), key=lambda index: track[index].num_kept)
-        if track[richest].num_kept > 1:
+        richest = max(range(len(track)), key=lambda index: track[index].num_appended)
+        if track[richest].num_appended > 1:
             self.follows = False
             self.go(richest)
 

@@ -80,7 +80,7 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[CardLine, ...]:
         CardLine(
             QCoreApplication.translate("Insight", "Step"),
             QCoreApplication.translate("Insight", "{0}, {1} of {2}").format(
-                number, _ordinal(place), step.num_kept
+                number, _ordinal(place), step.num_appended
             ),
         ),
         CardLine(

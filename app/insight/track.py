@@ -56,7 +56,7 @@ class Track:
 
     def add(self, step: StepTrace) -> None:
         """Add the next step."""
-        self._ends.append(self.num_tokens + step.num_kept)
+        self._ends.append(self.num_tokens + step.num_appended)
         self._steps.append(step)
 
     def drop_first(self) -> None:
@@ -67,7 +67,7 @@ class Track:
 
     def first_token(self, index: int) -> int:
         """Place in the answer of a step's first token."""
-        return self._ends[index] - self._steps[index].num_kept
+        return self._ends[index] - self._steps[index].num_appended
 
     def step_of(self, token: int) -> int | None:
         """Index of the step that decided a token of the answer; None where that isn't known."""

@@ -128,18 +128,18 @@ def describe_step(step: StepTrace) -> str:
     """What a step gave, in words."""
     if step.step == 0:
         return QCoreApplication.translate("Insight", "the prompt is read, one token")
-    num_accepted = min(len(step.path) - 1, step.num_kept)
-    own = step.num_kept - num_accepted
+    num_accepted = min(len(step.path) - 1, step.num_appended)
+    own = step.num_appended - num_accepted
     parts = [
         QCoreApplication.translate("Insight", "{0} accepted").format(num_accepted),
         *([QCoreApplication.translate("Insight", "1 of the model's own")] if own else []),
     ]
     words = (
         QCoreApplication.translate("Insight", "{0} token ({1})")
-        if step.num_kept == 1
+        if step.num_appended == 1
         else QCoreApplication.translate("Insight", "{0} tokens ({1})")
     )
-    return words.format(step.num_kept, " + ".join(parts))
+    return words.format(step.num_appended, " + ".join(parts))
 
 
 def _button(name: str) -> QToolButton:

@@ -323,7 +323,7 @@ class TreePanel(QWidget):
             place = len(step.path) - 1
         else:
             return None
-        return first + place if place < step.num_kept else None
+        return first + place if place < step.num_appended else None
 
     def _tool(self, icon: str, name: str, action: Callable[[], object]) -> QToolButton:
         button = self._button("", name, action)

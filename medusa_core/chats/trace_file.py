@@ -225,7 +225,7 @@ def _step(step: StepTrace) -> _Json:
             "probabilities": [node.probability for node in step.nodes],
         },
         "verdicts": [_verdict(verdict) for verdict in step.verdicts],
-        "num_kept": step.num_kept,
+        "num_kept": step.num_appended,
         "num_riders": step.num_riders,
         "forbidden": [list(dropped) for dropped in step.forbidden],
         "pruned": [list(dropped) for dropped in step.pruned],
@@ -257,6 +257,7 @@ def _end(done: GenerationDone) -> _Json:
     """Convert the figures of an answer to JSON."""
     raw = asdict(done)
     del raw["session_id"], raw["request_id"]
+    raw["num_rested"] = raw.pop("num_plain_steps")  # its name in the format
     for name in _REMOTE_FIELDS:  # remote answers have no traces
         del raw[name]
     raw["stop_reason"] = done.stop_reason.value
@@ -295,14 +296,14 @@ def _read_texts(raw: _Json, file_name: str) -> dict[int, bytes]:
 
 def _problem_of(steps: Sequence[StepTrace], done: GenerationDone) -> str:
     """Return the inconsistency between steps and end; empty for none."""
-    kept = [i for step in steps for i in step.choice_ids[: step.num_kept]]
+    kept = [i for step in steps for i in step.choice_ids[: step.num_appended]]
     if [step.step for step in steps] != list(range(done.num_steps + 1)):
         return f"its steps are not those from 0 to {done.num_steps}"
-    if any(not 0 < step.num_kept <= len(step.path) for step in steps):
+    if any(not 0 < step.num_appended <= len(step.path) for step in steps):
         return "a step keeps more tokens than it gave, or none"
     if tuple(kept) != done.token_ids[done.num_given_tokens :]:
         return "its steps give other tokens than the answer has"
-    if tuple(step.num_kept for step in steps[1:]) != done.accept_lengths:
+    if tuple(step.num_appended for step in steps[1:]) != done.accept_lengths:
         return "its steps give other numbers of tokens than the answer says"
     return ""
 
@@ -348,7 +349,7 @@ class _Reader:
             odds=_read_odds(nodes["probabilities"][1:]),
             judged=judged.tobytes() + self._packed_ids(others),
             numbers=numbers if any(numbers) else (),
-            num_kept=raw["num_kept"],
+            num_appended=raw["num_kept"],
             times=_times(raw["times_s"]),
             step_s=float(raw["times_s"]["step"]),
             num_riders=raw.get("num_riders", 0),
@@ -444,11 +445,13 @@ def _read_numbers(raw: Mapping[str, float | None]) -> tuple[tuple[str, float], .
 
 def _read_end(raw: _Json, file_name: str) -> GenerationDone:
     """Parse the figures of an answer."""
+    values = dict(raw)
+    values["num_plain_steps"] = values.pop("num_rested")
     return GenerationDone(
         session_id="",
         request_id="",
         **{
-            **raw,
+            **values,
             "token_ids": tuple(raw["token_ids"]),
             "accept_lengths": tuple(raw["accept_lengths"]),
             "stop_reason": StopReason(raw["stop_reason"]),

@@ -27,7 +27,7 @@ from medusa_core.loading.offload_forecast import (
     device_with,
     plan_offload,
 )
-from medusa_core.memory.budget import GIB, Budget, imagined_card, limit_budget
+from medusa_core.memory.budget import GIB, Budget, cuda_budget, limit_budget
 from medusa_core.memory.placement import CpuLayers, OffloadRoom
 from medusa_core.memory.recommend import (
     Recommendation,
@@ -254,7 +254,7 @@ def _heads_facts(heads: str) -> HeadsShape:
 
 
 def _device(args: argparse.Namespace, options: LoadOptions) -> ForecastDevice:
-    """Return the device of the arguments: this computer's, or an imagined GPU."""
+    """Return the device of the arguments: this computer's, or a hypothetical GPU."""
     if args.vram_gib is None:
         from medusa_core.memory.measure.machine import MEASURED
         from medusa_core.memory.probe import live_budget
@@ -263,7 +263,7 @@ def _device(args: argparse.Namespace, options: LoadOptions) -> ForecastDevice:
         return device_with(budget, options, MEASURED if args.measure else ())
     if not 0 < args.vram_gib <= 1024:
         raise RequestError(f"A card with {args.vram_gib} GiB can't be planned for.")
-    card = imagined_card(args.vram_gib, _capability(args.capability))
+    card = cuda_budget(args.vram_gib, _capability(args.capability))
     room = OffloadRoom.of(_IMAGINED_MEMORY_BYTES, options)
     return ForecastDevice(limit_budget(card, options.memory_gib), room, None)
 

@@ -49,7 +49,7 @@ class AnswerTuning:
         self._top_tokens: list[tuple[int, TopTokens]] = []
         self._outcomes: list[StepOutcome] = []
         self._baseline = Baseline()
-        self._num_kept, self._seconds = 0, 0.0
+        self._num_appended, self._seconds = 0, 0.0
         self._first_tokens_per_s = row_policy.tokens_per_s(settings, num_prompt_tokens)
 
     @property
@@ -85,23 +85,24 @@ class AnswerTuning:
             self._top_tokens.append((position, step.proposal.top_tokens))
 
     def learn_time(
-        self, step: Step, num_kept: int, position: int, step_s: float, was_paused: bool
+        self, step: Step, num_appended: int, position: int, step_s: float, was_paused: bool
     ) -> None:
         """Learn from a step that didn't share its pass.
 
         Args:
             step: The step.
-            num_kept: Number of tokens appended to the answer.
+            num_appended: Number of tokens appended to the answer.
             position: Position of the first token after its root.
             step_s: Seconds of the whole step.
             was_paused: Drafting was paused.
         """
         proposal, verified_s = step.proposal, step.times.verify_s + step.times.accept_s
         self._baseline.add(proposal.num_rows, position, verified_s, step_s)
-        self._num_kept, self._seconds = self._num_kept + num_kept, self._seconds + step_s
+        self._num_appended += num_appended
+        self._seconds += step_s
         if self._governor is not None:
             self.num_plain_steps += not self._governor.drafts
-            self._governor.add(num_kept, step_s)
+            self._governor.add(num_appended, step_s)
         if was_paused:
             return
         outcome = StepOutcome(
@@ -144,5 +145,5 @@ class AnswerTuning:
             return 0.0
         length = self._num_prompt_tokens + num_tokens // 2
         plain_s = self._baseline.plain_s(self._policy.costs, length)
-        is_slower = self._num_kept * plain_s < self._seconds
+        is_slower = self._num_appended * plain_s < self._seconds
         return 0.0 if is_slower and not self._baseline.has_plain_steps else plain_s

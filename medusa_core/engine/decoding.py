@@ -111,15 +111,15 @@ class Decoding:
 
     def finish_step(self, step: Step) -> float:
         """Count a step, and let the row policy learn from it. Returns its seconds."""
-        num_kept = step.num_kept
-        place = len(self._session.token_ids) - num_kept
-        self.accept_lengths.append(num_kept)
+        num_appended = step.num_appended
+        place = len(self._session.token_ids) - num_appended
+        self.accept_lengths.append(num_appended)
         step_s = time.perf_counter() - self._started
         self.seconds += step_s
         self.tuning.learn_drafts(step, place)
         if not self._is_shared:
             was_paused = self.drafter is self._plain_drafter
-            self.tuning.learn_time(step, num_kept, place, step_s, was_paused)
+            self.tuning.learn_time(step, num_appended, place, step_s, was_paused)
             is_due = len(self.accept_lengths) % UPDATE_STEPS == 0
             if is_due and isinstance(self._drafter, ScalesCosts):
                 self._drafter.scale_costs(self.tuning.cost_factor)

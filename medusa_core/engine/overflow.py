@@ -119,7 +119,7 @@ def _cut(
     """
     reserved = _reserved(lengths.messages, settings, limit)
     head = lengths.head(limit * _BEGINNING) if settings.overflow is Overflow.MIDDLE else 0
-    first = lengths.first_kept(head, limit - _answer_tokens(limit), limit * _KEPT_BY_CUT)
+    first = lengths.first_remaining(head, limit - _answer_tokens(limit), limit * _KEPT_BY_CUT)
     last = max(0, len(lengths.exchanges) - 1)
     while True:
         kept = lengths.kept(head, first)
@@ -173,13 +173,13 @@ class _ExchangeLengths:
         fitting = [n for n, size in enumerate(self._before) if self._fixed + size <= max_tokens]
         return max(0, min(len(fitting), len(self.exchanges)) - 1)
 
-    def first_kept(self, head: int, max_tokens: float, kept_tokens: float) -> int:
+    def first_remaining(self, head: int, max_tokens: float, target_tokens: float) -> int:
         """Replay the conversation, and return the first exchange after the dropped ones.
 
         Args:
             head: Number of exchanges kept from the beginning.
             max_tokens: Longest prompt that isn't cut.
-            kept_tokens: Length of the prompt to cut down to.
+            target_tokens: Length of the prompt to cut down to.
         """
         first, last = head, len(self.exchanges) - 1
         for current in range(head, last + 1):
@@ -188,7 +188,7 @@ class _ExchangeLengths:
             while (
                 is_over
                 and first < current
-                and self._prompt_tokens(head, first, current) > kept_tokens
+                and self._prompt_tokens(head, first, current) > target_tokens
             ):
                 first += 1
         return first

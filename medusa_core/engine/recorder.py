@@ -36,14 +36,14 @@ class Recorder:
             done: The step's event.
             step: The step, after its tokens were appended to the answer.
         """
-        proposal, num_kept = step.proposal, step.num_kept
+        proposal, num_appended = step.proposal, step.num_appended
         tree, path = proposal.tree, (0, *step.acceptance.nodes)
         judged = step.acceptance.judged or self._judged(step, path)
         return StepTrace(
             done.session_id,
             done.request_id,
             done.step,
-            done.num_context_tokens - num_kept - 1,
+            done.num_context_tokens - num_appended - 1,
             tree.token_ids,
             tree.shape.parents,
             tree.shape.ranks,
@@ -54,7 +54,7 @@ class Recorder:
             proposal.odds(),
             judged,
             step.numbers,
-            num_kept,
+            num_appended,
             step.times,
             done.step_s,
             len(step.ridden),

@@ -90,10 +90,10 @@ class Report:
             num_rows: Number of computed rows.
             step_s: Seconds of the whole step.
         """
-        num_kept, proposal = step.num_kept, step.proposal
-        token_ids, pieces = step.token_ids[:num_kept], step.kept.pieces
+        num_appended, proposal = step.num_appended, step.proposal
+        token_ids, pieces = step.token_ids[:num_appended], step.kept.pieces
         accepted = map(proposal.sources.__getitem__, step.acceptance.nodes)
-        sources = (*accepted, TARGET)[:num_kept]
+        sources = (*accepted, TARGET)[:num_appended]
         if index == 0:
             token_ids = (*self._given_ids, *token_ids)
             pieces = (*self._given_pieces, *pieces)
@@ -143,7 +143,7 @@ class Report:
             time_to_first_token_s=first_token_s,
             prefill_s=prefill.seconds,
             decode_s=decoding.seconds + prefill.reread_s,
-            num_rested=tuning.num_plain_steps,
+            num_plain_steps=tuning.num_plain_steps,
             settings=self._settings,
             plain_step_s=tuning.plain_step_s(len(self._answer.token_ids)),
             num_reread_tokens=prefill.num_reread,
@@ -161,12 +161,12 @@ def _logprobs(
         num_alternatives: Number of most likely tokens to return for each position.
         tokenizer: The target's tokenizer.
     """
-    num_kept = step.num_kept
-    nodes = list((0, *step.acceptance.nodes)[:num_kept])
-    rows = step.logits[nodes].double().log_softmax(dim=-1)  # [num_kept, vocabulary]
+    num_appended = step.num_appended
+    nodes = list((0, *step.acceptance.nodes)[:num_appended])
+    rows = step.logits[nodes].double().log_softmax(dim=-1)  # [num_appended, vocabulary]
     best = rows.topk(min(num_alternatives, rows.shape[1]), dim=-1)
     chosen, alternatives = [], []
-    for place, token_id in enumerate(step.token_ids[:num_kept]):
+    for place, token_id in enumerate(step.token_ids[:num_appended]):
         chosen.append(_token_logprob(token_id, rows[place, token_id], tokenizer))
         pairs = zip(best.indices[place].tolist(), best.values[place], strict=True)
         alternatives.append(tuple(_token_logprob(*pair, tokenizer) for pair in pairs))

@@ -44,7 +44,7 @@ class Step(NamedTuple):
     numbers: tuple[RuleNumbers, ...] = ()
 
     @property
-    def num_kept(self) -> int:
+    def num_appended(self) -> int:
         """Number of tokens that were appended to the answer."""
         return len(self.kept.pieces)
 

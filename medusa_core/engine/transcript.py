@@ -78,7 +78,7 @@ def transcribe(
     fitted = _fit_template(turns, target, thinks, tools)
     prompt_ids, answers = _prompt_ids(fitted, target)
     answer_ids = _decoded_ids(messages[-1], target) if continues else []
-    kept = _kept_ids(answer_ids, messages[-1], keep_tokens, target)
+    kept = _continued_ids(answer_ids, messages[-1], keep_tokens, target)
     if kept:
         answers = (*answers, (len(prompt_ids), len(prompt_ids) + len(kept)))
     next_id = answer_ids[len(kept)] if len(kept) < len(answer_ids) else None
@@ -159,10 +159,10 @@ def _fit_template(
     return _FittedTurns(fitting, guarded(fitting), render, guard)
 
 
-def _kept_ids(
+def _continued_ids(
     answer_ids: list[int], answer: ChatMessage, keep_tokens: int | None, target: Target
 ) -> list[int]:
-    """The tokens of a continued answer that are kept; without `keep_tokens` all but an EOS."""
+    """Tokens of a continued answer, up to `keep_tokens`; None for all but an EOS."""
     if keep_tokens is None:
         return (
             answer_ids[:-1] if answer_ids and answer_ids[-1] in target.eos_token_ids else answer_ids

@@ -25,7 +25,7 @@ from typing import Any
 from medusa_core.errors import HeadsError, ModelError
 from medusa_core.heads.checks import bad_setting, flag, listed, names_by_part
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.layer_shapes import RowShape, rows_of
+from medusa_core.models.layer_shapes import KvShape, rows_of
 from medusa_core.system.files.safetensors_header import TensorShapes
 
 KIND = "gemma4-assistant"
@@ -92,7 +92,7 @@ class RowsRead:
     """
 
     layer: int
-    shape: RowShape
+    shape: KvShape
 
 
 def is_assistant(names: frozenset[str]) -> bool:

@@ -85,7 +85,7 @@ def limit_budget(budget: Budget, memory_gib: float) -> Budget:
     )
 
 
-def imagined_card(vram_gib: float, capability: tuple[int, int] = (8, 6)) -> Budget:
+def cuda_budget(vram_gib: float, capability: tuple[int, int] = (8, 6)) -> Budget:
     """Return the budget of a hypothetical card that drives a desktop; by default an RTX 30."""
     return Budget(
         name=f"a card with {vram_gib:g} GiB",

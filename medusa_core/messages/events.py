@@ -402,7 +402,7 @@ class GenerationDone(Message):
         time_to_first_token_s: Seconds from the start of the request to the first token.
         prefill_s: Seconds of prefill.
         decode_s: Seconds of all decoding steps, their events and traces included.
-        num_rested: Plain decoding steps because drafting was paused.
+        num_plain_steps: Steps of plain decoding, because drafting was paused.
         settings: Settings of the answer; `tree_rows` is the limit that was used.
         plain_step_s: Seconds of a step of plain decoding at this length, measured in this answer,
             or earlier under the same load; 0 if unknown, and for plainly decoded answers.
@@ -425,7 +425,7 @@ class GenerationDone(Message):
     time_to_first_token_s: float
     prefill_s: float
     decode_s: float
-    num_rested: int
+    num_plain_steps: int
     settings: GenerateSettings
     plain_step_s: float = 0.0
     num_remote_tokens: int = -1

@@ -149,7 +149,7 @@ class StepTrace(NamedTuple):
             float32; then the ids of these alternatives as int32. 44 · p bytes.
         numbers: Numbers of the rule's decision at every node of the path; empty if it decides by
             the probabilities alone.
-        num_kept: Number of choices in the answer, which may have ended within the step.
+        num_appended: Number of choices in the answer, which may have ended within the step.
         times: Times of the parts of the step.
         step_s: Seconds of the whole step, decoding of text included.
         num_riders: Rows that were computed beside the tree and aren't candidates.
@@ -173,7 +173,7 @@ class StepTrace(NamedTuple):
     odds: Odds
     judged: bytes
     numbers: tuple[tuple[tuple[str, float], ...], ...]
-    num_kept: int
+    num_appended: int
     times: StepTimes
     step_s: float
     num_riders: int = 0

@@ -40,9 +40,9 @@ from medusa_core.models.blocks.spec import (
 )
 from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.models.layer_shapes import (
+    KvShape,
     LayerShape,
     NoShape,
-    RowShape,
     StateShape,
     recurrent_part,
     rows_of,
@@ -202,7 +202,7 @@ class ModelConfig:
         """Shape of the KV rows or recurrent state that a session caches of each layer."""
         if self.blocks:
             return tuple(block.layer_shape for block in self.blocks)
-        return self.cached_layers or (RowShape(self.num_kv_heads, self.head_dim),) * self.num_layers
+        return self.cached_layers or (KvShape(self.num_kv_heads, self.head_dim),) * self.num_layers
 
     @cached_property
     def state_layers(self) -> tuple[StateShape, ...]:

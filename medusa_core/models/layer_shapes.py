@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class RowShape:
+class KvShape:
     """Shape of a KV cache row: the keys and values of one token in one layer.
 
     Attributes:
@@ -77,7 +77,7 @@ class StateShape:
 class HybridShape:
     """Attention and a state side by side."""
 
-    rows: RowShape
+    rows: KvShape
     state: StateShape
 
 
@@ -86,14 +86,14 @@ class NoShape:
     """A layer that mixes no tokens."""
 
 
-LayerShape = RowShape | SharedRows | StateShape | HybridShape | NoShape
+LayerShape = KvShape | SharedRows | StateShape | HybridShape | NoShape
 
 
-def rows_of(shape: LayerShape) -> RowShape | None:
+def rows_of(shape: LayerShape) -> KvShape | None:
     """Return the KV row shape of a layer; None if it caches none."""
     if isinstance(shape, HybridShape):
         return shape.rows
-    return shape if isinstance(shape, RowShape) else None
+    return shape if isinstance(shape, KvShape) else None
 
 
 def num_holding(layers: Sequence[LayerShape]) -> int:
@@ -105,7 +105,7 @@ def num_holding(layers: Sequence[LayerShape]) -> int:
     return 1 + max(holding, default=-1)
 
 
-def rows_read(layers: Sequence[LayerShape], index: int) -> tuple[int, RowShape] | None:
+def rows_read(layers: Sequence[LayerShape], index: int) -> tuple[int, KvShape] | None:
     """Return the layer whose KV rows a layer attends to, and their shape; None for none."""
     shape = layers[index]
     owner = shape.layer if isinstance(shape, SharedRows) else index

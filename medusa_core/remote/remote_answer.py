@@ -91,7 +91,7 @@ class RemoteAnswer:
             time_to_first_token_s=waited_s,
             prefill_s=figures.prefill_s or waited_s,
             decode_s=figures.decode_s or self._last_s - first_s,
-            num_rested=0,
+            num_plain_steps=0,
             settings=self._request.settings,
             num_remote_tokens=figures.num_tokens,
             num_drafted=figures.num_drafted,

@@ -35,7 +35,7 @@ def statistics_lines(
         return [statistics_line(done)]
     settings, first_ms = done.settings, done.time_to_first_token_s * 1000
     num_new = len(done.token_ids) - done.num_given_tokens
-    each = f"{done.mean_acceptance_length:.2f} tokens each, {done.num_rested:,} without drafts"
+    each = f"{done.mean_acceptance_length:.2f} tokens each, {done.num_plain_steps:,} without drafts"
     lines = [
         f"speed      {done.tokens_per_s:.0f} tokens/s, first after {first_ms:.0f} ms",
         f"steps      {done.num_steps:,} in {done.decode_s:.2f} s, {each}",

@@ -31,7 +31,7 @@ def tree_lines(
         A line for the step, one for each node, and one for the bonus token, if the answer has it.
     """
     nodes = trace.nodes
-    path = trace.path[: trace.num_kept + 1]  # the answer may end within a step
+    path = trace.path[: trace.num_appended + 1]  # the answer may end within a step
     num_guesses, num_accepted = len(nodes) - 1, len(path) - 1
     head = f"step {trace.step}: {num_accepted} of {num_guesses} guesses accepted"
     labels = _Labels({one.name: one.label for one in sources}, dict(special_tokens))
@@ -39,7 +39,7 @@ def tree_lines(
     lines = [head, *drawn.lines()]
     if len(lines) > _MOST_LINES:
         lines = [*lines[:_MOST_LINES], f"… and {len(lines) - _MOST_LINES} more"]
-    if trace.num_kept < len(trace.path):
+    if trace.num_appended < len(trace.path):
         return [*lines, "the answer ended there"]
     bonus = trace.verdicts[-1].choice
     text = labels.of_token(bonus.token_id, bonus.text)

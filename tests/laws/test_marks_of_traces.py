@@ -146,7 +146,7 @@ def accepted_in(traces: Sequence[StepTrace]) -> list[tuple[bytes, TokenSource]]:
     tokens = []
     for trace in traces:
         verdicts, nodes = trace.verdicts, trace.nodes
-        for place, verdict in enumerate(verdicts[: trace.num_kept]):
+        for place, verdict in enumerate(verdicts[: trace.num_appended]):
             is_accepted = place + 1 < len(verdicts)
             source = nodes[verdicts[place + 1].node].source if is_accepted else TARGET
             tokens.append((verdict.choice.text, source))

@@ -96,7 +96,7 @@ def _reported_step(track: Track) -> int:
     """Near the middle, a step that has all there is to see: accepted tokens and a wrong guess."""
     middle = len(track) // 2
     nearest = sorted(range(len(track)), key=lambda index: abs(index - middle))
-    return next((index for index in nearest if track[index].num_kept == 3), middle)
+    return next((index for index in nearest if track[index].num_appended == 3), middle)
 
 
 def _tooltip() -> QWidget | None:

@@ -219,7 +219,7 @@ def _remote_drafts(done: GenerationDone) -> tuple[Figure, ...]:
 
 def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
     """The comparison with plain decoding, where there is one that can be believed."""
-    if done.num_rested and done.mean_acceptance_length < _HARDLY_GUESSED:
+    if done.num_plain_steps and done.mean_acceptance_length < _HARDLY_GUESSED:
         return (_unguessed(done),)
     factor = speed_up(done)
     if factor is None:
@@ -236,7 +236,7 @@ def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
         else QCoreApplication.translate("Figures", "slower than plain ({factor}×)")
     )
     text = words.format(factor=f"{Number(factor):.2f}")
-    if done.num_rested:
+    if done.num_plain_steps:
         text += QCoreApplication.translate("Figures", "; guessing was paused")
         meaning += _paused_words(done)
     return (Figure(QCoreApplication.translate("Figures", "Speed-up"), text, meaning),)
@@ -256,7 +256,7 @@ def _paused_words(done: GenerationDone) -> str:
         "Figures",
         " In {rested} of {all} steps nothing was drafted: drafting gained less than 5 % just "
         "then. It is tried again from time to time.",
-    ).format(rested=f"{Number(done.num_rested):,}", all=f"{Number(done.num_steps):,}")
+    ).format(rested=f"{Number(done.num_plain_steps):,}", all=f"{Number(done.num_steps):,}")
 
 
 def _seconds(seconds: float) -> str:

@@ -25,6 +25,8 @@ from medusa_core.messages import (
 log = logging.getLogger(__name__)
 
 _MOST = 1 << 53  # larger integers are damaged counts
+# Names in the history that differ from those of the record.
+_STORED_NAMES = {"num_plain_steps": "num_rested"}
 _MOST_INT = 1 << 64  # a seed may have any bits
 
 
@@ -132,7 +134,8 @@ def settings_from_json(raw: dict[str, Any]) -> GenerateSettings:
 
 def done_as_json(done: GenerationDone) -> dict[str, Any]:
     """Convert figures to JSON, without the text, which its message has."""
-    raw = {name: getattr(done, name) for name in _kinds(GenerationDone) if name != "text"}
+    names = (name for name in _kinds(GenerationDone) if name != "text")
+    raw = {_STORED_NAMES.get(name, name): getattr(done, name) for name in names}
     return {**raw, "settings": settings_as_json(done.settings)}
 
 
@@ -146,9 +149,9 @@ def done_from_json(raw: dict[str, Any], text: str) -> GenerationDone:
     """
     settings = settings_from_json(raw["settings"])
     values = {
-        name: _read_as(kind, raw[name])
+        name: _read_as(kind, raw[stored])
         for name, kind in _kinds(GenerationDone).items()
-        if name in raw and name not in ("text", "settings")
+        if (stored := _STORED_NAMES.get(name, name)) in raw and name not in ("text", "settings")
     }
     return GenerationDone(text=text, settings=settings, **values)
 

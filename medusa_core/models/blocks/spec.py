@@ -16,9 +16,9 @@ from functools import cached_property, partial
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.layer_shapes import (
     HybridShape,
+    KvShape,
     LayerShape,
     NoShape,
-    RowShape,
     SharedRows,
     StateShape,
 )
@@ -162,9 +162,9 @@ class AttentionSpec(MixerSpec):
         return self.scale or self.head_dim**-0.5
 
     @property
-    def cached(self) -> RowShape:
+    def cached(self) -> KvShape:
         """Keys and values that it reads."""
-        return RowShape(self.num_kv_heads, self.head_dim)
+        return KvShape(self.num_kv_heads, self.head_dim)
 
     @property
     def linears(self) -> tuple[LinearSpec, ...]:

@@ -16,7 +16,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.layer_shapes import RowShape
+from medusa_core.models.layer_shapes import KvShape
 from medusa_core.models.through_transformers.known import transformers_config
 from medusa_core.models.through_transformers.quietly import quietly
 
@@ -46,7 +46,7 @@ class TransformersSizes:
     matrices: tuple[tuple[int, int], ...]
     num_others: int
     buffer_bytes: int
-    layers: tuple[RowShape, ...]
+    layers: tuple[KvShape, ...]
     state_bytes: int
     has_masks: bool
 
@@ -95,13 +95,13 @@ def _sizes_of(text: str) -> TransformersSizes:
             matrices.append((rows, columns))
         else:
             others += parameter.numel()
-    rows = [_row_shape(layer) for layer in kept if isinstance(layer, DynamicLayer)]
+    rows = [_kv_shape(layer) for layer in kept if isinstance(layer, DynamicLayer)]
     states = [state for layer in kept for state in _states_in(layer)]
     return TransformersSizes(
         matrices=tuple(matrices),
         num_others=others,
         buffer_bytes=sum(buffer.nbytes for buffer in model.buffers()),
-        layers=tuple(rows) or (RowShape(1, 1),),  # only states
+        layers=tuple(rows) or (KvShape(1, 1),),  # only states
         state_bytes=sum(state.nbytes for state in states),
         has_masks={"attention_mask", "position_ids"} <= set(_arguments(body_of(model))),
     )
@@ -205,10 +205,10 @@ def _linear_names(model: Any) -> Iterator[str]:
             yield f"{name}.weight"
 
 
-def _row_shape(layer: Any) -> RowShape:
+def _kv_shape(layer: Any) -> KvShape:
     """Return the shape of a token's keys and values in a layer of a cache."""
     sides = [side for side in (layer.keys, layer.values) if side is not None]
-    return RowShape(
+    return KvShape(
         max((side.shape[1] for side in sides), default=1),
         max((side.shape[3] for side in sides), default=1),
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from medusa_core.errors import ClusterError
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import RowShape
+from medusa_core.models.layer_shapes import KvShape
 
 
 class LayerRange(NamedTuple):
@@ -56,7 +56,7 @@ def share_config(config: ModelConfig, share: LayerRange) -> ModelConfig:
 def can_be_divided(config: ModelConfig) -> bool:
     """Whether layers can be with other machines: all have keys and values of one size."""
     first, *others = config.layers
-    return isinstance(first, RowShape) and all(shape == first for shape in others)
+    return isinstance(first, KvShape) and all(shape == first for shape in others)
 
 
 def client_config(config: ModelConfig) -> ModelConfig:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import RowShape, StateShape, rows_of
+from medusa_core.models.layer_shapes import KvShape, StateShape, rows_of
 
 RING_UNITS = 3  # buffers of offloaded KV rows: one that is computed with, two ahead
 PAGE_BYTES = 4096  # O_DIRECT reads whole pages
@@ -131,7 +131,7 @@ def _layer_row_bytes(config: ModelConfig, itemsize: int, cache: str, layer: int)
     return 0 if shape is None else _shape_bytes(shape, itemsize, cache)
 
 
-def _shape_bytes(shape: RowShape, itemsize: int, cache: str) -> int:
+def _shape_bytes(shape: KvShape, itemsize: int, cache: str) -> int:
     return 2 * shape.num_kv_heads * head_bytes(shape.head_dim, itemsize, cache)
 
 
@@ -142,20 +142,20 @@ def head_bytes(head_dim: int, itemsize: int, cache: str = "") -> int:
 
 def row_groups(
     config: ModelConfig, some: Collection[int] | None = None
-) -> dict[RowShape, list[int]]:
+) -> dict[KvShape, list[int]]:
     """Group layers with KV rows of their own by the shape of these.
 
     Args:
         config: Sizes of the target.
         some: Only these layers; all shapes are listed, even without layers. None for all.
     """
-    groups: dict[RowShape, list[int]] = {}
+    groups: dict[KvShape, list[int]] = {}
     for layer, shape in enumerate(map(rows_of, config.layers)):
         if shape is not None:
             groups.setdefault(shape, []).extend([layer] * (some is None or layer in some))
     if not groups and config.state_layers:
         # Pools count in rows. Without attention a row takes next to nothing, and holds nothing.
-        groups[RowShape(1, ROUND_ROWS)] = [0]
+        groups[KvShape(1, ROUND_ROWS)] = [0]
     return groups
 
 

@@ -1,4 +1,4 @@
-"""The guard that imagined cards need, once for all tests, and targets to put on them."""
+"""The guard that fake cards need, once for all tests, and targets to put on them."""
 
 from pathlib import Path
 
@@ -14,5 +14,5 @@ def guard(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Without it torch refuses tensors on a card that it wasn't built for."""
     compiler = find_compiler()
     if compiler is None:
-        pytest.skip("The imagined card needs a C++ compiler: apt-get install g++.")
+        pytest.skip("The fake card needs a C++ compiler: apt-get install g++.")
     register_guard(tmp_path_factory.mktemp("guard"), compiler)

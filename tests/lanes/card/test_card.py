@@ -1,16 +1,16 @@
-"""The imagined card refuses what a real one refuses, and counts what a real one pays for."""
+"""The fake card refuses what a real one refuses, and counts what a real one pays for."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from tests.support.card.attention import AttentionError
-from tests.support.card.card import GIB, imagined_card
-from tests.support.card.tensor import ImaginedError
+from tests.support.card.card import GIB, fake_cuda
+from tests.support.card.tensor import FakeCudaError
 
 
 def test_tensors_say_that_they_lie_on_a_card_and_hold_numbers() -> None:
-    with imagined_card():
+    with fake_cuda():
         x = torch.arange(12.0, device="cuda").view(3, 4)
         assert x.is_cuda
         assert x.device == torch.device("cuda:0")
@@ -21,7 +21,7 @@ def test_tensors_say_that_they_lie_on_a_card_and_hold_numbers() -> None:
 
 
 def test_views_made_inside_inference_mode_serve_outside() -> None:
-    with imagined_card():
+    with fake_cuda():
         x = torch.zeros(4, device="cuda")
         with torch.inference_mode():
             x[1:3].fill_(7)
@@ -31,7 +31,7 @@ def test_views_made_inside_inference_mode_serve_outside() -> None:
 
 
 def test_copies_are_counted_in_each_direction() -> None:
-    with imagined_card() as card:
+    with fake_cuda() as card:
         x = torch.tensor([1, 2, 3], device="cuda")
         y = torch.zeros(3, dtype=torch.int64, device="cuda")
         y.copy_(x)
@@ -54,26 +54,26 @@ def test_copies_are_counted_in_each_direction() -> None:
 )
 def test_what_waits_for_the_card_is_refused(ask: object) -> None:
     assert callable(ask)
-    with imagined_card() as card:
+    with fake_cuda() as card:
         x = torch.ones(3, device="cuda")
-        with pytest.raises(ImaginedError, match="waits for the card"):
+        with pytest.raises(FakeCudaError, match="waits for the card"):
             ask(x)
         with card.waiting():
             ask(x)
 
 
 def test_tensors_of_two_devices_are_refused() -> None:
-    with imagined_card():
+    with fake_cuda():
         x = torch.ones(3, device="cuda")
-        with pytest.raises(ImaginedError, match="in the computer's memory"):
+        with pytest.raises(FakeCudaError, match="in the computer's memory"):
             x + torch.ones(3)
-        with pytest.raises(ImaginedError, match="in the computer's memory"):
+        with pytest.raises(FakeCudaError, match="in the computer's memory"):
             x.index_select(0, torch.tensor([1]))
         assert (x * torch.tensor(2.0)).tolist() == [2, 2, 2]  # torch takes such a number out
 
 
 def test_memory_is_counted_by_storage_and_runs_out() -> None:
-    with imagined_card(total_bytes=GIB) as card:
+    with fake_cuda(total_bytes=GIB) as card:
         x = torch.zeros(1 << 20, device="cuda")
         views = [x[i:] for i in range(4)]
         assert card.memory.taken_bytes == 4 << 20
@@ -85,7 +85,7 @@ def test_memory_is_counted_by_storage_and_runs_out() -> None:
 
 
 def test_a_mask_that_begins_at_an_odd_column_is_refused() -> None:
-    with imagined_card():
+    with fake_cuda():
         q = torch.randn(1, 2, 8, 16, device="cuda").bfloat16()
         keys = torch.randn(1, 2, 24, 16, device="cuda").bfloat16()
         mask = torch.zeros(8, 32, dtype=torch.bfloat16, device="cuda")
@@ -108,7 +108,7 @@ def test_a_mask_that_begins_at_an_odd_column_is_refused() -> None:
 def test_attention_takes_the_kernel_that_torch_takes_on_such_a_card(
     capability: tuple[int, int], dtype: torch.dtype, has_mask: bool, kernel: str
 ) -> None:
-    with imagined_card(capability) as card:
+    with fake_cuda(capability) as card:
         q = torch.randn(1, 2, 8, 16, device="cuda").to(dtype)
         mask = torch.zeros(8, 8, dtype=dtype, device="cuda") if has_mask else None
         F.scaled_dot_product_attention(q, q, q, attn_mask=mask)
@@ -116,7 +116,7 @@ def test_attention_takes_the_kernel_that_torch_takes_on_such_a_card(
 
 
 def test_bitsandbytes_own_checks_refuse_what_its_kernels_cannot_take() -> None:
-    with imagined_card():
+    with fake_cuda():
         x = torch.randn(2, 64, device="cuda")
         kernels = torch.ops.bitsandbytes
         with pytest.raises(ValueError, match="A must be float16"):
@@ -129,7 +129,7 @@ def test_bitsandbytes_own_checks_refuse_what_its_kernels_cannot_take() -> None:
 
 
 def test_when_the_card_is_gone_its_tensors_serve_no_more() -> None:
-    with imagined_card():
+    with fake_cuda():
         x = torch.ones(3, device="cuda")
-    with pytest.raises(ImaginedError, match="isn't there any more"):
+    with pytest.raises(FakeCudaError, match="isn't there any more"):
         x + 1

@@ -15,7 +15,7 @@ from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.lanes.card.conftest import Folders
-from tests.support.card.card import imagined_card
+from tests.support.card.card import fake_cuda
 from tests.support.card.tensor import CardMode
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import oracle_spec
@@ -65,7 +65,7 @@ def copies(
 def test_a_step_copies_at_most_twice_each_way(
     name: str, graphs: bool, records: bool, folders: Folders
 ) -> None:
-    with imagined_card(graphs_pay=graphs) as card:
+    with fake_cuda(graphs_pay=graphs) as card:
         target = load_target(*folders["grouped"], LoadOptions("", "cuda"))
         counted = copies(card, target, SETTINGS[name], records)
     assert len(counted) > 3
@@ -76,7 +76,7 @@ def test_a_step_copies_at_most_twice_each_way(
 @pytest.mark.parametrize(("name", "records"), by_turns(list(SETTINGS), [False, True]))
 def test_long_paths_cost_no_further_copies(name: str, records: bool, folders: Folders) -> None:
     settings = SETTINGS[name]
-    with imagined_card() as card:
+    with fake_cuda() as card:
         target = load_target(*folders["grouped"], LoadOptions("float64", "cuda"))
         plain = decode(target, plainly(replace(settings, max_new_tokens=24)), MESSAGES)
         oracle = oracle_spec([*plain.prompt_ids, *plain.token_ids])
@@ -89,7 +89,7 @@ def test_long_paths_cost_no_further_copies(name: str, records: bool, folders: Fo
 @pytest.mark.parametrize("name", ["greedy", "sample"])
 def test_token_vectors_in_ram_come_with_the_rows(name: str, folders: Folders) -> None:
     formats = WeightFormats(embedding_in_ram=True)
-    with imagined_card() as card:
+    with fake_cuda() as card:
         # Its heads read the root's vector, too.
         target = load_target(*folders["pebble"], LoadOptions("", "cuda", formats))
         counted = copies(card, target, SETTINGS[name], True)
@@ -101,7 +101,7 @@ def test_heads_of_a_large_vocabulary_bring_candidates_with_their_scores(tmp_path
     wide = TinySpec(vocab_size=5000, seed=8)
     model = write_tiny(tmp_path / "wide", wide)
     heads = write_heads(tmp_path / "wide-heads", random_heads(wide), ACCURACIES)
-    with imagined_card() as card:
+    with fake_cuda() as card:
         target = load_target(model, heads, LoadOptions("", "cuda"))
         # Scores of random weights are flat: without a filter, noise could raise any token.
         settings = replace(SETTINGS["sample"], top_k=40)

@@ -15,7 +15,7 @@ from medusa_core.models.quant.format import (
     QuantSpec,
     quant_registry,
 )
-from tests.support.card.card import ON_CARDS, imagined_card
+from tests.support.card.card import ON_CARDS, fake_cuda
 from tests.support.card.tensor import CardMode
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import oracle_spec
@@ -69,7 +69,7 @@ def test_a_layer_multiplies_about_as_the_dense_one_does(
 ) -> None:
     weight, x = torch.randn(96, 128).to(dtype), torch.randn(9, 128).to(dtype)
     expected = x.float() @ weight.float().t() + 1
-    with imagined_card() as card, card.waiting():
+    with fake_cuda() as card, card.waiting():
         bias = torch.ones(96, dtype=dtype, device="cuda")
         layer = spec.build(spec.quantize(weight.cuda()), 96, bias, dtype)
         product = layer(x.cuda())
@@ -83,7 +83,7 @@ def test_a_layer_multiplies_about_as_the_dense_one_does(
 
 def test_int8_takes_numbers_beyond_the_range_of_float16() -> None:
     spec = quant_registry().get("int8")
-    with imagined_card() as card:
+    with fake_cuda() as card:
         layer = spec.build(
             spec.quantize((torch.eye(64) / 2).bfloat16().cuda()), 64, None, torch.bfloat16
         )
@@ -96,7 +96,7 @@ def test_int8_takes_numbers_beyond_the_range_of_float16() -> None:
 def test_every_format_decodes_on_every_card(
     spec: QuantSpec, capability: tuple[int, int], folders: dict[str, tuple[Path, Path]]
 ) -> None:
-    with imagined_card(capability) as card:
+    with fake_cuda(capability) as card:
         target = load(card, folders["biased"], spec)
         plain = decode(target, plainly(SETTINGS), MESSAGES)
 
@@ -115,7 +115,7 @@ def test_every_format_decodes_on_every_card(
 def test_law_4_holds_and_memory_comes_back(
     graphs: bool, spec: QuantSpec, folders: dict[str, tuple[Path, Path]]
 ) -> None:
-    with imagined_card(graphs_pay=graphs) as card:
+    with fake_cuda(graphs_pay=graphs) as card:
         target = load(card, folders["plain"], spec)
         heads, plan = target.heads, target.plan
         assert heads is not None
@@ -139,7 +139,7 @@ def test_a_repository_in_4_bits_is_read_on_a_card(
 ) -> None:
     model, _ = folders["plain"]
     folder = quantized_checkpoint(model, tmp_path / "quantized", is_nested)
-    with imagined_card() as card:
+    with fake_cuda() as card:
         formats = WeightFormats("nf4-dq" if is_nested else "nf4")
         with card.waiting():
             expected = load_target(model, options=LoadOptions("", "cuda", formats))
@@ -154,7 +154,7 @@ def test_a_repository_in_4_bits_is_read_on_a_card(
 def test_what_was_kept_is_what_was_quantized(
     spec: QuantSpec, folders: dict[str, tuple[Path, Path]], tmp_path: Path
 ) -> None:
-    with imagined_card() as card:
+    with fake_cuda() as card:
         first = load(card, folders["biased"], spec, tmp_path)
         again = load(card, folders["biased"], spec, tmp_path)
         texts = [decode(target, SETTINGS, MESSAGES) for target in (first, again)]
@@ -166,7 +166,7 @@ def test_what_was_kept_is_what_was_quantized(
 def test_layers_with_states_are_computed_in_4_bits(name: str, tmp_path: Path) -> None:
     settings = replace(SETTINGS, max_new_tokens=8)
     folder = wide(name, tmp_path / "model")
-    with imagined_card(graphs_pay=True) as card:
+    with fake_cuda(graphs_pay=True) as card:
         with card.waiting():
             options = LoadOptions("", "cuda", WeightFormats("nf4-dq"), context_tokens=512)
             target = load_target(folder, None, options)

@@ -18,8 +18,8 @@ from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.system import cuda as card
 from tests.lanes.card.conftest import Folders
-from tests.support.card.card import imagined_card
-from tests.support.card.tensor import ImaginedError
+from tests.support.card.card import fake_cuda
+from tests.support.card.tensor import FakeCudaError
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import check_same_tokens, decode, user_says
 from tests.support.models.tiny import TinySpec, write_tiny
@@ -32,11 +32,11 @@ TREE = TokenTree(TreeShape.from_paths([(0,), (1,), (0, 0)]), (40, 41, 42, 43))
 def test_graphs_are_chosen_by_a_comparison_at_load(
     pay: bool, kind: type[ResidentRunner], folders: Folders
 ) -> None:
-    with imagined_card(graphs_pay=pay) as imagined:
+    with fake_cuda(graphs_pay=pay) as fake:
         target = load_target(*folders["grouped"], LoadOptions("", "cuda"))
         assert type(target.runner) is kind
-        assert imagined.journal.num_replayed > 0
-        taken = imagined.memory.taken_bytes - target.caches.nbytes
+        assert fake.journal.num_replayed > 0
+        taken = fake.memory.taken_bytes - target.caches.nbytes
         assert taken < target.weights_bytes * 3  # the comparison's are gone
 
 
@@ -53,17 +53,17 @@ def test_what_the_host_looks_up_is_brought_before_a_graph_is_replayed(
     name: str, folders: Folders
 ) -> None:
     model, formats = LOOKED_UP[name]
-    with imagined_card(graphs_pay=True) as imagined, torch.inference_mode():
+    with fake_cuda(graphs_pay=True) as fake, torch.inference_mode():
         target = load_target(*folders[model], LoadOptions("float64", "cuda", formats))
         assert type(target.runner) is StaticRunner
         resident = ResidentRunner(target.runner._model, target.precision)
-        imagined.journal.clear()
+        fake.journal.clear()
         found = []
         for runner in (target.runner, resident):
             kv = runner.new_cache(64)
             runner.extend(IDS, kv)
             found += [runner.verify(PlacedTree(TREE, kv)).cpu() for _ in range(2)]
-        assert imagined.journal.num_replayed > 0
+        assert fake.journal.num_replayed > 0
     assert float((found[1] - found[3]).abs().max()) < 1e-12
 
 
@@ -71,31 +71,31 @@ def test_steps_that_cannot_be_recorded_are_not_chosen(folders: Folders) -> None:
     def refuses(work: Callable[[], None], memory: Any) -> card.Graph:
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    with imagined_card(graphs_pay=True), patch.object(card, "record", refuses):
+    with fake_cuda(graphs_pay=True), patch.object(card, "record", refuses):
         target = load_target(*folders["grouped"], LoadOptions("", "cuda"))
         assert type(target.runner) is ResidentRunner
 
 
 def test_the_comparison_takes_less_than_a_sessions_cache(tmp_path: Path) -> None:
     model_dir = write_tiny(tmp_path / "long", TinySpec(context_tokens=4096))
-    with imagined_card() as imagined:
+    with fake_cuda() as fake:
         target = load_target(model_dir, options=LoadOptions("", "cuda"))
         model, precision = target.runner._model, target.precision
-        before = imagined.memory.taken_bytes
-        imagined.memory.peak_bytes = before
+        before = fake.memory.taken_bytes
+        fake.memory.peak_bytes = before
         graphs_pay(model, precision)
-        assert imagined.memory.peak_bytes - before < target.caches.nbytes
+        assert fake.memory.peak_bytes - before < target.caches.nbytes
 
 
 def test_a_copy_from_the_host_cannot_be_recorded() -> None:
-    with imagined_card():
+    with fake_cuda():
         x = torch.zeros(2, device="cuda")
-        with pytest.raises(ImaginedError, match="can't be recorded"):
+        with pytest.raises(FakeCudaError, match="can't be recorded"):
             card.record(lambda: x.copy_(torch.ones(2)), None)
 
 
 def test_a_graph_computes_on_what_its_buffers_hold_when_it_is_replayed() -> None:
-    with imagined_card():
+    with fake_cuda():
         x, y = torch.ones(2, device="cuda"), torch.zeros(2, device="cuda")
         graph = card.record(lambda: y.copy_((x * 2)[:1].expand(2) + 1), None)
         x.copy_(torch.tensor([5.0, 0.0]))
@@ -154,7 +154,7 @@ class FakeStreamContext:
 
 
 @contextmanager
-def fake_cuda(graph: FakeGraph) -> Iterator[FakeStreams]:
+def fake_capture(graph: FakeGraph) -> Iterator[FakeStreams]:
     """Torch's own `torch.cuda.graph` over streams and graphs that are none."""
     streams = FakeStreams()
     stand_ins: dict[str, Any] = {
@@ -177,7 +177,7 @@ def fake_cuda(graph: FakeGraph) -> Iterator[FakeStreams]:
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_stream_is_the_one_from_before_whether_or_not_the_capture_fails(fails: bool) -> None:
     graph = FakeGraph(fails=fails)
-    with fake_cuda(graph) as streams:
+    with fake_capture(graph) as streams:
         before = streams.current
         ran_on = []
         if fails:
@@ -192,7 +192,7 @@ def test_the_stream_is_the_one_from_before_whether_or_not_the_capture_fails(fail
 
 def test_other_threads_may_ask_the_card_while_a_graph_is_recorded() -> None:
     graph = FakeGraph(fails=False)
-    with fake_cuda(graph):
+    with fake_capture(graph):
         card.record(lambda: None, "memory")
     assert graph.mode == "thread_local"
 
@@ -204,8 +204,8 @@ def test_an_assistant_reads_rows_between_graphs(
     settings = GenerateSettings("gemma4-assistant", rule, seed=4, max_new_tokens=16)
     messages = user_says("Tell me a story about a lighthouse.")
     expected = decode(load("gemma4", "float64"), settings, messages)
-    with imagined_card(graphs_pay=True) as imagined:
-        with imagined.waiting():
+    with fake_cuda(graphs_pay=True) as fake:
+        with fake.waiting():
             there = load_target(*folders["gemma4"], LoadOptions("float64", "cuda"))
         assert type(there.runner) is StaticRunner
         check_same_tokens(expected, decode(there, settings, messages))

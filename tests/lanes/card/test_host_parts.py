@@ -17,7 +17,7 @@ from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning import threads
 from medusa_core.speculation.tuning.threads import choose_threads
-from tests.support.card.card import imagined_card
+from tests.support.card.card import fake_cuda
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import (
@@ -59,7 +59,7 @@ def test_where_an_mlp_is_changes_no_token(name: str, rule: str, load: LoadTarget
     here = load(name, "float64")
     plain = decode(here, plainly(settings), MESSAGES)
     oracle = oracle_spec([*plain.prompt_ids, *plain.token_ids])
-    with imagined_card() as card:
+    with fake_cuda() as card:
         there = on_card(name, "float64", **TARGETS[name])
         assert len(host_mlps(blocks_of(there))) == len(there.plan.cpu_parts.layers)
         check_same_tokens(plain, decode(there, plainly(settings), MESSAGES))
@@ -76,7 +76,7 @@ def test_where_an_mlp_is_changes_no_token(name: str, rule: str, load: LoadTarget
 @pytest.mark.parametrize("name", ["lfm2_moe", "granitemoehybrid", "mistral"])
 def test_kernels_of_the_processor_compute_for_a_card(name: str, load: LoadTarget) -> None:
     rule = rule_registry().get("greedy")
-    with imagined_card() as card:
+    with fake_cuda() as card:
         there = on_card(name, "float32", **TARGETS[name])
         mlps = host_mlps(blocks_of(there))
         is_moe = there.config.moe is not None
@@ -93,7 +93,7 @@ def test_kernels_of_the_processor_compute_for_a_card(name: str, load: LoadTarget
 
 
 def test_only_activations_cross_the_bus() -> None:
-    with imagined_card() as card:
+    with fake_cuda() as card:
         there = on_card("lfm2_moe", "float32", **EXPERTS)
         layers, hidden = len(there.plan.cpu_parts.layers), there.config.hidden_size
         kv = there.allocate_cache(32)
@@ -109,7 +109,7 @@ def test_only_activations_cross_the_bus() -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_plan_counts_what_moved(name: str) -> None:
     """Law 4, for a card and for host memory."""
-    with imagined_card() as card:
+    with fake_cuda() as card:
         with card.waiting():  # for the numbers of experts
             whole = on_card(name, "float32", experts="card", cpu_layers=0)
         there = on_card(name, "float32", **TARGETS[name])
@@ -129,7 +129,7 @@ def test_the_plan_counts_what_moved(name: str) -> None:
 
 def test_the_processor_computes_with_all_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_best", lambda *_: 2)
-    with imagined_card():
+    with fake_cuda():
         there = on_card("mistral", "float32", cpu_layers=1)
         assert choose_threads(there, 2) == 2
         assert isinstance(there.runner, ResidentRunner)
@@ -139,18 +139,18 @@ def test_the_processor_computes_with_all_its_threads(monkeypatch: pytest.MonkeyP
 
 
 def test_streams_run_beside_layers_of_the_card_alone() -> None:
-    with imagined_card():
+    with fake_cuda():
         options = LoadOptions("float64", "cuda", cpu_layers=6)
         with pytest.raises(HeadsError, match="of which the processor computes"):
             load_target(*folder_of("streams"), options)
 
 
 def test_as_few_layers_leave_a_card_as_do_not_fit() -> None:
-    with imagined_card():
+    with fake_cuda():
         whole = on_card("mistral", "float32", cpu_layers=0).plan
         one = on_card("mistral", "float32", cpu_layers=1).plan
     least = one.total_bytes - one.free_bytes
-    with imagined_card(total_bytes=least):
+    with fake_cuda(total_bytes=least):
         fitting = on_card("mistral", "float32")
     assert fitting.plan.cpu_parts == replace(one.cpu_parts, reason=CpuReason.ONLY_WAY)
     assert whole.total_bytes - whole.free_bytes > least
@@ -161,7 +161,7 @@ def test_experts_in_parallel_to_an_mlp(tmp_path: Path) -> None:
     write_peer("gemma 4 26B", tmp_path / "model")
     here = load_target(tmp_path / "model", options=LoadOptions("float64", "cpu"))
     settings = replace(SETTINGS, drafter="suffix")
-    with imagined_card():
+    with fake_cuda():
         options = LoadOptions("float64", "cuda", **EXPERTS)
         there = load_target(tmp_path / "model", options=options)
         assert host_mlps(blocks_of(there))

@@ -21,7 +21,7 @@ from medusa_core.system.native.cuda import BLOCK_TYPES
 from medusa_core.system.native.cuda.build import SOURCES, changes
 from medusa_core.system.native.cuda.kernels import kernel_file
 from medusa_core.system.resources import native_dir
-from tests.support.card.card import imagined_card
+from tests.support.card.card import fake_cuda
 from tests.support.card.cubin import kernel_resources
 from tests.support.card.guard import find_compiler
 from tests.support.card.host_kernels import HostKernels, before_guard_page, build_host_kernels
@@ -59,7 +59,7 @@ def test_a_card_multiplies_all_types_correctly(
     kernels: HostKernels, capability: tuple[int, int]
 ) -> None:
     for kernels.seed in (1, 2):  # other orders of threads
-        on_card = imagined_card(capability, kernels=kernels, checks_kernels=True)
+        on_card = fake_cuda(capability, kernels=kernels, checks_kernels=True)
         with on_card as card, card.waiting():
             assert working_types(torch.device("cuda", 0)) == BLOCK_TYPES
 
@@ -74,7 +74,7 @@ def test_a_layer_adds_bias_and_residual(
     x, residual = torch.randn(5, columns), torch.randn(5, outputs)
     x[1] *= 1e5  # beyond the range of halves
     expected = residual + x @ block_type(of).dequantize(blocks).t() + bias
-    with imagined_card(capability, kernels=kernels) as card, card.waiting():
+    with fake_cuda(capability, kernels=kernels) as card, card.waiting():
         layer = card_linear(block_type(of), blocks.cuda(), bias.cuda())
         assert layer is not None
         result = layer.plus(x.cuda(), residual.cuda()).cpu()
@@ -115,7 +115,7 @@ def test_kernels_stay_within_their_buffers(kernels: HostKernels, of: str) -> Non
 def test_attention_is_correct_for_all_head_sizes(
     kernels: HostKernels, capability: tuple[int, int]
 ) -> None:
-    on_card = imagined_card(capability, kernels=kernels, checks_kernels=True)
+    on_card = fake_cuda(capability, kernels=kernels, checks_kernels=True)
     with on_card as card, card.waiting():
         assert card_attention(torch.device("cuda", 0)) is not None
 
@@ -137,7 +137,7 @@ def test_attention_has_sinks_and_a_softcap(
     sunk = torch.cat([scores, sinks.view(1, -1, 1).expand(nodes, -1, -1)], dim=-1)
     weights = sunk.softmax(dim=-1)[..., :-1]
     expected = torch.einsum("nhk,hkd->nhd", weights, values.float()[group]).flatten(1)
-    with imagined_card(capability, kernels=kernels) as card, card.waiting():
+    with fake_cuda(capability, kernels=kernels) as card, card.waiting():
         attention = card_attention(torch.device("cuda", 0))
         assert attention is not None
         on_card = cache.cuda()[:, :, :num_keys]
@@ -175,7 +175,7 @@ def test_a_wrong_kernel_is_not_used(name: str, compiler: list[str], tmp_path: Pa
     assert source.count(text) == 1
     (sources / file).write_text(source.replace(text, fault), encoding="utf-8")
     wrong = build_host_kernels(tmp_path, compiler, sources)
-    with imagined_card(kernels=wrong, checks_kernels=True) as card, card.waiting():
+    with fake_cuda(kernels=wrong, checks_kernels=True) as card, card.waiting():
         assert "q4_k" not in working_types(torch.device("cuda", 0))
 
 
@@ -188,7 +188,7 @@ def test_a_file_stays_as_it_is_stored_and_drafts_change_no_token(
     heads = write_heads(tmp_path / "heads", random_heads(tiny), ACCURACIES)
     path = write_as_gguf(folder, tmp_path / "mixed.gguf", "q4_0", others={"attn_v": "q8_0"})
     settings = GenerateSettings(drafter="medusa", max_new_tokens=12)
-    with imagined_card(capability, kernels=kernels) as card:
+    with fake_cuda(capability, kernels=kernels) as card:
         with card.waiting():
             target = load_target(path, heads, LoadOptions(device="cuda"))
         assert target.formats.keeps_blocks

@@ -19,7 +19,7 @@ from medusa_core.runtime.tree.shape import (
     TreeShape,
 )
 from tests.support.card.attention import POINTER_BYTES, is_padded
-from tests.support.card.card import ON_CARDS, imagined_card
+from tests.support.card.card import ON_CARDS, fake_cuda
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import random_shape
 from tests.support.models.tiny import TinySpec, write_tiny
@@ -82,7 +82,7 @@ def test_passes_of_any_rows_behind_any_length_are_those_of_the_cpu(
 ) -> None:
     here = load_target(long_model, options=LoadOptions("float64", "cpu"))
     expected = states(here, ResidentRunner(here.runner._model, here.precision))
-    with imagined_card():
+    with fake_cuda():
         there = load_target(long_model, options=LoadOptions("float64", "cuda"))
         runner = ResidentRunner(there.runner._model, there.precision)
         if graphs:
@@ -95,7 +95,7 @@ def test_passes_of_any_rows_behind_any_length_are_those_of_the_cpu(
 def test_attention_takes_them_as_they_are(
     capability: tuple[int, int], graphs: bool, long_model: Path
 ) -> None:
-    with imagined_card(capability) as card:
+    with fake_cuda(capability) as card:
         target = load_target(long_model, options=LoadOptions("", "cuda"))
         runner = ResidentRunner(target.runner._model, target.precision)
         if graphs:

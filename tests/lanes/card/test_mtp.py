@@ -6,7 +6,7 @@ import pytest
 
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
-from tests.support.card.card import imagined_card
+from tests.support.card.card import fake_cuda
 from tests.support.models.mtp_peers import drafts_of, write_mtp_peer
 
 
@@ -15,5 +15,5 @@ def test_drafts_are_those_of_the_cpu(name: str, tmp_path: Path) -> None:
     folder = write_mtp_peer(name, tmp_path)
     wanted = drafts_of(load_target(folder, options=LoadOptions("float64", "cpu")))
     # Which experts are called is known only once the card has chosen them.
-    with imagined_card() as card, card.waiting():
+    with fake_cuda() as card, card.waiting():
         assert drafts_of(load_target(folder, options=LoadOptions("float64", "cuda"))) == wanted

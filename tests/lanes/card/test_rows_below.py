@@ -31,8 +31,8 @@ from medusa_core.runtime.kv.offloaded.create import create_kv_store
 from medusa_core.runtime.kv.offloaded.disk_store import DiskStore
 from medusa_core.runtime.kv.offloaded.memory_store import MemoryKv
 from medusa_core.runtime.kv.offloaded.store import KvStore
-from tests.support.card import card as imagined
-from tests.support.card.card import imagined_card
+from tests.support.card import card as fake
+from tests.support.card.card import fake_cuda
 from tests.support.card.tensor import CARD
 from tests.support.engine.cached_rows import Failing, kind_of_cache, ready
 from tests.support.engine.laws import check_cache, check_same_tokens, decode
@@ -56,7 +56,7 @@ STEPS = {"prompt", "tree", "cut", "fail", "renew"}
 def test_rows_below_equal_those_on_the_card(
     place: str, attention: Tier, cache: str, tmp_path: Path
 ) -> None:
-    with imagined_card() as card, card.waiting():
+    with fake_cuda() as card, card.waiting():
         driver = driver_on_card(cache or "float32", place, attention, tmp_path, CARD)
         assert driver.go_on(25) == STEPS
         assert driver.prefetcher.transfers.written_bytes > 0
@@ -73,7 +73,7 @@ def _nothing_is_brought(patch: pytest.MonkeyPatch) -> None:
 
 
 def _nobody_waits_for_rows(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(imagined._CopyStream, "wait", lambda stream, event, computed: None)
+    patch.setattr(fake._CopyStream, "wait", lambda stream, event, computed: None)
 
 
 def _nobody_waits_for_what_went_down(patch: pytest.MonkeyPatch) -> None:
@@ -81,9 +81,9 @@ def _nobody_waits_for_what_went_down(patch: pytest.MonkeyPatch) -> None:
 
 
 def _buffers_are_taken_too_early(patch: pytest.MonkeyPatch) -> None:
-    right = imagined._CopyStream.copy
+    right = fake._CopyStream.copy
     patch.setattr(
-        imagined._CopyStream,
+        fake._CopyStream,
         "copy",
         lambda stream, to, source, after: right(stream, to, source, None),
     )
@@ -114,7 +114,7 @@ def test_the_law_sees_a_fault(
     plant: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
-    with imagined_card() as card, card.waiting():
+    with fake_cuda() as card, card.waiting():
         driver = driver_on_card("float32", "memory", Tier.DEVICE, tmp_path, CARD)
         with pytest.raises(AssertionError):
             driver.go_on(60)
@@ -125,7 +125,7 @@ def test_the_law_sees_a_fault(
 def test_a_disk_that_fails_below_a_card_is_told_and_the_next_try_goes_on(
     attention: Tier, tmp_path: Path
 ) -> None:
-    with imagined_card() as card, card.waiting():
+    with fake_cuda() as card, card.waiting():
         driver = driver_on_card("float32", "disk", attention, tmp_path, CARD)
         ready(driver)
         assert isinstance(driver.store, DiskStore)
@@ -159,7 +159,7 @@ def test_texts_are_those_of_a_whole_model(
 ) -> None:
     policy = policy_of(place, attention, cache)
     options = replace(expected.options(cache, "cuda"), policy=policy, tier_disk=tmp_path)
-    with imagined_card() as card:
+    with fake_cuda() as card:
         target = load_target(expected.model, None, options)
         assert answers(target) == expected.answers(cache)
         traffic = target.runner.traffic
@@ -176,7 +176,7 @@ def test_what_memory_has_no_room_for_is_refused(expected: Expected, tmp_path: Pa
     policy = policy_of("memory", Tier.MEMORY, "")
     options = replace(expected.options("", "cuda"), policy=policy, tier_disk=tmp_path)
     with (
-        imagined_card(),
+        fake_cuda(),
         patch.object(plan_module, "offload_room", lambda _: OffloadRoom(1000, tmp_path)),
         pytest.raises(PlanError, match="more of the computer's memory than is free") as told,
     ):
@@ -196,7 +196,7 @@ def test_tiers_that_cannot_hold_rows_are_refused(
 ) -> None:
     kind = kind_of_cache("float32")._replace(device=device)
     placement = Placement(tiers, (0,) * len(tiers), 0, cache_tiers=tiers)
-    with imagined_card(), pytest.raises(EngineError, match=why):
+    with fake_cuda(), pytest.raises(EngineError, match=why):
         create_kv_store(placement, kind.config, kind.precision, 1, tmp_path)
 
 
@@ -212,7 +212,7 @@ def test_a_processor_attends_as_every_family_does(name: str, attended: int, tmp_
     policy = Policy(
         cache=Shares(0, 1, 0), batch=2, num_batches=1, attended=attended, attention="memory"
     )
-    with imagined_card() as card, card.waiting():  # as experts do
+    with fake_cuda() as card, card.waiting():  # as experts do
         options = replace(options, device="cuda", policy=policy)
         target = load_target(tmp_path / "model", None, options)
         check_same_tokens(plain, decode(target, SETTINGS, PROMPTS[1]))
@@ -222,7 +222,7 @@ def test_a_processor_attends_as_every_family_does(name: str, attended: int, tmp_
 @pytest.mark.slow
 def test_a_processor_below_a_card_has_a_rate_of_its_own(expected: Expected) -> None:
     config = ModelFiles.open(expected.model).config
-    with imagined_card() as card, card.waiting():
+    with fake_cuda() as card, card.waiting():
         formats = resolve_formats(WeightFormats(), "float16", hardware_of(CARD), config.stored)
         there = model_rates(config, formats, precision_of("float16", CARD), 64, 1)
     assert 0 < there.host != there.cache
@@ -236,7 +236,7 @@ def test_a_processor_rounds_no_coarser_than_a_card(dtype: str, expected: Expecte
         target = load_target(expected.model, None, options)
         return target.runner.extend(range(5, 45), target.runner.new_cache(64)).cpu().double()
 
-    with imagined_card() as card, card.waiting():
+    with fake_cuda() as card, card.waiting():
         exact = expected.options("", "cuda")
         given = replace(exact, dtype=dtype)
         policies = (None, *(policy_of("memory", where, "") for where in (Tier.DEVICE, Tier.MEMORY)))

@@ -28,7 +28,7 @@ from medusa_core.messages import (
 )
 from medusa_core.speculation.tuning.calibration import BUDGET_S
 from tests.lanes.card.conftest import Folders
-from tests.support.card.card import CARDS, imagined_card
+from tests.support.card.card import CARDS, fake_cuda
 from tests.support.card.sessions import EngineOnCard
 from tests.support.engine.laws import user_says
 from tests.support.models.tiny import TinySpec, write_tiny
@@ -61,7 +61,7 @@ def test_two_sessions_write_in_turns_what_they_write_on_the_cpu(
     engine = EngineOnCard()
     load(engine, folders["grouped"], "cpu")
     expected = compare(engine)
-    with imagined_card(capability):
+    with fake_cuda(capability):
         there = EngineOnCard()
         load(there, folders["grouped"], "cuda")
         assert compare(there) == expected
@@ -80,7 +80,7 @@ def test_a_cache_that_grows_within_an_answer_changes_none_of_its_words(
     load(engine, folders["grouped"], "cpu")
     expected = done_of(engine.ask(limited))
     assert len(expected.token_ids) > 60
-    with imagined_card(capability):
+    with fake_cuda(capability):
         there = EngineOnCard()
         load(there, folders["grouped"], "cuda")
         opened = replace(limited, settings=replace(settings, max_new_tokens=0))
@@ -99,7 +99,7 @@ def test_a_text_is_verified_as_on_the_cpu(capability: tuple[int, int], folders: 
     engine = EngineOnCard()
     load(engine, folders["grouped"], "cpu")
     (expected,) = engine.ask(ask)
-    with imagined_card(capability):
+    with fake_cuda(capability):
         there = EngineOnCard()
         load(there, folders["grouped"], "cuda")
         (read,) = there.ask(ask)
@@ -129,7 +129,7 @@ def test_an_answer_goes_on_and_takes_further_turns_as_on_the_cpu(
     engine = EngineOnCard()
     load(engine, folders["grouped"], "cpu")
     expected = talk(engine)
-    with imagined_card(graphs_pay=graphs):
+    with fake_cuda(graphs_pay=graphs):
         there = EngineOnCard()
         load(there, folders["grouped"], "cuda")
         assert talk(there) == expected
@@ -137,7 +137,7 @@ def test_an_answer_goes_on_and_takes_further_turns_as_on_the_cpu(
 
 def test_steps_are_measured_on_a_card(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BUDGET_S, "cuda", 0.5)
-    with imagined_card() as card:
+    with fake_cuda() as card:
         engine = EngineOnCard()
         load(engine, folders["grouped"], "cuda", "")
         taken = card.memory.taken_bytes
@@ -153,7 +153,7 @@ def small(tmp_path: Path) -> tuple[Path, None]:
 
 def test_a_session_gives_way_where_there_is_no_room_for_another(tmp_path: Path) -> None:
     ask = replace(PLAIN, max_new_tokens=100)
-    with imagined_card() as card:
+    with fake_cuda() as card:
         engine = EngineOnCard()
         load(engine, small(tmp_path), "cuda", "float32")
         reserved = card.memory.taken_bytes
@@ -171,7 +171,7 @@ def test_a_cache_that_grows_while_it_is_used_does_not_give_way_to_itself(
 ) -> None:
     monkeypatch.setattr(session, "_RESERVED_ROWS", 16)
     half, open_ended = replace(PLAIN, max_new_tokens=70), replace(PLAIN, max_new_tokens=0)
-    with imagined_card():
+    with fake_cuda():
         engine = EngineOnCard()
         load(engine, small(tmp_path), "cuda", "float32")
         for name in ("one", "two"):
@@ -198,7 +198,7 @@ def test_both_sides_of_a_comparison_have_room_where_one_answer_was_planned(
         return [event for event in ends if isinstance(event, GenerationDone | Failed)]
 
     ask = replace(PLAIN, max_new_tokens=100)
-    with imagined_card():
+    with fake_cuda():
         engine = EngineOnCard()
         load(engine, small(tmp_path), "cuda", "float32")
         engine.ask(Generate("chat", "1", user_says("hello"), ask))  # it gives way
@@ -216,7 +216,7 @@ def test_both_sides_of_a_comparison_have_room_where_one_answer_was_planned(
 
 def test_a_second_answer_that_finds_no_room_waits_for_the_first(tmp_path: Path) -> None:
     ask = replace(PLAIN, max_new_tokens=100)
-    with imagined_card():
+    with fake_cuda():
         engine = EngineOnCard()
         load(engine, small(tmp_path), "cuda", "float32")
         reported = engine.ask(
@@ -237,7 +237,7 @@ def test_all_that_is_done_with_a_model_stays_within_its_plan(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(BUDGET_S, "cuda", 0.1)
-    with imagined_card() as card:
+    with fake_cuda() as card:
         engine = EngineOnCard()
         load(engine, folders["grouped"], "cuda", "")
         loaded = next(event for event in engine.events if isinstance(event, ModelLoaded))
@@ -266,7 +266,7 @@ def test_all_that_is_done_with_a_model_stays_within_its_plan(
 
 @pytest.mark.expects_errors
 def test_a_card_that_runs_out_says_so_and_serves_on(folders: Folders) -> None:
-    with imagined_card() as card:
+    with fake_cuda() as card:
         engine = EngineOnCard()
         load(engine, folders["grouped"], "cuda")
         total, card.memory.total_bytes = card.memory.total_bytes, card.memory.taken_bytes
@@ -279,7 +279,7 @@ def test_a_card_that_runs_out_says_so_and_serves_on(folders: Folders) -> None:
 
 
 def test_what_was_taken_comes_back_when_the_model_goes(folders: Folders) -> None:
-    with imagined_card(graphs_pay=True) as card:
+    with fake_cuda(graphs_pay=True) as card:
         engine = EngineOnCard()
         load(engine, folders["grouped"], "cuda")
         compare(engine)

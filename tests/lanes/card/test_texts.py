@@ -15,7 +15,7 @@ from medusa_core.speculation.rules.rule import (
     rule_registry,
 )
 from tests.lanes.card.conftest import Folders
-from tests.support.card.card import ON_CARDS, imagined_card
+from tests.support.card.card import ON_CARDS, fake_cuda
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import (
@@ -59,7 +59,7 @@ def test_texts_are_those_of_the_cpu(
     here = load(name, "float64")
     settings = GenerateSettings(drafter, rule, seed=4, max_new_tokens=12, repetition_penalty=1.1)
     expected = decode(here, settings, MESSAGES)
-    with imagined_card(graphs_pay=graphs) as card:
+    with fake_cuda(graphs_pay=graphs) as card:
         with card.waiting():
             there = load_target(*folders[name], options_of(name, "float64", "cuda"))
         assert isinstance(there.runner, StaticRunner) == graphs
@@ -78,7 +78,7 @@ def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
     expected = decode(here, settings, MESSAGES)
     # Which experts are called is known only once the card has chosen them.
     waits = here.config.moe is not None
-    with imagined_card() as card, card.waiting() if waits else nullcontext():
+    with fake_cuda() as card, card.waiting() if waits else nullcontext():
         there = load_target(*folders[name], options_of(name, "float64", "cuda"))
         check_same_tokens(expected, decode(there, settings, MESSAGES))
 
@@ -95,7 +95,7 @@ def test_drafts_change_tokens_at_ties_alone_in_the_dtype_of_each_card(
     report_ties: Callable[[list[Tie]], None],
 ) -> None:
     settings = GenerateSettings(drafter="medusa", rule=rule.name, seed=4, max_new_tokens=16)
-    with imagined_card(capability, graphs_pay=graphs) as card:
+    with fake_cuda(capability, graphs_pay=graphs) as card:
         with card.waiting():
             target = load_target(*folders["grouped"], LoadOptions("", "cuda"))
         dtype = target.precision.name

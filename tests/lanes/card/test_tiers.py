@@ -11,7 +11,7 @@ from medusa_core.memory.placement import OffloadRoom, layer_bytes
 from medusa_core.messages import GenerateSettings, LoadOptions, Tier, WeightFormats
 from medusa_core.runtime.runner.offload import OffloadRunner
 from tests.lanes.card.conftest import Folders
-from tests.support.card.card import imagined_card
+from tests.support.card.card import fake_cuda
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.laws import check_same_tokens, decode, user_says
 from tests.support.engine.tight import with_layers_below
@@ -26,7 +26,7 @@ def test_texts_are_those_of_the_cpu_wherever_layers_lie(
 ) -> None:
     here = load("streamed", "float64")
     expected = decode(here, SETTINGS, MESSAGES)
-    with imagined_card() as card:
+    with fake_cuda() as card:
         options = with_layers_below(*folders["streamed"], LoadOptions("float64", "cuda"), 1)
         room = num_in_memory * max(layer_bytes(here.config, here.formats))
         with patch.object(
@@ -53,7 +53,7 @@ def test_texts_are_those_of_the_cpu_wherever_layers_lie(
     [*("nf4", "int8"), *(pytest.param(quant, marks=pytest.mark.slow) for quant in ("", "nf4-dq"))],
 )
 def test_every_format_of_a_card_streams(quant: str, folders: Folders) -> None:
-    with imagined_card() as card:
+    with fake_cuda() as card:
         formats = WeightFormats(quant)
         options = LoadOptions("", "cuda", formats)
         with card.waiting():

@@ -20,7 +20,7 @@ from medusa_core.training.heads_config import KINDS, HeadsConfig
 from medusa_core.training.joint import JointTrainee
 from medusa_core.training.lora import LoraSpec
 from medusa_core.training.trainee import collected
-from tests.support.card.card import imagined_card
+from tests.support.card.card import fake_cuda
 from tests.support.models.tiny import TinySpec, write_tiny
 
 # Torch sees no card, and computes in 32 bits what a real one would in 16.
@@ -57,7 +57,7 @@ def test_heads_are_trained_and_written_on_a_card(kind: str, model: Path, tmp_pat
     documents = [answer.document for answer in answers]
     losses = []
     for device in ("cpu", "cuda"):
-        with imagined_card() as card, card.waiting():
+        with fake_cuda() as card, card.waiting():
             options = LoadOptions("float32", device, context_tokens=64)
             target = load_target(model, options=options)
             trainee = trainee_of(config, target, answers)
@@ -81,7 +81,7 @@ def test_heads_and_a_lora_are_trained_on_a_card(quant: str, model: Path, tmp_pat
         num_heads=2, device="cuda", batch=512, context=64, joint=True, quant=quant, rank=4
     )
     documents = [answer.document for answer in some_answers()]
-    with imagined_card() as card, card.waiting():
+    with fake_cuda() as card, card.waiting():
         options = LoadOptions("", "cuda", WeightFormats(quant), context_tokens=64)
         target = load_target(model, options=options)
         trainee = trainee_of(config, target, some_answers())

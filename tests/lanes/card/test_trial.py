@@ -15,7 +15,7 @@ from medusa_core.messages import LoadModel, ModelLoaded
 from medusa_core.models.precision import resolve_device
 from medusa_core.system import cuda as card
 from tests.lanes.card.conftest import Folders
-from tests.support.card.card import imagined_card
+from tests.support.card.card import fake_cuda
 from tests.support.card.sessions import EngineOnCard
 
 
@@ -28,19 +28,19 @@ def full(device: torch.device) -> None:
 
 
 def test_a_card_that_can_compute_is_taken() -> None:
-    with imagined_card((6, 1)):
+    with fake_cuda((6, 1)):
         assert resolve_device("").device.type == "cuda"
         assert resolve_device("", full).device.type == "cuda"  # the plan says what is missing
 
 
 def test_a_card_without_kernels_is_refused_by_name_where_it_was_asked_for() -> None:
-    with imagined_card((6, 1)), pytest.raises(RequestError, match=r"no kernels.*6\.1") as refused:
+    with fake_cuda((6, 1)), pytest.raises(RequestError, match=r"no kernels.*6\.1") as refused:
         resolve_device("cuda", no_kernel)
     assert "Choose the device cpu" in refused.value.hint
 
 
 def test_where_nobody_asked_the_cpu_takes_over_and_the_window_says_why(folders: Folders) -> None:
-    with imagined_card((6, 1)), patch.object(card, "multiply", no_kernel):
+    with fake_cuda((6, 1)), patch.object(card, "multiply", no_kernel):
         engine = EngineOnCard()
         *_, loaded = engine.ask(LoadModel("", "load", *folders["grouped"]))
     assert isinstance(loaded, ModelLoaded)

@@ -32,7 +32,7 @@ _SHARED = 46  # multiprocessors, as an RTX 3070 has
 
 
 @contextmanager
-def imagined_card(
+def fake_cuda(
     capability: tuple[int, int] = (8, 6),
     total_bytes: int = 8 * GIB,
     *,
@@ -151,7 +151,7 @@ class _Facts:
         return self._capability
 
     def name(self, device: torch.device) -> str:
-        return "an imagined card"
+        return "a fake card"
 
     def free_and_total_bytes(self, device: torch.device) -> tuple[int, int]:
         memory = self._mode.memory

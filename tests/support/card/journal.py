@@ -1,4 +1,4 @@
-"""What happened on the imagined card, for tests to count."""
+"""What happened on the fake card, for tests to count."""
 
 from __future__ import annotations
 

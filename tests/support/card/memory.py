@@ -1,4 +1,4 @@
-"""What tensors take of the imagined card's memory."""
+"""What tensors take of the fake card's memory."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class _Library:
 
         def run(*args: Any) -> Any:
             if kernel is None:
-                raise NotImplementedError(f"The imagined card has no kernel {name}.")
+                raise NotImplementedError(f"The fake card has no kernel {name}.")
             return self._run(name, lambda: kernel(*args))
 
         return run

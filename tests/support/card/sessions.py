@@ -5,7 +5,7 @@ from medusa_core.messages import Command, Event
 
 
 class EngineOnCard:
-    """An engine without a thread: a card is imagined by the thread that asks for it."""
+    """An engine without a thread: a card is faked by the thread that asks for it."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

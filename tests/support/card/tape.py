@@ -1,4 +1,4 @@
-"""A graph of the imagined card: operations with the very tensors that they were recorded with."""
+"""A graph of the fake card: operations with the very tensors that they were recorded with."""
 
 from __future__ import annotations
 

@@ -33,12 +33,12 @@ _SYNCS = (
 )
 
 
-class ImaginedError(RuntimeError):
+class FakeCudaError(RuntimeError):
     """What a real card would refuse."""
 
 
 class CardTensor(Tensor):
-    """A tensor on the imagined card.
+    """A tensor on the fake card.
 
     Attributes:
         inside: Its numbers, with the same shape, strides and offset.
@@ -69,17 +69,17 @@ class CardTensor(Tensor):
         return self.cpu().tolist()
 
     def numpy(self, *, force: bool = False) -> NoReturn:
-        raise ImaginedError("A tensor on a card can't become an array: copy it first.")
+        raise FakeCudaError("A tensor on a card can't become an array: copy it first.")
 
     @classmethod
     def __torch_dispatch__(
         cls, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        raise ImaginedError(f"{func} met a tensor of a card that isn't there any more.")
+        raise FakeCudaError(f"{func} met a tensor of a card that isn't there any more.")
 
 
 class CardMode(TorchDispatchMode):
-    """Runs operations on the imagined card.
+    """Runs operations on the fake card.
 
     Attributes:
         journal: What was copied and what kernels were given.
@@ -160,7 +160,7 @@ class CardMode(TorchDispatchMode):
     def _run(self, func: Any, args: Any, kwargs: dict[str, Any], leaves: list[Tensor]) -> Any:
         packet = func.overloadpacket
         if not self._lets_wait and (packet in _SYNCS or _picks(packet, args)):
-            raise ImaginedError(f"{func} waits for the card: bring what is needed by one copy.")
+            raise FakeCudaError(f"{func} waits for the card: bring what is needed by one copy.")
         if packet is aten._to_copy:
             return self._to_copy(func, args, kwargs)
         if packet is aten.copy_:
@@ -193,7 +193,7 @@ class CardMode(TorchDispatchMode):
         overload = func._schema.overload_name
         full = f"{name}.{overload}" if overload else name
         if full not in self.kernels:
-            raise ImaginedError(f"bitsandbytes has no {full} for CUDA.")
+            raise FakeCudaError(f"bitsandbytes has no {full} for CUDA.")
         return self.kernels[full]
 
     def _to_copy(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Tensor:
@@ -216,7 +216,7 @@ class CardMode(TorchDispatchMode):
         if source.type == target.type:
             return
         if self._tape is not None:
-            raise ImaginedError("A copy from or to the host can't be recorded in a graph.")
+            raise FakeCudaError("A copy from or to the host can't be recorded in a graph.")
         self.journal.copy(is_upload=target.type == "cuda", num_bytes=copied.nbytes)
 
 
@@ -288,7 +288,7 @@ def _check_devices(func: Any, leaves: Any) -> None:
     """All tensors of an operation lie on the card, but for numbers that torch takes out itself."""
     for leaf in leaves:
         if isinstance(leaf, Tensor) and not isinstance(leaf, CardTensor) and leaf.dim():
-            raise ImaginedError(
+            raise FakeCudaError(
                 f"{func}: a tensor {tuple(leaf.shape)} lies in the computer's memory, another on "
                 "the card."
             )

@@ -45,7 +45,7 @@ def judged_trace(path: tuple[int, ...], others: tuple[int, ...], **fields: Any) 
     )
 
 
-def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0) -> StepTrace:
+def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_appended: int = 0) -> StepTrace:
     """A step over the tree above; its tokens are the nodes' indices, 7 is the bonus."""
     if number == 0:
         parents, ranks, sources = (-1,), (-1,), (TARGET,)
@@ -67,7 +67,7 @@ def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0
         sources=sources,
         choice_ids=choices,
         pieces=dict(enumerate(WORDS)),
-        num_kept=num_kept or len(path),
+        num_appended=num_appended or len(path),
         times=StepTimes(1e-5, 2e-4, 2e-5, 1e-6),
         step_s=2.5e-4,
     )
@@ -75,8 +75,8 @@ def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0
 
 def done_after(steps: Sequence[StepTrace]) -> GenerationDone:
     """The end of an answer of these steps."""
-    ids = tuple(i for step in steps for i in step.choice_ids[: step.num_kept])
-    lengths = tuple(step.num_kept for step in steps if step.step)
+    ids = tuple(i for step in steps for i in step.choice_ids[: step.num_appended])
+    lengths = tuple(step.num_appended for step in steps if step.step)
     times = {"time_to_first_token_s": 0.1, "prefill_s": 0.1, "decode_s": 2.5e-4 * len(lengths)}
     counts = {"num_prompt_tokens": 9, "num_cached_tokens": 0, "num_steps": len(lengths)}
     changes = {"session_id": "s", "request_id": "r", "token_ids": ids, "accept_lengths": lengths}

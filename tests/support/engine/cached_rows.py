@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import RowShape
+from medusa_core.models.layer_shapes import KvShape
 from medusa_core.models.precision import Precision, precision_of
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.disk_prefetcher import DiskPrefetcher
@@ -30,7 +30,7 @@ from tests.support.models import targets
 
 CONTEXT, TREE_ROWS, SESSIONS = 320, 11, 3
 KINDS = ["float64", "float32", "q4", "panels", "half panels"]
-LAYERS = (RowShape(2, 16), RowShape(1, 48), *(RowShape(2, 16),) * 2, RowShape(1, 48))
+LAYERS = (KvShape(2, 16), KvShape(1, 48), *(KvShape(2, 16),) * 2, KvShape(1, 48))
 _CPU = torch.device("cpu")
 _PROMPTS = (1, 4, 16, 17, 31, 40, 64, 100)
 

@@ -1,4 +1,4 @@
-"""Targets and sessions whose cached rows lie below a card, imagined or real."""
+"""Targets and sessions whose cached rows lie below a card, fake or real."""
 
 from itertools import product
 from pathlib import Path

@@ -85,7 +85,7 @@ def done(text: str) -> GenerationDone:
         time_to_first_token_s=0.1,
         prefill_s=0.2,
         decode_s=0.3,
-        num_rested=0,
+        num_plain_steps=0,
         settings=settings,
         plain_step_s=0.004,
     )

@@ -178,7 +178,7 @@ def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
         sources=sources,
         choice_ids=step.token_ids,
         pieces=pieces,
-        num_kept=len(step.token_ids),
+        num_appended=len(step.token_ids),
         times=step.times,
         step_s=step.step_s,
     )
@@ -204,7 +204,7 @@ def done_of(
         time_to_first_token_s=0.012,
         prefill_s=0.01,
         decode_s=0.0025 * len(decode),
-        num_rested=0,
+        num_plain_steps=0,
         settings=replace(request.settings, tree_rows=8),
         plain_step_s=0.0 if request.settings.drafter == "none" else 0.002,
     )

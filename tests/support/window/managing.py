@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from app.models.library_dialog import LibraryDialog
 from medusa_core.api import Budget
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 
 
 async def until(holds: Callable[[], object]) -> None:
@@ -15,7 +15,7 @@ async def until(holds: Callable[[], object]) -> None:
 
 def card(dialog: LibraryDialog, gib: float) -> Budget:
     """Plan for a card that isn't there."""
-    budget = imagined_card(gib)
+    budget = cuda_budget(gib)
     dialog.discover.set_budget(budget)
     dialog.installed.set_budget(budget)
     return budget

@@ -57,13 +57,13 @@ def test_recording_changes_nothing_and_tells_of_every_step(
     assert [trace.step for trace in recorded.steps] == [step.step for step in steps]
     for trace, step in zip(recorded.steps, steps, strict=True):
         choices = [verdict.choice.token_id for verdict in trace.verdicts]
-        assert tuple(choices[: trace.num_kept]) == step.token_ids
-        assert trace.num_kept == len(step.token_ids)
+        assert tuple(choices[: trace.num_appended]) == step.token_ids
+        assert trace.num_appended == len(step.token_ids)
         assert trace.step == 0 or len(trace.nodes) + trace.num_riders == step.num_rows
         assert len(trace.nodes) == len(step.node_sources)
         path = [trace.nodes[verdict.node].source for verdict in trace.verdicts[1:]]
-        assert tuple(path[: trace.num_kept]) == step.sources[: len(path)]
-        assert trace.root_place == step.num_context_tokens - trace.num_kept - 1
+        assert tuple(path[: trace.num_appended]) == step.sources[: len(path)]
+        assert trace.root_place == step.num_context_tokens - trace.num_appended - 1
         assert trace.times == step.times
 
 

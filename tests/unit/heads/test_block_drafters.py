@@ -19,7 +19,7 @@ from medusa_core.heads.block_parts import drafter_parts
 from medusa_core.heads.kind import shape_of_tensors
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import GIB, imagined_card
+from medusa_core.memory.budget import GIB, cuda_budget
 from medusa_core.memory.recommend import recommend
 from medusa_core.messages import (
     Fit,
@@ -236,7 +236,7 @@ def test_published_drafters_have_their_place_beside_a_model_in_8_gib(
         confidence=bool(rank),
     )
     heads = shape_of_tensors(shapes_of(spec), config_of(spec))
-    best = recommend(config, heads, imagined_card(8))
+    best = recommend(config, heads, cuda_budget(8))
     assert best is not None
     assert best.plan.fit is not Fit.NO
     assert wanted == pytest.approx(best.plan.heads_bytes / GIB, abs=0.01)

@@ -20,7 +20,7 @@ from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.hub.library.pairing import heads_facts, misfit, target_facts
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import Fit, GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
@@ -300,7 +300,7 @@ def test_texts_are_those_without_drafts(cache: str, rule: str, tmp_path: Path) -
 
 def test_beside_e2b_it_has_room_on_a_card_of_8_gib() -> None:
     """With the model in 4 bits, a context of 8,192 tokens, and sizes that are no smaller."""
-    config, budget = parse_config(E2B, {}), imagined_card(8)
+    config, budget = parse_config(E2B, {}), cuda_budget(8)
     spec = AssistantSpec(
         *(config.hidden_size, config.vocab_size, 256, 2048),
         head_dim=256,

@@ -16,7 +16,7 @@ from medusa_core.hub.gguf_choice import best_file, described, named_file, with_q
 from medusa_core.hub.library.find import installed, loadable_models
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.settings import HubSettings
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.messages import Fit
 from tests.support.hub.fixtures import LoopbackHub
 from tests.support.models.gguf_files import write_as_gguf
@@ -75,12 +75,12 @@ def test_a_named_format_is_one_file_or_said_to_be_missing(
 def test_the_best_file_is_the_largest_in_few_bits_that_fits(
     repo: Path, settings: HubSettings
 ) -> None:
-    choice = best_file(settings, list_repo(settings, REPO), imagined_card(8.0))
+    choice = best_file(settings, list_repo(settings, REPO), cuda_budget(8.0))
     assert (choice.path, choice.fit) == ("tiny-Q8_0.gguf", Fit.FITS)
     assert "of 3 files the best that fits this computer" in described(choice)
     for name in ("tiny-Q8_0.gguf", "tiny-Q4_0.gguf"):
         (repo / name).unlink()
-    assert best_file(settings, list_repo(settings, REPO), imagined_card(8.0)).path == (
+    assert best_file(settings, list_repo(settings, REPO), cuda_budget(8.0)).path == (
         "tiny-F16.gguf"
     )
 
@@ -88,7 +88,7 @@ def test_the_best_file_is_the_largest_in_few_bits_that_fits(
 def test_where_nothing_fits_it_is_the_smallest_and_that_is_said(
     repo: Path, settings: HubSettings
 ) -> None:
-    choice = best_file(settings, list_repo(settings, REPO), imagined_card(0.05))
+    choice = best_file(settings, list_repo(settings, REPO), cuda_budget(0.05))
     assert (choice.path, choice.fit) == ("tiny-Q4_0.gguf", Fit.NO)
     assert "none of 3 files fits this computer" in described(choice)
 
@@ -96,11 +96,11 @@ def test_where_nothing_fits_it_is_the_smallest_and_that_is_said(
 def test_files_that_cant_be_loaded_are_passed_over(repo: Path, settings: HubSettings) -> None:
     (repo / "tiny-Q8_0.gguf").write_bytes(b"GGUF, but no more than that" * 10_000)
     listing = list_repo(settings, REPO)
-    assert best_file(settings, listing, imagined_card(8.0)).path == "tiny-Q4_0.gguf"
+    assert best_file(settings, listing, cuda_budget(8.0)).path == "tiny-Q4_0.gguf"
     (repo / "tiny-Q4_0.gguf").write_bytes(b"nothing")
     (repo / "tiny-F16.gguf").unlink()
     with pytest.raises(ModelError, match="can be loaded here"):
-        best_file(settings, list_repo(settings, REPO), imagined_card(8.0))
+        best_file(settings, list_repo(settings, REPO), cuda_budget(8.0))
 
 
 def test_what_goes_with_a_model_is_passed_over_and_told_where_nothing_else_is(
@@ -113,10 +113,10 @@ def test_what_goes_with_a_model_is_passed_over_and_told_where_nothing_else_is(
         writer.add_tensor("token_embd.weight", np.zeros((4096, 64), np.float32))
         finish(writer)
     listing = list_repo(settings, REPO)
-    assert best_file(settings, listing, imagined_card(8.0)).path == "tiny-Q4_0.gguf"
+    assert best_file(settings, listing, cuda_budget(8.0)).path == "tiny-Q4_0.gguf"
     (repo / "tiny-Q4_0.gguf").unlink()
     with pytest.raises(ModelError, match="assistant, a drafter"):
-        best_file(settings, list_repo(settings, REPO), imagined_card(8.0))
+        best_file(settings, list_repo(settings, REPO), cuda_budget(8.0))
 
 
 def test_pull_says_what_it_takes_and_the_same_name_runs_it(

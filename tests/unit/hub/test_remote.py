@@ -12,7 +12,7 @@ from medusa_core.hub.library.pairing import misfit
 from medusa_core.hub.remote import look_at_heads, look_at_model
 from medusa_core.hub.search import search
 from medusa_core.hub.settings import HubSettings
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.model_files import ModelFiles
@@ -39,7 +39,7 @@ def test_a_model_is_planned_before_a_byte_of_its_weights_is_fetched(
     assert remote.config == ModelFiles.open(published.root / "org" / "tiny-chat").config
     assert remote.listing.needed_bytes > 0
     assert not [e for e in published.log if e["path"].endswith(".safetensors") and e["sent"]]
-    formats = resolve_formats(WeightFormats("nf4-dq"), "", imagined_card(8).hardware)
+    formats = resolve_formats(WeightFormats("nf4-dq"), "", cuda_budget(8).hardware)
     assert weights_bytes(remote.config, formats) > 0
 
 

@@ -11,7 +11,7 @@ from medusa_core.errors import PlanError, RequestError
 from medusa_core.loading import cpu_parts
 from medusa_core.loading.cpu_parts import CpuPlan, place_parts, plan_cpu
 from medusa_core.loading.offload_forecast import ForecastDevice
-from medusa_core.memory.budget import GIB, imagined_card
+from medusa_core.memory.budget import GIB, cuda_budget
 from medusa_core.memory.estimate import ReadRate, host_step_s
 from medusa_core.memory.measure import weights
 from medusa_core.memory.placement import CpuLayers, OffloadRoom, Planner
@@ -20,7 +20,7 @@ from medusa_core.messages import CpuReason, HeadsShape, LoadOptions, WeightForma
 from medusa_core.models.quant.choice import resolve_formats, resolve_host_formats
 from medusa_core.models.quant.format import Hardware
 
-CARD, RAM = imagined_card(8), OffloadRoom(32 * GIB)
+CARD, RAM = cuda_budget(8), OffloadRoom(32 * GIB)
 PROCESSOR = Hardware("cpu", packs=("float32",), compiles=True)
 NF4 = WeightFormats("nf4")
 GB = 1e9

@@ -14,7 +14,7 @@ from medusa_core.cli.plan import (
     shape_names,
 )
 from medusa_core.hub import library
-from medusa_core.memory.budget import GIB, RUNTIME_BYTES, imagined_card
+from medusa_core.memory.budget import GIB, RUNTIME_BYTES, cuda_budget
 from medusa_core.memory.plan import plan_memory
 from medusa_core.memory.recommend import choices, recommend
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
@@ -113,7 +113,7 @@ def test_parameters_are_counted_as_published() -> None:
         "qwen3-30b-a3b": 30_532_122_624,
     }
     assert set(shape_names()) == set(expected)
-    budget = imagined_card(80)
+    budget = cuda_budget(80)
     for name, parameters in expected.items():
         formats = resolve_formats(WeightFormats("bf16"), "", budget.hardware)
         planned = plan_memory(shape_config(name), HeadsShape(), formats, budget, 1024)
@@ -122,7 +122,7 @@ def test_parameters_are_counted_as_published() -> None:
 
 
 def test_the_longest_context_is_the_longest() -> None:
-    config, budget = shape_config("vicuna-7b"), imagined_card(6)
+    config, budget = shape_config("vicuna-7b"), cuda_budget(6)
     formats = resolve_formats(WeightFormats("nf4-dq"), "", budget.hardware)
 
     def fit(tokens: int) -> Fit:
@@ -142,7 +142,7 @@ def test_it_recommends_what_a_card_is_good_for() -> None:
         ("llama-3-8b", 8, "nf4-dq"),
         ("vicuna-13b", 12, "nf4-dq"),
     ):
-        best = recommend(shape_config(name), HeadsShape(3, 1, 0), imagined_card(vram_gib))
+        best = recommend(shape_config(name), HeadsShape(3, 1, 0), cuda_budget(vram_gib))
         assert best is not None
         assert (name, best.formats.linears) == (name, linears)
         assert best.plan.fit is not Fit.NO
@@ -150,7 +150,7 @@ def test_it_recommends_what_a_card_is_good_for() -> None:
 
 def test_token_vectors_go_to_ram_where_that_lets_a_large_vocabulary_fit() -> None:
     config = shape_config("llama-3-8b")
-    best = recommend(config, HeadsShape(3, 1, config.vocab_size), imagined_card(8))
+    best = recommend(config, HeadsShape(3, 1, config.vocab_size), cuda_budget(8))
     assert best is not None
     assert best.formats.embedding_in_ram
     assert best.plan.ram_bytes == 128256 * 4096 * 2
@@ -162,21 +162,21 @@ def test_a_card_is_planned_with_graphs_and_on_windows_with_memory_that_stays_fre
     context = GIB // 2
     assert len(ROW_BUCKETS) * (24 << 20) <= RUNTIME_BYTES - context < GIB // 4
     monkeypatch.setattr(sys, "platform", "linux")
-    on_linux = imagined_card(8)
+    on_linux = cuda_budget(8)
     monkeypatch.setattr(sys, "platform", "win32")
     assert on_linux.runtime_bytes == RUNTIME_BYTES
-    kept_free = imagined_card(8).other_bytes - on_linux.other_bytes
+    kept_free = cuda_budget(8).other_bytes - on_linux.other_bytes
     assert kept_free == pytest.approx(0.05 * 8 * GIB, abs=1)
 
 
 def test_nothing_is_recommended_where_nothing_fits() -> None:
-    assert recommend(shape_config("vicuna-13b"), HeadsShape(), imagined_card(4)) is None
+    assert recommend(shape_config("vicuna-13b"), HeadsShape(), cuda_budget(4)) is None
 
 
 def test_finer_formats_take_more() -> None:
     sizes = [
         choice.plan.weights_bytes
-        for choice in choices(shape_config("vicuna-7b"), HeadsShape(), imagined_card(8), 2048)
+        for choice in choices(shape_config("vicuna-7b"), HeadsShape(), cuda_budget(8), 2048)
     ]
     assert sizes == sorted(sizes, reverse=True)
 
@@ -227,9 +227,9 @@ def test_planning_a_card_loads_no_torch() -> None:
         "import app.models.plan_words, medusa_core.loading.offload_forecast;"
         "from medusa_core.memory.recommend import recommend;"
         "from medusa_core.cli.plan import shape_config;"
-        "from medusa_core.memory.budget import imagined_card;"
+        "from medusa_core.memory.budget import cuda_budget;"
         "from medusa_core.messages import HeadsShape;"
-        "recommend(shape_config('vicuna-7b'), HeadsShape(3), imagined_card(8));"
+        "recommend(shape_config('vicuna-7b'), HeadsShape(3), cuda_budget(8));"
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,7 +11,7 @@ from medusa_core.cli.plan import (
     shape_names,
 )
 from medusa_core.errors import CheckpointError, MedusaError, ModelError
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.blocks import sizes as sizes_module
@@ -114,7 +114,7 @@ def test_a_plan_looks_at_one_block_however_many_there_are(monkeypatch: pytest.Mo
         return tensors_at(spec, index)
 
     monkeypatch.setattr(sizes_module, "tensors_at", counted)
-    budget = imagined_card(8)
+    budget = cuda_budget(8)
     formats = resolve_formats(WeightFormats("nf4"), "", budget.hardware)
     vicuna = shape_config("vicuna-7b")
     config = vicuna.with_blocks(vicuna.blocks[:1] * 1023)
@@ -123,7 +123,7 @@ def test_a_plan_looks_at_one_block_however_many_there_are(monkeypatch: pytest.Mo
 
 
 def test_every_layer_adds_the_same_to_a_plan() -> None:
-    budget = imagined_card(8)
+    budget = cuda_budget(8)
     formats = resolve_formats(WeightFormats("nf4"), "", budget.hardware)
     config = shape_config("qwen3-8b")
     sizes = [

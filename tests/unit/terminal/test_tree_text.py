@@ -48,7 +48,7 @@ def test_accepted_guesses_come_first_and_are_painted() -> None:
 
 
 def test_guesses_behind_the_end_of_an_answer_are_not_accepted() -> None:
-    ended = trace()._replace(num_kept=1)
+    ended = trace()._replace(num_appended=1)
     lines = tree_lines(ended, (), (), lambda text, _: text)
     assert lines[0] == "step 7: 1 of 4 guesses accepted"
     assert [line for line in lines[2:] if "●" in line] == ["├─● ' c'  heads 1, 60%"]

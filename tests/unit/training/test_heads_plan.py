@@ -7,7 +7,7 @@ import torch
 
 from medusa_core.bench.random_target import shape_config
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.quant.choice import resolve_formats
@@ -17,7 +17,7 @@ from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_plan import peak_bytes
 from medusa_core.training.trainee import Trainee
 
-CARD = imagined_card(8.0)
+CARD = cuda_budget(8.0)
 
 
 def loaded(quant: str, sessions: int) -> MemoryPlan:

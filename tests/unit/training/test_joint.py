@@ -16,7 +16,7 @@ from medusa_core.__main__ import main
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import TrainingError
 from medusa_core.loading.load import load_target
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.lora.adapter_shape import ADAPTER
 from medusa_core.models.lora.adapter_writer import write_adapter
@@ -367,7 +367,7 @@ def test_a_dry_run_counts_what_the_model_needs_to_learn(model: Path, tmp_path: P
 
 def test_a_large_model_is_computed_again_and_keeps_little() -> None:
     config = shape_config("vicuna-7b")
-    formats = resolve_formats(WeightFormats("nf4-dq"), "", imagined_card(8.0).hardware)
+    formats = resolve_formats(WeightFormats("nf4-dq"), "", cuda_budget(8.0).hardware)
     assert recomputes(config, 1024)
     plan = plan_joint(config, formats, 32, 4, 512)
     assert 1.2e9 < plan.lora_bytes < 1.4e9

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from medusa_core.errors import EngineError, OutOfMemoryError
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import RowShape
+from medusa_core.models.layer_shapes import KvShape
 from medusa_core.runtime.kv.offloaded.offloaded_kv import OffloadedKv, SpeculativeRows
 from medusa_core.runtime.kv.offloaded.row_file import RowFile
 from medusa_core.runtime.kv.offloaded.store import KvStore
@@ -127,7 +127,7 @@ class DiskStore(KvStore):
         self._regions[layer] = LayerRegion(part, place, row, self.slot_bytes)
         self.slot_bytes += region_bytes(row, self.num_rows)
 
-    def _allocate_tails(self, shape: RowShape, num_layers: int, dtype: torch.dtype) -> Tensor:
+    def _allocate_tails(self, shape: KvShape, num_layers: int, dtype: torch.dtype) -> Tensor:
         """Tails of the layers of a shape. [sessions, layers, 2, kv heads, slots, width]"""
         width = head_bytes(shape.head_dim, dtype.itemsize, self._cache_format) // dtype.itemsize
         sizes = (num_layers, 2, shape.num_kv_heads, self.tail_rows, width)

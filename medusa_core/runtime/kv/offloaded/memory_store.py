@@ -17,7 +17,7 @@ from torch import Tensor
 
 from medusa_core.errors import EngineError, OutOfMemoryError
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import RowShape
+from medusa_core.models.layer_shapes import KvShape
 from medusa_core.runtime.kv.offloaded.offloaded_kv import OffloadedKv, SpeculativeRows
 from medusa_core.runtime.kv.offloaded.prefetcher import HostPrefetcher, KvTransfers, LayerKv
 from medusa_core.runtime.kv.offloaded.store import KvStore
@@ -65,7 +65,7 @@ class MemoryStore(KvStore):
             kept = self._memory[0].dtype
             raise EngineError(f"Cached rows are kept as {kept}, and these are {dtype}.")
 
-    def _allocate_part(self, shape: RowShape, num_layers: int, dtype: torch.dtype) -> Tensor:
+    def _allocate_part(self, shape: KvShape, num_layers: int, dtype: torch.dtype) -> Tensor:
         """Memory for the layers of a shape. [sessions, layers, rows, 2, kv heads, width]"""
         width = head_bytes(shape.head_dim, dtype.itemsize, self._cache_format)
         sizes = (self.num_sessions, num_layers, self.num_rows, 2, shape.num_kv_heads, width)

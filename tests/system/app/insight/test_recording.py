@@ -115,7 +115,7 @@ def test_the_tree_of_a_finished_answer_opens_on_the_step_that_brought_most(
     assert timeline.index == timeline.last
     window.insight.open_tree()
     assert timeline.track is not None
-    counts = [timeline.track[index].num_kept for index in range(timeline.last + 1)]
+    counts = [timeline.track[index].num_appended for index in range(timeline.last + 1)]
     assert timeline.index == counts.index(max(counts)) != timeline.last
     assert framed(answer) == [" two three. Four"]
     timeline.go(timeline.last)

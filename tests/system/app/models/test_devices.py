@@ -17,7 +17,7 @@ from medusa_core.memory import budget
 from medusa_core.memory.probe import offered_devices
 from medusa_core.messages import Fit, HeadsShape, LoadModel
 from medusa_core.system import cuda as card
-from tests.support.card.card import imagined_card
+from tests.support.card.card import fake_cuda
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import settle, until
@@ -31,7 +31,7 @@ def test_without_a_card_the_processor_is_what_there_is() -> None:
 
 
 def test_a_card_is_offered_by_its_name_and_taken_by_itself() -> None:
-    with imagined_card((8, 6)):
+    with fake_cuda((8, 6)):
         automatic, offered, processor = offered_devices()
         name = card.name(torch.device("cuda:0"))
     assert offered == DeviceOffer("cuda:0", name)
@@ -43,7 +43,7 @@ def test_a_card_that_cannot_compute_says_why() -> None:
     def no_kernel(device: torch.device) -> None:
         raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
 
-    with imagined_card((6, 1)), patch.object(card, "multiply", no_kernel):
+    with fake_cuda((6, 1)), patch.object(card, "multiply", no_kernel):
         automatic, offered, _ = offered_devices()
     assert "compute capability 6.1" in offered.lack
     assert automatic.label == "Processor"
@@ -146,10 +146,10 @@ def test_with_a_cluster_what_stays_here_must_have_room(dialog: LibraryDialog) ->
     details = dialog.discover.details
     config = shape_config("vicuna-13b")
     details.show_subject(Subject("Vicuna 13B", "", config, HeadsShape()))
-    details.set_budget(budget.imagined_card(4))
+    details.set_budget(budget.fake_cuda(4))
     details.quant_box.setCurrentIndex(details.quant_box.findData("nf4"))
     assert details.choice is not None
     assert details.choice.plan.fit is Fit.NO
-    details.set_budget(budget.imagined_card(4), "10.0.0.2:6379")
+    details.set_budget(budget.fake_cuda(4), "10.0.0.2:6379")
     assert details.choice.plan.fit is Fit.FITS
     assert "the machines at 10.0.0.2:6379" in details.verdict_label.text()

@@ -18,7 +18,7 @@ from medusa_core.loading.choice import (
     ModelChoice,
     demo_choice,
 )
-from medusa_core.memory.budget import Budget, imagined_card
+from medusa_core.memory.budget import Budget, cuda_budget
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.quant.choice import resolve_formats
@@ -32,7 +32,7 @@ GIB = 1 << 30
 
 
 def test_verdicts_are_read_at_once() -> None:
-    budget = imagined_card(24)
+    budget = cuda_budget(24)
     config, formats = shape_config("vicuna-7b"), WeightFormats("nf4")
 
     def output(gib: float, how: str = "") -> str:
@@ -64,7 +64,7 @@ def test_a_computer_without_a_card_is_offered_small_models_first(
         assert first.title == "Qwen3 8B", "of earlier ones, who has heads"
         assert not dialog.discover.offers[0].is_earlier
         assert dialog.discover.offers[0].download_bytes > 4e9
-        assert fresh.details.forecast_label.text() == "", "an imagined card can't be timed"
+        assert fresh.details.forecast_label.text() == "", "a fake card can't be timed"
         processor = Budget("RAM", Hardware("cpu"), 16 * GIB, 2 * GIB, 0, is_live=True)
         fresh._budget = None
         fresh.set_budget(processor)
@@ -274,7 +274,7 @@ def test_downloads_wait_while_offline_and_go_on_afterwards(
 def test_of_a_model_that_also_sees_the_rest_is_named(dialog: LibraryDialog) -> None:
     config = replace(shape_config("gemma-3-4b"), is_multimodal=True)
     details = dialog.discover.details
-    details.set_budget(imagined_card(24))
+    details.set_budget(cuda_budget(24))
     details.show_subject(Subject("Gemma", "", config, HeadsShape()))
     assert "pictures can't be shown" in details.verdict_label.text()
     details.show_subject(Subject("Plain", "", replace(config, is_multimodal=False), HeadsShape()))

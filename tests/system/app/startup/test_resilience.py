@@ -30,7 +30,7 @@ from medusa_core.loading.state import (
     ModelStatus,
     Phase,
 )
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.memory.recommend import smaller_choices
 from medusa_core.messages import Event, Failed, Fit, HeadsShape, WeightFormats
 from tests.support.window.driving import ask, errors, wait_ready
@@ -238,13 +238,13 @@ def test_out_of_memory_offers_what_is_smaller(qtbot: QtBot, open_ready: Open, ru
 
 
 def test_smaller_choices_take_less_and_fit_where_anything_does() -> None:
-    config, heads, budget = shape_config("vicuna-7b"), HeadsShape(), imagined_card(8)
+    config, heads, budget = shape_config("vicuna-7b"), HeadsShape(), cuda_budget(8)
     requested = WeightFormats("int8")
     found = smaller_choices(config, heads, budget, requested, 4096)
     assert found
     assert all(one.plan.fit is not Fit.NO for one in found)
     assert any(one.context_tokens == 4096 and one.formats != requested for one in found)
-    tiny = smaller_choices(config, heads, imagined_card(1.5), requested, 4096)
+    tiny = smaller_choices(config, heads, cuda_budget(1.5), requested, 4096)
     assert tiny, "the least is offered even where it should not fit"
 
 

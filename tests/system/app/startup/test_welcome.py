@@ -10,7 +10,7 @@ from app.help.welcome_dialog import WelcomeDialog
 from app.settings.preferences import load_preferences
 from app.theme.appearance import Appearance
 from medusa_core.api import Budget, HubSettings, Library, PairOffer
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.models.quant.format import Hardware
 from tests.support.window.fixtures import Open
 
@@ -72,6 +72,6 @@ def test_what_fits_is_listed_behind_the_built_in_model_and_one_is_suggested(
     assert "Vicuna 13B v1.3 with Medusa" not in rows()
     step.download_button.click()
     assert wanted[0].download_bytes < 4e9
-    step.show_budget(library, imagined_card(8))
+    step.show_budget(library, cuda_budget(8))
     step.download_button.click()
     assert wanted[1].heads.num_heads  # on a card, what has heads

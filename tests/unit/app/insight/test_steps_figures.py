@@ -14,7 +14,7 @@ from tests.support.window.traces import chain, made_track, trace
 def test_figures_are_the_traces_sums() -> None:
     track, figures = made_track(3), StepFigures(LEGEND)
     figures.follow(track)
-    track.add(trace(3, (0, 2), num_kept=1))
+    track.add(trace(3, (0, 2), num_appended=1))
     figures.follow(track)
     figures.follow(track)
     assert figures.numbers.tolist() == [1, 2, 3]
@@ -29,7 +29,7 @@ def test_figures_are_the_traces_sums() -> None:
     assert "Guesses by step: tree 3." in describe_answer(figures, None, None)
     rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
     assert rates == {"head 1": (3, 3), "head 2": (2, 3), "head 3": (0, 3)}
-    track.add(trace(4, (0, 1, 3), num_kept=1))  # the answer ended inside the run
+    track.add(trace(4, (0, 1, 3), num_appended=1))  # the answer ended inside the run
     cut = StepFigures(LEGEND)
     cut.follow(track)
     assert [rate.num_accepted for rate in cut.rates()] == [4, 2, 0]

@@ -11,7 +11,7 @@ from app.models.library_dialog import LibraryDialog
 from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.api import HubSettings, JobState, Library, Pair, PairOffer, with_offline
 from medusa_core.loading.choice import ModelChoice
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.messages import Fit
 from tests.support.hub.fixtures import LoopbackHub, random_file
 from tests.support.hub.pairs import MIB
@@ -76,7 +76,7 @@ def test_only_what_fits_can_be_shown(dialog: LibraryDialog) -> None:
 def test_what_hardware_can_not_do_is_not_offered_and_says_why(dialog: LibraryDialog) -> None:
     from medusa_core.models.quant.format import Hardware
 
-    budget = replace(imagined_card(8), hardware=Hardware("cuda", (6, 1)))
+    budget = replace(cuda_budget(8), hardware=Hardware("cuda", (6, 1)))
     dialog.discover.set_budget(budget)
     box = dialog.discover.details.quant_box
     item = box.model().item(box.findData("fp16"))  # type: ignore[attr-defined]

@@ -24,11 +24,11 @@ from medusa_core.errors import (
 )
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.memory.plan import per_layer_table_bytes, plan_memory
 from medusa_core.messages import GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
-from medusa_core.models.layer_shapes import RowShape, SharedRows
+from medusa_core.models.layer_shapes import KvShape, SharedRows
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.token_table import FileTable, HeldTable
@@ -91,7 +91,7 @@ def test_wherever_per_layer_embeddings_lie_scores_are_the_same(
 
 
 def test_a_card_plans_them_where_they_lie(folder: Path) -> None:
-    config, budget = ModelFiles.open(folder).config, imagined_card(8)
+    config, budget = ModelFiles.open(folder).config, cuda_budget(8)
 
     def planned(place: str) -> tuple[int, int]:
         wanted = WeightFormats("bf16", per_layer=place)
@@ -108,7 +108,7 @@ def test_a_card_plans_them_where_they_lie(folder: Path) -> None:
 
 def test_another_place_is_refused_by_name() -> None:
     with pytest.raises(RequestError, match="'attic'"):
-        resolve_formats(WeightFormats(per_layer="attic"), "", imagined_card(8).hardware)
+        resolve_formats(WeightFormats(per_layer="attic"), "", cuda_budget(8).hardware)
 
 
 def test_a_file_that_became_shorter_is_said(folder: Path, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_file_in_which_far_too_many_layers_share_is_refused(tmp_path: Path) ->
 
 def test_layers_read_the_last_of_their_kind_and_hold_nothing(folder: Path) -> None:
     config = ModelFiles.open(folder).config
-    local, whole = RowShape(1, 8), RowShape(1, 16)
+    local, whole = KvShape(1, 8), KvShape(1, 16)
     assert config.layers == (local, local, whole, SharedRows(1), SharedRows(1), SharedRows(2))
     assert row_bytes(config, 4) == 2 * 4 * (8 + 8 + 16)
     assert [config.mlp_width(layer) for layer in range(6)] == [64] * 3 + [128] * 3
@@ -388,7 +388,7 @@ def test_each_key_with_senseless_values_is_refused_or_read() -> None:
 def test_the_published_sizes_are_read(size: str) -> None:
     config = parse_config(read_json(shapes_dir() / f"gemma-4-{size}.json"), {})
     shapes = set(config.layers)
-    assert RowShape(config.num_kv_heads, 256) in shapes
-    assert any(isinstance(shape, RowShape) and shape.head_dim == 512 for shape in shapes)
+    assert KvShape(config.num_kv_heads, 256) in shapes
+    assert any(isinstance(shape, KvShape) and shape.head_dim == 512 for shape in shapes)
     assert config.rope.factors.count(1.0) == 64  # a quarter of 256 pairs
     assert bool(config.per_layer_embeddings) == (size in ("e2b", "e4b"))

@@ -17,7 +17,7 @@ from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.blocks.spec import SILU, MlpSpec, MoeSpec, RoutingSpec, Scoring
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.config import parse_config
-from medusa_core.models.layer_shapes import RowShape, StateShape
+from medusa_core.models.layer_shapes import KvShape, StateShape
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.format import quant_registry
 from medusa_core.models.quant.linear import make_linear
@@ -60,7 +60,7 @@ MOE: dict[str, Any] = {
 def test_sizes_are_those_of_the_published_model() -> None:
     config = parse_config(NEW, {})
     inputs = StateShape(0, 0, 0, 0, channels=2048, conv_width=3)
-    assert config.layers == (inputs, inputs, RowShape(8, 64), inputs)
+    assert config.layers == (inputs, inputs, KvShape(8, 64), inputs)
     assert (config.intermediate_size, config.rms_norm_eps, config.rope.theta) == (8192, 1e-5, 1e6)
     assert config.tie_embeddings
 

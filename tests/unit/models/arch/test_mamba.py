@@ -280,7 +280,7 @@ def test_old_words_and_letters_mean_what_new_words_mean(tmp_path: Path) -> None:
     path.write_text(json.dumps(raw | old))
     assert ModelFiles.open(tmp_path).config == wanted
     assert [type(shape).__name__ for shape, _ in pairwise(wanted.layers)] == [
-        *("StateShape", "NoShape", "RowShape", "NoShape")
+        *("StateShape", "NoShape", "KvShape", "NoShape")
     ]
     mamba = wanted.blocks[0].mixers[0]
     assert isinstance(mamba, Mamba2Spec)

@@ -17,7 +17,7 @@ from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.blocks.spec import RoutingSpec, Scoring
 from medusa_core.models.blocks.tensors import TensorRows
 from medusa_core.models.config import HeadRows, parse_config
-from medusa_core.models.layer_shapes import RowShape, StateShape
+from medusa_core.models.layer_shapes import KvShape, StateShape
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.row_order import rows_of
 from medusa_core.runtime.backends.block import DeltaNet
@@ -72,7 +72,7 @@ MOE = {
 def test_sizes_are_those_of_the_published_model() -> None:
     config = parse_config(WHOLE, {})
     state = StateShape(32, 128, 128, 16, channels=8192, conv_width=4)
-    assert config.layers == (state, state, state, RowShape(4, 256)) * 2
+    assert config.layers == (state, state, state, KvShape(4, 256)) * 2
     assert (config.is_multimodal, config.head_rows.rotary_dim, config.rope.theta) == (True, 64, 1e7)
     assert config.model_type == "qwen3_5_text"
     experts = parse_config(MOE, {}).moe

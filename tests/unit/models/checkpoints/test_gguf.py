@@ -19,7 +19,7 @@ from medusa_core.bench.gguf_export import finish
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.loading.load import load_target
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.memory.recommend import recommend
 from medusa_core.messages import (
     ChatMessage,
@@ -193,7 +193,7 @@ def test_a_small_card_takes_finer_files_in_4_bits() -> None:
     config = replace(
         shape_config("vicuna-7b"), quantization="q8_0", stored_types=tuple(sorted(types.items()))
     )
-    found = [recommend(config, HeadsShape(), imagined_card(size)) for size in (12, 6)]
+    found = [recommend(config, HeadsShape(), cuda_budget(size)) for size in (12, 6)]
     assert [None if one is None else one.formats.linears for one in found] == ["", "nf4-dq"]
 
 

@@ -321,7 +321,7 @@ def test_drafts_that_break_the_grammar_are_dropped_and_told_in_the_trace(
         for trace in traces:
             if trace.step:
                 _check_trace(trace, checker)
-            checker.advance(trace.choice_ids[: trace.num_kept])
+            checker.advance(trace.choice_ids[: trace.num_appended])
 
 
 def _check_trace(trace: StepTrace, checker: Grammar) -> None:

@@ -14,7 +14,7 @@ from medusa_core.loading.target import Target
 from medusa_core.memory.plan import kv_bytes
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import RowShape, StateShape
+from medusa_core.models.layer_shapes import KvShape, StateShape
 from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps
 from medusa_core.runtime.backends.row_tree import RowTree
 from medusa_core.runtime.kv.cache import KvCache
@@ -39,7 +39,7 @@ DTYPE = torch.float64
 def with_states(target: Target) -> ModelConfig:
     """A model of two recurrent layers around one of attention with wide heads."""
     config = target.config
-    layers = (SHAPE, RowShape(1, 32), RowShape(2, 8), SHAPE)
+    layers = (SHAPE, KvShape(1, 32), KvShape(2, 8), SHAPE)
     return replace(config, num_layers=4, blocks=(), cached_layers=layers)
 
 

@@ -12,7 +12,7 @@ from medusa_core.cli.plan import shape_config
 from medusa_core.errors import RequestError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.budget import cuda_budget
 from medusa_core.memory.recommend import plan_choice
 from medusa_core.messages import Fit, GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.speculation.drafters.source import (
@@ -126,7 +126,7 @@ def test_a_draft_model_is_planned_to_the_byte_in_the_targets_formats(
 def test_a_context_leaves_room_for_the_draft_model() -> None:
     config = shape_config("vicuna-7b")
     formats = WeightFormats("nf4")
-    card = imagined_card(8)
+    card = cuda_budget(8)
     alone = plan_choice(config, HeadsShape(), formats, card, 4096)
     assert alone.plan.fit is not Fit.NO
     both = plan_choice(config, HeadsShape(), formats, card, 4096, draft_model=config)

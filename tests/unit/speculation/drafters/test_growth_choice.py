@@ -78,15 +78,15 @@ def clock(texts: dict[tuple[int, ...], Sequence[int]], monkeypatch: pytest.Monke
     def learn(
         self: answer_tuning.AnswerTuning,
         step: Step,
-        num_kept: int,
+        num_appended: int,
         place: int,
         step_s: float,
-        rested: bool,
+        is_paused: bool,
     ) -> None:
         shape = step.proposal.tree.shape
         told.forms.append(form_name(shape.num_nodes, shape.depths[-1]))
         seconds = told.costs.step_s(step.proposal.num_rows, 1)
-        learn_time(self, step, num_kept, place, seconds, rested)
+        learn_time(self, step, num_appended, place, seconds, is_paused)
 
     monkeypatch.setattr(answer_tuning.AnswerTuning, "learn_time", learn)
     return told
@@ -219,11 +219,11 @@ def test_other_costs_are_another_question(
     spec, row_policy = synthetic_spec((0.3, 0.3), texts), RowPolicy(tiny, clock.costs)
     for _ in range(2):
         done = generate(tiny, MESSAGES, SETTINGS, row_policy=row_policy, drafter=spec)
-    assert done.num_rested > 0
+    assert done.num_plain_steps > 0
     row_policy.costs = clock.costs = costs_of(FLAT)
     clock.forms.clear()
     done = generate(tiny, MESSAGES, SETTINGS, row_policy=row_policy, drafter=spec)
-    assert done.num_rested == FIRST_PROBE
+    assert done.num_plain_steps == FIRST_PROBE
     assert clock.share("tree", FIRST_PROBE) > 0.8, clock.forms
 
 

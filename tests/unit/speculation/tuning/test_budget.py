@@ -301,7 +301,7 @@ def test_steps_that_rest_tell_nothing(tiny: Target) -> None:
             reported.extend(steps)
 
     done = generate(tiny, user_says("one"), SETTINGS, row_policy=Listening(tiny, COSTS))
-    assert done.num_rested == done.num_steps > 0
+    assert done.num_plain_steps == done.num_steps > 0
     assert reported == []
 
 

@@ -202,14 +202,14 @@ def test_an_answer_whose_drafts_rest_is_the_same_answer(tiny: Target, drafter: s
     settings = GenerateSettings(drafter=drafter, max_new_tokens=250, banned=(1,))
     plain = generate(tiny, user_says("x"), replace(settings, drafter="none"))
     rested = generate(tiny, user_says("x"), settings, row_policy=Dear(tiny))
-    assert rested.num_rested >= 100
+    assert rested.num_plain_steps >= 100
     assert rested.token_ids == plain.token_ids
     assert sum(rested.accept_lengths) == len(rested.token_ids) - 1
 
 
 def test_drafts_that_were_asked_for_do_not_rest(tiny: Target) -> None:
     settings = GenerateSettings(drafter="medusa", max_new_tokens=120, banned=(1,), tree_rows=8)
-    assert generate(tiny, user_says("x"), settings, row_policy=Dear(tiny)).num_rested == 0
+    assert generate(tiny, user_says("x"), settings, row_policy=Dear(tiny)).num_plain_steps == 0
 
 
 def test_answers_teach_the_row_policy(tiny: Target) -> None:

@@ -86,14 +86,14 @@ def test_a_speed_up_is_told_only_where_it_can_be_believed() -> None:
 
 def test_an_answer_slower_than_plain_says_so_and_why() -> None:
     _, done = answer_of("a b c d e f g", (0,))
-    assert figures(replace(done, num_rested=0))[2].text == "slower than plain (0.80×)"
-    unguessed = figures(replace(done, num_rested=2))[2]
+    assert figures(replace(done, num_plain_steps=0))[2].text == "slower than plain (0.80×)"
+    unguessed = figures(replace(done, num_plain_steps=2))[2]
     assert unguessed.text == "Guesses didn't pay here; written without them"
     assert "nothing was drafted" in unguessed.meaning
     _, some = answer_of("a b c d e f g", (1,))
     slow = replace(
         some,
-        num_rested=2,
+        num_plain_steps=2,
         decode_s=10 * some.decode_s,
         plain_step_s=8 / some.decode_tokens_per_s,
     )
