@@ -9,15 +9,13 @@ from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.answer_tuning import UPDATE_STEPS, AnswerTuning
 from medusa_core.engine.sequence import Step
 from medusa_core.engine.session import Session
-from medusa_core.messages import TARGET
-from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.tree.shape import TokenTree, TreeShape
-from medusa_core.runtime.tree.step import Proposal, WalkContext
+from medusa_core.runtime.tree.step import WalkContext
 from medusa_core.speculation.drafters.drafter import Drafter, ScalesCosts
+from medusa_core.speculation.drafters.none import NoDrafter
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import UsesTargetCache
-from medusa_core.speculation.rules.rule import Rule, RuleNumbers
+from medusa_core.speculation.rules.rule import Rule, RuleNumbers, all_numbers
 from medusa_core.speculation.tuning.step_costs import PassMix
 
 
@@ -95,7 +93,7 @@ class Decoding:
         decides_by_more = self.rule.has_numbers or self.context.grammar is not None
         if self.context.traces and decides_by_more:  # before the tokens change the context
             path = (0, *step.acceptance.nodes)
-            numbers = self.rule.numbers(step.logits, path, self.context, step.token_ids)
+            numbers = all_numbers(self.rule, step.logits, path, self.context, step.token_ids)
         kept = self._answer.append(step.token_ids)
         decided = step.token_ids[: len(kept.pieces)]
         self._session.token_ids.extend(decided)
@@ -126,10 +124,8 @@ class Decoding:
         return step_s
 
 
-class PlainDrafter:
+class PlainDrafter(NoDrafter):
     """Proposes the root alone while drafting is paused; the real drafter still observes."""
-
-    _SHAPE = TreeShape.root_only()
 
     def __init__(self, drafter: Drafter) -> None:
         self._drafter = drafter
@@ -138,14 +134,10 @@ class PlainDrafter:
         """Begin the real drafter's answer."""
         self._drafter.begin(token_ids)
 
-    def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
-        """Propose a tree of the root alone."""
-        return Proposal(TokenTree(self._SHAPE, (root_id,)), (TARGET,))
-
     def observe(self, observation: Observation) -> None:
         """Show the decided tokens to the real drafter."""
         self._drafter.observe(observation)
 
     def truncate(self, length: int) -> None:
-        """Drop the real drafter's rows from `length` on."""
+        """Drop the real drafter's state of the tokens from `length` on."""
         self._drafter.truncate(length)

@@ -103,8 +103,8 @@ class DiceRule:
         return None
 
     def numbers(
-        self, logits: Tensor, nodes: object, context: WalkContext, run: object
-    ) -> tuple[RuleNumbers, ...]:
+        self, row: Tensor, context: WalkContext, path: object, token_id: int
+    ) -> RuleNumbers:
         return ()
 
 

@@ -36,6 +36,7 @@ class BlockMemory(HeadMemory):
         self._head = head
 
     def compute(self, features: Tensor, place: int) -> Tensor:
+        """Append the keys and values of the target's features to the drafter's cache."""
         self._head.inject(features, place, self.kv)
         return features
 
@@ -55,17 +56,20 @@ class BlockSource(LevelSource):
         self._block: DraftedBlock | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer, whose state may be resumed from the conversation's."""
+        super().begin(token_ids)
         self._prompt, self._block = token_ids, None
         self._memory.begin()
         self._last = token_ids[-1] if token_ids else None
-        self._chance = None
         self._frequent = FrequentColumns(self._head.num_columns)
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
+        """Continue from the conversation's cache; see `ReadsStates`."""
         # The state of the prompt's last token comes with the first observation.
         return self._memory.resume(token_ids[:-1], memory)
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        """Add prompt tokens with the target's tapped states; see `ReadsStates`."""
         assert deep is not None  # the runner has `taps`
         memory = self._memory.get()
         end = min(place + len(deep), len(self._prompt) - 1)
@@ -77,6 +81,7 @@ class BlockSource(LevelSource):
             memory.catch_up(MAX_CHUNK)
 
     def observe(self, observation: Observation) -> None:
+        """Add the decided tokens with the target's tapped states."""
         deep = observation.deep
         assert deep is not None  # the runner has `taps`
         super().observe(observation)
@@ -93,10 +98,12 @@ class BlockSource(LevelSource):
         self._last = observation.token_ids[-1]
 
     def start(self, root_id: int, most_rows: int) -> None:
+        """Start a step; the block itself is drafted when its first level is queried."""
         self._block = None
         self._num_drafts = min(self._num_levels, most_rows - 1) if root_id == self._last else 0
 
     def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
+        """Scores of a level of the block, by the last token of each path."""
         if level >= self._num_drafts:
             return None
         block = self._block if level else self._draft()
@@ -125,7 +132,9 @@ class BlockSource(LevelSource):
         return self._block
 
     def truncate(self, length: int) -> None:
-        self._last = self._chance = self._block = None
+        """Drop the drafter's rows from `length` on."""
+        super().truncate(length)
+        self._last = self._block = None
         self._memory.keep(length)
 
 

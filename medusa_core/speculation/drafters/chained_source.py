@@ -31,6 +31,7 @@ class ChainedMemory(HeadMemory):
         self._head = head
 
     def compute(self, features: Tensor, place: int) -> Tensor:
+        """Run the head on known tokens and the target's features, and keep its rows."""
         count, length = len(features), self.kv.length
         positions = range(place, place + count)
         token_ids = self.token_ids[place : place + count]
@@ -71,15 +72,18 @@ class ChainedSource(LevelSource):
         self._frequent = FrequentColumns(head.num_columns)
 
     def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer, whose state may be resumed from the conversation's."""
+        super().begin(token_ids)
         self._prompt, self._root = token_ids, None
         self._memory.begin()
         self._frequent = FrequentColumns(self._head.num_columns)
-        self._chance = None
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
+        """Continue from the conversation's cache; see `ReadsStates`."""
         return self._memory.resume(token_ids[1:], memory)
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        """Add prompt tokens with the target's states; see `ReadsStates`."""
         memory = self._memory.get()
         features = self._head.features(states, deep)
         token_ids = list(self._prompt[place + 1 : place + 1 + len(features)])
@@ -88,6 +92,7 @@ class ChainedSource(LevelSource):
         memory.catch_up(MAX_CHUNK)
 
     def observe(self, observation: Observation) -> None:
+        """Add the decided tokens with the target's states."""
         rows = torch.tensor(list(observation.rows)) % len(observation.states)
         rows = rows.to(observation.states.device)
         deep = observation.deep
@@ -99,6 +104,7 @@ class ChainedSource(LevelSource):
         super().observe(observation)
 
     def start(self, root_id: int, most_rows: int) -> None:
+        """Start a step: compute the rows of new tokens, which gives the root's state."""
         memory = self._memory.get()
         state = memory.catch_up(_ROOM * most_rows)
         self._columns = self._frequent.of(memory.token_ids)
@@ -108,13 +114,16 @@ class ChainedSource(LevelSource):
         self._nodes = {} if self._root is None else {(): _Node(self._root, ())}
 
     def is_known(self, path: tuple[int, ...]) -> bool:
+        """Whether the head has a state of the path without its last token."""
         return not path or path[:-1] in self._nodes
 
     def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
+        """Run the head on the last token of each path."""
         states = self._root if not level or self._root is None else self._extend(paths)
         return None if states is None else self._scores(states)
 
     def _scores(self, states: Tensor) -> LevelScores:
+        """Scores of the next tokens from the head's states. [paths, hidden]"""
         return LevelScores(self._head.scores(states, self._columns), self._head.tokens)
 
     def _extend(self, paths: Sequence[tuple[int, ...]]) -> Tensor | None:
@@ -129,7 +138,7 @@ class ChainedSource(LevelSource):
         mask[:, length:] = float("-inf")
         for row, node in enumerate(above):
             mask[row, [*node.slots, first + row]] = 0.0
-        mask = mask.to(self._head_device)
+        mask = mask.to(above[0].state.device)
         states = self._head.step(
             torch.cat([node.state for node in above]),
             [path[-1] for path in paths],
@@ -145,11 +154,8 @@ class ChainedSource(LevelSource):
             self._nodes[path] = _Node(states[row : row + 1], slots)
         return states
 
-    @property
-    def _head_device(self) -> torch.device:
-        assert self._root is not None
-        return self._root.device
-
     def truncate(self, length: int) -> None:
-        self._root = self._chance = None
+        """Drop the head's rows from `length` on."""
+        super().truncate(length)
+        self._root = None
         self._memory.keep(length)

@@ -122,6 +122,7 @@ class _ConstrainedSource:
         self._source, self._allowed = source, allowed
 
     def candidates(self, paths: Paths) -> Candidates | None:
+        """Candidates of the wrapped source that the grammar allows."""
         found = self._source.candidates(paths)
         return None if found is None else self._allowed.keep(paths, found)
 

@@ -29,6 +29,7 @@ class ForcedText:
         self._grammar = grammar
 
     def candidates(self, paths: Paths) -> Candidates | None:
+        """Tokens that the grammar forces after each path, equally likely ones."""
         if self._grammar is None:
             return None
         found = [self._grammar.forced(paths.path(index)) for index in range(paths.num)]

@@ -70,12 +70,15 @@ class GrownDrafter:
         self._growth = make_growth(budget, [*(spec.weight for spec in specs), 0.0])
 
     def record_offers(self) -> None:
+        """Record the candidates of every step from now on; see `Proposal.offers`."""
         self._growth.records_offers = True
 
     def scale_costs(self, factor: float) -> None:
+        """Multiply the costs of rows and levels by a factor; see `ScalesCosts`."""
         self._growth.scale_costs(factor)
 
     def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer in every source."""
         for source in self._sources:
             source.begin(token_ids)
 
@@ -85,22 +88,27 @@ class GrownDrafter:
         return bool(self._readers)
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
+        """Resume the sources that read states; the shortest known prefix counts."""
         resumed = [reader.resume(token_ids, memory) for reader in self._readers]
         return min(resumed, default=len(token_ids))
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        """Pass the prompt's hidden states to the sources that read them."""
         for reader in self._readers:
             reader.read(place, states, deep)
 
     def attach_cache(self, kv: KvCache) -> None:
+        """Pass the target's cache to the sources that read it."""
         for source in self._cache_readers:
             source.attach_cache(kv)
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
+        """Grow a tree from the sources' candidates."""
         with between_passes(self._runner):
             return self._propose(root_id, max_rows, grammar)
 
     def _propose(self, root_id: int, max_rows: int, grammar: Grammar | None) -> Proposal:
+        """Query the sources level by level, with riders beside the tree if a source has any."""
         rows = min(self._max_rows, max_rows)
         riders = None if self._rider is None else self._rider.riders(root_id, rows)
         if riders is not None:
@@ -128,11 +136,13 @@ class GrownDrafter:
         )
 
     def observe(self, observation: Observation) -> None:
+        """Show the decided tokens to every source."""
         with between_passes(self._runner):
             for source in self._sources:
                 source.observe(observation)
 
     def truncate(self, length: int) -> None:
+        """Drop every source's state of the tokens from `length` on."""
         for source in self._sources:
             source.truncate(length)
 
@@ -159,6 +169,7 @@ def form_of(form: bytes, names: tuple[str, ...]) -> Form:
 
 
 def _make_form(form: bytes, names: tuple[str, ...]) -> Form:
+    """Decode a form: the tree's shape, and the source of each node."""
     values = memoryview(form).cast("i").tolist()
     shape = TreeShape.from_children(values[: len(values) // 2])
     drafts = zip(values[len(values) // 2 + 1 :], shape.depths[1:], strict=True)
@@ -170,6 +181,7 @@ _cached_form = lru_cache(maxsize=512)(_make_form)
 
 @lru_cache(maxsize=4096)
 def _source(marks: int, depth: int, names: tuple[str, ...]) -> TokenSource:
+    """The source of a node from its bit mask of sources and its depth."""
     proposers = (name for place, name in enumerate(names) if marks >> place & 1)
     return TokenSource("+".join(proposers), depth)
 
@@ -193,12 +205,15 @@ def grown_spec(
     specs = [source_registry().get(name) for name in sources]
 
     def serving(target: Target) -> list[SourceSpec]:
+        """The sources that can draft for a target."""
         return [spec for spec in specs if spec.serves(target)]
 
     def serves(target: Target) -> bool:
+        """Whether enough sources can draft for a target."""
         return len(serving(target)) >= min(2, len(specs))
 
     def build(target: Target, budget: RowBudget) -> GrownDrafter:
+        """Make the drafter of the sources that can draft for a target."""
         if not serves(target):
             raise RequestError(f"{target.name} can't use the drafter {choice.name!r}.", hint)
         return GrownDrafter(budget, target, serving(target))

@@ -109,9 +109,11 @@ class _Costs(NamedTuple):
 
     @classmethod
     def of(cls, budget: RowBudget) -> _Costs:
+        """Costs of a budget."""
         return cls(budget.row_costs, min_values(budget.row_costs), budget.draft_costs)
 
     def times(self, factor: float) -> _Costs:
+        """All costs multiplied by a factor; acceptance rates stay as they are."""
         drafts = array("f", self.drafts)
         for column in (1, 2):  # column 0 is an acceptance rate
             drafts[column::3] = array("f", [factor * cost for cost in drafts[column::3]])
@@ -177,6 +179,7 @@ class CompiledGrowth:
         self.scale_costs(1.0)
 
     def scale_costs(self, factor: float) -> None:
+        """Multiply the budget's costs by a factor, in the structure that the library reads."""
         self._costs = costs = _Costs.of(self._budget).times(factor)
         self._struct.prices = _address(costs.rows)
         self._struct.floors = _address(costs.floors)
@@ -184,6 +187,7 @@ class CompiledGrowth:
         self._struct.least = min(costs.floors, default=0.0)
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
+        """Grow a tree, one call of the library per level; see `Growth`."""
         library, struct, address = self._library, self._struct, self._address
         struct.rows = num_rows
         struct.offers = self._offers_address if self.records_offers else None
@@ -211,6 +215,7 @@ def _address(values: array[float]) -> int | None:
 
 
 def _fill(candidates: Candidates | None, filled: CandidatesStruct) -> None:
+    """Point a structure at candidates; no candidates have size 0."""
     if candidates is None:
         filled.size, filled.counts = 0, None
         return
@@ -230,6 +235,7 @@ def min_values(row_costs: Sequence[float]) -> array[float]:
     corners = [len(row_costs) - 1]  # of the hull, the nearest last
 
     def slope(place: int, corner: int) -> float:
+        """Mean cost of a row between two numbers of rows."""
         return (row_costs[corner] - row_costs[place]) / (corner - place)
 
     for place in range(len(row_costs) - 2, -1, -1):
@@ -304,9 +310,11 @@ class GrowthInPython:
         self.scale_costs(1.0)
 
     def scale_costs(self, factor: float) -> None:
+        """Multiply the budget's costs by a factor."""
         self._row_costs, self._floors, self._draft_costs = _Costs.of(self._budget).times(factor)
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
+        """Grow a tree; see `Growth`."""
         self._offers = []
         nodes: list[_Node] = []
         open_nodes = [_Node((), 1.0, 1.0, 0)] if num_rows > 1 else []
@@ -367,6 +375,7 @@ class GrowthInPython:
         return opened
 
     def _is_worth_drafting(self, node: _Node, floor: float, level: int, is_first: bool) -> bool:
+        """Whether drafting a node's children is expected to yield more than it costs."""
         if not self._draft_costs:
             return True
         acceptance_rate, first, further = self._draft_costs[3 * level : 3 * level + 3]
@@ -389,10 +398,12 @@ class GrowthInPython:
         return found
 
     def _insert(self, nodes: list[_Node], node: _Node) -> None:
+        """Insert a node in descending order of values, unless no row can be worth it."""
         if node.value > min(self._floors, default=0.0):
             insort(nodes, node, key=lambda other: -other.value)
 
     def _offer(self, above: _Node, node: _Node) -> int:
+        """Record a candidate for a trace; returns its index, or -1 if it isn't recorded."""
         place, is_offered = len(self._offers), above.offer >= 0 or not above.path
         if not node.value >= _MIN_OFFERED or place == MOST_OFFERS or not is_offered:
             return -1
@@ -400,15 +411,18 @@ class GrowthInPython:
         return place
 
     def _is_profitable(self, node: _Node, num_rows: int) -> bool:
+        """Whether a node is worth the cost of row `num_rows`."""
         return not self._floors or node.value > self._floors[num_rows - 1]
 
     def _prune(self, nodes: list[_Node]) -> None:
+        """Drop the nodes after the first that isn't worth its row."""
         for place, node in enumerate(nodes, start=1):
             if not self._is_profitable(node, place):
                 del nodes[place - 1 :]
                 return
 
     def _result(self, nodes: list[_Node]) -> Grown:
+        """The tree with the most expected tokens beyond the costs of its rows."""
         expected = list(accumulate((node.value for node in nodes), initial=0.0))
         count = len(nodes)
         if self._row_costs:

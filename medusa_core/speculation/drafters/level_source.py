@@ -17,7 +17,7 @@ from medusa_core.heads.ranked import Ranked, rank_tokens_of_layers
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import Chance, RowBudget
-from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.observation import LastObservation
 from medusa_core.speculation.drafters.source import Candidates, Paths, Source, SourceSpec
 
 H = TypeVar("H")
@@ -39,7 +39,7 @@ class LevelScores(NamedTuple):
     confidences: Sequence[float] = ()
 
 
-class LevelSource(ABC):
+class LevelSource(LastObservation, ABC):
     """Queries heads once per level of a tree, on all of its paths at once; see `Source`.
 
     Attributes:
@@ -50,7 +50,11 @@ class LevelSource(ABC):
         """Prepare for trees of at most this many levels."""
         self.top_tokens: Sequence[Sequence[int]] = ()
         self._num_levels = num_levels
-        self._chance: Chance | None = None
+
+    @property
+    def _chance(self) -> Chance | None:
+        """Noise and filters of the acceptance rule after the root."""
+        return None if self._seen is None else self._seen.chance
 
     @abstractmethod
     def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
@@ -66,6 +70,7 @@ class LevelSource(ABC):
         return True
 
     def candidates(self, paths: Paths) -> Candidates | None:
+        """Rank the scores after the paths that the heads know; see `CandidateSource`."""
         if paths.level >= self._num_levels:
             return None
         # Growth may ask for paths whose beginning had no room in the heads' cache.
@@ -89,10 +94,8 @@ class LevelSource(ABC):
         return Candidates(token_ids, chances, of_paths)
 
     def _ranked(self, scored: LevelScores, depth: int) -> Ranked:
+        """The best tokens of each row of scores, with the rule's noise."""
         return rank_tokens_of_layers(scored.scores, self._chance, depth, scored.tokens)
-
-    def observe(self, observation: Observation) -> None:
-        self._chance = observation.chance
 
 
 def head_spec(
@@ -122,9 +125,11 @@ def head_spec(
     """
 
     def can_draft(target: Target) -> bool:
+        """Whether a target has such heads and can use them."""
         return isinstance(target.heads, kind) and serves(target)
 
     def build(target: Target, budget: RowBudget) -> Source:
+        """Make the source of a target's heads."""
         assert isinstance(target.heads, kind)  # `can_draft` is true
         return make(target.heads, budget)
 

@@ -5,7 +5,6 @@ Source: Medusa (Cai et al. 2024), sections 2.1.1 and 2.1.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from medusa_core.errors import RequestError
@@ -29,7 +28,7 @@ from medusa_core.speculation.drafters.drafter import (
     DrafterSpec,
     accuracies_of,
 )
-from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.observation import LastObservation, Observation
 from medusa_core.speculation.drafters.sources.heads_source import SPEC as HEADS
 from medusa_core.speculation.drafters.sources.heads_source import (
     has_heads,
@@ -39,7 +38,7 @@ from medusa_core.speculation.drafters.sources.heads_source import (
 _GRAMMAR_RANKS = 4  # times the ranks of the tree are computed under a grammar
 
 
-class MedusaDrafter:
+class MedusaDrafter(LastObservation):
     """Runs the heads that the tree uses on the hidden state before the root."""
 
     def __init__(
@@ -62,12 +61,9 @@ class MedusaDrafter:
         self._shape = shape
         self._expected_accepted = expected_accepted
         self._sources = medusa_sources(shape)
-        self._seen: Observation | None = None
-
-    def begin(self, token_ids: Sequence[int]) -> None:
-        self._seen = None
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
+        """Fill the tree with the heads' best tokens after the last observation."""
         shape, seen = self._shape, self._seen
         if shape.num_nodes > max_rows:
             shape = shape.first_rows(max_rows)
@@ -101,13 +97,6 @@ class MedusaDrafter:
         top_tokens = ranked.token_ids
         return Proposal(filled.tree, sources, lambda: odds, top_tokens, forbidden=allowed.forbidden)
 
-    def observe(self, observation: Observation) -> None:
-        self._seen = observation
-
-    def truncate(self, length: int) -> None:
-        # The state is of the row before the root, which was truncated.
-        self._seen = None
-
 
 def medusa_sources(shape: TreeShape) -> tuple[TokenSource, ...]:
     """Sources of the nodes of the heads' tree."""
@@ -131,6 +120,7 @@ def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreePresets]:
 
 
 def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
+    """Make the drafter with the heads' chain or their best tree within a budget."""
     heads, trees = heads_and_trees(target)
     if budget.growth == CHAIN:
         shape = TreeShape.chain(1 + min(heads.num_heads, budget.most - 1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, DrafterChoice
 from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.shape import (
@@ -13,7 +12,6 @@ from medusa_core.runtime.tree.shape import (
 )
 from medusa_core.runtime.tree.step import (
     Proposal,
-    RowBudget,
 )
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.observation import Observation
@@ -25,29 +23,22 @@ class NoDrafter:
     _SHAPE = TreeShape.root_only()
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        """Do nothing."""
+        """Do nothing: there is no state."""
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
+        """Propose a tree of the root alone."""
         return Proposal(TokenTree(self._SHAPE, (root_id,)), (TARGET,))
 
     def observe(self, observation: Observation) -> None:
-        """Do nothing."""
+        """Do nothing: there is no state."""
 
     def truncate(self, length: int) -> None:
-        """Do nothing."""
-
-
-def _serves(_: Target) -> bool:
-    return True
-
-
-def _build(_: Target, __: RowBudget) -> NoDrafter:
-    return NoDrafter()
+        """Do nothing: there is no state."""
 
 
 SPEC = DrafterSpec(
     DrafterChoice("none", "None (plain)", "No guesses: one token per step.", drafts=False),
-    serves=_serves,
-    build=_build,
+    serves=lambda _: True,
+    build=lambda _, __: NoDrafter(),
     preference=90,
 )

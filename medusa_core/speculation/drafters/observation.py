@@ -33,3 +33,21 @@ class Observation(NamedTuple):
     def hidden(self) -> Tensor:
         """Hidden state of the token before the next root. [hidden]"""
         return self.states[self.rows[-1]]
+
+
+class LastObservation:
+    """Base of drafters and sources that only read the last observation of an answer."""
+
+    _seen: Observation | None = None
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer; nothing is drafted before its first observation."""
+        self._seen = None
+
+    def observe(self, observation: Observation) -> None:
+        """Keep an observation in place of the one before."""
+        self._seen = observation
+
+    def truncate(self, length: int) -> None:
+        """Forget the observation: its state is of the row before the root, which is dropped."""
+        self._seen = None

@@ -30,13 +30,16 @@ class ParallelSource(ChainedSource):
         self._states: Sequence[Tensor] = ()
 
     def start(self, root_id: int, most_rows: int) -> None:
+        """Start a step: draft all levels in one pass."""
         super().start(root_id, most_rows)
         self._states = () if self._root is None else self._all_states(self._root, most_rows)
 
     def is_known(self, path: tuple[int, ...]) -> bool:
+        """True: the drafts of a level don't depend on the path."""
         return True
 
     def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
+        """Scores of a level, which all of its paths share."""
         if level >= len(self._states):
             return None
         return self._scores(self._states[level])._replace(is_shared=True)

@@ -229,6 +229,15 @@ def candidates_of(ranked: Ranked) -> Candidates:
     )
 
 
+def candidates_by_level(ranked: Ranked) -> list[Candidates]:
+    """Candidates of each level, from ranked tokens that don't depend on the path."""
+    worths, size = ranked.worths(), len(ranked.token_ids[0])
+    return [
+        Candidates(array("i", best), worths[level * size : (level + 1) * size])
+        for level, best in enumerate(ranked.token_ids)
+    ]
+
+
 def num_common(a: Sequence[int], b: Sequence[int]) -> int:
     """Length of the longest common prefix of two lists of tokens."""
     same, end = 0, min(len(a), len(b))

@@ -27,6 +27,7 @@ from medusa_core.speculation.drafters.sources.heads_source import has_heads
 
 
 def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
+    """Make a chain of as many heads as a budget has rows."""
     heads, trees = heads_and_trees(target)
     shape = TreeShape.chain(1 + min(heads.num_heads, budget.most - 1))
     return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1, applies_noise=False)

@@ -58,6 +58,7 @@ class BestWalk:
         return Acceptance(tuple(walked[1:count]), walked[2 * count - 1], judged)
 
     def _make_room(self, num_nodes: int) -> None:
+        """Allocate the library's outputs for trees of at most `num_nodes` nodes."""
         self._num_nodes = num_nodes
         self._walked = array("i", bytes(_BYTES * 2 * num_nodes))
         self._room = (c_float * (num_nodes * (1 + 2 * NUM_ALTERNATIVES)))()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from medusa_core.messages import GenerateSettings, RuleChoice
+from medusa_core.messages import RuleChoice
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import (
     Acceptance,
@@ -22,7 +22,6 @@ from medusa_core.speculation.rules.rule import (
     RuleSpec,
     check_number,
     descend,
-    each_number,
     no_number,
 )
 from medusa_core.speculation.rules.shaping import Shaping, numbers_of
@@ -37,6 +36,7 @@ class Greedy:
         self.has_numbers = not shaping.is_idle
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        """Follow the most likely token of each node; see `Rule`."""
         if not self._shaping.is_idle or context.grammar is not None:
             rows = logits.cpu()
             return descend(tree, lambda node, path: _best(self._shaping(rows[node], context, path)))
@@ -53,33 +53,30 @@ class Greedy:
         scores, token_ids = torch.stack([best.values.double(), best.indices.double()]).tolist()
 
         def choose(node: int, _: RulePath) -> int:
+            """The most likely token after a node, from the downloaded maxima."""
             check_number(scores[node])
             return int(token_ids[node])
 
         return descend(tree, choose)
 
     def chance(self, position: int) -> Chance | None:
+        """None: greedy decoding has no noise."""
         return None
 
     def numbers(
-        self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
-    ) -> tuple[RuleNumbers, ...]:
-        return each_number(self._margin, logits, nodes, context, run)
-
-    def _margin(self, row: Tensor, context: WalkContext, path: RulePath, _: int) -> RuleNumbers:
+        self, row: Tensor, context: WalkContext, path: RulePath, token_id: int
+    ) -> RuleNumbers:
+        """The lead of the best token's logit over the second best."""
         best, second = self._shaping(row, context, path).topk(2).values.tolist()
         return (("margin", best - second),)
 
 
 def _best(row: Tensor) -> int:
+    """The token of the largest logit; raises `NumericsError` if that is NaN or infinite."""
     scores = numbers_of(row)
     best = int(scores.argmax())
     check_number(float(scores[best]))
     return best
-
-
-def _build(settings: GenerateSettings) -> Greedy:
-    return Greedy(Shaping(settings))
 
 
 SPEC = RuleSpec(
@@ -92,5 +89,5 @@ SPEC = RuleSpec(
         numbers=(("margin", "lead over the next best"),),
     ),
     preference=0,
-    build=_build,
+    build=lambda settings: Greedy(Shaping(settings)),
 )

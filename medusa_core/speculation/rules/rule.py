@@ -52,15 +52,15 @@ class Rule(Protocol):
         """The noise and filters from a position on, for drafters; None without any."""
 
     def numbers(
-        self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
-    ) -> tuple[RuleNumbers, ...]:
-        """The probabilities and thresholds that decided each token, for traces.
+        self, row: Tensor, context: WalkContext, path: RulePath, token_id: int
+    ) -> RuleNumbers:
+        """The probabilities and thresholds that decided a token, for traces.
 
         Args:
-            logits: The target's logits at every node. [n, vocabulary]
-            nodes: The root and the accepted nodes.
+            row: The target's logits at the node before the token. [vocabulary]
             context: As in `walk`.
-            run: The accepted tokens and the bonus token, one after each of the nodes.
+            path: Draft tokens from the root's child down to that node.
+            token_id: The token that the rule chose.
         """
 
 
@@ -132,16 +132,21 @@ def descend(tree: TokenTree, choose: Callable[[int, RulePath], int]) -> Acceptan
         node = child
 
 
-def each_number(
-    number: Callable[[Tensor, WalkContext, RulePath, int], RuleNumbers],
-    logits: Tensor,
-    nodes: Sequence[int],
-    context: WalkContext,
-    run: Sequence[int],
+def all_numbers(
+    rule: Rule, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
 ) -> tuple[RuleNumbers, ...]:
-    """Call `number` for each token of a run, with its node's logits and the drafts down to it."""
+    """`Rule.numbers` of each token of a step.
+
+    Args:
+        rule: The rule.
+        logits: The target's logits at every node. [n, vocabulary]
+        nodes: The root and the accepted nodes.
+        context: As in `Rule.walk`.
+        run: The accepted tokens and the bonus token, one after each of the nodes.
+    """
     return tuple(
-        number(logits[node], context, run[:place], run[place]) for place, node in enumerate(nodes)
+        rule.numbers(logits[node], context, run[:place], run[place])
+        for place, node in enumerate(nodes)
     )
 
 

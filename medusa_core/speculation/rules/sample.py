@@ -22,7 +22,6 @@ from medusa_core.speculation.rules.rule import (
     RulePath,
     RuleSpec,
     descend,
-    each_number,
 )
 from medusa_core.speculation.rules.sampling import (
     LargestScores,
@@ -44,40 +43,41 @@ class Sample:
         self._sampler = Sampler(settings)
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        """Draw a token at each node on the way down; see `Rule`."""
         if logits.is_cuda and self._shaping.is_idle and context.grammar is None:
             return self._walk_on_card(tree, logits, context)
         rows = logits.cpu()  # at once, or each node would wait for the GPU
 
         def choose(node: int, path: RulePath) -> int:
+            """Draw the token after a node."""
             row = self._shaping(rows[node], context, path)
             return self._sampler.draw(row, context.position + len(path))
 
         return descend(tree, choose)
 
     def _walk_on_card(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        """Draw from the largest scores of each row, which a card sends in one download."""
         largest = LargestScores(logits, self._temperature)
         # While the card computes.
         positions = range(context.position, context.position + max(tree.shape.depths) + 1)
         self._sampler.prepare_noise(positions, largest.vocab_size)
 
         def choose(node: int, path: RulePath) -> int:
+            """Draw the token after a node from its largest scores."""
             return self._sampler.draw_of_largest(largest, node, context.position + len(path))
 
         return descend(tree, choose)
 
     def chance(self, position: int) -> Chance | None:
+        """The noise of the positions after the root, for drafters that draft the same tokens."""
         return lambda scores, token_ids, depths=None: self._sampler.shifted(
             scores, token_ids, position, depths
         )
 
     def numbers(
-        self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
-    ) -> tuple[RuleNumbers, ...]:
-        return each_number(self._numbers, logits, nodes, context, run)
-
-    def _numbers(
         self, row: Tensor, context: WalkContext, path: RulePath, token_id: int
     ) -> RuleNumbers:
+        """The probability that the token was drawn with, and its Gumbel noise."""
         scores = self._sampler.log_probabilities(self._shaping(row, context, path))
         noise = gumbel_noise_of(self._seed, context.position + len(path), token_id)
         return (("probability", math.exp(scores[token_id])), ("noise", noise))

@@ -61,6 +61,7 @@ def _gumbel(uniform: FloatArray) -> FloatArray:
 
 
 def _generator(seed: int, position: int, block: int = 0) -> np.random.Generator:
+    """The generator of a position's noise, from a block of four numbers on."""
     key = np.array([seed & _SEED_MASK, 0], dtype=np.uint64)
     # The first counter word counts blocks within a stream: the position goes above it.
     counter = np.array([block, 0, position, 0], dtype=np.uint64)
@@ -118,6 +119,7 @@ class LargestScores:
 
     @property
     def vocab_size(self) -> int:
+        """Number of columns of the logits."""
         return self._logits.shape[-1]
 
 
@@ -252,6 +254,7 @@ class Sampler:
 
     @property
     def _has_filters(self) -> bool:
+        """Whether top-k, top-p or min-p drop tokens."""
         settings = self._settings
         return settings.top_k > 0 or settings.top_p < 1 or settings.min_p > 0
 
@@ -281,6 +284,7 @@ class Sampler:
         return self._filtered(_numbers(scores))
 
     def _filtered(self, scores: FloatArray) -> Tensor:
+        """Log-scores of a row of numbers; see `filtered`."""
         ids, kept = self._candidates(scores)
         if ids is None:
             return torch.from_numpy(kept)
@@ -289,6 +293,7 @@ class Sampler:
         return torch.from_numpy(whole)
 
     def _candidates(self, scores: FloatArray) -> SampleCandidates:
+        """The tokens of a row that pass the filters, with their log-scores."""
         settings = self._settings
         ids, kept = None, scores / settings.temperature
         if 0 < settings.top_k < len(kept):
@@ -320,6 +325,7 @@ def _numbers(scores: Tensor) -> FloatArray:
 
 
 def _keep(ids: Ids | None, scores: FloatArray, mask: NDArray[np.bool_]) -> SampleCandidates:
+    """The candidates where `mask` is true."""
     places = np.flatnonzero(mask)
     return SampleCandidates(places if ids is None else ids[places], scores[places])
 
@@ -369,6 +375,7 @@ def _within_reach(scores: FloatArray, uniform: FloatArray) -> Ids:
 
 
 def _check(settings: GenerateSettings) -> None:
+    """Check temperature, top-k, top-p and min-p."""
     if not 0 < settings.temperature <= 100:
         raise RequestError(
             f"A temperature of {settings.temperature} makes no sense.",

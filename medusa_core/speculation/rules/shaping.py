@@ -69,6 +69,7 @@ class Shaping:
         return shaped if context.grammar is None else _within(context.grammar, shaped, path)
 
     def _by_settings(self, row: Tensor, context: WalkContext, path: Sequence[int]) -> Tensor:
+        """Apply penalties, biases and bans to a copied row, in place."""
         settings = self._settings
         if settings.repetition_penalty != 1:
             _penalise_repetition(row, {*context.history, *path}, settings.repetition_penalty)
@@ -132,17 +133,20 @@ def check_tokens(settings: GenerateSettings, vocab_size: int) -> None:
 
 
 def _penalise_repetition(row: Tensor, seen: set[int], penalty: float) -> None:
+    """Divide positive and multiply negative logits of seen tokens, in place."""
     ids = torch.tensor(sorted(seen), device=row.device)
     scores = row[ids]
     row[ids] = torch.where(scores > 0, scores / penalty, scores * penalty)
 
 
 def _tensors(values: dict[int, float] | Counter[int], row: Tensor) -> tuple[Tensor, Tensor]:
+    """Token ids and their values as tensors like a row of logits."""
     ids = torch.tensor(list(values), dtype=torch.int64, device=row.device)
     return ids, torch.tensor(list(values.values()), dtype=row.dtype, device=row.device)
 
 
 def _by_place(forbidden: Sequence[tuple[int, int]]) -> dict[int, tuple[int, ...]]:
+    """Forbidden tokens by position in the answer."""
     places: dict[int, tuple[int, ...]] = {}
     for place, token_id in forbidden:
         places[place] = (*places.get(place, ()), token_id)
@@ -150,6 +154,7 @@ def _by_place(forbidden: Sequence[tuple[int, int]]) -> dict[int, tuple[int, ...]
 
 
 def _check(settings: GenerateSettings) -> None:
+    """Check penalties, logit biases and forbidden places."""
     if not 0 < settings.repetition_penalty <= _MAX_PENALTY:
         raise RequestError(
             f"A repetition penalty of {settings.repetition_penalty} makes no sense.",

@@ -35,7 +35,6 @@ from medusa_core.speculation.rules.rule import (
     RulePath,
     RuleSpec,
     check_number,
-    each_number,
 )
 from medusa_core.speculation.rules.sampling import Sampler
 from medusa_core.speculation.rules.shaping import Shaping
@@ -70,6 +69,7 @@ class Typical:
         self._sampler = Sampler(settings)
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        """Accept the longest path above the thresholds, and draw the bonus token; see `Rule`."""
         logits = logits.cpu()  # at once, or each node would wait for the GPU
         paths = self._accepted(tree, logits, context, _Walked((), 0.0))
         best = max(paths, key=lambda path: (len(path.nodes), path.log_likelihood))
@@ -80,16 +80,13 @@ class Typical:
         return Acceptance(best.nodes, bonus_id)
 
     def chance(self, position: int) -> Chance | None:
+        """None: drafts are accepted by their probability, so that noise would not help."""
         return None
 
     def numbers(
-        self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
-    ) -> tuple[RuleNumbers, ...]:
-        return each_number(self._numbers, logits, nodes, context, run)
-
-    def _numbers(
         self, row: Tensor, context: WalkContext, path: RulePath, token_id: int
     ) -> RuleNumbers:
+        """The token's probability, the entropy, and the threshold that follows from it."""
         scores = self._log_probabilities(row, context, path)
         entropy = _entropy(scores)
         return (
@@ -123,6 +120,7 @@ class Typical:
         return torch.log_softmax(shaped / self._settings.temperature, dim=-1)
 
     def _threshold(self, entropy: float) -> float:
+        """Probability above which a token is accepted, at an entropy in nats."""
         return min(self._settings.epsilon, self._delta * math.exp(-entropy))
 
 

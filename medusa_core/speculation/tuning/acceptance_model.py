@@ -139,6 +139,7 @@ class AcceptanceModel:
                 loaded.load(ratios)
 
     def _prior_counts(self, temperature: float) -> AccuracyCounts:
+        """New counts at a temperature, from the accuracies beside the heads."""
         assert self._target.trees is not None  # by the caller
         return AccuracyCounts(self._target.trees.at(temperature).head_accuracies)
 

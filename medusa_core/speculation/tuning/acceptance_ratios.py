@@ -86,6 +86,7 @@ class AcceptanceRatios:
         return cells
 
     def _update_table(self) -> None:
+        """Fade the counts, and compute the factors of all cells anew."""
         if self._num_steps < _UPDATE_STEPS:
             self._next_update = 2 * self._num_steps
         else:

@@ -191,12 +191,14 @@ class Calibration:
                 started = time.perf_counter()
 
     def _ends(self, must_go_on: bool, spent_s: float) -> bool:
+        """Whether the time is up; steps with offloaded layers get more."""
         budget_s = self._budget_s
         if self._target.plan.placement is not None:
             budget_s = max(budget_s, _OFFLOADED_STEPS * self._steps.plain_s)
         return not must_go_on and spent_s > budget_s
 
     def _source_timers(self) -> tuple[SourceTimer, ...]:
+        """Timers of all sources, under a rule without noise and one with it."""
         steps, state = self._steps, self._steps.state()
         return tuple(
             SourceTimer(
@@ -308,6 +310,7 @@ class _Steps:
 
     @property
     def _measured(self) -> list[int]:
+        """Row counts that are measured at every length."""
         return [n for n in self._counts if all((of, n) in self._seconds for of in self._lengths)]
 
     @property
@@ -348,6 +351,7 @@ def _filled_cache(target: Target, length: int) -> KvCache:
 
 
 def _filled_tree(target: Target, rows: int) -> TokenTree:
+    """A tree of `rows` nodes with arbitrary tokens, of the heads' shape if there are any."""
     chain = TreeShape.from_paths([(0,) * depth for depth in range(1, rows)])
     shape = chain if target.trees is None else target.trees.tree(rows)
     return TokenTree(shape, _distinct_ids(shape.num_nodes, target.config.vocab_size))
@@ -359,6 +363,7 @@ def _distinct_ids(count: int, vocab_size: int) -> tuple[int, ...]:
 
 
 def _step_s(target: Target, rule: Rule, tree: TokenTree, kv: KvCache) -> float:
+    """Measure the seconds of verifying a tree and walking down it."""
     started = time.perf_counter()
     logits = target.runner.logits(target.runner.verify(PlacedTree(tree, kv)))
     # The rule waits for the device.

@@ -28,22 +28,17 @@ class CostModel:
     | speed-up over plain decoding in earlier runs | ratio | `load`, from the measurement files |
 
     Attributes:
-        costs: The measured costs; None if there are none. Setting others forgets all observations.
+        costs: The measured costs; None if there are none.
     """
 
     def __init__(self, costs: StepCosts | None) -> None:
-        self._costs = costs
+        self.costs = costs
         self._speeds: dict[AnswerKind, DecodingSpeed] = {}
 
-    @property
-    def costs(self) -> StepCosts | None:
-        return self._costs
-
-    @costs.setter
-    def costs(self, costs: StepCosts | None) -> None:
-        self._costs = costs
-        for speed in self._speeds.values():
-            speed.reset()
+    def set_costs(self, costs: StepCosts | None) -> None:
+        """Replace the measured costs, and forget the observations of steps with the old ones."""
+        self.costs = costs
+        self._speeds = {kind: DecodingSpeed() for kind in self._speeds}
 
     @property
     def kinds(self) -> Sequence[AnswerKind]:
@@ -61,8 +56,8 @@ class CostModel:
 
         The costs must have been measured.
         """
-        assert self._costs is not None  # by the caller
-        return self.speed(kind).tokens_per_s(self._costs.plain_s(length))
+        assert self.costs is not None  # by the caller
+        return self.speed(kind).tokens_per_s(self.costs.plain_s(length))
 
     def observe(
         self,
@@ -79,12 +74,12 @@ class CostModel:
             outcomes: Its steps, without those of paused drafting.
             drafter: The drafter; None learns nothing of drafting.
         """
-        if self._costs is None:
+        if self.costs is None:
             self.speed(kind).add(outcomes, ())
             return
         sources = drafter.sources if drafter else ()
-        draft_s = self._costs.source_s(sources, kind.temperature > 0, is_chain=True)
-        self.speed(kind).add(outcomes, self._costs.steps_s(MAX_ROWS, length), draft_s)
+        draft_s = self.costs.source_s(sources, kind.temperature > 0, is_chain=True)
+        self.speed(kind).add(outcomes, self.costs.steps_s(MAX_ROWS, length), draft_s)
 
     def load(self, speed_ups: Mapping[AnswerKind, float]) -> None:
         """Replace all observations by the speed-ups of earlier runs."""
@@ -114,12 +109,6 @@ class DecodingSpeed:
     def __init__(self, speed_up: float | None = None) -> None:
         self.speed_up = speed_up
         self._prior_speed_up = 1.0 if speed_up is None else speed_up
-        self._tokens = self._seconds = 0.0
-        self._rows, self._drafts = _Line(), _Line()
-
-    def reset(self) -> None:
-        """Forget everything: steps take other times from now on."""
-        self.speed_up, self._prior_speed_up = None, 1.0
         self._tokens = self._seconds = 0.0
         self._rows, self._drafts = _Line(), _Line()
 

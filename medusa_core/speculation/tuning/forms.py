@@ -25,13 +25,8 @@ class RaceSums:
 
     def add(self, other: RaceSums) -> None:
         """Add the sums of other answers."""
-        self.tokens += other.tokens
-        self.steps += other.steps
-        self.decode_s += other.decode_s
-        self.draft_s += other.draft_s
-        self.rows += other.rows
-        self.levels += other.levels
-        self.forms += other.forms
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def add_step(self, step: StepDone) -> None:
         """Add a step's rows and form; prefill isn't counted."""

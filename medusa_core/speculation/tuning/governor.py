@@ -108,6 +108,7 @@ class Governor:
         return mean + _STANDARD_ERRORS * error < 0
 
     def _probe(self) -> None:
+        """Measure plain steps next, to compare the last steps with."""
         self._plain.clear()
         self._left = self._wanted = _PROBE
 
@@ -127,6 +128,7 @@ class Governor:
         self._steps.clear()
 
     def _is_profitable(self) -> bool:
+        """Whether the last steps were faster than plain ones; updates `speed_up`."""
         # Sums, not medians: steps of many rows are long, and yield most tokens.
         tokens, seconds = zip(*_uninterrupted(self._steps), strict=True)
         self.speed_up = sum(tokens) * self.plain_step_s / sum(seconds)

@@ -101,6 +101,11 @@ class ModelMeasurements:
 
 
 def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:
+    """Parse saved speeds.
+
+    Raises:
+        ValueError: They are out of range or implausible.
+    """
     speeds = tuple(DrafterSpeed(**each) for each in raw["drafters"])
     numbers = [value for speed in speeds for value in speed if not isinstance(value, str)]
     if not all(math.isfinite(number) and number >= 0 for number in numbers):
@@ -152,6 +157,7 @@ def model_key(target: Target, folders: Iterable[Path]) -> str:
 
 
 def _processor() -> str:
+    """Cores, capability and library build, on which the seconds of a step depend."""
     library = native_library()
     compiled = None
     if library is not None:

@@ -71,9 +71,10 @@ class RowPolicy:
 
     @costs.setter
     def costs(self, costs: StepCosts | None) -> None:
+        """Replace the measured costs; whether drafts are profitable is open again."""
         if costs != self._cost_model.costs:
-            self._cost_model.costs = costs
-            self._governors.clear()  # whether drafts are profitable is open again
+            self._cost_model.set_costs(costs)
+            self._governors.clear()
 
     def target_for(self, settings: GenerateSettings) -> Target:
         """The target, with trees for the head accuracies learned under these settings."""
@@ -104,6 +105,7 @@ class RowPolicy:
         )
 
     def _row_costs(self, settings: GenerateSettings, length: int, spec: DrafterSpec) -> RowBudget:
+        """Maximum rows, and the costs of rows and levels in tokens; see `budget`."""
         if not spec.drafts:
             return RowBudget(1)
         if settings.tree_rows or self.costs is None or not spec.weighs_rows:
@@ -210,6 +212,7 @@ class RowPolicy:
         accuracies: Accuracies,
         mix: PassMix = ALONE,
     ) -> int:
+        """The most profitable number of rows of a fixed tree; arguments as in `shared_rows`."""
         assert self.costs is not None  # by the caller
         nodes = _nodes_by_value(accuracies)
         ratio = self._acceptance.rates(AnswerKind.of(settings)).ratio
@@ -353,6 +356,7 @@ def _per_level(cumulative_s: Sequence[float]) -> list[float]:
 
 
 def _rounded(accuracies: Accuracies) -> Accuracies:
+    """Accuracies with two decimals."""
     return tuple(tuple(round(share, 2) for share in row) for row in accuracies)
 
 
@@ -365,6 +369,7 @@ class _NodesByValue(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _nodes_by_value(accuracies: Accuracies) -> _NodesByValue:
+    """The most probable draft nodes of heads with such accuracies."""
     nodes = grow(accuracies, MAX_ROWS - 1)
     return _NodesByValue(tuple(len(path) for path, _ in nodes), tuple(value for _, value in nodes))
 

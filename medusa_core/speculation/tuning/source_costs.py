@@ -181,6 +181,7 @@ class SourceTimer:
             timed.source.read(0, *self._split(states))
 
     def _source_s(self, timed: _Timed, num_paths: int) -> list[float]:
+        """Draft once after a random observation; cumulative seconds by level."""
         self._begin(timed)
         # As in decoding, inputs change and a step of the target comes between: without these,
         # branch prediction and the processor's cache make drafts two to three times as fast.
@@ -198,6 +199,7 @@ class SourceTimer:
             return _levels_s(timed.source, root_id, timed.levels, num_paths)
 
     def _split(self, states: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Split states into the final ones and those of the tapped layers, if any."""
         size = self._target.config.hidden_size
         return states[:, :size], states[:, size:] if states.shape[1] > size else None
 

@@ -235,6 +235,7 @@ class StepCosts:
 
 
 def _source_cost(raw: Any) -> SourceCost:
+    """Parse the seconds of a source: greedy, drawn, chain."""
     greedy, drawn, chain = (tuple(map(float, seconds)) for seconds in raw)
     return SourceCost(greedy, drawn, chain)
 

@@ -92,6 +92,7 @@ class Threads:
         return self._count != before
 
     def _choose(self) -> None:
+        """Measure and set the number of threads."""
         self._was_busy = _is_busy(self._max_threads)
         self._count = choose_threads(self._target, self._max_threads)
         self._recheck_at = time.monotonic() + _RECHECK_S

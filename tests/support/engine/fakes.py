@@ -154,9 +154,9 @@ class _WatchedRule:
         return self._rule.chance(position)
 
     def numbers(
-        self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
-    ) -> tuple[RuleNumbers, ...]:
-        return self._rule.numbers(logits, nodes, context, run)
+        self, row: Tensor, context: WalkContext, path: RulePath, token_id: int
+    ) -> RuleNumbers:
+        return self._rule.numbers(row, context, path, token_id)
 
 
 @dataclass

@@ -101,6 +101,7 @@ class DraftMemory:
         return state
 
     def _make_room(self, num_rows: int, num_more: int) -> None:
+        """Grow the cache for `num_rows` rows, and for `num_more` if there is room."""
         if num_rows + num_more > self.kv.capacity:
             caches = self._model.caches
             wanted = steps_up(num_rows + num_more, caches.num_rows)
@@ -129,11 +130,13 @@ class DraftModelSource:
         self._room = 0
 
     def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer, whose cache may be resumed from the conversation's."""
         self._text, self._root_logits = list(token_ids), None
         self._memory.begin()
         self._chance = None
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
+        """Continue from the conversation's cache; no hidden states are needed."""
         with _without_memory_errors():
             self._memory.resume(token_ids, memory)
         return len(token_ids)
@@ -146,10 +149,12 @@ class DraftModelSource:
                 self._memory.get().read(self._text[:so_far], 0)
 
     def observe(self, observation: Observation) -> None:
+        """Append the decided tokens to the text."""
         self._text.extend(observation.token_ids)
         self._chance = observation.chance
 
     def start(self, root_id: int, most_rows: int) -> None:
+        """Compute the rows of new tokens, and the logits after the root."""
         self._root_logits, self._room = None, _ROOM * most_rows
         if len(self._text) + _MAX_LEVELS > self._model.config.context_tokens:
             return  # beyond its context
@@ -162,6 +167,7 @@ class DraftModelSource:
             self._root_logits = self._model.runner.logits(state)
 
     def candidates(self, paths: Paths) -> Candidates | None:
+        """Verify the paths with the draft model, and rank the tokens after them."""
         if self._root_logits is None or paths.level >= self._levels:
             return None
         if paths.level == 0:
@@ -179,11 +185,13 @@ class DraftModelSource:
         return self._best(self._model.runner.logits(states[nodes]), paths.level + 1)
 
     def _best(self, scores: Tensor, depth: int) -> Candidates:
+        """The best tokens of each row of logits, with sharpened probabilities."""
         own = scores[:, : self._vocab_size].float()
         num_ranks = min(_RANKS, own.shape[-1])
         return candidates_of(rank_tokens(own, num_ranks, self._chance, depth, sharpness=_SHARPNESS))
 
     def truncate(self, length: int) -> None:
+        """Drop the draft model's rows from `length` on."""
         self._root_logits = self._chance = None
         del self._text[length:]
         self._memory.keep(length)
@@ -199,11 +207,13 @@ def _without_memory_errors() -> Iterator[None]:
 
 
 def _serves(target: Target) -> bool:
+    """Whether a target has a draft model, which must be able to verify trees of its own drafts."""
     # Its drafts are trees, which it must be able to verify.
     return target.assistant is not None and not target.assistant.runner.plain_why
 
 
 def _make(target: Target, budget: RowBudget) -> DraftModelSource:
+    """Make the source of a target's draft model."""
     assert target.assistant is not None  # by `_serves`
     return DraftModelSource(target.assistant, target.config.vocab_size, budget.levels)
 

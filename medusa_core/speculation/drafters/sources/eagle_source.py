@@ -11,6 +11,7 @@ from medusa_core.speculation.drafters.parallel_source import ParallelSource
 
 
 def _make(head: EagleHead, budget: RowBudget) -> ChainedSource:
+    """Make the source of a head that drafts token by token, or of one that drafts in one pass."""
     kind = ChainedSource if head.masked is None else ParallelSource
     return kind(head, budget.levels)
 

@@ -19,7 +19,6 @@ from medusa_core.heads.gemma4_assistant_parts import KIND
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.kv.cache import KvCache, ReadableCache
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
-from medusa_core.speculation.drafters.observation import Observation
 
 _MAX_LEVELS = 8
 
@@ -31,46 +30,43 @@ class AssistantSource(LevelSource):
         """Prepare to draft at most `levels` levels; None for the default."""
         super().__init__(_MAX_LEVELS if levels is None else min(levels, _MAX_LEVELS))
         self._head = head
-        self._last: Observation | None = None
         self._kv: ReadableCache | None = None
-        self._seen: TargetKv | None = None
+        self._target_kv: TargetKv | None = None
         self._root_id = 0
         self._states: dict[tuple[int, ...], Tensor] = {}  # after each path: [1, backbone]
 
-    def begin(self, token_ids: Sequence[int]) -> None:
-        self._last = self._seen = None
-
     def attach_cache(self, kv: KvCache) -> None:
+        """Set the target's cache; None for one whose rows can't be read."""
         self._kv = kv if isinstance(kv, ReadableCache) else None
 
     def start(self, root_id: int, most_rows: int) -> None:
-        self._root_id, self._states, self._seen = root_id, {}, None
+        """Start a step: read the target's keys and values of the last layers."""
+        self._root_id, self._states, self._target_kv = root_id, {}, None
         if self._kv is not None and self._kv.length and most_rows > 1:
-            self._seen = self._head.target_kv(self._kv)
+            self._target_kv = self._head.target_kv(self._kv)
 
     def is_known(self, path: tuple[int, ...]) -> bool:
+        """Whether the assistant has a state of the path without its last token."""
         return not path or path[:-1] in self._states
 
     def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
-        last, seen = self._last, self._seen
-        if last is None or seen is None:
+        """Run the assistant on the last token of each path."""
+        last, target_kv = self._seen, self._target_kv
+        if last is None or target_kv is None:
             return None
         states, backbone = self._head.step(
             [path[-1] if path else self._root_id for path in paths],
             torch.cat([self._states[path[:-1]] if path else last.hidden[None] for path in paths]),
-            seen,
+            target_kv,
         )
         self._states |= {path: backbone[row : row + 1] for row, path in enumerate(paths)}
         scored = self._head.scores(states)
         return LevelScores(scored.scores, scored.tokens)
 
-    def observe(self, observation: Observation) -> None:
-        super().observe(observation)
-        self._last = observation
-
     def truncate(self, length: int) -> None:
-        # The state is of the row before the root, which was truncated.
-        self._last = self._seen = None
+        """Forget the last row's state, and release the keys and values that were read."""
+        super().truncate(length)
+        self._target_kv = None
 
 
 HINT = (

@@ -5,7 +5,6 @@ Source: Medusa (Cai et al. 2024), section 2.1.1.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -14,17 +13,14 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.drafter import NUM_RANKS
-from medusa_core.speculation.drafters.observation import Observation
-from medusa_core.speculation.drafters.source import (
-    Candidates,
-    Paths,
-    SourceSpec,
-)
+from medusa_core.speculation.drafters.level_source import head_spec
+from medusa_core.speculation.drafters.observation import LastObservation
+from medusa_core.speculation.drafters.source import Candidates, Paths, candidates_by_level
 
 _MAX_RANKS = 32
 
 
-class HeadsSource:
+class HeadsSource(LastObservation):
     """Runs the heads once per step, on the hidden state before the root."""
 
     def __init__(self, heads: MedusaHeads, budget: RowBudget) -> None:
@@ -33,35 +29,22 @@ class HeadsSource:
         levels = heads.num_heads if budget.levels is None else budget.levels
         self._num_heads = min(heads.num_heads, levels)
         self._num_ranks = min(heads.num_columns, ranks_within(budget))
-        self._seen: Observation | None = None
         self._candidates: list[Candidates] = []
 
-    def begin(self, token_ids: Sequence[int]) -> None:
-        self._seen = None
-
     def start(self, root_id: int, most_rows: int) -> None:
+        """Start a step: run the heads of all levels on the state before the root."""
         self.top_tokens, self._candidates = (), []
         num_heads, seen = min(self._num_heads, most_rows - 1), self._seen
         if seen is None or num_heads < 1:
             return
         num_ranks = [self._num_ranks] * num_heads
         ranked = self._heads.ranked(seen.hidden, root_id, num_ranks, chance=seen.chance)
-        worths, size = ranked.worths(), len(ranked.token_ids[0])
         self.top_tokens = [best[:NUM_RANKS] for best in ranked.token_ids]
-        self._candidates = [
-            Candidates(array("i", best), worths[head * size : (head + 1) * size])
-            for head, best in enumerate(ranked.token_ids)
-        ]
+        self._candidates = candidates_by_level(ranked)
 
     def candidates(self, paths: Paths) -> Candidates | None:
+        """Candidates of a level, whatever the path."""
         return self._candidates[paths.level] if paths.level < len(self._candidates) else None
-
-    def observe(self, observation: Observation) -> None:
-        self._seen = observation
-
-    def truncate(self, length: int) -> None:
-        # The state is of the row before the root, which was truncated.
-        self._seen = None
 
 
 def ranks_within(budget: RowBudget) -> int:
@@ -85,14 +68,8 @@ def has_heads(target: Target) -> bool:
     return heads is not None and heads.num_heads > 0
 
 
-def _make(target: Target, budget: RowBudget) -> HeadsSource:
-    heads = medusa_heads(target)
-    assert heads is not None  # by `has_heads`
-    return HeadsSource(heads, budget)
-
-
 HINT = "Load Medusa heads for this model, or choose the drafter 'suffix' or 'none'."
-SPEC = SourceSpec(
+SPEC = head_spec(
     SourceInfo(
         name="medusa",
         label="head",
@@ -102,10 +79,10 @@ SPEC = SourceSpec(
         line="solid",
         is_numbered=True,
     ),
+    MedusaHeads,
+    HeadsSource,
+    HINT,
     serves=has_heads,
-    make=_make,
-    hint=HINT,
-    of_heads=True,
     is_ranked=True,
     drafts_at_once=True,
     alone=DrafterChoice(

@@ -14,7 +14,6 @@ from medusa_core.heads.ranked import Ranked, rank_tokens
 from medusa_core.messages import SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
-from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.sources.heads_source import ranks_within
 
 
@@ -26,33 +25,24 @@ class HydraSource(LevelSource):
         super().__init__(min(heads.num_heads, levels))
         self._heads = heads
         self._num_ranks = min(heads.num_columns, ranks_within(budget))
-        self._seen: Observation | None = None
         self._root_id = 0
         self._levels = 0
 
-    def begin(self, token_ids: Sequence[int]) -> None:
-        self._seen = None
-
     def start(self, root_id: int, most_rows: int) -> None:
+        """Start a step of at most `most_rows` rows."""
         self._root_id = root_id
         self._levels = min(self._num_levels, most_rows - 1)
 
     def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
+        """Run the head of a level after each path."""
         if self._seen is None or level >= self._levels:
             return None
         rows = torch.tensor([(self._root_id, *path) for path in paths])
         return LevelScores(self._heads.logits(self._seen.hidden, rows), self._heads.tokens)
 
     def _ranked(self, scored: LevelScores, depth: int) -> Ranked:
+        """The best tokens of each path, as many as can be worth a row."""
         return rank_tokens(scored.scores, self._num_ranks, self._chance, depth, scored.tokens)
-
-    def observe(self, observation: Observation) -> None:
-        super().observe(observation)
-        self._seen = observation
-
-    def truncate(self, length: int) -> None:
-        # The state is of the row before the root, which was truncated.
-        self._seen = None
 
 
 HINT = "Load Hydra heads for this model, or choose the drafter 'suffix' or 'none'."

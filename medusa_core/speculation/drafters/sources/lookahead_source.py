@@ -15,7 +15,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import RowBudget
@@ -55,6 +54,7 @@ class LookaheadSource:
         self.begin(())
 
     def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer with the prompt's n-grams and a new window."""
         self._text: list[int] = []
         self._pool = LookaheadPool(self._max_tails)
         self._window.clear()
@@ -65,14 +65,17 @@ class LookaheadSource:
         self._read(token_ids)
 
     def riders(self, root_id: int, num_rows: int) -> TokenTree | None:
+        """The window of this step; None without room for a column."""
         num_columns = min(self._num_columns, columns_in(num_rows, self._levels))
         self._window.fit(num_columns, self._text or (root_id,))
         return self._window.rows(root_id) if num_columns else None
 
     def start(self, root_id: int, most_rows: int) -> None:
+        """Look up the n-grams that begin with the root."""
         self._offered = self._pool.tails(root_id) if most_rows > 1 else []
 
     def candidates(self, paths: Paths) -> Candidates | None:
+        """Tokens that follow each path in the drafted n-grams."""
         if paths.level == self._levels or not self._offered:
             return None
         found = [self._followers(paths.path(index)) for index in range(paths.num)]
@@ -92,12 +95,14 @@ class LookaheadSource:
         return found
 
     def _chance(self, rank: int, level: int) -> float:
+        """Observed acceptance of the n-gram of a rank, or of one more of its tokens."""
         if level:
             return self._continued / self._continuable
         place = min(rank, len(_PRIOR) - 1)
         return self._right[place] / self._drafted[place]
 
     def observe(self, observation: Observation) -> None:
+        """Learn from the decided tokens, advance the window, and add n-grams."""
         token_ids, ridden = observation.token_ids, observation.ridden
         self._learn(tuple(token_ids))
         if ridden:
@@ -127,6 +132,7 @@ class LookaheadSource:
             self._pool.add(text[end - self._size : end], end)
 
     def truncate(self, length: int) -> None:
+        """Drop the text from `length` on, and what was found in it."""
         del self._text[length:]
         self._pool.forget(length)
         self._window.clear()
@@ -148,14 +154,6 @@ def profitable_columns(budget: RowBudget) -> int:
     return next(paying, 0)
 
 
-def _serves(_: Target) -> bool:
-    return True
-
-
-def _make(_: Target, budget: RowBudget) -> LookaheadSource:
-    return LookaheadSource(budget)
-
-
 SPEC = SourceSpec(
     SourceInfo(
         name=NAME,
@@ -165,8 +163,8 @@ SPEC = SourceSpec(
         colours=("olive",),
         line="dash-dot",
     ),
-    serves=_serves,
-    make=_make,
+    serves=lambda _: True,
+    make=lambda _, budget: LookaheadSource(budget),
     weight=0.0,
     rides=True,
     alone=DrafterChoice(

@@ -35,28 +35,37 @@ class PhrasesSource:
 
     def __init__(self, phrases: PhraseTable) -> None:
         self.top_tokens: Sequence[Sequence[int]] = ()
-        self._follow = _follow_of(phrases)
+        library = native_library()
+        self._follow: _Follow = (
+            _InPython(phrases) if library is None else _Compiled(library, phrases)
+        )
         self._text = array("i")
 
     def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer after a text."""
         self._text = array("i", token_ids)
 
     def start(self, root_id: int, most_rows: int) -> None:
         """Do nothing: the root is the text's last token."""
 
     def candidates(self, paths: Paths) -> Candidates | None:
+        """Tokens that often follow each path after the text."""
         if paths.level >= _MAX_LEVELS:
             return None
         return self._follow(self._text, paths)
 
     def observe(self, observation: Observation) -> None:
+        """Append the decided tokens to the text."""
         self._text.extend(observation.token_ids)
 
     def truncate(self, length: int) -> None:
+        """Drop the text from `length` on."""
         del self._text[length:]
 
 
 class _Follow(Protocol):
+    """Looks up the followers of paths in a phrase table."""
+
     def __call__(self, text: array[int], paths: Paths) -> Candidates:
         """Return followers of each path after a text."""
 
@@ -110,16 +119,8 @@ class _InPython:
         )
 
 
-def _follow_of(phrases: PhraseTable) -> _Follow:
-    library = native_library()
-    return _InPython(phrases) if library is None else _Compiled(library, phrases)
-
-
-def _serves(target: Target) -> bool:
-    return target.phrases is not None
-
-
 def _make(target: Target, _: RowBudget) -> PhrasesSource:
+    """Make the source of a target's phrase table."""
     assert target.phrases is not None  # by `_serves`
     return PhrasesSource(target.phrases)
 
@@ -134,7 +135,7 @@ SPEC = SourceSpec(
         colours=("violet",),
         line="dot",
     ),
-    serves=_serves,
+    serves=lambda target: target.phrases is not None,
     make=_make,
     hint=HINT,
 )

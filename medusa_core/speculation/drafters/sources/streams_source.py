@@ -10,7 +10,6 @@ Source: Speculative Streaming (Bhendawade et al. 2024), section 3.2.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 
 import torch
@@ -29,6 +28,7 @@ from medusa_core.speculation.drafters.source import (
     Candidates,
     Paths,
     SourceMemory,
+    candidates_by_level,
 )
 from medusa_core.speculation.drafters.sources.heads_source import ranks_within
 
@@ -44,6 +44,7 @@ class StreamsMemory(HeadMemory):
         self._streams = heads
 
     def compute(self, features: Tensor, place: int) -> Tensor:
+        """Store the keys and values of the target's states; returns the streams' inputs."""
         self._streams.store_keys_values(features, place, self.kv)
         return features[:, : features.shape[1] // len(self._streams.taps)]
 
@@ -62,6 +63,7 @@ class StreamsSource:
         self.begin(())
 
     def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer, whose cache may be resumed from the conversation's."""
         self._prompt = token_ids
         self._last_id = token_ids[-1] if token_ids else 0
         self._memory.begin()
@@ -70,9 +72,11 @@ class StreamsSource:
         self._candidates: list[Candidates] = []
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
+        """Continue from the conversation's cache; see `ReadsStates`."""
         return self._memory.resume(token_ids[:-1], memory)
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        """Add prompt tokens with the target's tapped states; see `ReadsStates`."""
         assert deep is not None  # the runner has `taps`
         memory = self._memory.get()
         # The prompt's last token comes with the first observation.
@@ -82,6 +86,7 @@ class StreamsSource:
         memory.catch_up(self._num_streams)
 
     def observe(self, observation: Observation) -> None:
+        """Add the decided tokens with the target's tapped states."""
         deep = observation.deep
         assert deep is not None
         rows = torch.tensor(list(observation.rows), device=deep.device) % len(deep)
@@ -90,6 +95,7 @@ class StreamsSource:
         self._last_id, self._seen = token_ids[-1], observation
 
     def start(self, root_id: int, most_rows: int) -> None:
+        """Start a step: run the streams after the row before the root."""
         self._candidates = []
         memory, seen = self._memory.get(), self._seen
         states = memory.catch_up(self._num_streams)
@@ -104,16 +110,14 @@ class StreamsSource:
         ranked = self._heads.ranked(
             self._entering, place, memory.kv, num_streams, self._num_ranks, seen.chance
         )
-        worths, size = ranked.worths(), len(ranked.token_ids[0])
-        self._candidates = [
-            Candidates(array("i", best), worths[stream * size : (stream + 1) * size])
-            for stream, best in enumerate(ranked.token_ids)
-        ]
+        self._candidates = candidates_by_level(ranked)
 
     def candidates(self, paths: Paths) -> Candidates | None:
+        """Candidates of a level, whatever the path."""
         return self._candidates[paths.level] if paths.level < len(self._candidates) else None
 
     def truncate(self, length: int) -> None:
+        """Drop the streams' rows from `length` on."""
         self._entering, self._seen, self._candidates = None, None, []
         self._memory.keep(length)
 

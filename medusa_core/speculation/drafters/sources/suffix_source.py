@@ -19,12 +19,10 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
 from medusa_core.models.datastore.follower_stats import FollowerStats
 from medusa_core.models.datastore.suffix_array import DEPTH, Found, SuffixArray
-from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
     Candidates,
@@ -57,15 +55,18 @@ class SuffixSource:
         self._level: dict[tuple[int, ...], _Match] = {}  # by path of the last level
 
     def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer: index its prompt."""
         if self._earlier is None:
             self._stats = FollowerStats()
         self._text, self._root = SuffixArray(), None
         self._text.extend(token_ids)
 
     def start(self, root_id: int, most_rows: int) -> None:
+        """Start a step: forget the matches of the step before."""
         self._level = {}
 
     def candidates(self, paths: Paths) -> Candidates | None:
+        """Tokens that followed each path's match, with their probabilities."""
         if paths.level >= DEPTH or (paths.level and not self._level):
             return None
         listed = [paths.path(index) for index in range(paths.num)]
@@ -82,6 +83,7 @@ class SuffixSource:
         return Candidates(token_ids, chances, counts)
 
     def observe(self, observation: Observation) -> None:
+        """Count which followers were right, and append the decided tokens."""
         known = self._root_match().get(())
         for token_id in observation.token_ids:
             if known is not None:
@@ -91,10 +93,12 @@ class SuffixSource:
         self._root = None
 
     def truncate(self, length: int) -> None:
+        """Drop the text from `length` on."""
         self._root = None
         self._text.truncate(length)
 
     def _root_match(self) -> dict[tuple[int, ...], _Match]:
+        """The match of the whole text, as that of the empty path; empty without one."""
         if self._root is None:
             self._root = self._search(self._text.tail)
         return {(): self._root} if self._root.found.places else {}
@@ -110,6 +114,7 @@ class SuffixSource:
         return level
 
     def _search(self, tail: array[int]) -> _Match:
+        """The longest match of the text's end, in the text or in earlier answers."""
         found = self._text.search(tail)
         if self._earlier is not None:
             earlier = self._earlier.texts.array
@@ -133,14 +138,6 @@ def _extend(known: _Match, token_id: int) -> _Match | None:
     return _Match(known.texts, found) if found.places else None
 
 
-def _serves(_: Target) -> bool:
-    return True
-
-
-def _make(target: Target, _: RowBudget) -> SuffixSource:
-    return SuffixSource(target.learned)
-
-
 SPEC = SourceSpec(
     SourceInfo(
         name="suffix",
@@ -150,8 +147,8 @@ SPEC = SourceSpec(
         colours=("grey",),
         line="dash",
     ),
-    serves=_serves,
-    make=_make,
+    serves=lambda _: True,
+    make=lambda target, _: SuffixSource(target.learned),
     weight=0.0,
     alone=DrafterChoice(
         "suffix",
