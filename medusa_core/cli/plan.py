@@ -264,7 +264,7 @@ def _device(args: argparse.Namespace, options: LoadOptions) -> ForecastDevice:
     if not 0 < args.vram_gib <= 1024:
         raise RequestError(f"A card with {args.vram_gib} GiB can't be planned for.")
     card = cuda_budget(args.vram_gib, _capability(args.capability))
-    room = OffloadRoom.of(_IMAGINED_MEMORY_BYTES, options)
+    room = OffloadRoom(_IMAGINED_MEMORY_BYTES, options.tier_disk)
     return ForecastDevice(limit_budget(card, options.memory_gib), room, None)
 
 

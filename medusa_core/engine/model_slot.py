@@ -213,7 +213,7 @@ class ModelSlot:
         left = weakref.ref(target.runner)
         if target.learned is not None:
             target.learned.close()
-        target.leave_cluster()
+        target.runner.leave()
         del target
         gc.collect()
         if left() is not None:
@@ -273,7 +273,7 @@ def _describe(
         continues_text=target.template.continues_text,
         head_source=_head_source(target),
         speeds=speeds,
-        machines=target.machines,
+        machines=target.runner.machines,
         draft_model="" if target.assistant is None else target.assistant.name,
     )
 

@@ -73,7 +73,10 @@ class Report:
     def opening(self) -> tuple[Event, ...]:
         """Events before a step's own: moved layers and, at first, the cut of the conversation."""
         opening, self._opening = self._opening, ()
-        return (*opening, *(LayersMoved(*self._ids, move) for move in self._target.take_moves()))
+        return (
+            *opening,
+            *(LayersMoved(*self._ids, move) for move in self._target.runner.take_moves()),
+        )
 
     def progress(self, num_total: int) -> Progress:
         """The event of a prefilled chunk of a prompt of `num_total` tokens."""

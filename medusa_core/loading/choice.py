@@ -107,7 +107,7 @@ def as_json(choice: ModelChoice) -> dict[str, Any]:
 
 
 def from_json(saved: Mapping[str, Any]) -> ModelChoice:
-    """A saved_choice choice; that of the first start if its files are gone.
+    """Parse a saved choice; the model of the first start if its files are gone.
 
     Raises:
         ValueError: It names what isn't known, or a value is of another type.
@@ -123,10 +123,11 @@ def from_json(saved: Mapping[str, Any]) -> ModelChoice:
     return replace(
         choice,
         note="" if known is None else known.note,
-        heads_dir=_if_here(choice.heads_dir),
-        options=replace(choice.options, adapter_dir=_if_here(choice.options.adapter_dir)),
+        heads_dir=_existing_folder(choice.heads_dir),
+        options=replace(choice.options, adapter_dir=_existing_folder(choice.options.adapter_dir)),
     )
 
 
-def _if_here(folder: Path | None) -> Path | None:
+def _existing_folder(folder: Path | None) -> Path | None:
+    """A folder if it exists; None otherwise."""
     return folder if folder is not None and folder.is_dir() else None

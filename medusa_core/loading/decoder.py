@@ -263,6 +263,7 @@ def _progress(config: ModelConfig, text: str, report: OnProgress) -> AfterPart:
     done = 0
 
     def after_part(num_parameters: int) -> None:
+        """Report that so many more parameters are read."""
         nonlocal done
         done += num_parameters
         report("weights", min(1.0, done / total), text)

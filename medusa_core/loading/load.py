@@ -235,6 +235,7 @@ def _planned_draft_model(
 
 
 def _name(files: ModelFiles, adapter_dir: Path | None) -> str:
+    """Name of the model, with that of its LoRA adapter."""
     return files.name if adapter_dir is None else f"{files.name} + {adapter_dir.name}"
 
 
@@ -263,6 +264,7 @@ def _load_draft_model(
 def _learned(
     options: LoadOptions, config: ModelConfig, files: frozenset[Path], tokenizer: Tokenizer
 ) -> EarlierAnswers | None:
+    """The datastore of earlier answers of this model; None if they aren't kept."""
     if options.datastore_dir is None:
         return None
     key = model_key(files, tokenizer.pieces)

@@ -65,4 +65,5 @@ def smaller_loads(
 
 
 def _label(name: str) -> str:
+    """Label of a weight format for users; empty for none."""
     return weight_formats().get(name).label if name else ""

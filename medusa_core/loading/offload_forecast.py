@@ -93,11 +93,13 @@ class OffloadPlan:
         return "\n".join([*lines, f"  {self._advice()}"])
 
     def _speeds(self) -> str:
+        """Expected tokens per second in words."""
         plain = f"{self.plain_tokens_per_s:.2f} tokens/s plain"
         more = self.tokens_per_s > self.plain_tokens_per_s
         return plain + (f", about {self.tokens_per_s:.2f} with heads" if more else "")
 
     def _advice(self) -> str:
+        """Whether offloading is faster than a smaller format, in words."""
         if not self.whole:
             return "offloading is the only way to load it here"
         if self.is_worth_it:
@@ -301,6 +303,7 @@ def _resident_s(config: ModelConfig, choice: Recommendation, budget: Budget) -> 
 
 
 def _read_rate(config: ModelConfig, choice: Recommendation, budget: Budget) -> ReadRate:
+    """Measured rate at which the device reads weights in the chosen format."""
     from medusa_core.memory.measure.weights import measure_read_rate
 
     kind = rate_limiting_format(choice.formats, config, budget)

@@ -9,7 +9,7 @@ from medusa_core.heads.medusa import SharedWeights
 from medusa_core.memory.plan import (
     chunk_rows,
 )
-from medusa_core.messages import Machine, MemoryPlan, Move
+from medusa_core.messages import MemoryPlan
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
 from medusa_core.models.datastore.phrases import PhraseTable
@@ -128,19 +128,6 @@ class Target:
     def is_divided(self) -> bool:
         """Whether other machines hold layers."""
         return bool(self.runner.machines)
-
-    def take_moves(self) -> tuple[Move, ...]:
-        """Moves of layers between other machines since the last call."""
-        return self.runner.take_moves()
-
-    @property
-    def machines(self) -> tuple[Machine, ...]:
-        """Other machines that hold layers, in the order of the layers."""
-        return self.runner.machines
-
-    def leave_cluster(self) -> None:
-        """Release the layers that other machines hold."""
-        self.runner.leave()
 
     def allocate_cache(self, least: int, wanted: int = 0) -> KvCache:
         """Allocate a cache from the pool; see `CachePool.allocate`."""

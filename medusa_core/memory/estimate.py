@@ -49,9 +49,9 @@ class Forecast(NamedTuple):
 
     Attributes:
         plain_tokens_per_s: Without drafts.
-        tokens_per_s: With its heads, if they are accepted as often as Medusa's usually are; as many
-            as plainly without heads, or if no tree pays.
-        tree_rows: Rows of the best tree; 1 if none pays.
+        tokens_per_s: With its heads, at the typical acceptance of Medusa heads; the plain speed
+            without heads, or if no tree is profitable.
+        tree_rows: Rows of the most profitable tree; 1 for plain decoding.
     """
 
     plain_tokens_per_s: float
@@ -83,6 +83,7 @@ def forecast(
     formats = resolve_formats(wanted, "", budget.hardware, config.stored)
 
     def resident_s(rows: int) -> float:
+        """Seconds of a step if the whole model is on the device."""
         return rate.step_s(read_bytes(config, formats, rows), rows)
 
     step_s = step_s or resident_s

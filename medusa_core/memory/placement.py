@@ -38,7 +38,6 @@ from medusa_core.messages import (
     CpuParts,
     Fit,
     HeadsShape,
-    LoadOptions,
     MemoryPlan,
     Placement,
     Policy,
@@ -79,10 +78,6 @@ class OffloadRoom:
 
     memory_bytes: int = 0
     disk: Path | None = None
-
-    @classmethod
-    def of(cls, memory_bytes: int, options: LoadOptions) -> OffloadRoom:
-        return cls(memory_bytes, options.tier_disk)
 
 
 @dataclass(frozen=True)
@@ -490,6 +485,7 @@ def tiers_of(shares: Shares, count: int) -> tuple[Tier, ...]:
 
 
 def _spread(resident: int, in_memory: int, count: int) -> tuple[Tier, ...]:
+    """Tier of each layer: `resident` on the device, `in_memory` in memory, the others on disk."""
     on_device = _evenly(resident, count)
     others = [layer for layer in range(count) if layer not in on_device]
     held = {others[place] for place in _evenly(in_memory, len(others))}

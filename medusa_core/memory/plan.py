@@ -104,6 +104,7 @@ def plan_memory(
     fixed = weights + in_heads + budget.runtime_bytes + budget.other_bytes
 
     def caches(tokens: int) -> int:
+        """Bytes of one session's caches of target, heads and draft model."""
         own = heads.cache_row * whole_rows(tokens) * _ITEMSIZE[formats.cache]
         for sizes, kinds in models:
             own += kv_bytes(sizes, kinds, min(tokens, sizes.context_tokens))
@@ -113,10 +114,12 @@ def plan_memory(
     in_adapter = adapter_scratch_bytes(config, adapter, formats)
 
     def scratch(tokens: int) -> int:
+        """Bytes of the temporary tensors of a step of target, draft model and adapter."""
         each = (scratch_bytes(*model, min(tokens, model[0].context_tokens)) for model in models)
         return in_adapter + sum(each)
 
     def needs(tokens: int) -> int:
+        """Bytes that depend on the context size: the caches of all sessions, and scratch."""
         return sessions * caches(tokens) + scratch(tokens)
 
     free = budget.total_bytes - fixed - needs(context)
@@ -200,6 +203,7 @@ def _transformers_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 
 def _sizes_of(config: ModelConfig) -> TransformersSizes:
+    """Sizes of a model that runs through transformers, which is imported only now."""
     from medusa_core.models.through_transformers.sizes import sizes_of  # slow
 
     return sizes_of(config)
@@ -431,6 +435,7 @@ def _format_of(part: LinearSpec, config: ModelConfig, formats: PartFormats) -> Q
 
 
 def _matrix_bytes(part: LinearSpec, spec: QuantSpec, formats: PartFormats) -> int:
+    """Bytes of a matrix in a format."""
     return formats.fitting_linear(part, spec).nbytes(part.rows, part.columns, formats.device)
 
 

@@ -43,6 +43,7 @@ class MemoryStatus(NamedTuple):
 
     @property
     def free_bytes(self) -> int:
+        """Bytes that no program uses."""
         return self.total_bytes - self.used_bytes
 
 
@@ -89,6 +90,7 @@ def offered_devices() -> tuple[DeviceOffer, ...]:
 
 
 def _offered_card(index: int) -> DeviceOffer:
+    """A card as a choice for users, with the reason if it can't be used."""
     import torch
 
     from medusa_core.models.precision import choose_device
@@ -110,7 +112,7 @@ def offload_room(options: LoadOptions) -> OffloadRoom:
     memory = 0
     if choose_device(options.device).type == "cuda":
         memory = max(0, psutil.virtual_memory().available - _RESERVED_BYTES)
-    return OffloadRoom.of(memory, options)
+    return OffloadRoom(memory, options.tier_disk)
 
 
 def live_budget(device: str = "", own_bytes: int = 0) -> Budget:

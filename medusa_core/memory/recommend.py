@@ -209,6 +209,7 @@ def _lengthened(
     """Return the same formats with the default context of a load, if that fits as well."""
 
     def plan_for(tokens: int) -> MemoryPlan:
+        """Plan the same formats with another context size."""
         wanted = choice.formats
         return plan_choice(config, heads, wanted, budget, tokens, draft_model=draft_model).plan
 
@@ -219,6 +220,7 @@ def _lengthened(
 
 
 def _candidates(config: ModelConfig, budget: Budget) -> Iterator[WeightFormats]:
+    """Yield weight formats in the order in which they are recommended if they fit."""
     dense = resolve_formats(WeightFormats(), "", budget.hardware, config.stored)
     is_small = weights_bytes(config, dense) <= _SMALL_BYTES
     if is_small or config.holds_blocks:

@@ -43,6 +43,7 @@ def trained_bytes(kind: str, config: ModelConfig, num_heads: int) -> int:
 
 
 def _eagle(config: ModelConfig, columns: int) -> int:
+    """Number of weights of an EAGLE head with `columns` output tokens."""
     width, inner = config.hidden_size, config.num_heads * config.head_dim
     taps = min(_EAGLE_TAPS, config.num_layers + 1)
     attention = 7 * width * inner  # q, k and v read a hidden state and an embedding
@@ -51,6 +52,7 @@ def _eagle(config: ModelConfig, columns: int) -> int:
 
 
 def _dspark(config: ModelConfig, columns: int) -> int:
+    """Number of weights of a DSpark drafter, without the projection to its `columns` tokens."""
     width, size = config.hidden_size, config.head_dim
     taps = min(_DSPARK_TAPS, max(1, config.num_layers - 2))
     attention = 4 * width * size * config.num_heads + 2 * size

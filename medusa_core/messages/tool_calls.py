@@ -132,5 +132,6 @@ DESCRIBED_JSON = ToolCallFormat(is_described=False)
 
 
 def _before(text: str, ends: frozenset[str]) -> str:
+    """The text before the first of the end tokens' names."""
     places = [place for end in ends if end and (place := text.find(end)) >= 0]
     return text[: min(places)] if places else text

@@ -240,12 +240,15 @@ class StepTrace(NamedTuple):
 
     @property
     def _compared(self) -> tuple[object, ...]:
+        """All fields for comparisons, with unpacked probabilities and offers."""
         packed = (self.pieces, self.odds, self.offers)  # equal contents may be packed differently
         rest = (value for value in self if not any(value is field for field in packed))
         return (*rest, self._known(), self.pruned)
 
     def _known(self) -> tuple[float | None, ...]:
+        """The drafter's probability of every draft node; None if unknown."""
         return self.odds.of_drafts(len(self.token_ids) - 1)
 
     def _texts(self, token_ids: Iterable[int]) -> list[bytes]:
+        """Bytes of tokens; none for an id without a piece."""
         return [self.pieces.get(token_id, b"") for token_id in token_ids]

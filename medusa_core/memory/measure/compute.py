@@ -167,6 +167,7 @@ class SampleModel:
         """Return work that ends when the device has computed it."""
 
         def whole() -> None:
+            """Run the work, and wait until the device has computed it."""
             with torch.inference_mode():
                 work()
             cuda.wait(self._precision.device)
@@ -179,6 +180,7 @@ class SampleModel:
         return best_seconds(timed, measured_s)
 
     def _step_s(self, count: int, length: int) -> float:
+        """Time a step of `count` sequences with `length` cached rows each."""
         return self._seconds(self.step(count, length))
 
     def _chunk_s(self, rows: int, cached: int) -> float:
@@ -186,6 +188,7 @@ class SampleModel:
         kv = self._runner.new_cache(cached + rows + ROUND_ROWS)
 
         def read() -> None:
+            """Compute the chunk after cached rows with arbitrary contents."""
             kv.truncate(0)
             kv.fill(cached)
             self._runner.extend([0] * rows, kv)
@@ -193,6 +196,7 @@ class SampleModel:
         return self._seconds(read)
 
     def _head_s(self, rows: int) -> float:
+        """Time the output projection of so many rows."""
         shape = (rows, self._config.hidden_size)
         states = torch.randn(shape).to(self._precision.device, self._runner.hidden_dtype)
         return self._seconds(lambda: self._runner.logits(states))
@@ -209,9 +213,11 @@ class _SampleWeights(RandomWeights):
     """Random weights whose tables have one row."""
 
     def embedding(self) -> Tensor:
+        """Token embeddings of a vocabulary of one token."""
         return self.named("", 1, self._config.hidden_size)
 
     def token_table(self, name: str, rows: int, columns: int) -> Tensor:
+        """Per-layer embeddings of a vocabulary of one token."""
         return self.named(name, 1, columns)
 
 
@@ -229,6 +235,7 @@ def _cpu_cache_rate(config: ModelConfig, precision: Precision, tokens: int, item
     fresh = torch.zeros(1, 2 * shape.num_kv_heads, shape.head_dim, dtype=wide)
 
     def read() -> None:
+        """Append a row and attend to all."""
         kv.reserve(1)
         keys, values = (part.to(precision.scores) for part in kv.write(0, fresh))
         attend(q, keys, values, None)

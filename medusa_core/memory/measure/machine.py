@@ -102,6 +102,7 @@ class MeasuredRates:
         """
 
         def measure() -> DiskRates:
+            """Measure reads, writes and the latency of small reads."""
             read, written = disk_read_rate(folder, piece), disk_write_rate(folder)
             return DiskRates(read, written, disk_read_latency(folder))
 
@@ -141,6 +142,7 @@ class MeasuredRates:
         """
 
         def measure() -> Paces:
+            """Compute a layer while the disk is read."""
             kinds = (request.config, request.formats, request.precision, request.num_threads)
             with disk_errors(folder), open_reads(folder, piece) as read:
                 return paces_of(*kinds, read)
@@ -223,6 +225,7 @@ def measure_machine(
 
 
 def _model_facts(request: PolicyRequest) -> tuple[object, ...]:
+    """Everything that the rates of a model depend on, as a key."""
     config, formats, device = request.config, request.formats, request.precision.device
     where = cuda.name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
     sizes = (config.hidden_size, config.intermediate_size, config.vocab_size, config.row_sizes)
@@ -233,6 +236,7 @@ def _model_facts(request: PolicyRequest) -> tuple[object, ...]:
 
 
 def _disk_facts(folder: Path, piece: int) -> tuple[object, ...]:
+    """Everything that the rates of a disk depend on, as a key."""
     return DISK, str(folder.absolute()), piece
 
 
@@ -262,4 +266,5 @@ def _free_bytes(folder: Path) -> int:
 
 
 def _curve(raw: Sequence[Sequence[float]]) -> RateCurve:
+    """Parse pairs of rows and seconds."""
     return tuple((int(rows), float(seconds)) for rows, seconds in raw)

@@ -118,6 +118,7 @@ def open_reads(folder: Path, piece: int) -> Iterator[Callable[[], int]]:
         buffer = page_buffer(piece or PIECE_BYTES).numpy().data
 
         def read() -> int:
+            """Read the next piece; at the end of the file, start again."""
             count: int = file.readinto(buffer)
             if count < len(buffer):
                 file.seek(0)
@@ -133,6 +134,7 @@ def to_card_rate(device: torch.device) -> float:
     stream = cuda.copy_stream(device)
 
     def copy() -> None:
+        """Copy once to the card, and wait for it."""
         stream.synchronize(stream.copy(target, source, None))
 
     return max(_READ_BYTES / cuda.seconds_of(copy, device) for _ in range(_REPEATS))
@@ -144,6 +146,7 @@ def from_card_rate(device: torch.device) -> float:
     source = torch.empty(_MOVED_BYTES, dtype=torch.uint8, device=device)
 
     def copy() -> None:
+        """Copy once from the card, and wait for it."""
         target.copy_(source)
         cuda.wait(device)
 

@@ -70,7 +70,7 @@ class BytesMoved:
 def bytes_moved(
     work: Workload, where: Layouts, compute: ComputePlacement, passes: Passes
 ) -> BytesMoved:
-    """Return what passes move."""
+    """Return the bytes that passes transfer between tiers, in each layout."""
     read, fresh = passes.rows_read * work.row_bytes, passes.num_rows * work.row_bytes
     weights = passes.num_passes * work.layer_bytes
     is_transferred = compute.attention is Tier.DEVICE
@@ -183,4 +183,5 @@ def pass_s(
 
 
 def _times(counts: Counts, each: float) -> Seconds:
+    """Numbers of layers times the bytes of each, as float64. [n]"""
     return counts.astype(np.float64) * each

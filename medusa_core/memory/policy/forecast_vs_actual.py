@@ -41,6 +41,7 @@ def part_rates(forecast: BatchForecast, traffic: Traffic) -> tuple[PartRate, ...
     actual = _actual(traffic)
 
     def shown(name: str, rate: float | None) -> float | None:
+        """A rate in the unit of its part; None stays None."""
         return None if rate is None else in_unit(name, rate)
 
     return tuple(
@@ -57,6 +58,7 @@ def part_rates(forecast: BatchForecast, traffic: Traffic) -> tuple[PartRate, ...
 
 
 def _actual(traffic: Traffic) -> dict[str, float]:
+    """Measured rate of each part that occurred, in bytes per second or seconds."""
     moved = {
         WEIGHTS: (traffic.weights_bytes, traffic.weights_s),
         ROWS_READ: (traffic.rows_read_bytes, traffic.rows_read_s),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError, RequestError
 from medusa_core.memory.policy.result import FoundPolicy
 from medusa_core.memory.policy.rules import MAX_SEQUENCES
-from medusa_core.messages import Policy, Shares, Tier
+from medusa_core.messages import Policy, Tier
 from medusa_core.models.quant.choice import CACHE_FORMATS
 from medusa_core.system.files import record_json
 from medusa_core.system.files.json_file import read_json
@@ -37,17 +38,7 @@ def read_policy(path: Path) -> Policy:
 
 def found_as_json(found: FoundPolicy) -> dict[str, object]:
     """Return a policy and its forecast for JSON."""
-    return {
-        "policy": record_json.as_json(found.policy),
-        "forecast": {
-            "prefill_s": found.forecast.prefill_s,
-            "step_s": found.forecast.step_s,
-            "tokens_per_s": found.forecast.tokens_per_s,
-            "rates": dict(found.forecast.rates),
-            "binds": list(found.forecast.binds),
-            "sizes": record_json.as_json(found.forecast.sizes),
-        },
-    }
+    return record_json.as_json(found)
 
 
 def _checked(policy: Policy) -> Policy:
@@ -56,14 +47,11 @@ def _checked(policy: Policy) -> Policy:
     Raises:
         ValueError: A value is out of range; the text says which.
     """
-    named = {
-        "weights": policy.weights,
-        "cache": policy.cache,
-        "activations": policy.activations,
-    }
-    for name, shares in named.items():
-        _check_shares(name, shares)
-    if max(policy.activations.device, policy.activations.memory, policy.activations.disk) < 1:
+    for name in ("weights", "cache", "activations"):
+        parts = astuple(getattr(policy, name))
+        if not all(0 <= part <= 1 for part in parts) or abs(sum(parts) - 1) > 1e-6:
+            raise ValueError(f"the shares of {name} don't add up to 1.")
+    if max(astuple(policy.activations)) < 1:
         raise ValueError("activations all lie in one place.")
     if policy.batch < 1 or policy.num_batches < 1 or policy.num_sequences > MAX_SEQUENCES:
         raise ValueError(f"batch × num_batches is 1 to {MAX_SEQUENCES}.")
@@ -76,9 +64,3 @@ def _checked(policy: Policy) -> Policy:
     if policy.attention not in (Tier.DEVICE.value, Tier.MEMORY.value):
         raise ValueError("attention is device or memory.")
     return policy
-
-
-def _check_shares(name: str, shares: Shares) -> None:
-    parts = (shares.device, shares.memory, shares.disk)
-    if not all(0 <= part <= 1 for part in parts) or abs(sum(parts) - 1) > 1e-6:
-        raise ValueError(f"the shares of {name} don't add up to 1.")

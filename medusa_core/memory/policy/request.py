@@ -60,6 +60,7 @@ def workload_of(request: PolicyRequest) -> Workload:
     longest = max(length, lengths[0])
 
     def scratch(rows: int, scored: int) -> int:
+        """Scratch bytes of a pass of `rows` rows, `scored` of them with logits."""
         return scratch_bytes(config, formats, longest, rows, scored, 0)
 
     row, scored_row = scratch(2, 0) - scratch(1, 0), scratch(1, 1) - scratch(1, 0)

@@ -119,7 +119,7 @@ def _pass_rows(work: Workload, sequences: int, at_once: int, rules: Rules) -> li
 
 
 def _powers(most: int) -> list[int]:
-    """1, 2, 4, … and the number itself."""
+    """Powers of two below `most`, and `most` itself."""
     powers = [1]
     while 2 * powers[-1] < most:
         powers.append(2 * powers[-1])
@@ -129,6 +129,7 @@ def _powers(most: int) -> list[int]:
 def _best(
     work: Workload, machine: MachineRates, rules: Rules, tried: Iterable[BatchBlock]
 ) -> FoundPolicy | None:
+    """The fastest way to compute all prompts among some block sizes; None if none fits."""
     best: tuple[float, _Choice] | None = None
     for choice in (one for block in tried for one in _choices(work, block, machine, rules)):
         seconds = choice.block_s * choice.block.num_rounds(work)
@@ -159,6 +160,7 @@ def _choices(
 
 
 def _compute_placements(machine: MachineRates, rules: Rules) -> Iterator[ComputePlacement]:
+    """Yield the tiers of activations and attention that the rules allow."""
     activations = [Tier.DEVICE]
     if rules.may_offload_cache:  # a block of one batch has no activations that wait
         activations += [tier for tier in (Tier.MEMORY, Tier.DISK) if machine.room(tier)]
@@ -199,6 +201,7 @@ def _binding_rooms(
 
 
 def _policy(work: Workload, choice: _Choice) -> Policy:
+    """The policy of a chosen layout."""
     where, block = choice.where, choice.block
     return Policy(
         weights=_shares(where.weights_memory[0], where.weights_disk[0], work.num_layers),
@@ -212,6 +215,7 @@ def _policy(work: Workload, choice: _Choice) -> Policy:
 
 
 def _shares(memory: int, disk: int, count: int) -> Shares:
+    """Fractions of layers per tier from numbers of layers."""
     return Shares(int(count - memory - disk) / count, int(memory) / count, int(disk) / count)
 
 
@@ -222,6 +226,7 @@ def _forecast(
     overlaps: bool,
     rooms: tuple[str, ...],
 ) -> BatchForecast:
+    """The forecast of a chosen layout."""
     block, where = choice.block, choice.where
     kinds = (prefill_passes(work, block), decode_step(work, block))
     alone = [streams_s(work, machine, where, choice.compute, passes) for passes in kinds]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from medusa_core.runtime.kv.size import ROUND_ROWS
 
-MANY = 8  # rows of so many conversations bring more than drafts of each
+MANY = 8  # with so many sequences, a row for each yields more tokens than drafts of a few do
 JUDGED_ROWS = 4  # logits that a rule works with at once, for each row of a step
 TREE_ROWS = 16  # of a step, if fewer conversations are answered at once and there is room
 
@@ -80,6 +80,7 @@ class BatchBlock:
 
     @property
     def num_sequences(self) -> int:
+        """Sequences of all batches of the block."""
         return self.batch * self.num_batches
 
     def num_rounds(self, work: Workload) -> int:

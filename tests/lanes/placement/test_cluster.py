@@ -143,7 +143,7 @@ def test_other_machines_are_a_part_of_each_step(divided: Divided) -> None:
     generate(target, MESSAGES, SETTINGS, on_step=steps.append)
     for step in steps[1:]:
         assert step.times.remote_s == 0 < step.times.transfer_s <= step.times.verify_s
-    assert [machine.num_layers for machine in target.machines] == [
+    assert [machine.num_layers for machine in target.runner.machines] == [
         member.share.num_layers for member in target.runner.pipeline.active
     ]
 
@@ -485,7 +485,7 @@ def test_a_load_that_fails_lets_its_machines_go(
             )
     load_target(
         folder, options=LoadOptions("float64", cluster=ADDRESS), join=lambda _: cluster
-    ).leave_cluster()
+    ).runner.leave()
 
 
 def test_with_a_cluster_no_layer_goes_below_this_machine(folders: Folders) -> None:
@@ -519,10 +519,10 @@ def test_a_stage_serves_one_client_at_a_time(
     second = load_target(folder, options=options, join=lambda _: cluster)
     with pytest.raises(StageBusyError, match="serves another client now"):
         decode(first, plainly(SETTINGS), MESSAGES)
-    first.leave_cluster()  # which drops nobody else's layers
+    first.runner.leave()  # which drops nobody else's layers
     assert decode(second, plainly(SETTINGS), MESSAGES).token_ids
     monkeypatch.undo()
-    second.leave_cluster()
+    second.runner.leave()
     load_target(folder, options=options, join=lambda _: cluster)
 
 

@@ -82,7 +82,7 @@ def divided(address: str) -> Iterator[Target]:
     try:
         yield target
     finally:
-        target.leave_cluster()
+        target.runner.leave()
 
 
 @pytest.fixture(scope="module")
