@@ -209,7 +209,7 @@ def test_the_reference_numbers_of_the_bound() -> None:
     entropy = float(-(p * p.log()).sum())
     requested = GenerateSettings(rule="typical", temperature=1.0)
     rule = rule_registry().get("typical").build(requested)
-    numbers = dict(rule.numbers(scores_of(chances), (0,), WalkContext((1, 0), 1), (5,))[0])
+    numbers = dict(rule.numbers(scores_of(chances)[0], WalkContext((1, 0), 1), (), 5))
     assert numbers["entropy"] == pytest.approx(entropy)
     assert numbers["threshold"] == pytest.approx(min(0.09, 0.3 * math.exp(-entropy)))
     assert numbers["probability"] == pytest.approx(0.5)
@@ -225,9 +225,9 @@ def test_delta_is_the_root_of_epsilon_unless_it_is_given() -> None:
         reported = []
         for settings in (requested, replace(requested, delta=math.sqrt(epsilon))):
             rule = rule_registry().get("typical").build(settings)
-            reported.append(rule.numbers(scores_of(flat), (0,), WalkContext((1, 0), 1), (5,)))
+            reported.append(rule.numbers(scores_of(flat)[0], WalkContext((1, 0), 1), (), 5))
         assert reported[0] == reported[1]
-        assert dict(reported[0][0])["threshold"] < epsilon
+        assert dict(reported[0])["threshold"] < epsilon
 
 
 @pytest.mark.parametrize("rule", rule_registry().names)
