@@ -70,11 +70,13 @@ class OwnMode:
 
     @contextmanager
     def conversation(self) -> Iterator[None]:
+        """Answer the turns of a conversation in one session."""
         with closing(Session(self._target)) as self._session:
             yield
         self._session = None
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
+        """Answer in the conversation's session, and add the steps to `sums`."""
         started = time.perf_counter()
         done = generate(
             self._target,

@@ -92,18 +92,22 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
     kind, names = gguf.GGMLQuantizationType[of.upper()], _gguf_names(config)
 
     def dense(name: str, shape: tuple[int, ...], number: float) -> None:
+        """Write a tensor of equal numbers in float32."""
         # A convolution has one input a channel; a scalar is a vector of one.
         sizes = [size for size in shape if size > 1] or [1]
         writer.add_tensor(names[name], torch.full(sizes, number).numpy())
 
     def router(name: str, rows: int, columns: int) -> None:
+        """Write small random numbers in float32, so that rows choose different experts."""
         drawn = torch.randn(rows, columns, generator=torch.Generator().manual_seed(1))
         writer.add_tensor(names[f"{name}.weight"], (drawn * 0.02).numpy())
 
     def vector(name: str, size: int, number: float = 1.0) -> None:
+        """Write a vector of equal numbers."""
         dense(name, (size,), number)
 
     def matrix(name: str, rows: int, columns: int) -> None:
+        """Write random blocks; those of one expert are repeated for all."""
         stored = random_blocks(of, rows, columns).numpy()
         if EACH_EXPERT in name:
             stored = np.stack([stored] * _routing(config).num_experts)
@@ -151,10 +155,12 @@ def _add_per_layer(
 
 
 def _gguf_names(config: ModelConfig) -> Mapping[str, str]:
+    """GGUF's name of each tensor of a model, by its Hugging Face name."""
     return gguf_archs()[_ARCHITECTURES[config.model_type]].gguf.gguf_names(config.num_layers)
 
 
 def _gguf() -> Any:
+    """Import the package gguf; raises `MissingExtraError` if it isn't installed."""
     GGUF_WRITER.need()
     import gguf
 
@@ -162,6 +168,7 @@ def _gguf() -> Any:
 
 
 def _unknown(config: ModelConfig) -> RequestError:
+    """The error of an architecture that isn't written here."""
     return RequestError(
         f"Models of type {config.model_type} aren't written as GGUF.",
         "Leave out the peer llamacpp.",

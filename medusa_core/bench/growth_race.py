@@ -198,6 +198,7 @@ class GrowthRacer:
         return self.race(drafters, prompts, max_new_tokens, repeats, on_prompt)
 
     def _row_policy(self) -> RowPolicy:
+        """A row policy with the measured costs that has learned nothing."""
         return RowPolicy(self._target, self._costs)
 
     def _entries(self, drafter: str) -> list[GrowthEntry]:
@@ -218,15 +219,16 @@ class GrowthRacer:
         self,
         drafter: str,
         entries: Sequence[GrowthEntry],
-        speeds: Mapping[str, _Speed],
+        speeds: Mapping[str, Totals],
         modes: Mapping[str, OwnMode],
     ) -> GrowthLine:
+        """Speeds of all entries of a drafter, and of the engine's choice among them."""
         plain = speeds[_PLAIN].tokens_per_s
         points = tuple(
             GrowthPoint(
                 entry.growth,
                 entry.rows,
-                speeds[entry.name].tau,
+                speeds[entry.name].mean_acceptance_length,
                 speeds[entry.name].tokens_per_s / plain,
                 self._expected(entry),
             )
@@ -245,23 +247,8 @@ class GrowthRacer:
         return expected_tau(self._rates, entry.growth, entry.rows)
 
 
-class _Speed(NamedTuple):
+def _speed(found: RaceResult, name: str) -> Totals:
     """Sums over all prompts, with the shortest time of each."""
-
-    tokens: int
-    steps: int
-    seconds: float
-
-    @property
-    def tau(self) -> float:
-        return self.tokens / max(1, self.steps)
-
-    @property
-    def tokens_per_s(self) -> float:
-        return self.tokens / max(1e-9, self.seconds)
-
-
-def _speed(found: RaceResult, name: str) -> _Speed:
     tokens = steps = 0
     seconds = 0.0
     for repeated in zip(*found.results[name], strict=True):  # of one prompt
@@ -269,7 +256,7 @@ def _speed(found: RaceResult, name: str) -> _Speed:
         tokens += totals[-1].num_tokens  # after calibration
         steps += totals[-1].num_steps
         seconds += min(each.decode_s for each in totals)
-    return _Speed(tokens, steps, seconds)
+    return Totals(steps, tokens, seconds)
 
 
 def growth_json(race: GrowthRace) -> dict[str, Any]:
@@ -300,5 +287,6 @@ def growth_markdown(race: GrowthRace) -> str:
 
 
 def _cell(point: GrowthPoint) -> str:
+    """Tokens per step and relative speed of a table cell, with the expected tokens if known."""
     expected = f" ({point.promised_tau:.2f})" if point.promised_tau else ""
     return f"{point.tau:.2f}{expected} · {point.x_plain:.2f}"

@@ -83,6 +83,7 @@ class LlamaCpp:
         self._api.llama_model_free(self._model)
 
     def _open(self, path: Path, num_tokens: int) -> tuple[Any, Any]:
+        """Load model and context; raises `RequestError` if llama.cpp can't."""
         api = self._api
         self._silent = api.llama_log_callback(_ignore)
         api.llama_log_set(self._silent, ctypes.c_void_p(0))

@@ -48,6 +48,7 @@ class Totals:
 
     @classmethod
     def of(cls, conversations: Iterable[RaceConversation]) -> Totals:
+        """Sums over the answers of some conversations."""
         answers = [answer for conversation in conversations for answer in conversation.answers]
         return cls(
             sum(len(answer.accept_lengths) for answer in answers),
@@ -115,6 +116,7 @@ def _race(
     repeats: int,
     on_prompt: OnRacePrompt,
 ) -> RaceResult:
+    """Run all repeats over prompts that were warmed up."""
     results: dict[str, list[list[RaceConversation]]] = {name: [] for name in contestants}
     skipped: set[str] = set()
     for repeat in range(repeats):
@@ -158,6 +160,7 @@ def _ask_all(
 
 
 def _converse(contestant: Contestant, prompt: BenchPrompt) -> tuple[TurnResult, ...] | None:
+    """Answer all turns of a prompt; None if one is too long for the context."""
     messages: list[ChatMessage] = []
     answers: list[TurnResult] = []
     with contestant.conversation():

@@ -84,6 +84,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
     demo = ModelFiles.open(demo_model_dir())
 
     def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
+        """Quantize a linear layer of the heads."""
         spec = formats.fitting(formats.heads, *weight.shape)
         return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
 
@@ -119,5 +120,6 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
 def _random_heads(
     weights: RandomWeights, config: ModelConfig, num_heads: int
 ) -> Iterator[HeadWeights]:
+    """Yield the random weights of each head."""
     for _ in range(num_heads):
         yield HeadWeights(((weights.matrix(config.hidden_size, config.hidden_size), None),), None)

@@ -124,12 +124,16 @@ def markdown(report: BenchReport) -> str:
 
 
 def _cell(figures: Figures) -> str:
+    """Tokens per step and relative speed of a table cell."""
     tau, factor = figures["mean_acceptance_length"], figures["speedup_vs_none"]
     return f"{tau:.2f}" + ("" if factor is None else f"  {factor:.2f}")
 
 
 def _line(name: str, figures: Figures) -> str:
+    """A contestant's line of the table."""
+
     def cell(key: str, width: int, digits: int) -> str:
+        """A figure with so many digits; blank if it is unknown."""
         value = figures.get(key)
         return f"{'' if value is None else format(value, f'.{digits}f'):>{width}}"
 
@@ -141,12 +145,14 @@ def _line(name: str, figures: Figures) -> str:
 
 
 def _flat(race: RaceResult, name: str) -> list[RaceConversation]:
+    """A contestant's conversations of all repeats."""
     return [conversation for repeat in race.results[name] for conversation in repeat]
 
 
 def _figures(
     conversations: Sequence[RaceConversation], reference: Sequence[RaceConversation]
 ) -> Figures:
+    """Speeds, tokens per step and equality with the reference of some conversations."""
     answers = [answer for conversation in conversations for answer in conversation.answers]
     totals = Totals.of(conversations)
     num_tokens = sum(len(answer.token_ids) for answer in answers)
@@ -178,6 +184,7 @@ def _ratio(figures: Figures, plain: Figures | None) -> float | None:
 def _categories(
     race: RaceResult, modes: Sequence[str], peers: Sequence[str]
 ) -> dict[str, dict[str, Figures]]:
+    """Figures of each category of prompts."""
     names = sorted({c.prompt.category for c in _flat(race, modes[0])})
     return {name: _category(race, modes, peers, name) for name in names}
 
@@ -185,7 +192,10 @@ def _categories(
 def _category(
     race: RaceResult, modes: Sequence[str], peers: Sequence[str], category: str
 ) -> dict[str, Figures]:
+    """Figures of the prompts of one category."""
+
     def of(mode: str) -> list[RaceConversation]:
+        """A contestant's conversations of the category."""
         return [c for c in _flat(race, mode) if c.prompt.category == category]
 
     reference = of("none" if "none" in modes else modes[0])

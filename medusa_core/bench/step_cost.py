@@ -132,6 +132,7 @@ def step_table(report: StepReport) -> str:
 
 
 def _bandwidth(report: StepReport) -> str:
+    """The sentence about bytes and bandwidth."""
     return (
         f"a step of one row reads {report.weights_bytes / 1e6:.1f} MB of weights and "
         f"{report.cache_bytes / 1e6:.1f} MB of cache: {report.reached_gb_per_s:.1f} GB/s; "
@@ -145,6 +146,7 @@ def as_json(report: StepReport) -> dict[str, object]:
 
 
 def _parts(target: Target, row_policy: RowPolicy, mode: str, num_tokens: int) -> Parts:
+    """Mean parts of a step of a drafter, after some answers from which its row policy learned."""
     settings = GenerateSettings(drafter=mode, max_new_tokens=num_tokens)
     own = medusa_heads(target)
     heads = None if own is None else TimedHeads(own)
@@ -190,6 +192,7 @@ class TimedHeads(MedusaHeads):
         self.seconds = 0.0
 
     def ranked(self, *args: Any, **options: Any) -> Ranked:
+        """Time a call; see `MedusaHeads.ranked`."""
         started = time.perf_counter()
         ranked = super().ranked(*args, **options)
         self.seconds += time.perf_counter() - started

@@ -118,8 +118,7 @@ class OwnSteps:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._kv = target.allocate_cache(_ROOM)
-        shapes = {rows: _chain(rows) for rows in ROWS}
-        self._trees = {rows: TokenTree(shape, (1,) * rows) for rows, shape in shapes.items()}
+        self._trees = {rows: TokenTree(TreeShape.chain(rows), (1,) * rows) for rows in ROWS}
 
     @torch.inference_mode()
     def prefill_s(self) -> float:
@@ -142,22 +141,23 @@ class OwnSteps:
 
 
 class _LlamaCppSteps:
+    """Steps of llama.cpp with a context of 512 tokens."""
+
     def __init__(self, path: Path) -> None:
         self._model = LlamaCpp(path, _ROOM)
 
     def prefill_s(self) -> float:
+        """Return the seconds of reading the context."""
         self._model.clear()
         return self._seconds(range(1, 1 + LENGTH))
 
     def step_s(self, rows: int) -> float:
+        """Return the seconds of a step of so many rows."""
         self._model.forget(LENGTH)
         return self._seconds([1] * rows, all_scores=True)
 
     def _seconds(self, token_ids: Sequence[int], all_scores: bool = False) -> float:
+        """Time the computation of some tokens."""
         started = time.perf_counter()
         self._model.compute(token_ids, all_scores)
         return time.perf_counter() - started
-
-
-def _chain(rows: int) -> TreeShape:
-    return TreeShape.from_paths([(0,) * depth for depth in range(1, rows)])

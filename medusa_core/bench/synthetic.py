@@ -45,13 +45,15 @@ class SyntheticSource:
         self._length = 0
 
     def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer whose text is known in advance."""
         self._text = (*token_ids, *self._texts.get(tuple(token_ids), ()))
         self._length = len(token_ids)
 
     def start(self, root_id: int, most_rows: int) -> None:
-        pass
+        """Do nothing: candidates depend on the position alone."""
 
     def candidates(self, paths: Paths) -> Candidates | None:
+        """Candidates of which one is right, as often as the rates demand."""
         if paths.level >= len(self._rates):
             return None
         place, rate = self._length + paths.level, self._rates[paths.level]
@@ -69,9 +71,11 @@ class SyntheticSource:
         )
 
     def observe(self, observation: Observation) -> None:
+        """Advance by the decided tokens."""
         self._length += len(observation.token_ids)
 
     def truncate(self, length: int) -> None:
+        """Return to a shorter text."""
         self._length = min(self._length, length)
 
 
@@ -85,6 +89,7 @@ def synthetic_spec(rates: Sequence[float], texts: Texts) -> DrafterSpec:
     info = SourceInfo(NAME, NAME, "=", "accepted at given rates", ("blue",), "solid")
 
     def build(target: Target, budget: RowBudget) -> GrownDrafter:
+        """Make the drafter of the source."""
         source = SourceSpec(
             info,
             serves=lambda _: True,

@@ -47,6 +47,7 @@ class TransformersPeer:
         return nullcontext()
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
+        """Let transformers generate the answer greedily."""
         target = self._target
         started = time.perf_counter()
         prompt = fit(messages, None, target, GenerateSettings()).transcript.prompt_ids
@@ -84,6 +85,7 @@ class _FirstTokenClock:
         self.first_token_at = 0.0
 
     def put(self, value: object) -> None:
+        """Note the time of the first generated token; the prompt is put before it."""
         self._num_puts += 1
         if self._num_puts == 2:  # the first put is the prompt
             self.first_token_at = time.perf_counter()

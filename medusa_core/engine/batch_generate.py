@@ -22,10 +22,6 @@ OnTokens = Callable[[int], None]
 DrafterOf = Callable[[Generate], DrafterSpec | None]
 
 
-def _nothing(num_tokens: int) -> None:
-    """Ignore the number of tokens."""
-
-
 def named_drafter(_: Generate) -> DrafterSpec | None:
     """Use the drafter that the settings name."""
     return None
@@ -50,7 +46,7 @@ def answer_all(
     requests: Iterable[Generate],
     row_policy: RowPolicy,
     max_batch: int = MAX_BATCH,
-    on_tokens: OnTokens = _nothing,
+    on_tokens: OnTokens = lambda _: None,
     drafter_of: DrafterOf = named_drafter,
 ) -> Generator[Answered, None, None]:
     """Answer independent conversations, several at a time.

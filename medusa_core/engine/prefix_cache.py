@@ -44,18 +44,13 @@ class PrefixPendingError(Exception):
         self.prefix = prefix
 
 
-def _no_prefills() -> Mapping[str, Sequence[int]]:
-    """No prompts: answers that don't run at the same time have no pending prefixes."""
-    return {}
-
-
 class PrefixCache:
     """Finds the longest cached prefix of a prompt, and reuses its rows."""
 
     def __init__(
         self,
         sessions: Sessions,
-        prefilling: Callable[[], Mapping[str, Sequence[int]]] = _no_prefills,
+        prefilling: Callable[[], Mapping[str, Sequence[int]]] = dict,
     ) -> None:
         """Search the caches of some conversations.
 

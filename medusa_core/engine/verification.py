@@ -27,7 +27,7 @@ CheckCancelled = Callable[[Verify], None]
 
 
 def verify(
-    command: Verify, target: Target, check_cancelled: CheckCancelled | None = None
+    command: Verify, target: Target, check_cancelled: CheckCancelled = lambda _: None
 ) -> Verified:
     """Compute the target's most likely token after each token of a text.
 
@@ -44,8 +44,7 @@ def verify(
     token_ids, answers = _tokenized(command, target)
     started = time.perf_counter()
     with torch.inference_mode():
-        before_chunk = partial(check_cancelled or _never_cancelled, command)
-        outputs = _outputs(token_ids, target, before_chunk)
+        outputs = _outputs(token_ids, target, partial(check_cancelled, command))
     seconds = time.perf_counter() - started
     bytes_of = target.tokenizer.bytes_of
     tokens = tuple(
@@ -114,7 +113,3 @@ def _outputs(
             best = torch.softmax(scores, dim=-1, dtype=torch.float32).max(dim=-1)
             outputs += zip(best.indices.tolist(), best.values.tolist(), strict=True)
     return outputs
-
-
-def _never_cancelled(command: Verify) -> None:
-    """Continue, as nobody can cancel the command."""

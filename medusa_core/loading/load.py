@@ -83,7 +83,7 @@ def load_target(
         TierError: The disk has no room for layers, or fails.
     """
     files = model if isinstance(model, ModelFiles) else _open_model(model)
-    report = on_progress or _ignore
+    report = on_progress or (lambda *_: None)
     planned = _plan(files, heads_dir, options or LoadOptions())
     options, parts, draft = planned.options, planned.parts, planned.draft
     config, precision, formats = parts.config, parts.precision, parts.formats
@@ -269,7 +269,3 @@ def _learned(
         return None
     key = model_key(files, tokenizer.pieces)
     return EarlierAnswers(store_of(options.datastore_dir, key), config.vocab_size)
-
-
-def _ignore(stage: str, fraction: float, text: str) -> None:
-    """Ignore progress."""

@@ -249,7 +249,8 @@ def _machine(
     from medusa_core.system.resources import calibrations_dir
 
     config, formats = planner.config, planner.formats
-    measured = MeasuredRates(MeasurementFiles(calibrations_dir()), _ignore, device.remeasure)
+    # Without a message: the estimate itself says that rates are measured.
+    measured = MeasuredRates(MeasurementFiles(calibrations_dir()), lambda _: None, device.remeasure)
     link, disk = LinkRates(), DiskRates()
     if formats.device == "cuda":
         link = measured.card(choose_device(device.name or ""))
@@ -308,10 +309,6 @@ def _read_rate(config: ModelConfig, choice: Recommendation, budget: Budget) -> R
 
     kind = rate_limiting_format(choice.formats, config, budget)
     return measure_read_rate(budget.hardware.device, kind)
-
-
-def _ignore(_: str) -> None:
-    """Say nothing: the estimate itself says that rates are measured."""
 
 
 def number_ranges(layers: Sequence[int]) -> str:

@@ -36,6 +36,7 @@ class LlamaCppPeer:
         return nullcontext()
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:
+        """Decode the answer to a conversation, token by token."""
         target = self._target
         started = time.perf_counter()
         prompt = fit(messages, None, target, GenerateSettings()).transcript.prompt_ids
@@ -55,6 +56,7 @@ class LlamaCppPeer:
         )
 
     def _next(self, token_ids: Sequence[int]) -> int:
+        """Compute tokens and return the most likely next one."""
         self._model.compute(token_ids)
         return self._model.best()
 

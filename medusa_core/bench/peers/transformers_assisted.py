@@ -7,6 +7,7 @@ from medusa_core.errors import RequestError
 
 
 def _build(options: PeerOptions) -> Contestant:
+    """Make the peer with a draft model; raises `RequestError` without one."""
     if options.assistant_dir is None:
         raise RequestError(
             "transformers-assisted needs a small model that drafts.",

@@ -113,6 +113,7 @@ def check_speed(name: str, rate: StageSpeed, formats: dict[str, str | bool]) -> 
 
 
 def _differs(theirs: StageOffer, what: str, found: str, wanted: str, hint: str) -> ClusterError:
+    """The error of a machine that differs in something."""
     return ClusterError(
         f"{theirs.name} ({theirs.place}) can't join: {what} is {found}, here it is {wanted}.", hint
     )

@@ -240,6 +240,7 @@ class Pipeline:
         self._report(Move(reason, slowest.offer.place, places, count))
 
     def _report(self, move: Move) -> None:
+        """Log a move of layers, and keep it for `take_moves`."""
         log.info("%s", move.text)
         self.moves.append(move)
 
@@ -265,6 +266,7 @@ class Pipeline:
                 time.sleep(_POLL_S)
 
     def _join(self, connection: StageConnection) -> Member:
+        """Check a stage's model, versions and formats, and measure its speed."""
         offer = connection.offer()
         check_offer(offer, self._ours, self._wanted.library)
         rate = connection.prepare(self._wanted)
@@ -303,6 +305,11 @@ class Pipeline:
         return tuple(m.offer.place for m in self.active if before[m.name] != m.share)
 
     def _divided(self) -> list[int]:
+        """Divide the layers among all members.
+
+        Raises:
+            ClusterError: They have too little memory.
+        """
         powers = [member.power for member in self._members]
         counts = divide(self._num_layers, powers)
         if counts is None:
@@ -320,6 +327,7 @@ class Pipeline:
         self._take([(member, share) for member, share in pairs if member.share != share])
 
     def _take(self, pairs: Sequence[tuple[Member, LayerRange]]) -> None:
+        """Let members load their new layers at the same time."""
         for member, _ in pairs:
             member.share = NO_LAYERS  # unknown until all of them have answered
         held = _at_once(lambda pair: pair[0].connection.take(pair[1], self.client), pairs)

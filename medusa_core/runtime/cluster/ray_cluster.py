@@ -53,18 +53,23 @@ class RayConnection:
         self._actor = actor
 
     def offer(self) -> StageOffer:
+        """See `Stage.offer`."""
         return self._answer(self._actor.offer.remote(), StageOffer, _PASS_TIMEOUT_S)
 
     def prepare(self, wanted: ComputeSettings) -> StageSpeed:
+        """See `Stage.prepare`."""
         return self._answer(self._actor.prepare.remote(wanted), StageSpeed, _LOAD_TIMEOUT_S)
 
     def take(self, share: LayerRange, client: str) -> StageLayers:
+        """See `Stage.take`."""
         return self._answer(self._actor.take.remote(share, client), StageLayers, _LOAD_TIMEOUT_S)
 
     def run(self, order: PassRequest) -> PassReply:
+        """See `Stage.run`."""
         return self._answer(self._actor.run.remote(order), PassReply, _PASS_TIMEOUT_S)
 
     def committed(self, order: CacheRequest) -> PackedTensor:
+        """See `Stage.committed`."""
         return self._answer(self._actor.committed.remote(order), PackedTensor, _PASS_TIMEOUT_S)
 
     def _answer(self, reference: Any, kind: type[R], timeout_s: float) -> R:
@@ -113,6 +118,7 @@ class RayCluster:
         self._pending: dict[str, tuple[Any, Any]] = {}
 
     def connections(self) -> Mapping[str, StageConnection]:
+        """Return the stages that answer, by name; see `Cluster`."""
         ray = self._node.ray
         try:
             found = [name for name in ray.util.list_named_actors() if name.startswith(PREFIX)]
@@ -127,6 +133,7 @@ class RayCluster:
         return {name: connection for name, connection in connections if not connection.is_lost}
 
     def close(self) -> None:
+        """Leave the cluster."""
         self._node.close()
 
     def _connect(self, names: set[str]) -> None:
@@ -152,6 +159,7 @@ class RayCluster:
                     self._connections[name] = RayConnection(ray, name, actor)
 
     def _is_open(self, reference: Any) -> bool:
+        """Whether an actor that has answered has opened its model."""
         try:
             return bool(self._node.ray.get(reference))
         except self._node.ray.exceptions.RayError:

@@ -154,6 +154,7 @@ class RayNode:
         )
 
     def _connect(self) -> None:
+        """Connect to the cluster, and wait for a node that is starting."""
         started = time.monotonic()
         self.ray.shutdown()  # of an earlier cluster
         while True:

@@ -56,5 +56,6 @@ class RayStage:
         return self._opened().committed(order)
 
     def _opened(self) -> Stage:
+        """The opened stage."""
         assert self._stage is not None  # `open` is the first call
         return self._stage

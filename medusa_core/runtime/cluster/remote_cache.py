@@ -102,11 +102,13 @@ class RemoteCache(KvCache):
         self._keep = keep
 
     def commit(self, slots: Sequence[int]) -> None:
+        """Commit reserved rows, and note them for the next request to the stages."""
         super().commit(slots)
         self._keep = tuple(slots)
         self.token_ids += [self._fresh_ids[slot] for slot in slots]
 
     def truncate(self, length: int) -> None:
+        """Drop rows from `length` on, and their tokens."""
         super().truncate(length)
         del self.token_ids[self.length :]
 
@@ -115,10 +117,12 @@ class RemoteCache(KvCache):
         return 0
 
     def fill(self, length: int) -> None:
+        """Commit rows of zeros, for measurements."""
         super().fill(length)
         self.is_blank, self.token_ids = True, [0] * length
 
     def take_over(self, other: KvCache) -> None:
+        """Take another cache's rows, which stay where they are on the stages."""
         super().take_over(other)
         assert isinstance(other, RemoteCache)  # from the same runner
         self.token_ids, self.is_blank = list(other.token_ids), other.is_blank
@@ -127,9 +131,11 @@ class RemoteCache(KvCache):
         self.remote, other.remote = other.remote, self._new_remote()
 
     def committed(self) -> Tensor:
+        """Copy the committed rows from the stages."""
         return self._read(self)
 
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
+        """View the placeholders of the first rows."""
         return data[:, :, :, :length]
 
     def _compact_parts(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:

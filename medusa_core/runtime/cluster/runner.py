@@ -75,7 +75,6 @@ class ClusterRunner(Runner):
         assert held is not None  # an active member has loaded its layers
         self.hidden_dtype = DTYPES[held.hidden]
         self.cache_dtype = DTYPES[held.cache]
-        self.taps: tuple[int, ...] = ()
         self.ends = ends
         self.workers = ends.workers
         self.pipeline = pipeline
@@ -88,22 +87,23 @@ class ClusterRunner(Runner):
 
     @property
     def waited(self) -> Waited:
+        """Seconds that passes have waited for other machines so far."""
         return self._waited
-
-    def tap(self, layers: Sequence[int]) -> None:
-        self.taps = tuple(layers)
 
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Set the threads of this machine; each stage has measured its own number."""
         self.ends.use_threads(decoding, prefill)
 
     def embed_from(self, vectors: Tensor) -> None:
+        """Replace the embedding table of this machine's part."""
         self.ends.embed_from(vectors)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> RemoteCache:
+        """Return an empty cache whose rows are on the stages."""
         return RemoteCache(self._config, self._new_remote, self._committed, capacity, memory)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
+        """Run trees through all stages."""
         caches: list[RemoteCache] = []
         ids: list[int] = []
         for tree, kv, *_ in placed:
@@ -113,6 +113,7 @@ class ClusterRunner(Runner):
             ids += tree.token_ids
 
         def sequences() -> tuple[RowsRequest, ...]:
+            """Requests for the trees, with the caches' present changes."""
             shapes = [each.tree.shape for each in placed]
             return tuple(
                 RowsRequest(kv.order(), shape.num_nodes, shape.paths, shape.parents)
@@ -122,6 +123,7 @@ class ClusterRunner(Runner):
         return only_wanted(self._pass(caches, sequences, ids), placed)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        """Run consecutive tokens through all stages, and commit them."""
         assert isinstance(kv, RemoteCache)  # from new_cache
         rows, caches = len(token_ids), [kv]
         self._retry(self.pipeline.reconsider)  # here, as every answer begins with prefill
@@ -131,6 +133,7 @@ class ClusterRunner(Runner):
         return states
 
     def logits(self, states: Tensor) -> Tensor:
+        """Compute logits on this machine."""
         return self.ends.logits(states)
 
     def reserve(self, config: ModelConfig, precision: Precision, num_rows: int) -> CachePool:
@@ -141,13 +144,16 @@ class ClusterRunner(Runner):
 
     @property
     def machines(self) -> tuple[Machine, ...]:
+        """The machines that have layers, in layer order."""
         members = self.pipeline.active
         return tuple(Machine(member.offer.place, member.share.num_layers) for member in members)
 
     def take_moves(self) -> tuple[Move, ...]:
+        """Return and clear the list of moved layers."""
         return self.pipeline.take_moves()
 
     def leave(self) -> None:
+        """Release all machines."""
         self.pipeline.leave()
 
     def _pass(
@@ -161,6 +167,7 @@ class ClusterRunner(Runner):
         rows = self._embed(token_ids)
 
         def run_pass() -> Tensor:
+            """Restore the caches if necessary, then run the pass."""
             for kv in caches:
                 self._restore(kv)
             return self._through(sequences(), rows, only_last)
@@ -234,7 +241,10 @@ class ClusterRunner(Runner):
         return model.embed(ids)
 
     def _committed(self, kv: RemoteCache) -> Tensor:
+        """Read a cache's committed rows from the stages, restoring lost ones."""
+
         def request() -> Tensor:
+            """Ask every stage for its layers' rows."""
             self._restore(kv)
             held = [member.connection.committed(kv.order()) for member in self.pipeline.active]
             return torch.cat([packed.tensor() for packed in held])
@@ -244,4 +254,5 @@ class ClusterRunner(Runner):
         return found
 
     def _new_remote(self) -> Remote:
+        """An unused id of a cache."""
         return Remote(self._numbers, self._unused_ids)

@@ -73,6 +73,7 @@ def _start(node: RayNode, name: str) -> Any:
 
 
 def _open(node: RayNode, actor: Any, name: str, offering: Offering) -> StageOffer:
+    """Let an actor open the model, and return its offer; raises the actor's `MedusaError`."""
     arguments = (offering.model_dir, offering.memory_bytes, offering.device, offering.delay_s)
     try:
         offer = node.ray.get(actor.open.remote(name, *arguments))

@@ -171,6 +171,7 @@ class Stage:
         return StageLayers(share, num_parameters, model.nbytes, *names)
 
     def _check_client(self, client: str) -> None:
+        """Raise `StageBusyError` if another client has taken over this stage."""
         if client != self._client:
             raise StageBusyError(
                 f"{self._name} serves another client now.", "Load the model again."
@@ -210,6 +211,7 @@ class Stage:
         return PackedTensor.of(self._cache(order).committed())
 
     def _describe(self) -> StageOffer:
+        """This machine's offer."""
         return StageOffer(
             name=self._name,
             place=f"{platform.node()}, process {os.getpid()}",
@@ -221,6 +223,7 @@ class Stage:
 
     @property
     def _is_last(self) -> bool:
+        """Whether this stage has the target's last layer."""
         return self._share.stop == self._config.num_layers
 
     def _ends(self, tap: int) -> bool:
@@ -266,11 +269,13 @@ class Stage:
         return kv
 
     def _need_runner(self) -> Runner:
+        """The runner of the loaded layers; raises `ClusterError` without any."""
         if self._runner is None:
             raise ClusterError(f"{self._name} has no layers.")
         return self._runner
 
     def _forget_layers(self) -> None:
+        """Free the layers and all caches."""
         self._runner, self._share = None, NO_LAYERS
         self._caches.clear()
 
@@ -287,10 +292,12 @@ class Stage:
         return best_s
 
     def _timed(self, runner: Runner, num_threads: int) -> float:
+        """Median seconds of a small chunk with a number of threads."""
         runner.use_threads(num_threads, num_threads)
         kv = runner.new_cache(_TIMED_ROWS)
 
         def work() -> None:
+            """Compute the chunk in an empty cache."""
             kv.truncate(0)
             runner.extend(range(_TIMED_ROWS), kv)
 

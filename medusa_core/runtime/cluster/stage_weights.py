@@ -47,29 +47,37 @@ class StageWeights:
 
     @property
     def num_parameters(self) -> int:
+        """Parameters that were read so far."""
         return self._weights.num_parameters
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the weights that were read so far."""
         return self._weights.nbytes
 
     def vector(self, name: str, size: int) -> Tensor:
+        """Read a vector of one of the stage's layers."""
         return self._weights.vector(self._in_target(name), size)
 
     def named(self, name: str, *shape: int) -> Tensor:
+        """Read a tensor of one of the stage's layers."""
         return self._weights.named(self._in_target(name), *shape)
 
     def embedding(self) -> Tensor:
+        """An empty embedding table: a stage gets hidden states."""
         return torch.empty(0, self._config.hidden_size)
 
     def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        """Read per-layer embeddings."""
         return self._weights.token_table(name, rows, columns)
 
     def linear(self, part: LinearSpec) -> QuantLinear:
+        """Read a linear layer of one of the stage's layers."""
         pieces = tuple(replace(piece, name=self._in_target(piece.name)) for piece in part.pieces)
         return self._weights.linear(replace(part, name=self._in_target(part.name), pieces=pieces))
 
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+        """An output projection of zeros, which is never used."""
         return make_linear(torch.zeros(_LEAST_OUTPUTS, self._config.hidden_size))
 
     def _in_target(self, name: str) -> str:

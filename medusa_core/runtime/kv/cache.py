@@ -159,6 +159,7 @@ class KvCache(ABC):
         return parts
 
     def _new_states(self, config: ModelConfig, compute: torch.dtype) -> RecurrentStates | None:
+        """Make the states of recurrent layers in the cache's memory; None if there are none."""
         layers = config.state_layers
         if not layers:
             return None
@@ -314,6 +315,7 @@ class KvCache(ABC):
         self.length += len(slots)
 
     def _gather_rows(self, slots: Sequence[int]) -> None:
+        """Move accepted rows to the front of the reserved ones, offloaded ones included."""
         if slots and slots[-1] != len(slots) - 1:  # else they are in place
             self._compact(slots)
             if self.offloaded is not None:
@@ -363,6 +365,7 @@ class KvCache(ABC):
         return [self._full_part(part) for part in range(len(self._parts))]
 
     def _full_part(self, part: int) -> Tensor:
+        """Committed rows of one shape; see `full_parts`."""
         layers, resident = self._groups[part], self._parts[part]
         if not any(self.is_offloaded(layer) for layer in layers):
             return resident
@@ -414,6 +417,7 @@ class KvCache(ABC):
 
 
 def _allocate(size: int, dtype: torch.dtype, device: torch.device, slots: int) -> Tensor:
+    """Allocate elements without zeroing them; raises `OutOfMemoryError` if there is no room."""
     try:
         # No zeroing: slots are written before they are read, and a CPU maps pages only then.
         return torch.empty(size, dtype=dtype, device=device)

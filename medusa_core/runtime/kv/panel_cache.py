@@ -103,18 +103,22 @@ class PanelCache(KvCache):
                 self._layers[layer].inputs = self.states.steps.inputs[place].data_ptr()
 
     def resize(self, memory: Tensor, slots: int) -> None:
+        """Resize in place, and update the C structures."""
         super().resize(memory, slots)
         self._point()
 
     @property
     def can_share(self) -> bool:
+        """Whether the first rows can be shared: not with states or offloaded rows."""
         return self.states is None and self._store is None
 
     def share(self, prefix: KvCache, num_rows: int) -> None:
+        """Replace all rows by shared ones, and update the C structures."""
         super().share(prefix, num_rows)
         self._point()
 
     def split(self, prefix: KvCache, memory: Tensor) -> None:
+        """Move the first own rows into another cache; see `KvCache`."""
         assert isinstance(prefix, PanelCache)  # of one runner
         length, num_moved = self.length, prefix.capacity
         num_slots, num_left = self.capacity - self.num_shared, length - self.num_shared - num_moved
@@ -135,6 +139,7 @@ class PanelCache(KvCache):
         self.length = length
 
     def truncate(self, length: int) -> None:
+        """Drop rows from `length` on; a cut within shared rows copies part of a panel."""
         if length < self.num_shared and self.prefix is not None:
             holder = self.prefix
             kept = length // LANES * LANES
@@ -145,6 +150,7 @@ class PanelCache(KvCache):
         super().truncate(length)
 
     def _copy_rows(self, other: KvCache, num_rows: int) -> None:
+        """Copy another cache's rows, shared ones from the caches that hold them."""
         at = self.num_shared
         while at < num_rows:
             holder, stop = other, num_rows
@@ -209,6 +215,7 @@ class PanelCache(KvCache):
         return keys[:, kept], values[:, kept]
 
     def committed(self) -> Tensor:
+        """Copy all committed rows, out of their panels."""
         return self._concat_committed(self._committed_parts(self.length))
 
     def _committed_parts(self, length: int) -> list[Tensor]:
@@ -220,6 +227,7 @@ class PanelCache(KvCache):
         return [torch.cat(both, dim=3) for both in zip(shared, own, strict=True)]
 
     def committed_states(self) -> list[Tensor]:
+        """Copies of the states with pending steps applied, by the library."""
         if not isinstance(self.states, PanelStates) or self.states_struct is None:
             return []
         now = [part.clone() for part in self.states.current]
@@ -254,12 +262,15 @@ class PanelCache(KvCache):
         return first, second
 
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
+        """View the panels of the first rows."""
         return data.flatten(3)[..., : whole_blocks(length) * data.shape[4]]
 
     def _compact(self, slots: Sequence[int]) -> None:
+        """Move accepted rows to the front, by the library."""
         self._compact_native(self._struct, self.length, slots)
 
     def _compact_parts(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
+        """Move accepted rows of some layers to the front, by the library."""
         layers = [layer for part in parts for layer in part]
         structs = (LayerRowsStruct * len(layers))()
         for struct, rows in zip(structs, layers, strict=True):
@@ -270,6 +281,7 @@ class PanelCache(KvCache):
         self._compact_native(cache, first, slots)
 
     def _compact_native(self, cache: CacheStruct, first: int, slots: Sequence[int]) -> None:
+        """Let the library move rows of a C `Cache`."""
         ids = (ctypes.c_int64 * len(slots))(*slots)
         self._library.keep_rows(addressof(cache), first, addressof(ids), len(slots))
 
@@ -281,6 +293,7 @@ def _point_at(struct: LayerRowsStruct, rows: Tensor) -> None:
 
 
 def _struct_of(states: RecurrentStates, config: ModelConfig) -> StatesStruct:
+    """Describe recurrent states to the library."""
     shape, steps = config.state_layers[0], states.steps
     return StatesStruct(
         *(part.data_ptr() for part in (*states.current, *steps)),

@@ -90,7 +90,7 @@ class CachePool:
         if offloaded is not None:
             self.nbytes += offloaded.device_bytes
         self.row_bytes = self._row * dtype.itemsize
-        self.evict: Callable[[], bool] = _nobody
+        self.evict: Callable[[], bool] = lambda: False
         self._allocated: WeakKeyDictionary[KvCache, range] = WeakKeyDictionary()
 
     @property
@@ -217,11 +217,13 @@ class CachePool:
         return store is None or len(self._allocated) < store.num_sessions
 
     def _allocate(self, new_cache: NewCache, rows: range) -> KvCache:
+        """Make a cache in a range of rows."""
         cache = new_cache(len(rows) - self._state_rows, self._part(rows))
         self._allocated[cache] = rows
         return cache
 
     def _part(self, rows: range) -> Tensor:
+        """Memory of a range of rows."""
         return self._memory[rows.start * self._row : rows.stop * self._row]
 
     def _find(self, least: int, wanted: int) -> range | None:
@@ -274,8 +276,3 @@ def steps_up(num_rows: int, most: int) -> int:
     while rows < num_rows:
         rows *= 2
     return min(rows, most)
-
-
-def _nobody() -> bool:
-    """Evict nothing."""
-    return False

@@ -47,32 +47,39 @@ class QuantizedCache(TensorCache):
         self._group_sizes = [group_size(shape.head_dim) for shape in row_groups(config)]
 
     def _dtype(self, precision: Precision) -> torch.dtype:
+        """Bytes: codes and scales are packed."""
         return torch.uint8
 
     @staticmethod
     def _width(head_dim: int) -> int:
+        """Bytes of a head in a slot."""
         return packed_bytes(head_dim)
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Quantize and store the reserved rows of one layer; see `TensorCache.write`."""
         return super().write(layer, pack(rows, self._group_sizes[self._places[layer][0]]))
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Dequantized keys and values of a layer in this pass."""
         part = self._places[layer][0]
         keys, values = super().read(layer)
         return self._unpacked(keys, part), self._unpacked(values, part)
 
     def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
+        """Dequantized committed keys and values; see `ReadableCache`."""
         part = self._places[layer][0]
         keys, values = super().rows_of(layer, first)
         return self._unpacked(keys, part), self._unpacked(values, part)
 
     def committed(self) -> Tensor:
+        """Copy all committed rows, dequantized."""
         rows = (part[:, :, :, : self.length] for part in self.full_parts())
         return self._concat_committed(
             [self._unpacked(each, part) for part, each in enumerate(rows)]
         )
 
     def _unpacked(self, packed: Tensor, part: int) -> Tensor:
+        """Dequantize rows of one shape to the dtype of attention."""
         return unpack(packed, self._group_sizes[part]).to(self._reads)
 
 

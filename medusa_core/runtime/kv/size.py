@@ -127,6 +127,7 @@ def staging_bytes(row: int, num_rows: int) -> int:
 
 
 def _layer_row_bytes(config: ModelConfig, itemsize: int, cache: str, layer: int) -> int:
+    """Bytes of a row in one layer; 0 if it has no rows of its own."""
     shape = rows_of(config.layers[layer])
     return 0 if shape is None else _shape_bytes(shape, itemsize, cache)
 

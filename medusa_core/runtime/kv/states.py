@@ -55,12 +55,14 @@ class RecurrentStates:
         at = 0
 
         def carve(*sizes: int) -> Tensor:
+            """Take a tensor of these sizes from the memory."""
             nonlocal at
             tensor = memory[at : at + torch.Size(sizes).numel()].view(sizes)
             at += tensor.numel()
             return tensor
 
         def snapshot() -> _Snapshot:
+            """Take a state of all layers from the memory."""
             return _Snapshot(
                 carve(num_layers, shape.num_heads, shape.key_dim, shape.value_dim),
                 carve(num_layers, shape.conv_width - 1, shape.channels),
@@ -214,6 +216,7 @@ class RecurrentStates:
 
     @staticmethod
     def _copy(source: _Snapshot, to: _Snapshot) -> None:
+        """Copy the states of all layers."""
         for mine, theirs in zip(to, source, strict=True):
             mine.copy_(theirs)
 

@@ -80,13 +80,16 @@ class TensorCache(KvCache):
 
     @property
     def address(self) -> int:
+        """Address of the cache's memory."""
         return self._memory.data_ptr()
 
     def resize(self, memory: Tensor, slots: int) -> None:
+        """Resize in place; views of the old shape are dropped."""
         super().resize(memory, slots)
         self._pending.clear()  # its views are of the old shape
 
     def reserve(self, num_rows: int, decided: bool = False) -> None:
+        """Reserve slots for a pass; see `KvCache`."""
         super().reserve(num_rows, decided)
         self._num_reserved = num_rows
         self._pending.clear()
@@ -159,15 +162,19 @@ class TensorCache(KvCache):
         return self._pending[part]
 
     def state(self, layer: int) -> LayerState:
+        """State of a recurrent layer before the pass; see `LayerCache`."""
         return self._recurrent_states().layer(self._state_places[layer])
 
     def put_state(self, layer: int, state: LayerState) -> None:
+        """Keep a layer's state after all decided rows but the last; see `LayerCache`."""
         self._recurrent_states().put_state(self._state_places[layer], state)
 
     def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
+        """Keep a layer's steps of a pass; see `LayerCache`."""
         self._recurrent_states().put(self._state_places[layer], steps)
 
     def _recurrent_states(self) -> RecurrentStates:
+        """The states, which a model with recurrent layers has."""
         assert self.states is not None  # the layers of this model have none
         return self.states
 
@@ -182,12 +189,15 @@ class TensorCache(KvCache):
         return keys, values
 
     def committed(self) -> Tensor:
+        """Copy all committed rows and states."""
         return self._concat_committed([part[:, :, :, : self.length] for part in self.full_parts()])
 
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
+        """View the first slots of a part."""
         return data[:, :, :, :length]
 
     def _compact_parts(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
+        """Move accepted rows to the front, slot by slot."""
         # Slots ascend, so none is overwritten before it is read; and no index tensor has to be
         # copied to the device.
         for part in parts:

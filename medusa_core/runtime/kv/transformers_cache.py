@@ -81,12 +81,15 @@ class RowsLayer(CacheLayerMixin):
         return self.rows.put(self.index, start, key_states, value_states)
 
     def get_seq_length(self) -> int:
+        """Number of rows so far; part of transformers' interface."""
         return self._length
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Number of keys and offset of a mask; part of transformers' interface."""
         return self._length + query_length, 0
 
     def get_max_length(self) -> int:
+        """−1 for no limit; part of transformers' interface."""
         return -1
 
 
@@ -100,6 +103,7 @@ class RowsAndStateLayer(LinearAttentionLayer, RowsLayer):  # type: ignore[overri
         LinearAttentionLayer.__init__(self, number_of_states=number_of_states)
 
     def lazy_initialization(self, *args: Any, **kwargs: Any) -> None:
+        """Initialize the recurrent state alone: keys and values are allocated."""
         if not args:
             LinearAttentionLayer.lazy_initialization(self, **kwargs)
 
@@ -177,9 +181,11 @@ class TransformersCache(TensorCache):
 
     @property
     def most_rows(self) -> int:
+        """Largest tree of a pass: one row if the model can't verify trees."""
         return 1 if self._is_plain else self.capacity
 
     def reserve(self, num_rows: int, decided: bool = False) -> None:
+        """Reserve rows; raises `EngineError` if states hold rows that weren't committed."""
         if self._has_states and self._num_pending and not self._is_measured:
             raise EngineError(
                 "The last pass changed states that can't be taken back.",
@@ -189,6 +195,7 @@ class TransformersCache(TensorCache):
         self._num_pending = num_rows
 
     def commit(self, slots: Sequence[int]) -> None:
+        """Keep rows; with recurrent states all of a pass."""
         if self._has_states and len(slots) != self._num_pending and not self._is_measured:
             raise EngineError(
                 "A model with states that can't be taken back keeps all rows of a pass or none.",
@@ -213,23 +220,27 @@ class TransformersCache(TensorCache):
         return num_rows if is_whole or not self._has_states else 0
 
     def copy_prefix(self, other: KvCache, num_rows: int) -> None:
+        """Copy rows and states of another cache."""
         assert isinstance(other, TransformersCache)  # of one runner
         super().copy_prefix(other, num_rows)
         if num_rows and self._has_states:
             self._layers = copy.deepcopy(other._layers)
 
     def fill(self, length: int) -> None:
+        """Commit rows of zeros with new states, for measurements."""
         super().fill(length)
         self._forget()
         self._is_measured = True
 
     def take_over(self, other: KvCache) -> None:
+        """Take another cache's rows and states."""
         assert isinstance(other, TransformersCache)  # of one runner
         super().take_over(other)
         self._layers = copy.deepcopy(other._layers)
         self._num_pending, self._is_measured = other._num_pending, other._is_measured
 
     def _forget(self) -> None:
+        """Reset all recurrent states."""
         self._layers = _layers_of(self._theirs)
         self._is_measured = False
 

@@ -100,6 +100,7 @@ class ActivationStore:
         self._held = []
 
     def _count(self, activations: Tensor, started: float) -> None:
+        """Count moved bytes and their seconds."""
         self.moved_bytes += activations.nbytes
         self.moved_s += time.perf_counter() - started
 
@@ -113,6 +114,7 @@ class ActivationStore:
         return self._file
 
     def _write(self, start: int, content: memoryview) -> None:
+        """Write bytes to the file; raises `TierError` if the disk is full or fails."""
         content = content.cast("B")
         try:
             file = self._open()
@@ -126,6 +128,7 @@ class ActivationStore:
             ) from error
 
     def _read(self, start: int, into: memoryview) -> None:
+        """Read bytes from the file; raises `TierError` if the disk fails."""
         into = into.cast("B")
         try:
             file = self._open()

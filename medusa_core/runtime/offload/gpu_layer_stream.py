@@ -119,4 +119,5 @@ class GpuLayerStream:
 
 
 def _pinned_buffer(num_bytes: int) -> Tensor:
+    """Allocate pinned, page-aligned memory."""
     return page_buffer(num_bytes, cuda.pinned)

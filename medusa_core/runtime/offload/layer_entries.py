@@ -126,6 +126,7 @@ def entry_from_json(saved: Any) -> LayerEntry:
 
 
 def _place(dtype: str, shape: Sequence[int], offset: int, nbytes: int) -> TensorPlace:
+    """Parse the place of a tensor, which must be large enough for its shape."""
     if nbytes < prod(shape):  # an element has at least one byte
         raise ValueError("a tensor is larger than its place")
     return TensorPlace(str(dtype), tuple(map(int, shape)), int(offset), int(nbytes))

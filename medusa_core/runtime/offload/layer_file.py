@@ -110,6 +110,7 @@ class LayerFileWriter:
             self._target.discard()
 
     def _end_layer(self) -> None:
+        """Pad the current layer to whole pages, and keep its entry."""
         if self._layer < 0:
             return
         self._fill(rounded_up(self._end))
@@ -118,6 +119,7 @@ class LayerFileWriter:
         self._start, self._crc, self._parts = self._end, 0, []
 
     def _place(self) -> None:
+        """Write header and first block, sync the file, and give it its name."""
         self._end_layer()
         layers = {str(layer): entry_as_json(entry) for layer, entry in self._layers.items()}
         header = json.dumps({"key": self._key, "layers": layers}).encode()
@@ -135,9 +137,11 @@ class LayerFileWriter:
             raise write_error(self._path.parent, error, _WHAT) from error
 
     def _fill(self, end: int) -> None:
+        """Write zeros up to an offset."""
         self._write(memoryview(bytes(end - self._end)))
 
     def _write(self, content: memoryview) -> None:
+        """Append bytes, and update the layer's checksum."""
         self._crc = zlib.crc32(content, self._crc)
         self._end += len(content)
         try:
@@ -194,6 +198,7 @@ class LayerFile:
             self._unchecked.discard(layer)
 
     def _fill(self, into: memoryview) -> None:
+        """Read until a buffer is full."""
         while into:
             count = self._file.readinto(into)
             if not count or count % ROUND_BYTES:
@@ -201,6 +206,7 @@ class LayerFile:
             into = into[count:]
 
     def _changed(self) -> TierError:
+        """Delete the damaged file, and return the error."""
         # The next load of the model writes it again.
         self.path.unlink(missing_ok=True)
         return TierError(

@@ -110,4 +110,5 @@ class LayerStream:
 
     @property
     def _next(self) -> int:
+        """The next layer of the order."""
         return self.order[self._ahead.num_acquired % len(self.order)]

@@ -48,7 +48,8 @@ class LayerSource(Protocol):
     """
 
     @property
-    def layers(self) -> Mapping[int, LayerEntry]: ...
+    def layers(self) -> Mapping[int, LayerEntry]:
+        """Entries by layer index."""
 
     def read(self, layer: int, into: memoryview) -> None:
         """Read a layer; see `LayerFile.read`."""
@@ -73,12 +74,15 @@ class OffloadedLinear:
         return self._loaded()(x)
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        """Add the product to the residual; see `QuantLinear`."""
         return self._loaded().plus(x, residual)
 
     def layout(self) -> LinearLayout:
+        """Layout of the loaded linear layer."""
         return self._loaded().layout()
 
     def _loaded(self) -> QuantLinear:
+        """The linear layer, which a runner must have loaded."""
         assert self.current is not None  # a runner computes layer by layer
         return self.current
 
@@ -174,28 +178,36 @@ class OffloadedWeights:
 
     @property
     def num_parameters(self) -> int:
+        """Parameters read from the checkpoint or found in the file."""
         return self._inner.num_parameters + self._more_parameters
 
     @property
     def nbytes(self) -> int:
+        """Bytes on the device, without offloaded layers."""
         return self._inner.nbytes + self._more_bytes
 
     def vector(self, name: str, size: int) -> Tensor:
+        """Read a vector from the checkpoint."""
         return self._inner.vector(name, size)
 
     def named(self, name: str, *shape: int) -> Tensor:
+        """Read a tensor from the checkpoint."""
         return self._inner.named(name, *shape)
 
     def embedding(self) -> Tensor:
+        """Read the token embeddings from the checkpoint."""
         return self._inner.embedding()
 
     def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        """Read per-layer embeddings from the checkpoint."""
         return self._inner.token_table(name, rows, columns)
 
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+        """Read the output projection from the checkpoint."""
         return self._inner.lm_head(part, embedding)
 
     def linear(self, part: LinearSpec) -> QuantLinear:
+        """Read a linear layer from the file or the checkpoint; a placeholder if it is offloaded."""
         layer = _layer_of(part)
         is_offloaded = layer in self._offloaded.linears
         entry = None if self._stored is None else self._entry(layer, part, self._stored)
@@ -254,6 +266,7 @@ def offloaded_layers(model: Decoder) -> OffloadedLayers | None:
 
 
 def _other_model(part: LinearSpec) -> TierError:
+    """The error of stored layers that belong to another model."""
     return TierError(
         f"The stored layers have another {part.name} than the model.",
         "Remove them from their folder, then load the model again.",
@@ -266,16 +279,19 @@ def _layer_of(part: LinearSpec) -> int:
 
 
 def _bytes_of(tensor: Tensor) -> TensorBytes:
+    """A tensor as bytes with dtype and shape."""
     on_host = tensor.detach().cpu().contiguous()
     content = on_host.view(-1).view(torch.uint8).numpy().data
     return TensorBytes(_name(tensor.dtype), tuple(tensor.shape), content)
 
 
 def _name(dtype: torch.dtype) -> str:
+    """Name of a torch dtype."""
     return str(dtype).removeprefix("torch.")
 
 
 def _view(piece: Tensor, place: TensorPlace) -> Tensor:
+    """View a tensor in a piece."""
     inside = piece[place.offset : place.offset + place.nbytes]
     dtype: torch.dtype = getattr(torch, place.dtype)
     return inside.view(dtype).view(place.shape)

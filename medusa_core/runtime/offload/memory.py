@@ -89,4 +89,5 @@ def page_buffer(num_bytes: int, new: Callable[[int], Tensor] | None = None) -> T
 
 
 def _pageable(num_bytes: int) -> Tensor:
+    """Allocate ordinary memory."""
     return torch.empty(num_bytes, dtype=torch.uint8)

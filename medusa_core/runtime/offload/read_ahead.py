@@ -178,6 +178,7 @@ def _error_of(read: Read[T], piece: T, index: int) -> MedusaError | None:
 
 
 def _close(state: _State[T], thread: threading.Thread) -> None:
+    """End the thread, and wait for the read in progress."""
     with state.changed:
         state.is_closed = True
         state.changed.notify_all()

@@ -59,8 +59,7 @@ class _Step:
         self._runner = runner
         self._kv = runner.new_cache(length + most)
         self._kv.fill(length)
-        chains = (TreeShape.from_paths([(0,) * d for d in range(1, n)]) for n in _ROW_COUNTS)
-        self._trees = [TokenTree(chain, (0,) * chain.num_nodes) for chain in chains]
+        self._trees = [TokenTree(TreeShape.chain(rows), (0,) * rows) for rows in _ROW_COUNTS]
 
     def run(self) -> None:
         for tree in self._trees:

@@ -31,7 +31,6 @@ from medusa_core.runtime.runner.runner import (
     PlacedTree,
     Runner,
     RunnerSpec,
-    Waited,
     reads_prompts,
     wanted_rows,
 )
@@ -96,7 +95,6 @@ class NativeRunner(Runner):
         self.hidden_dtype = torch.float32
         self.cache_dtype = precision.compute
         assert isinstance(model.lm_head, NativeLinear)  # else there is no NativeDecoder
-        self.taps: tuple[int, ...] = ()
         self._model = model
         self._lm_head = model.lm_head
         self._native = native
@@ -108,10 +106,6 @@ class NativeRunner(Runner):
         self._chains: dict[int, tuple[array[int], array[int]]] = {}
         self._num_holding = num_holding(model.config.layers)
 
-    @property
-    def waited(self) -> Waited:
-        return Waited()  # all layers are on the device
-
     def use_threads(self, decoding: int, prefill: int) -> None:
         compute_threads.use(decoding)
         self.workers.use(decoding, prefill)
@@ -119,9 +113,6 @@ class NativeRunner(Runner):
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> PanelCache:
         return PanelCache(self._library, self._model.config, self.cache_dtype, capacity, memory)
-
-    def tap(self, layers: Sequence[int]) -> None:
-        self.taps = tuple(layers)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
         pool = self.workers.prefill if reads_prompts(placed) else self.workers.decoding

@@ -36,7 +36,6 @@ from medusa_core.runtime.runner.runner import (
     PlacedTree,
     Runner,
     RunnerSpec,
-    Waited,
     only_wanted,
     reads_prompts,
 )
@@ -67,17 +66,12 @@ class ResidentRunner(Runner):
     def __init__(self, model: Decoder, precision: Precision) -> None:
         self.hidden_dtype = precision.compute
         self.cache_dtype = torch.uint8 if precision.cache_format else precision.cache
-        self.taps: tuple[int, ...] = ()
         self._prefill_threads = 0
         self._model = model
         self._precision = precision
         self._group = model.config.num_heads // model.config.num_kv_heads
         self._workers = _share_workers(model)
         self._last_holder = num_holding(model.config.layers) - 1
-
-    @property
-    def waited(self) -> Waited:
-        return Waited()  # all layers are on the device
 
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Set the numbers of CPU threads for decoding and for prefill."""
@@ -92,9 +86,6 @@ class ResidentRunner(Runner):
     @property
     def _kind_of_cache(self) -> type[TensorCache]:
         return QuantizedCache if self._precision.cache_format else TensorCache
-
-    def tap(self, layers: Sequence[int]) -> None:
-        self.taps = tuple(layers)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
         with self._threads_for(reads_prompts(placed)):

@@ -73,7 +73,7 @@ class Waited(NamedTuple):
 class Runner(Protocol):
     """Runs forward passes, which append rows to caches.
 
-    Members after `logits` have defaults for a model on one local device.
+    `waited`, `tap` and the members after `logits` have defaults for a model on one local device.
 
     Attributes:
         hidden_dtype: Dtype of hidden states.
@@ -89,13 +89,15 @@ class Runner(Protocol):
 
     hidden_dtype: torch.dtype
     cache_dtype: torch.dtype
-    taps: tuple[int, ...]
+    taps: tuple[int, ...] = ()
     workers: Workers | None = None
     store: KvStore | None = None
     plain_why: str = ""
 
     @property
-    def waited(self) -> Waited: ...
+    def waited(self) -> Waited:
+        """How long passes have waited so far: not at all if everything is on the device."""
+        return Waited()
 
     @property
     def traffic(self) -> Traffic:
@@ -104,6 +106,7 @@ class Runner(Protocol):
 
     def tap(self, layers: Sequence[int]) -> None:
         """Return the inputs of some layers with all hidden states from now on."""
+        self.taps = tuple(layers)
 
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Set the numbers of CPU threads for decoding and for prefill."""

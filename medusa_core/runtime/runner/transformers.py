@@ -25,7 +25,7 @@ from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.transformers_cache import TransformersCache, rows_config
 from medusa_core.runtime.runner.rows import lines_of, padded_width, seen_by, words_of
-from medusa_core.runtime.runner.runner import PlacedTree, Runner, Waited, only_wanted
+from medusa_core.runtime.runner.runner import PlacedTree, Runner, only_wanted
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.system import compute_threads
 
@@ -68,7 +68,6 @@ class TransformersRunner(Runner):
             ModelError: Logits of several tokens in one pass differ from those of single tokens.
         """
         self.hidden_dtype = self.cache_dtype = precision.compute
-        self.taps: tuple[int, ...] = ()
         self._model = model
         self._precision = replace(precision, cache=precision.compute)
         self._tapped: dict[int, Tensor] = {}
@@ -79,10 +78,6 @@ class TransformersRunner(Runner):
         self.plain_why = sizes_of(model.config).plain_why
         with quietly(), torch.inference_mode():  # transformers warns of slow kernels
             self._probe()
-
-    @property
-    def waited(self) -> Waited:
-        return Waited()  # all layers are on the device
 
     def use_threads(self, decoding: int, prefill: int) -> None:
         compute_threads.use(decoding)

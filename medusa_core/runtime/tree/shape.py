@@ -108,6 +108,7 @@ class TreeShape:
 
     @cached_property
     def _places_among(self) -> dict[int, tuple[int, ...]]:
+        """Cache of `places_among` by number of ranks."""
         return {}
 
     @cached_property

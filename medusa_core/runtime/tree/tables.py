@@ -102,10 +102,12 @@ def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreePresets:
 
 
 def _accuracies(raw: Any, num_heads: int) -> Accuracies:
+    """Parse the accuracies of at most `num_heads` heads."""
     return tuple(tuple(_probability(value) for value in row) for row in raw)[:num_heads]
 
 
 def _paths(raw: Any) -> tuple[SearchPath, ...]:
+    """Parse rank paths; raises `ValueError` if a rank is out of range."""
     paths = tuple(tuple(int(rank) for rank in path) for path in raw)
     if any(not 0 <= rank < _MAX_RANKS for path in paths for rank in path):
         raise ValueError("a rank of a tree is out of range")
@@ -113,6 +115,7 @@ def _paths(raw: Any) -> tuple[SearchPath, ...]:
 
 
 def _num_rows(raw: Any) -> int:
+    """Parse a number of rows; raises `ValueError` if it is out of range."""
     rows = int(raw)
     if not 1 <= rows <= MAX_TREE_ROWS:
         raise ValueError(f"a tree of {rows} rows is out of range")
@@ -120,6 +123,7 @@ def _num_rows(raw: Any) -> int:
 
 
 def _probability(value: Any) -> float:
+    """Parse a probability; raises `ValueError` outside 0 to 1."""
     number = float(value)
     if not 0 <= number <= 1:
         raise ValueError(f"{number} is no probability")

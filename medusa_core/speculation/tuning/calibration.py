@@ -352,8 +352,7 @@ def _filled_cache(target: Target, length: int) -> KvCache:
 
 def _filled_tree(target: Target, rows: int) -> TokenTree:
     """A tree of `rows` nodes with arbitrary tokens, of the heads' shape if there are any."""
-    chain = TreeShape.from_paths([(0,) * depth for depth in range(1, rows)])
-    shape = chain if target.trees is None else target.trees.tree(rows)
+    shape = TreeShape.chain(rows) if target.trees is None else target.trees.tree(rows)
     return TokenTree(shape, _distinct_ids(shape.num_nodes, target.config.vocab_size))
 
 

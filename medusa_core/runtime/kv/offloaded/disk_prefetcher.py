@@ -50,6 +50,7 @@ class _Reader:
         self._staging: KvBlocks | None = None
 
     def read(self, batch: Sequence[_Read], _: int) -> None:
+        """Read a batch of rows into their views."""
         if self._staging is None:
             self._staging = self._store.new_staging()
         for each in batch:
@@ -77,26 +78,32 @@ class DiskPrefetcher(HostPrefetcher):
 
     @property
     def transfers(self) -> KvTransfers:
+        """Bytes and seconds of reads and writes so far."""
         reader, store = self._reader, self._store
         return KvTransfers(reader.read_bytes, reader.read_s, store.written_bytes, store.written_s)
 
     @property
     def waited_s(self) -> float:
+        """Seconds that passes have waited for the disk so far."""
         return self._ahead.waited_s
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the ring if it is in device memory."""
         return self._ring_bytes if self._on_cpu else 0
 
     @property
     def host_bytes(self) -> int:
+        """Bytes of the ring if the device has memory of its own."""
         return 0 if self._on_cpu else self._ring_bytes
 
     @property
     def _ring_bytes(self) -> int:
+        """Bytes of all buffers."""
         return sum(buffer.nbytes for buffer in self._buffers)
 
     def begin(self, order: Sequence[LayerKv]) -> None:
+        """Begin to read the rows of a pass; see `KvPrefetcher`."""
         self._drop_caches()
         self._allocate(buffer_bytes(order, self._store))
         self._views = [self._views_of(wanted, index) for index, wanted in enumerate(order)]
@@ -111,6 +118,7 @@ class DiskPrefetcher(HostPrefetcher):
         self._ahead.begin(reads)
 
     def acquire(self, rows: LayerKv) -> None:
+        """Wait for rows, append the tails, and bind them; see `KvPrefetcher`."""
         ahead = self._ahead
         index = ahead.num_acquired
         if index >= len(self._order) or rows != self._order[index] or index != ahead.num_released:
@@ -121,6 +129,7 @@ class DiskPrefetcher(HostPrefetcher):
             each.bind(rows.layer, view)
 
     def prefetched(self, index: int) -> Sequence[Tensor] | None:
+        """Rows that were read but aren't acquired; see `HostPrefetcher`."""
         if self._ahead.num_read <= index:
             return None
         wanted, views = self._order[index], self._views[index]
@@ -129,6 +138,7 @@ class DiskPrefetcher(HostPrefetcher):
         return views
 
     def release(self) -> None:
+        """Write new rows back, and free the buffer; see `KvPrefetcher`."""
         self._store.wait_for_copies()
         ahead = self._ahead
         for rows in _rows_of(self._order[ahead.num_acquired - 1]):
@@ -138,6 +148,7 @@ class DiskPrefetcher(HostPrefetcher):
             self._drop_caches()
 
     def _drop_caches(self) -> None:
+        """Forget the pass, so that no closed session's rows are kept."""
         self._order, self._views = (), []
 
     def _allocate(self, size: int) -> None:
@@ -158,4 +169,5 @@ class DiskPrefetcher(HostPrefetcher):
 
 
 def _rows_of(wanted: LayerKv) -> list[DiskKv]:
+    """The offloaded rows of each cache."""
     return [rows for rows in wanted.rows if isinstance(rows, DiskKv)]  # a target has one store

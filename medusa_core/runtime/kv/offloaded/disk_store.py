@@ -41,6 +41,7 @@ from medusa_core.runtime.kv.size import (
     tail_slots,
     whole_blocks,
 )
+from medusa_core.runtime.offload.memory import page_buffer
 
 _WORD_BYTES = 8
 
@@ -108,6 +109,7 @@ class DiskStore(KvStore):
         self._tails: list[Tensor] = []
 
     def allocate(self, dtype: torch.dtype, device: torch.device) -> None:
+        """Create the file and the tails; see `KvStore`."""
         if self._dtype is None:
             groups = row_groups(self._config, self.layers)
             for part, layers in enumerate(groups.values()):
@@ -123,6 +125,7 @@ class DiskStore(KvStore):
             raise EngineError(f"Cached rows are kept as {self._dtype}, and these are {dtype}.")
 
     def _add_region(self, layer: int, part: int, place: int, dtype: torch.dtype) -> None:
+        """Reserve the next region of a slot for a layer."""
         row = offloaded_row_bytes(self._config, dtype.itemsize, self._cache_format, (layer,))
         self._regions[layer] = LayerRegion(part, place, row, self.slot_bytes)
         self.slot_bytes += region_bytes(row, self.num_rows)
@@ -143,21 +146,26 @@ class DiskStore(KvStore):
 
     @property
     def device_bytes(self) -> int:
+        """Bytes of the tails if they are in device memory."""
         return self._tail_bytes if self._device.type == "cpu" else 0
 
     @property
     def host_bytes(self) -> int:
+        """Bytes of the tails if the device has memory of its own."""
         return 0 if self._device.type == "cpu" else self._tail_bytes
 
     @property
     def _tail_bytes(self) -> int:
+        """Bytes of all tails."""
         return sum(tail.nbytes for tail in self._tails)
 
     @property
     def step_rows(self) -> int:
+        """Most speculative rows that a tail takes after a whole block."""
         return self.tail_rows - ROUND_ROWS + 1
 
     def row_bytes(self, layer: int) -> int:
+        """Bytes of a row in a layer."""
         return self._regions[layer].row_bytes
 
     def region(self, layer: int) -> LayerRegion:
@@ -169,15 +177,14 @@ class DiskStore(KvStore):
         return [tail[slot] for tail in self._tails]
 
     def new_session(self) -> DiskKv:
+        """Return the empty rows of another session; see `KvStore`."""
         return DiskKv(self)
 
     def new_staging(self) -> KvBlocks:
         """Allocate page-aligned memory through which one thread reads or writes."""
         largest = max(self.row_bytes(layer) for layer in self.layers)
-        size = staging_bytes(largest, self.num_rows)
-        whole = np.empty(size + PAGE_BYTES, np.uint8)
-        start = -whole.ctypes.data % PAGE_BYTES
-        return whole[start : start + size].view(np.uint64)
+        staging: KvBlocks = page_buffer(staging_bytes(largest, self.num_rows)).numpy()
+        return staging.view(np.uint64)
 
     def read(
         self, slot: int, layer: int, first: int, into: KvBlocks, staging: KvBlocks | None = None
@@ -233,6 +240,7 @@ class DiskStore(KvStore):
         self.written_s += time.perf_counter() - began
 
     def _offset(self, slot: int, layer: int, block: int) -> int:
+        """First byte of a block in the file."""
         region = self.region(layer)
         return slot * self.slot_bytes + region.offset + block * ROUND_ROWS * region.row_bytes
 
@@ -265,9 +273,11 @@ class DiskKv(OffloadedKv):
         self._moved: set[int] = set()
 
     def release(self) -> None:
+        """Free the slot."""
         self._free()
 
     def reserve(self, length: int, num_rows: int, decided: bool) -> None:
+        """Begin a pass; decided rows that exceed the tail go to the disk at once."""
         self._bound = None
         self._restore_tails(length)
         in_tail = length + num_rows - self.stored <= self._store.tail_rows
@@ -305,12 +315,15 @@ class DiskKv(OffloadedKv):
         _copy_blocks(self._tail(layer), 0, view, self.stored // ROUND_ROWS, count)
 
     def committed_part(self, view: Tensor) -> Tensor:
+        """The whole view: on a disk committed rows aren't contiguous."""
         return view.view(-1) if self._length else view.view(-1)[:0]
 
     def new_part(self, view: Tensor) -> Tensor:
+        """The reserved rows of a view."""
         return view[:, :, self._length : self._end]
 
     def write_back(self) -> None:
+        """Copy new rows of the bound layer to the tail, or to the disk if they bypass it."""
         assert self._bound is not None
         (layer, view), self._bound = self._bound, None
         first = self.stored // ROUND_ROWS
@@ -322,11 +335,13 @@ class DiskKv(OffloadedKv):
         _copy_blocks(view, first, self._tail(layer), 0, _num_blocks(self._end) - first)
 
     def speculative(self, length: int) -> Sequence[SpeculativeRows]:
+        """The reserved rows, which are in the tails."""
         if self._bypasses_tail:
             raise EngineError("Decided rows can't be chosen from.")
         return [SpeculativeRows(self.tails, length - self.stored)]
 
     def commit(self, length: int, num_rows: int) -> None:
+        """Keep the first of the reserved rows, and write whole blocks to the disk."""
         if not self._bypasses_tail:
             self._flush_blocks((length + num_rows) // ROUND_ROWS - self.stored // ROUND_ROWS)
             return
@@ -338,12 +353,14 @@ class DiskKv(OffloadedKv):
         self.truncate(length + num_rows)
 
     def truncate(self, length: int) -> None:
+        """Drop rows from `length` on."""
         if length < self.stored:  # the next pass reads the rest of the last block back
             self.stored = length // ROUND_ROWS * ROUND_ROWS
             self._moved.clear()
             self._missing = set(self._store.layers)
 
     def fill(self, length: int) -> None:
+        """Commit rows of zeros, for measurements."""
         self.stored = length // ROUND_ROWS * ROUND_ROWS
         self._moved.clear()
         self._missing.clear()
@@ -354,6 +371,7 @@ class DiskKv(OffloadedKv):
             self._store.write(self.slot, layer, 0, same)
 
     def read(self, layer: int, first: int, length: int) -> Tensor:
+        """Copy committed rows from disk and tail; see `OffloadedKv`."""
         tail = self._tail(layer)
         on_disk = layer in self._moved or layer in self._missing
         stored = whole_blocks(length) if on_disk else self.stored
@@ -428,4 +446,5 @@ def _copy_blocks(source: Tensor, first: int, into: Tensor, at: int, count: int) 
 
 
 def _num_blocks(num_rows: int) -> int:
+    """Number of blocks for so many rows."""
     return -(-num_rows // ROUND_ROWS)

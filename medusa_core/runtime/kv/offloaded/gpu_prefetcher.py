@@ -65,6 +65,7 @@ class GpuPrefetcher(KvPrefetcher):
 
     @property
     def transfers(self) -> KvTransfers:
+        """Bytes that were copied so far, and seconds of copies or of the disk's reads."""
         host = self._host.transfers
         return KvTransfers(
             self._read_bytes,
@@ -75,17 +76,21 @@ class GpuPrefetcher(KvPrefetcher):
 
     @property
     def waited_s(self) -> float:
+        """Seconds that the GPU has waited for rows so far."""
         return self._up.waited_s  # includes waiting for a disk
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the buffers on the GPU."""
         return sum(buffer.nbytes for buffer in self._buffers)
 
     @property
     def host_bytes(self) -> int:
+        """Bytes of the buffers in main memory."""
         return self._host.host_bytes
 
     def begin(self, order: Sequence[LayerKv]) -> None:
+        """Begin to copy the rows of a pass; see `KvPrefetcher`."""
         self._store.wait_for_copies()
         self._host.begin(order)
         self._allocate(buffer_bytes(order, self._store))
@@ -96,6 +101,7 @@ class GpuPrefetcher(KvPrefetcher):
         self._send_ahead()
 
     def acquire(self, rows: LayerKv) -> None:
+        """Make the compute stream wait for rows, and bind them; see `KvPrefetcher`."""
         index = self._num_acquired
         if index >= len(self._order) or rows != self._order[index]:
             raise not_announced()
@@ -113,6 +119,7 @@ class GpuPrefetcher(KvPrefetcher):
             each.bind(rows.layer, view)
 
     def release(self) -> None:
+        """Copy new rows back to main memory; see `KvPrefetcher`."""
         index, computed = self._num_acquired - 1, self._up.record_event()
         acquired, views = self._order[index], self._sent[index].views
         for rows, view, to in zip(acquired.rows, views, self._in_memory, strict=True):
@@ -154,6 +161,7 @@ class GpuPrefetcher(KvPrefetcher):
         self._sent.append(_Sent(there, arrived))
 
     def _allocate(self, size: int) -> None:
+        """Make buffers of at least so many bytes, after copies of a failed pass."""
         if not self._buffers or len(self._buffers[0]) < size:
             for sent in self._sent:  # copies of a pass that failed may be under way
                 self._up.synchronize(sent.arrived)

@@ -56,6 +56,7 @@ class MemoryStore(KvStore):
         self._memory: list[Tensor] = []
 
     def allocate(self, dtype: torch.dtype, device: torch.device) -> None:
+        """Allocate pinned memory; see `KvStore`."""
         if not self._memory:
             self._memory = [
                 self._allocate_part(shape, len(layers), dtype)
@@ -82,21 +83,26 @@ class MemoryStore(KvStore):
 
     @property
     def device_bytes(self) -> int:
+        """0: all of it is in host memory."""
         return 0
 
     @property
     def host_bytes(self) -> int:
+        """Bytes of the pinned memory."""
         return sum(part.nbytes for part in self._memory)
 
     @property
     def step_rows(self) -> int:
+        """Any number of rows: all of a session are in memory."""
         return self.num_rows
 
     def row_bytes(self, layer: int) -> int:
+        """Bytes of a row in a layer."""
         part, place = self._places[layer]
         return self._memory[part][0, place, 0].nbytes
 
     def new_session(self) -> MemoryKv:
+        """Return the empty rows of another session; see `KvStore`."""
         return MemoryKv(self)
 
     def parts(self, slot: int) -> list[Tensor]:
@@ -125,9 +131,11 @@ class MemoryKv(OffloadedKv):
         self._length = self._end = 0  # committed rows, and these with the reserved ones
 
     def release(self) -> None:
+        """Free the slot."""
         self._free()
 
     def reserve(self, length: int, num_rows: int, decided: bool) -> None:
+        """Begin a pass; see `OffloadedKv`."""
         self._bound = None
         if length + num_rows > self._store.num_rows:
             raise EngineError(
@@ -140,17 +148,21 @@ class MemoryKv(OffloadedKv):
         return self._layer(layer)[:, :, : self._end]
 
     def committed_part(self, view: Tensor) -> Tensor:
+        """The committed rows of a view, flat."""
         rows = view[:, :, : self._length]
         return rows.as_strided((rows.numel(),), (1,))
 
     def new_part(self, view: Tensor) -> Tensor:
+        """The reserved rows of a view, flat."""
         rows = view[:, :, self._length : self._end]
         return rows.as_strided((rows.numel(),), (1,))
 
     def write_back(self) -> None:
+        """Unbind the layer: its new rows are in place."""
         self._bound = None
 
     def speculative(self, length: int) -> Sequence[SpeculativeRows]:
+        """The reserved rows, after copies from the GPU."""
         self._store.wait_for_copies()
         return [SpeculativeRows(self._parts, length)]
 
@@ -161,15 +173,18 @@ class MemoryKv(OffloadedKv):
         """Do nothing: rows after the committed ones are overwritten."""
 
     def fill(self, length: int) -> None:
+        """Commit rows of zeros, for measurements."""
         self._store.wait_for_copies()
         for part in self._parts:
             part[:, :, :, :length].zero_()
 
     def read(self, layer: int, first: int, length: int) -> Tensor:
+        """Copy committed rows; see `OffloadedKv`."""
         self._store.wait_for_copies()
         return self._layer(layer)[:, :, first : whole_blocks(length)].clone()
 
     def _layer(self, layer: int) -> Tensor:
+        """Rows of a layer. [2, kv heads, slots, width]"""
         part, place = self._store.place(layer)
         return self._parts[part][place]
 
@@ -184,16 +199,20 @@ class MemoryPrefetcher(HostPrefetcher):
 
     @property
     def transfers(self) -> KvTransfers:
+        """Bytes of new rows so far; nothing is read."""
         return KvTransfers(written_bytes=self._written_bytes)
 
     def prefetched(self, index: int) -> Sequence[Tensor]:
+        """Rows in place; see `HostPrefetcher`."""
         wanted = self._order[index]
         return [rows.in_place(wanted.layer) for rows in _rows_of(wanted)]
 
     def begin(self, order: Sequence[LayerKv]) -> None:
+        """Begin a pass; see `KvPrefetcher`."""
         self._order, self._acquired = order, []
 
     def acquire(self, rows: LayerKv) -> None:
+        """Bind the caches' rows in place."""
         self._acquired = _rows_of(rows)
         for each in self._acquired:
             view = each.in_place(rows.layer)
@@ -201,10 +220,12 @@ class MemoryPrefetcher(HostPrefetcher):
             self._written_bytes += each.new_part(view).nbytes
 
     def release(self) -> None:
+        """Unbind the acquired rows."""
         for rows in self._acquired:
             rows.write_back()
         self._acquired = []
 
 
 def _rows_of(wanted: LayerKv) -> list[MemoryKv]:
+    """The offloaded rows of each cache."""
     return [rows for rows in wanted.rows if isinstance(rows, MemoryKv)]  # a target has one store

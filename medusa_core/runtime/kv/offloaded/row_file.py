@@ -98,6 +98,7 @@ class RowFile:
             raise write_error(self._folder, error, _WHAT) from error
 
     def _cut(self) -> TierError:
+        """The error of a file that another program has truncated."""
         return TierError(
             f"The file of cached rows in {self._folder} was cut from outside.",
             "Load the model again.",
