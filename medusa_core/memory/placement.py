@@ -38,6 +38,7 @@ from medusa_core.messages import (
     CpuParts,
     Fit,
     HeadsShape,
+    LoadOptions,
     MemoryPlan,
     Placement,
     Policy,

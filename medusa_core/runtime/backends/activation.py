@@ -26,14 +26,17 @@ def active_of(spec: ActivationSpec) -> Active:
 
 
 def _silu(gate: Tensor, up: Tensor) -> Tensor:
+    """SwiGLU: SiLU of the gate, times the other projection. [n, width] each"""
     return F.silu(gate) * up
 
 
 def _gelu(gate: Tensor, up: Tensor) -> Tensor:
+    """GeGLU with the exact GELU. [n, width] each"""
     return F.gelu(gate) * up
 
 
 def _gelu_tanh(gate: Tensor, up: Tensor) -> Tensor:
+    """GeGLU with the tanh approximation of GELU. [n, width] each"""
     return F.gelu(gate, approximate="tanh") * up
 
 
@@ -49,6 +52,7 @@ def _clamped_swiglu(gate: Tensor, up: Tensor, limit: float = 0.0) -> Tensor:
 
 
 def _with_scaled_gate(active: Active, multiplier: float, gate: Tensor, up: Tensor) -> Tensor:
+    """Multiply the gate before its activation. [n, width] each"""
     return active(gate * multiplier, up)
 
 

@@ -58,6 +58,7 @@ def attend_sparsely(attended: int) -> Attend:
     """
 
     def attend(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend to the rows with the largest weights; see `attend_by_products`."""
         if keys.shape[1] <= attended:
             return attend_by_products(q, keys, values, mask)
         num_kv = len(keys)
@@ -87,6 +88,7 @@ def attend_in_groups(group_size: int, is_causal: bool = False) -> Attend:
     """
 
     def attend(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend to shared keys and to the own group's; see `attend_by_products`."""
         assert mask is not None
         shared, num_kv, size = mask.shape[1], len(keys), q.shape[-1]
         rows = by_kv_head(q, num_kv)

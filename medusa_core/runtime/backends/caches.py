@@ -78,6 +78,7 @@ class PassCache:
         self._written: dict[int, tuple[Tensor, Tensor]] = {}
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Keep the rows of a layer, and return its keys and values; see `LayerCache`."""
         if self._before:
             rows = torch.cat([self._before[layer], rows])
         keys, values = rows.transpose(0, 1).chunk(2)
@@ -85,12 +86,15 @@ class PassCache:
         return keys, values
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Return what `write` gave for a layer."""
         return self._written[layer]
 
     def device_of(self, layer: int) -> torch.device:
+        """Return the device of all keys and values."""
         return self._device
 
     def state(self, layer: int) -> LayerState:
+        """Fail: only models without recurrent layers use this cache."""
         raise AssertionError("a layer with a state")
 
     def put_state(self, layer: int, state: LayerState) -> None:

@@ -248,6 +248,7 @@ class Decoder:
         return 1 + growth * torch.log1p(rounds.to(self._scores_dtype))
 
     def _scaled(self, vectors: Tensor) -> Tensor:
+        """Multiply embeddings by the factor of the model's configuration."""
         scale = self.config.embedding_multiplier
         return vectors if scale == 1 else vectors * torch.tensor(scale, dtype=vectors.dtype)
 
@@ -292,6 +293,7 @@ def read_norm(config: ModelConfig, weights: Weights, name: str) -> RmsNorm:
 
 
 def _needs_all_scores(block: BlockSpec) -> bool:
+    """Whether attention changes its scores in ways that fused kernels don't support."""
     attention = block.attention
     if attention is None:
         return False
@@ -299,6 +301,7 @@ def _needs_all_scores(block: BlockSpec) -> bool:
 
 
 def _read_per_layer(config: ModelConfig, weights: Weights) -> PerLayerInputs | None:
+    """Read the table of per-layer embeddings, as in Gemma 4; None without one."""
     own = config.per_layer_embeddings
     if own is None:
         return None

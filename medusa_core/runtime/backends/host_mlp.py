@@ -22,7 +22,7 @@ from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, add_shared
 from medusa_core.system import cuda
 
 _CPU = torch.device("cpu")
-# Computes an MLP or experts in host memory: rows, activation, what the router reads or None.
+# Computes an MLP or experts in host memory, given rows, activation, and the router's input or None.
 Compute = Callable[[Tensor, Active, Tensor | None], Tensor]
 
 
@@ -86,6 +86,7 @@ class HostMlp:
         return y if beside is None else add_shared(y, x, beside, self.shared_gate)
 
     def _by_torch(self, x: Tensor, active: Active, routed: Tensor | None) -> Tensor:
+        """Compute the MLP or experts by torch's operations; see `Compute`."""
         if isinstance(self.mlp, ExpertMlps):
             return self.mlp(x, active, routed)
         return self.mlp(x, active)

@@ -107,12 +107,15 @@ class _Loader:
         )
 
     def _linear(self, spec: LinearSpec) -> QuantLinear:
+        """Read a linear layer of this block."""
         return self.weights.linear(linear_at(spec, self.index))
 
     def _tensor(self, name: str, *shape: int) -> Tensor:
+        """Read a tensor of this block, and check its shape."""
         return self.weights.named(f"model.layers.{self.index}.{name}", *shape)
 
     def _vector(self, spec: NormSpec) -> Tensor:
+        """Read the weight of a norm, and add the offset that its file leaves out."""
         vector = self.weights.vector(f"model.layers.{self.index}.{spec.name}", spec.size)
         return vector + spec.offset
 
@@ -120,6 +123,7 @@ class _Loader:
         return RmsNorm(self._vector(spec), self.eps)
 
     def _mixer(self, spec: MixerSpec) -> Mixer:
+        """Load a token mixer of any kind."""
         if isinstance(spec, AttentionSpec):
             return self._attention(spec)
         if isinstance(spec, GatedDeltaNetSpec):
@@ -162,6 +166,7 @@ class _Loader:
         return SplitQkNorm(RmsNorm(q, self.eps), RmsNorm(k, self.eps), *widths), scales
 
     def _delta_net(self, spec: GatedDeltaNetSpec) -> DeltaNet:
+        """Load a gated delta net."""
         conv, rate, dt_bias = (
             self._tensor(name, *shape).to(self.precision.scores)
             for name, shape in spec.tensors.items()
@@ -178,6 +183,7 @@ class _Loader:
         )
 
     def _mamba2(self, spec: Mamba2Spec) -> Mamba2:
+        """Load a Mamba-2 mixer."""
         own = {
             name.removeprefix(f"{spec.prefix}."): _wide(self._tensor(name, *shape))
             for name, shape in spec.tensors.items()
@@ -201,6 +207,7 @@ class _Loader:
         )
 
     def _convolution(self, spec: ShortConvolutionSpec) -> ShortConvolution:
+        """Load a mixer that is a short convolution."""
         conv, *bias = (self._tensor(name, *shape) for name, shape in spec.tensors.items())
         return ShortConvolution(
             spec,
@@ -234,6 +241,7 @@ class _Loader:
     def _experts(
         self, spec: MoeSpec, shared_gate: QuantLinear | None = None, shared: Mlp | None = None
     ) -> ExpertMlps:
+        """Load routed experts and their router, beside a shared expert that is loaded already."""
         count = spec.routing.num_experts
         bias, scales = (
             self._tensor(name, count) if name else None

@@ -311,6 +311,7 @@ class NativeDecoder:
             _put(place, linear)
 
     def _optional(self, vector: Tensor | None) -> int | None:
+        """Keep a vector as float32 and return its address; None without one."""
         return None if vector is None else self._floats(vector)
 
     def _delta_net(self, net: DeltaNet) -> RecurrenceStruct:
@@ -368,6 +369,7 @@ class NativeDecoder:
         )
 
     def _convolution(self, weight: Tensor, bias: Tensor | None) -> ConvolutionStruct:
+        """Describe a convolution. weight: [channels, width]"""
         return ConvolutionStruct(self._floats(weight.t()), self._optional(bias), *weight.shape)
 
     def _norm(self, norm: RmsNorm | None, factor: float = 1.0) -> int | None:
@@ -377,11 +379,13 @@ class NativeDecoder:
         return self._floats(norm.weight if factor == 1 else norm.weight * factor)
 
     def _part_norm(self, weight: Tensor | None, after_rope: bool = False) -> PartNormStruct:
+        """Describe a norm of queries, keys or values; an empty structure without a weight."""
         if weight is None:
             return PartNormStruct()
         return PartNormStruct(self._floats(weight), len(weight), after_rope)
 
     def _floats(self, vector: Tensor) -> int:
+        """Keep a vector as float32, and return its address."""
         self._kept.append(vector.float().contiguous())
         return self._kept[-1].data_ptr()
 
@@ -473,6 +477,7 @@ class NativeExperts:
         return y
 
     def _floats(self, vector: Tensor | None) -> int | None:
+        """Keep a vector as float32 and return its address; None without one."""
         if vector is None:
             return None
         self._kept.append(vector.float().contiguous())
@@ -503,6 +508,7 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
 
 
 def _gate_struct(spec: ActivationSpec) -> GateStruct:
+    """Describe an activation."""
     return GateStruct(_GATES[spec.kind], spec.swiglu_limit, spec.gate_multiplier)
 
 
@@ -517,6 +523,7 @@ def _residual_multiplier(blocks: Sequence[BlockSpec]) -> float:
 
 
 def _put(place: _Place, linear: QuantLinear) -> None:
+    """Copy the structure of a linear layer to a place."""
     owner, key = place
     if isinstance(key, int):
         assert isinstance(owner, ctypes.Array)
@@ -526,5 +533,6 @@ def _put(place: _Place, linear: QuantLinear) -> None:
 
 
 def _struct(linear: QuantLinear) -> LinearStruct:
+    """Return the structure of a linear layer that the library can compute."""
     assert isinstance(linear, NativeLinear)  # else there is no NativeDecoder
     return linear.struct

@@ -30,6 +30,7 @@ def why_not(config: ModelConfig, formats: PartFormats | None = None) -> str | No
 
 
 def _why_not_formats(config: ModelConfig, formats: PartFormats) -> str | None:
+    """Return why the compiled step doesn't support the formats of a model; None if it does."""
     if formats.device != "cpu":
         reason = "it runs on a graphics card"
     elif formats.cache_format:

@@ -53,11 +53,11 @@ class QkNorm(Protocol):
 
 
 class HeadNorm:
-    """`RmsNorm` of every query and key head on its own, before they are turned.
+    """`RmsNorm` of each query and key head, before RoPE.
 
     Attributes:
         weight: [q heads + kv heads, head_dim]
-        norm: Of a head, before the weight.
+        norm: Norm of a head, without the weight.
 
     Source: Qwen3 (Yang et al. 2025), section 2.
     """
@@ -70,16 +70,18 @@ class HeadNorm:
         """[n, (q heads + 2 · kv heads) · head_dim], normalised but for the values."""
         num_heads, head_dim = self.weight.shape
         rows = qkv.view(len(qkv), -1, head_dim)
-        turned = rows[:, :num_heads]
-        normed = self.norm(turned.reshape(-1, head_dim)).view(turned.shape) * self.weight
+        q_and_k = rows[:, :num_heads]
+        normed = self.norm(q_and_k.reshape(-1, head_dim)).view(q_and_k.shape) * self.weight
         return torch.cat([normed, rows[:, num_heads:]], dim=1).view(qkv.shape)
 
     @property
     def q_weight(self) -> Tensor:
+        """Weight of each query head; all are equal. [head_dim]"""
         return self.weight[0]
 
     @property
     def k_weight(self) -> Tensor:
+        """Weight of each key head; all are equal. [head_dim]"""
         return self.weight[-1]
 
 
@@ -119,10 +121,12 @@ class SplitQkNorm:
 
     @property
     def q_weight(self) -> Tensor:
+        """Weight of one query head, or of all. [head_dim] or [q heads · head_dim]"""
         return self.q_norm.weight
 
     @property
     def k_weight(self) -> Tensor | None:
+        """Weight of one key head, or of all; None without keys."""
         return None if self.k_norm is None else self.k_norm.weight
 
 
@@ -153,5 +157,5 @@ class GatedNorm:
 
 
 def _normed_in_parts(norm: RmsNorm, rows: Tensor) -> Tensor:
-    """Every run of as many numbers as the weight has, on its own. [n, any]"""
+    """Normalize each group of as many numbers as the weight has. [n, any]"""
     return norm(rows.reshape(-1, len(norm.weight))).view(rows.shape)

@@ -26,35 +26,33 @@ from torch import Tensor
 from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps, SequenceRows
 from medusa_core.runtime.backends.row_tree import RowTree
 
-_PART_ROWS = 64  # of a decided chain: what is computed grows with the square of them
+_PART_ROWS = 64  # rows of a decided chain at once: work grows with the square of their number
 
 
 def convolve(
     inputs: Tensor, tail: Tensor, weight: Tensor, bias: Tensor | None, tree: RowTree | None
 ) -> Tensor:
-    """Causal convolution of every channel by itself, along each row's own path.
+    """Depthwise causal convolution along each row's path in the tree.
 
     Args:
         inputs: [n, channels]
         tail: Inputs of the last committed rows. [width − 1, channels]
-        weight: That of the row itself is the last. [channels, width]
+        weight: The last column applies to the row itself. [channels, width]
         bias: [channels], or None.
-        tree: Which row follows which; recurrent models' rows have one.
+        tree: Dependencies between the rows.
 
     Returns:
-        [n, channels]; equal bits whatever rows stand beside.
+        [n, channels]; the result of a row doesn't depend on rows outside its path, to the bit.
     """
-    assert tree is not None  # the layers of this model ask
+    assert tree is not None  # models with recurrent layers have one
     count, width = len(inputs), weight.shape[1]
     known = torch.cat([tail.to(inputs.dtype), inputs])
     places = None if tree.is_chain else tree.inputs(width)
-    made = None
+    output = torch.zeros_like(inputs)
     for tap in range(width):
         rows = known[tap : tap + count] if places is None else known[places[:, tap]]
-        product = rows * weight[:, tap]
-        made = product if made is None else made.add_(product)
-    assert made is not None  # of a width of at least one
-    return made if bias is None else made.add_(bias)
+        output.add_(rows * weight[:, tap])
+    return output if bias is None else output.add_(bias)
 
 
 def delta_rule(
@@ -76,8 +74,8 @@ def delta_rule(
         beta: How much of its value a row writes. [n, heads]
         decays: log a. [n, heads]
         inputs: Of the layer's convolution, for the cache. [n, channels]
-        sequence: Whose rows they are.
-        layer: Which layer of the cache.
+        sequence: Range, cache and dependencies of the rows.
+        layer: Index of the layer.
 
     Returns:
         [n, heads, value_dim], in the state's dtype.
@@ -85,29 +83,29 @@ def delta_rule(
     before = sequence.kv.state(layer)
     state, start = before.state, 0
     q, k, v, beta, decays = (part.to(state.dtype) for part in (q, k, v, beta, decays))
-    made: list[Tensor] = []
+    outputs: list[Tensor] = []
     written: list[Tensor] = []
-    for rows, sees in _parts(_tree(sequence), len(q)):
-        if made:
+    for rows, visible in _parts(_tree(sequence), len(q)):
+        if outputs:
             past = slice(start, rows.start)
             state, start = folded_state(state, k[past], written[-1], decays[past]), rows.start
-        reach = _Reach.of(sees, decays[rows], k[rows])
+        reach = _Reach.of(visible, decays[rows], k[rows])
         # One product for both, which reads the state once.
-        missed, read = reach.recalled(torch.stack([k[rows], q[rows]]), state)
+        recalled, read = reach.recalled(torch.stack([k[rows], q[rows]]), state)
         gate = beta[rows].t()[..., None]
-        updates = gate * (v[rows].transpose(0, 1) - missed)
-        if len(sees) > 1:
+        updates = gate * (v[rows].transpose(0, 1) - recalled)
+        if len(visible) > 1:
             overlap = gate * reach.products(k[rows])
             # The solver reads one triangle: parents precede their children. Transposed, as its
             # columns lie in a row.
             updates = torch.linalg.solve_triangular(
                 overlap.mT, updates.mT, upper=True, left=False, unitriangular=True
             ).mT
-        made.append(read + reach.products(q[rows]) @ updates)
+        outputs.append(read + reach.products(q[rows]) @ updates)
         written.append(updates.transpose(0, 1))
     steps = RecurrentSteps(k, torch.cat(written), decays, inputs)
     _put(sequence, layer, steps, LayerState(state, before.tail), start)
-    return torch.cat(made, dim=1).transpose(0, 1)
+    return torch.cat(outputs, dim=1).transpose(0, 1)
 
 
 def state_space(
@@ -127,8 +125,8 @@ def state_space(
         x: Δ x. [n, heads, value_dim]
         decays: Δ A, which is log a. [n, heads]
         inputs: Of the layer's convolution, for the cache. [n, channels]
-        sequence: Whose rows they are.
-        layer: Which layer of the cache.
+        sequence: Range, cache and dependencies of the rows.
+        layer: Index of the layer.
 
     Returns:
         [n, heads, value_dim], in the state's dtype, without D x.
@@ -136,59 +134,59 @@ def state_space(
     before = sequence.kv.state(layer)
     state, start = before.state, 0
     q, k, x, decays = (part.to(state.dtype) for part in (q, k, x, decays))
-    made: list[Tensor] = []
-    for rows, sees in _parts(_tree(sequence), len(q)):
-        if made:
+    outputs: list[Tensor] = []
+    for rows, visible in _parts(_tree(sequence), len(q)):
+        if outputs:
             past = slice(start, rows.start)
             state, start = folded_state(state, k[past], x[past], decays[past]), rows.start
-        reach = _Reach.of(sees, decays[rows], k[rows])
+        reach = _Reach.of(visible, decays[rows], k[rows])
         own = reach.products(q[rows]) @ x[rows].transpose(0, 1)
-        made.append(reach.recalled(q[rows][None], state)[0] + own)
+        outputs.append(reach.recalled(q[rows][None], state)[0] + own)
     steps = RecurrentSteps(k, x, decays, inputs)
     _put(sequence, layer, steps, LayerState(state, before.tail), start)
-    return torch.cat(made, dim=1).transpose(0, 1)
+    return torch.cat(outputs, dim=1).transpose(0, 1)
 
 
 def short_convolution(
     inputs: Tensor, weight: Tensor, bias: Tensor | None, sequence: SequenceRows, layer: int
 ) -> Tensor:
-    """A layer's convolution where it has no other state; the cache gets its inputs.
+    """Compute a layer that is only a convolution; the cache gets its inputs.
 
     Args:
         inputs: [n, channels]
         weight: [channels, width]
         bias: [channels], or None.
-        sequence: Whose rows they are.
-        layer: Which layer of the cache.
+        sequence: Range, cache and dependencies of the rows.
+        layer: Index of the layer.
 
     Returns:
         [n, channels]
     """
     before, nothing = sequence.kv.state(layer), inputs.new_zeros(len(inputs), 0, 0)
-    made = convolve(inputs, before.tail, weight, bias, sequence.tree)
+    output = convolve(inputs, before.tail, weight, bias, sequence.tree)
     _put(sequence, layer, RecurrentSteps(nothing, nothing, nothing.flatten(1), inputs), before, 0)
-    return made
+    return output
 
 
 def folded_state(
     state: Tensor, keys: Tensor, updates: Tensor, decays: Tensor, out: Tensor | None = None
 ) -> Tensor:
-    """The state behind consecutive rows, of one layer or of several at once.
+    """Return the state after consecutive rows, of one layer or of several at once.
 
     Args:
-        state: That before them. [..., heads, key_dim, value_dim]
+        state: State before them. [..., heads, key_dim, value_dim]
         keys: [..., n, key heads, key_dim]
         updates: [..., n, heads, value_dim]
         decays: Logarithms. [..., n, heads]
-        out: Takes the result; may be `state`.
+        out: Tensor to write the result to; may be `state`.
 
     Returns:
         [..., heads, key_dim, value_dim]
     """
     reached = decays.cumsum(-2)
     last = reached[..., -1:, :]
-    left = updates * torch.exp(last - reached)[..., None]  # of each row's product in the end
-    heads = left.transpose(-3, -2)
+    decayed = updates * torch.exp(last - reached)[..., None]  # each update at the last row
+    heads = decayed.transpose(-3, -2)
     heads = heads.reshape(*heads.shape[:-3], keys.shape[-2], -1, *heads.shape[-2:])
     written = keys.movedim(-3, -1).unsqueeze(-3) @ heads
     decay = torch.exp(last).transpose(-1, -2)[..., None]
@@ -196,35 +194,43 @@ def folded_state(
 
 
 class _Reach(NamedTuple):
-    """How much of one row another one still finds.
+    """Decays between rows: the share of row j's product in the state at row i.
 
     Attributes:
-        keys: Of all rows. [key heads, n, key_dim]
-        left: A_i / A_j where row i sees row j, else 0. [heads, n, n]
-        decayed: A_i: what is left of the committed state at each row. [heads, n, 1]
+        keys: Keys of all rows. [key heads, n, key_dim]
+        decays: A_i / A_j if row i is row j or a descendant of it, else 0. [heads, n, n]
+        from_state: A_i, the decay of the committed state at each row. [heads, n, 1]
     """
 
     keys: Tensor
-    left: Tensor
-    decayed: Tensor
+    decays: Tensor
+    from_state: Tensor
 
     @classmethod
-    def of(cls, sees: Tensor, decays: Tensor, keys: Tensor) -> _Reach:
-        reached = (sees.to(decays.dtype) @ decays).t()  # log A. [heads, n]
+    def of(cls, visible: Tensor, decays: Tensor, keys: Tensor) -> _Reach:
+        """Compute products of decays along all paths.
+
+        Args:
+            visible: Whether row i is row j or a descendant of it. [n, n], bool
+            decays: Logarithms. [n, heads]
+            keys: [n, key heads, key_dim]
+        """
+        reached = (visible.to(decays.dtype) @ decays).t()  # log A. [heads, n]
         # Masked before the exponential, which grows without bound where i is no descendant of j.
-        apart = (reached[:, :, None] - reached[:, None, :]).masked_fill_(~sees, float("-inf"))
+        apart = (reached[:, :, None] - reached[:, None, :]).masked_fill_(~visible, float("-inf"))
         return cls(keys.transpose(0, 1), apart.exp_(), reached.exp()[..., None])
 
     def products(self, rows: Tensor) -> Tensor:
-        """Of each row with the keys of all rows it sees. [n, key heads, dim] → [heads, n, n]"""
+        """Multiply rows by the decayed keys on their paths. [n, key heads, dim] → [heads, n, n]"""
         overlap = rows.transpose(0, 1) @ self.keys.transpose(1, 2)
-        return (_by_key_head(self.left, len(self.keys)) * overlap[:, None]).flatten(0, 1)
+        return (_by_key_head(self.decays, len(self.keys)) * overlap[:, None]).flatten(0, 1)
 
     def recalled(self, several: Tensor, state: Tensor) -> Tensor:
-        """What rows read from the committed state.
+        """Multiply rows by the committed state, decayed up to each of them.
 
         Args:
-            several: Several times the rows. [times, n, key heads, key_dim]
+            several: Several vectors of each row, such as key and query.
+                [times, n, key heads, key_dim]
             state: [heads, key_dim, value_dim]
 
         Returns:
@@ -232,8 +238,9 @@ class _Reach(NamedTuple):
         """
         times, count, num_keys, _ = several.shape
         rows = several.permute(2, 0, 1, 3).flatten(1, 2).unsqueeze(1)
-        found = (rows @ _by_key_head(state, num_keys)).flatten(0, 1)
-        return found.view(len(found), times, count, -1).transpose(0, 1) * self.decayed
+        products = (rows @ _by_key_head(state, num_keys)).flatten(0, 1)
+        by_vector = products.view(len(products), times, count, -1).transpose(0, 1)
+        return by_vector * self.from_state
 
 
 def _by_key_head(heads: Tensor, num_key_heads: int) -> Tensor:
@@ -242,21 +249,22 @@ def _by_key_head(heads: Tensor, num_key_heads: int) -> Tensor:
 
 
 def _tree(sequence: SequenceRows) -> RowTree:
-    assert sequence.tree is not None  # the layers of this model ask
+    """Return the dependencies of a sequence's rows, which recurrent models always have."""
+    assert sequence.tree is not None  # models with recurrent layers have one
     return sequence.tree
 
 
 def _put(
     sequence: SequenceRows, layer: int, steps: RecurrentSteps, before: LayerState, start: int
 ) -> None:
-    """Give the cache what rows do to a state; of decided ones, the state before the last.
+    """Give the cache the steps of rows; of a decided chain the state before the last row, too.
 
     Args:
-        sequence: Whose rows they are.
-        layer: Which layer.
-        steps: Of all rows.
-        before: The state before the row `start`, and the tail before the first.
-        start: A row.
+        sequence: Range, cache and dependencies of the rows.
+        layer: Index of the layer.
+        steps: Steps of all rows.
+        before: State before the row `start`, and tail before the first row.
+        start: Index of a row.
     """
     last = len(steps.inputs) - 1
     if _tree(sequence).decided and last:
@@ -272,9 +280,9 @@ def _put(
 
 
 def _parts(tree: RowTree, count: int) -> Iterator[tuple[slice, Tensor]]:
-    """Rows that are computed together, and which of them sees which.
+    """Yield ranges of rows that are computed together, and the mask within each.
 
-    A tree is one part. A decided chain may be long, so it goes from state to state.
+    A tree is one range. A decided chain may be long, so it is computed from state to state.
     """
     size = _PART_ROWS if tree.decided else count
     for start in range(0, count, size):

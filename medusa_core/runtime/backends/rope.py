@@ -17,17 +17,17 @@ from torch import Tensor
 from medusa_core.models.config import ModelConfig, RopeConfig
 
 
-def inverse_frequencies(rope: RopeConfig, turned: int, context_tokens: int = 0) -> Tensor:
-    """Radians per position of every pair that is turned, in float64. [turned / 2]
+def inverse_frequencies(rope: RopeConfig, rotary_dim: int, context_tokens: int = 0) -> Tensor:
+    """Return radians per position of each rotated pair, in float64. [rotary_dim / 2]
 
     Args:
-        rope: The configuration.
-        turned: Numbers of a head that are turned.
-        context_tokens: The longest text that is read.
+        rope: Configuration.
+        rotary_dim: Numbers of a head that are rotated.
+        context_tokens: Length of the longest text.
 
     Sources: YaRN (Peng et al. 2023), section 3; LongRoPE (Ding et al. 2024); Llama 3.1.
     """
-    exponents = torch.arange(0, turned, 2, dtype=torch.float64) / turned
+    exponents = torch.arange(0, rotary_dim, 2, dtype=torch.float64) / rotary_dim
     plain = rope.theta**-exponents
     if rope.kind == "longrope":
         is_long = context_tokens > rope.original_context_tokens
@@ -39,30 +39,31 @@ def inverse_frequencies(rope: RopeConfig, turned: int, context_tokens: int = 0) 
         return plain / rope.factor
     if rope.kind == "llama3":
         return _llama3(plain, rope)
-    return _yarn(plain, rope, turned) if rope.kind == "yarn" else plain
+    return _yarn(plain, rope, rotary_dim) if rope.kind == "yarn" else plain
 
 
 def _llama3(plain: Tensor, rope: RopeConfig) -> Tensor:
-    """Stretch slow pairs fully, fast ones not at all, and blend between."""
+    """Divide the frequencies of slow pairs, keep those of fast ones, and interpolate between."""
     turns = rope.original_context_tokens * plain / (2 * math.pi)
     span = rope.high_freq_factor - rope.low_freq_factor
     blend = ((turns - rope.low_freq_factor) / span).clamp(0, 1)
     return plain * (blend + (1 - blend) / rope.factor)
 
 
-def _yarn(plain: Tensor, rope: RopeConfig, turned: int) -> Tensor:
-    """As `_llama3`, blending evenly between the pairs that turn so often in the old context."""
+def _yarn(plain: Tensor, rope: RopeConfig, rotary_dim: int) -> Tensor:
+    """As `_llama3`, but interpolated linearly over the indices of the pairs between."""
 
     def pair_of(num_turns: float) -> float:
+        """Index of the pair that rotates so many times in the original context."""
         ratio = rope.original_context_tokens / (num_turns * 2 * math.pi)
-        return turned * math.log(ratio) / (2 * math.log(rope.theta))
+        return rotary_dim * math.log(ratio) / (2 * math.log(rope.theta))
 
     low, high = pair_of(rope.beta_fast), pair_of(rope.beta_slow)
     if rope.truncate:
         low, high = math.floor(low), math.ceil(high)
-    low, high = max(low, 0), min(high, turned - 1)
+    low, high = max(low, 0), min(high, rotary_dim - 1)
     high = high + 0.001 if low == high else high
-    ramp = ((torch.arange(turned // 2, dtype=torch.float64) - low) / (high - low)).clamp(0, 1)
+    ramp = ((torch.arange(rotary_dim // 2, dtype=torch.float64) - low) / (high - low)).clamp(0, 1)
     return plain * (1 - ramp) + plain / rope.factor * ramp
 
 
@@ -74,36 +75,38 @@ class Rope:
         self._complex = torch.complex128 if wide else torch.complex64
         # float32 angles where the reference computes in float32, so that both round alike
         self._angle_dtype = torch.float64 if wide else torch.float32
-        turned = config.head_rows.rotary_dim
-        self._frequencies = inverse_frequencies(config.rope, turned, config.context_tokens)
+        rotary_dim = config.head_rows.rotary_dim
+        self._frequencies = inverse_frequencies(config.rope, rotary_dim, config.context_tokens)
         self._attention_factor = config.rope.attention_factor
-        self._num_still = (config.head_dim - turned) // 2
+        self._num_fixed_pairs = (config.head_dim - rotary_dim) // 2
         self._device = device
         self._table = torch.empty(0, config.head_dim // 2, dtype=self._complex, device=device)
 
     def turns(self, num_positions: int) -> Tensor:
-        """Rotations of at least so many positions. [positions, head_dim / 2], complex"""
+        """Return rotations of at least so many positions. [positions, head_dim / 2], complex"""
         if num_positions > len(self._table):
             self._extend(num_positions)
         return self._table
 
     def identity(self, num_rows: int, size: int) -> Tensor:
-        """Rotations by nothing, for layers without positions. [num_rows, size], complex"""
+        """Return rotations by 0, for layers without RoPE. [num_rows, size], complex"""
         return torch.ones(num_rows, size, dtype=self._complex, device=self._device)
 
     def turn_at(self, position: int) -> Tensor:
-        """The rotation of every pair at one position. [1, head_dim / 2], complex"""
+        """Return the rotations at one position. [1, head_dim / 2], complex"""
         return self._turns_of(torch.tensor([position]))
 
     def _extend(self, num_positions: int) -> None:
+        """Compute the table anew for more positions."""
         self._table = self._turns_of(torch.arange(num_positions))
 
     def _turns_of(self, positions: Tensor) -> Tensor:
+        """Compute the rotations at some positions. [n] → [n, head_dim / 2], complex"""
         angles = torch.outer(
             positions.to(self._angle_dtype), self._frequencies.to(self._angle_dtype)
         )
-        turning = torch.polar(torch.full_like(angles, self._attention_factor), angles)
-        table = torch.cat([turning, turning.new_ones(len(turning), self._num_still)], dim=1)
+        rotated = torch.polar(torch.full_like(angles, self._attention_factor), angles)
+        table = torch.cat([rotated, rotated.new_ones(len(rotated), self._num_fixed_pairs)], dim=1)
         return table.to(device=self._device, dtype=self._complex)
 
 
@@ -126,7 +129,7 @@ def fused_factors(turn: Tensor, num_q: int, num_kv: int, scale: float) -> Tensor
 
 
 def rotate(qkv: Tensor, factors: Tensor) -> Tensor:
-    """Turn fused rows by their positions.
+    """Rotate fused rows by their positions.
 
     Args:
         qkv: [n, (q heads + 2 · kv heads) · head_dim], any float dtype.
@@ -141,11 +144,11 @@ def rotate(qkv: Tensor, factors: Tensor) -> Tensor:
 
 
 def rotate_heads(heads: Tensor, turns: Tensor) -> Tensor:
-    """Turn all heads of rows alike.
+    """Rotate all heads of a row by the same angles.
 
     Args:
         heads: [n, heads, head_dim], any float dtype.
-        turns: Of every row, from `Rope.turns`. [n, head_dim / 2], complex
+        turns: Rotations of each row, from `Rope.turns`. [n, head_dim / 2], complex
 
     Returns:
         [n, heads, head_dim], float32 (float64 with complex128 turns).

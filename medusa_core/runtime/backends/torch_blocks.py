@@ -174,6 +174,7 @@ class PassContext:
     def _build_mask(
         self, window: int | None, group: int, sequence: SequenceRows, width: int
     ) -> Tensor | None:
+        """Repeat a sequence's mask for `group` heads; a window hides rows further back."""
         positions = self.positions[sequence.rows]
         seen = None if sequence.mask is None else sequence.mask[: len(positions)]
         if window is not None:
@@ -287,6 +288,7 @@ def _per_layer(gate: PerLayerGate, x: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _plus(x: Tensor, made: Tensor, norm: RmsNorm | None, scale: float) -> Tensor:
+    """Add a block's output, normalized and scaled, to the residual. [n, hidden]"""
     return x + _times(made if norm is None else norm(made), scale)
 
 
@@ -540,4 +542,5 @@ def _short_convolution(
 
 
 def _times(x: Tensor, factor: float) -> Tensor:
+    """Multiply by a factor; the same tensor for 1."""
     return x if factor == 1 else x * factor

@@ -22,6 +22,7 @@ class Batch(NamedTuple):
 
     @property
     def num_rows(self) -> int:
+        """Number of rows of all its sequences."""
         return int(self.rows.stop - self.rows.start)
 
 

@@ -62,14 +62,17 @@ class _Step:
         self._trees = [TokenTree(TreeShape.chain(rows), (0,) * rows) for rows in _ROW_COUNTS]
 
     def run(self) -> None:
+        """Verify each of the trees once."""
         for tree in self._trees:
             self._runner.verify(PlacedTree(tree, self._kv))
 
     def seconds(self, device: torch.device) -> float:
+        """Measure how long `run` takes on a GPU."""
         return cuda.seconds_of(self.run, device)
 
 
 def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> StaticRunner | None:
+    """Return a runner of CUDA graphs if the model is on a GPU and graphs make it faster."""
     # A graph can't wait for the processor in the middle of a step.
     fits = precision.device.type == "cuda" and precision.is_standard
     fits = fits and not host_mlps(model.blocks)

@@ -82,6 +82,7 @@ class _Layers(NamedTuple):
 
 
 def _rows_of(placed: Sequence[PlacedTree]) -> list[_Rows]:
+    """Convert token trees to rows for the library."""
     return [
         _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv, decided)
         for tree, kv, decided, _ in placed
@@ -107,18 +108,22 @@ class NativeRunner(Runner):
         self._num_holding = num_holding(model.config.layers)
 
     def use_threads(self, decoding: int, prefill: int) -> None:
+        """Set the sizes of both thread pools; see `Runner.use_threads`."""
         compute_threads.use(decoding)
         self.workers.use(decoding, prefill)
         self._scratch_for = (0, 0)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> PanelCache:
+        """Return an empty cache in the library's layout; see `Runner.new_cache`."""
         return PanelCache(self._library, self._model.config, self.cache_dtype, capacity, memory)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
+        """Compute all trees by one call of the library; see `Runner.verify`."""
         pool = self.workers.prefill if reads_prompts(placed) else self.workers.decoding
         return self._forward(_rows_of(placed), wanted_rows(placed), pool)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        """Compute and commit consecutive tokens; see `Runner.extend`."""
         count = len(token_ids)
         rows = _Rows(token_ids, *self._chain(count), kv, decided=True)
         pool = self.workers.prefill if count > 1 else self.workers.decoding
@@ -153,10 +158,12 @@ class NativeRunner(Runner):
         return torch.cat([last[:, :size], states[:, size:-size], last[:, size:]], dim=1)
 
     def embed_from(self, vectors: Tensor) -> None:
+        """Replace the embedding table in the library, too; see `Runner.embed_from`."""
         self._model.embedding = vectors  # keeps them alive for the library
         self._native.embed_from(vectors)
 
     def logits(self, states: Tensor) -> Tensor:
+        """Compute logits in the library; see `Runner.logits`."""
         hidden = states[:, : self._model.config.hidden_size].contiguous()
         scores = self._lm_head.run(hidden, self.workers.decoding)
         config = self._model.config
@@ -292,6 +299,7 @@ def mark_applied(caches: Sequence[PanelCache]) -> None:
 
 
 def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> NativeRunner | None:
+    """Return a runner if the library can compute the whole model and nothing is offloaded."""
     if offloaded_layers(model) is not None:
         return None
     native = native_decoder(model, precision)

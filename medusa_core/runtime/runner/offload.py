@@ -59,10 +59,12 @@ class OffloadRunner(TieredRunner, ResidentRunner):
         self.tiers = TierPrefetcher(offloaded, lower, precision.device, self._share_workers_with)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
+        """Return an empty cache whose offloaded rows are in the store."""
         kind, config = self._kind_of_cache, self._model.config
         return kind(config, self._precision, capacity, memory=memory, store=self.store)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
+        """Compute all trees, divided into batches; see `Runner.verify`."""
         batches = self.tiers.batches([each.tree.shape.num_nodes for each in placed])
         if len(batches) == 1:
             return super().verify(*placed)
@@ -112,11 +114,13 @@ class OffloadRunner(TieredRunner, ResidentRunner):
         only_row: int | None,
         tapped: list[Tensor],
     ) -> Tensor:
+        """Compute some layers while the prefetcher reads the following ones."""
         caches, self._caches = self._caches, ()
         with self.tiers.running([self._whole], caches, layers):
             return super()._through(layers, x, some, only_row, tapped)
 
     def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:
+        """Compute a layer after its weights and KV rows have arrived."""
         self.tiers.acquire(index)
         with self.tiers.cached_rows(index, self._whole):
             return super()._block(index, x, some, only)
@@ -126,6 +130,7 @@ class OffloadRunner(TieredRunner, ResidentRunner):
         return token_ids if self.store is not None else super()._padded(token_ids, kv)
 
     def _share_workers_with(self, linear: QuantLinear) -> None:
+        """Let a linear layer that was read from a lower tier use the thread pool."""
         if self._workers is not None and isinstance(linear, NativeLinear):
             linear.share_workers(self._workers)
 
@@ -144,6 +149,7 @@ class _BatchOutput:
 
     @classmethod
     def of(cls, batch: Batch, placed: Sequence[PlacedTree]) -> _BatchOutput:
+        """Select the rows of a batch whose states its trees need."""
         return cls(torch.tensor(wanted_rows(placed[batch.sequences])))
 
     def select(self, x: Tensor) -> Tensor:
@@ -157,6 +163,7 @@ class _BatchOutput:
 
 
 def _build(model: Decoder, precision: Precision, lower: LowerTiers | None) -> Runner | None:
+    """Return a runner if something is offloaded: with the compiled step if that can compute it."""
     offloaded = offloaded_layers(model)
     if offloaded is None and lower is None:
         return None

@@ -60,10 +60,12 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
         self._num_holding = model.config.num_layers  # one pass for all layers: each is read once
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> PanelCache:
+        """Return an empty cache whose offloaded rows are in the store."""
         config, dtype = self._model.config, self.cache_dtype
         return PanelCache(self._library, config, dtype, capacity, memory, self.store)
 
     def _rows_at_once(self, counts: Sequence[int]) -> int:
+        """Number of rows of the largest batch."""
         return max(batch.num_rows for batch in self.tiers.batches(counts))
 
     def _run(
@@ -73,6 +75,7 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
         wanted: Sequence[int],
         pool: Pool,
     ) -> Tensor:
+        """Run a pass layer by layer, and in each layer batch by batch."""
         config, tiers = self._model.config, self.tiers
         sequences = (SequenceStruct * len(caches)).from_address(pass_struct.sequences)
         batches = tiers.batches([sequence.rows for sequence in sequences])
@@ -124,9 +127,11 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
         return part.first_wanted if self._is_last(index) else 0
 
     def _is_last(self, index: int) -> bool:
+        """Whether a layer is the model's last one."""
         return index == self._model.config.num_layers - 1
 
     def _keep_taps(self, index: int, rows: Tensor, states: Tensor) -> None:
+        """Copy a layer's input and output into the states if they are tapped."""
         for place, tap in enumerate(self.taps, start=1):
             if tap == index:
                 states[:, place] = rows[:, _INPUT]

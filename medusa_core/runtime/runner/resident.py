@@ -81,18 +81,22 @@ class ResidentRunner(Runner):
             self._workers.use(decoding, decoding)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
+        """Return an empty cache, quantized if the precision says so."""
         return self._kind_of_cache(self._model.config, self._precision, capacity, memory=memory)
 
     @property
     def _kind_of_cache(self) -> type[TensorCache]:
+        """Class of caches for the dtype of KV rows."""
         return QuantizedCache if self._precision.cache_format else TensorCache
 
     def verify(self, *placed: PlacedTree) -> Tensor:
+        """Compute all trees in one pass; see `Runner.verify`."""
         with self._threads_for(reads_prompts(placed)):
             states = self._forward(rows_of(placed), [each.kv for each in placed])
             return only_wanted(states, placed)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        """Compute and commit consecutive tokens; see `Runner.extend`."""
         count = len(token_ids)
         ids = self._padded(token_ids, kv)
         layout = RowLayout.of_chain(len(ids))
@@ -120,9 +124,11 @@ class ResidentRunner(Runner):
         return [*token_ids, *[token_ids[-1]] * pad]
 
     def embed_from(self, vectors: Tensor) -> None:
+        """Replace the embedding table; see `Runner.embed_from`."""
         self._model.embedding = vectors
 
     def logits(self, states: Tensor) -> Tensor:
+        """Compute logits by the LM head; see `Runner.logits`."""
         return self._model.logits(states[:, : self._model.config.hidden_size])
 
     def attend_to(self, attended: int) -> None:
@@ -132,6 +138,7 @@ class ResidentRunner(Runner):
     def _forward(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], only_row: int | None = None
     ) -> Tensor:
+        """Compute a pass through all layers, and return its states; `only_row` alone if given."""
         some, tapped = self._begin(parts, caches), list[Tensor]()
         layers = range(self._model.config.num_layers)
         x = self._through(layers, self._entering(some), some, only_row, tapped)
@@ -145,6 +152,7 @@ class ResidentRunner(Runner):
         return self._place(parts, caches, enters)
 
     def _reserve(self, parts: Sequence[SomeRows], caches: Sequence[KvCache]) -> None:
+        """Reserve slots in each sequence's cache for its new rows."""
         for part, kv in zip(parts, caches, strict=True):
             kv.reserve(len(part.token_ids), part.decided)
 
@@ -257,6 +265,7 @@ def _layers_of(linear: QuantLinear) -> tuple[QuantLinear, ...]:
 
 
 def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> ResidentRunner:
+    """Return a runner; it can compute every model."""
     return ResidentRunner(model, precision)
 
 

@@ -87,13 +87,16 @@ class StaticRunner(ResidentRunner):
         return all(step.graph is not None for step in self._steps.values())
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
+        """Return an empty cache with one more slot, for padding rows."""
         return TensorCache(self._model.config, self._precision, capacity, 1, memory)
 
     def tap(self, layers: Sequence[int]) -> None:
+        """Set the tapped layers, and drop all graphs: their outputs have the old width."""
         super().tap(layers)
         self._steps.clear()
 
     def verify(self, *placed: PlacedTree) -> Tensor:
+        """Compute one tree by a graph, several as in the resident runner; see `Runner.verify`."""
         if len(placed) > 1:  # there are too many combinations of shapes to keep graphs for
             return super().verify(*placed)
         ((tree, kv, *_),) = placed
@@ -164,6 +167,7 @@ class StaticRunner(ResidentRunner):
         return self._steps[key]
 
     def _prepare(self, rows: int, width: int, kv: TensorCache) -> _Step:
+        """Allocate a step's buffers, and capture its graph if the runner does."""
         precision, device = self._precision, self._precision.device
         inputs = torch.zeros((3 + num_words(rows)) * rows + 1, dtype=torch.int64, device=device)
         inputs[2 * rows : 3 * rows] = kv.capacity

@@ -151,6 +151,7 @@ class TierPrefetcher:
         self.rows.release()  # not after an exception: the pass has failed, and its rows are void
 
     def _caches_of(self, batch: Batch) -> tuple[KvCache, ...]:
+        """Caches of a batch's sequences."""
         return tuple(self._caches[batch.sequences])
 
 
@@ -165,12 +166,15 @@ class TieredRunner(Runner):
 
     @property
     def waited(self) -> Waited:
+        """How long passes have waited for transfers."""
         return self.tiers.waited
 
     @property
     def traffic(self) -> Traffic:
+        """What passes have moved between tiers so far."""
         return self.tiers.traffic
 
     @property
     def buffer_bytes(self) -> int:
+        """Bytes of device memory for prefetching."""
         return self.tiers.nbytes

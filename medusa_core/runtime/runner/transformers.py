@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -80,15 +81,18 @@ class TransformersRunner(Runner):
             self._probe()
 
     def use_threads(self, decoding: int, prefill: int) -> None:
+        """Set the number of torch's threads; prefill uses the same."""
         compute_threads.use(decoding)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TransformersCache:
+        """Return an empty cache of the model's own kind."""
         model, is_plain = self._model, bool(self.plain_why)
         return TransformersCache(
             model.config, model.theirs, self._precision, capacity, memory, is_plain
         )
 
     def reserve(self, config: ModelConfig, precision: Precision, num_rows: int) -> CachePool:
+        """Allocate the pool of all caches; see `Runner.reserve`."""
         return CachePool(rows_config(config), self.cache_dtype, precision.device, num_rows)
 
     def tap(self, layers: Sequence[int]) -> None:
@@ -109,16 +113,18 @@ class TransformersRunner(Runner):
         self.taps = tuple(layers)
         for layer in self.taps:
             if layer < count:
-                hook = _InputHook(self._tapped, layer)
+                hook = partial(_keep_input, self._tapped, layer)
                 self._hooks.append(blocks[layer].register_forward_pre_hook(hook, with_kwargs=True))
             else:
-                hook = _OutputHook(self._tapped, layer)
-                self._hooks.append(blocks[-1].register_forward_hook(hook))
+                keep = partial(_keep_output, self._tapped, layer)
+                self._hooks.append(blocks[-1].register_forward_hook(keep))
 
     def verify(self, *placed: PlacedTree) -> Tensor:
+        """Compute trees one after the other; see `Runner.verify`."""
         return only_wanted(torch.cat([self._verify(tree, kv) for tree, kv, *_ in placed]), placed)
 
     def _verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
+        """Compute the nodes of one tree without committing them. [n, (1 + taps) · hidden]"""
         assert isinstance(kv, TransformersCache)  # from new_cache
         shape, count = tree.shape, tree.shape.num_nodes
         if shape.depths == tuple(range(count)):
@@ -132,18 +138,25 @@ class TransformersRunner(Runner):
         return self._forward(_Pass(tree.token_ids, shape.depths, visible, kv))
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        """Compute and commit consecutive tokens; see `Runner.extend`."""
         assert isinstance(kv, TransformersCache)  # from new_cache
         states = self._chain(token_ids, kv)
         kv.commit(range(len(token_ids)))
         return states[-1:] if only_last else states
 
     def embed_from(self, vectors: Tensor) -> None:
+        """Refuse: transformers looks up embeddings itself.
+
+        Raises:
+            EngineError: Always.
+        """
         raise EngineError(
             "A model that runs through transformers reads tokens alone.",
             "Load it on one machine.",
         )
 
     def logits(self, states: Tensor) -> Tensor:
+        """Compute logits by the model's own head; see `Runner.logits`."""
         width = states.shape[1] // (1 + len(self.taps))
         with _our_errors():
             return self._model.logits(states[:, :width])
@@ -251,6 +264,7 @@ class TransformersRunner(Runner):
 
 
 def _mean_error(found: Tensor, wanted: Tensor) -> float:
+    """Root mean square difference of logits in a row, averaged over all rows."""
     return float((found.double() - wanted.double()).square().mean(dim=-1).sqrt().mean())
 
 
@@ -287,6 +301,7 @@ class _Masks:
     def _with_window(
         self, window: int | None, visible: Tensor, positions: Tensor, length: int
     ) -> Tensor:
+        """Build the mask of one layer type; a window hides cached rows further back."""
         count, width = len(visible), length + len(visible)
         before = torch.arange(length, device=visible.device)
         seen = torch.cat([visible.new_ones(count, length), visible], dim=1)
@@ -297,26 +312,22 @@ class _Masks:
         return mask[None, None, :, :width]
 
 
-class _InputHook:
-    """Keeps the input of a block."""
+def _keep_input(
+    tapped: dict[int, Tensor],
+    layer: int,
+    _block: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> None:
+    """Keep the input of a block; a hook that torch calls with the last three arguments."""
+    tapped[layer] = (args[0] if args else kwargs["hidden_states"])[0]
 
-    def __init__(self, tapped: dict[int, Tensor], layer: int) -> None:
-        self._tapped, self._layer = tapped, layer
 
-    def __call__(self, block: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        hidden: Tensor = args[0] if args else kwargs["hidden_states"]
-        self._tapped[self._layer] = hidden[0]
-
-
-class _OutputHook:
-    """Keeps the output of the last block."""
-
-    def __init__(self, tapped: dict[int, Tensor], layer: int) -> None:
-        self._tapped, self._layer = tapped, layer
-
-    def __call__(self, block: Any, args: tuple[Any, ...], output: Any) -> None:
-        hidden: Tensor = output[0] if isinstance(output, tuple) else output
-        self._tapped[self._layer] = hidden[0]
+def _keep_output(
+    tapped: dict[int, Tensor], layer: int, _block: Any, _args: tuple[Any, ...], output: Any
+) -> None:
+    """Keep the output of the last block; a hook that torch calls with the last three arguments."""
+    tapped[layer] = (output[0] if isinstance(output, tuple) else output)[0]
 
 
 @contextmanager
