@@ -59,7 +59,7 @@ def find_divergence(
     Args:
         target: Target of both.
         found: The conversation.
-        plain: The same prompt by plain decoding.
+        plain: Conversation with the same prompt by plain decoding.
         settings: Settings of both, except for the drafter.
 
     Returns:

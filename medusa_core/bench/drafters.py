@@ -58,7 +58,7 @@ def drafter_of_window(target: Target, known: ModelMeasurements, shows_drafts: bo
     Args:
         target: The loaded target.
         known: Saved measurements; those of the race are added.
-        shows_drafts: As in `drafters_for`.
+        shows_drafts: Whether the window shows drafts, which only some drafters can.
     """
     speeds = known.speeds()
     if not speeds:

@@ -89,7 +89,7 @@ def run_race(
     """Let all contestants answer all prompts, prompt by prompt, after one warm-up each.
 
     Args:
-        contestants: By name; a prompt that is too long for one is skipped for all.
+        contestants: Contestants by name; a prompt that is too long for one is skipped for all.
         prompts: The prompts.
         repeats: Number of runs over all prompts.
         on_prompt: Called with the number of prompts that are done, and of all.

@@ -34,7 +34,7 @@ class StepRace:
 
     Attributes:
         ours: Median seconds of a step by its rows.
-        llamacpp: The same of llama.cpp; empty without it.
+        llamacpp: Median seconds of a step in llama.cpp by its rows; empty without it.
         prefill_s: Median seconds of reading 512 tokens, by contestant.
         copy_gb_per_s: Bandwidth of a plain copy, reads and writes together.
         reached_gb_per_s: Bytes of our step of one row ÷ its seconds.

@@ -32,8 +32,8 @@ def checkpoint_positions(
         prompt_ids: The prompt's tokens.
         messages: The prompt's messages; empty for a prompt that was given as tokens.
         target: The loaded target.
-        thinks: As in the request's settings.
-        tools: As in the request.
+        thinks: Whether to reason before the answer; None for the template's default.
+        tools: Functions that the model may call, as in `Generate`.
         max_positions: Maximum number of positions, apart from the prompt's end.
 
     Returns:

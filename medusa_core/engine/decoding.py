@@ -131,7 +131,7 @@ class PlainDrafter(NoDrafter):
         self._drafter = drafter
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        """Begin the real drafter's answer."""
+        """Let the real drafter begin its answer, which this one replaces for some tokens."""
         self._drafter.begin(token_ids)
 
     def observe(self, observation: Observation) -> None:

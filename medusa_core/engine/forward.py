@@ -56,7 +56,7 @@ class Output(NamedTuple):
     Attributes:
         states: Final hidden states. [n, hidden]
         deep: Inputs of the tapped layers; None without taps. [n, taps · hidden]
-        logits: Of all rows of a tree; of a prompt's last token. [n, vocabulary]
+        logits: Logits of all rows of a tree, or of a prompt's last token. [n, vocabulary]
         seconds: Duration of the pass, which other sequences may share.
         waited: Part of it spent waiting for offloaded layers, KV rows or other machines.
     """

@@ -36,7 +36,7 @@ class PrefixPendingError(Exception):
     """Another request is prefilling a prefix of the prompt; retry once it is cached.
 
     Attributes:
-        prefix: That request's conversation, and the length of the common prefix.
+        prefix: Conversation of the other request, and length of the common prefix.
     """
 
     def __init__(self, prefix: PrefixMatch) -> None:

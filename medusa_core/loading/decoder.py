@@ -94,8 +94,8 @@ class DecoderParts:
         """Read the decoder.
 
         Args:
-            keep: See `CheckpointWeights`.
-            after_part: See `CheckpointWeights`.
+            keep: Saves quantized layers; see `CheckpointWeights`.
+            after_part: Called after each part; see `CheckpointWeights`.
             cpu: Parts that the processor computes beside a card; None for none.
         """
         weights = CheckpointWeights(
@@ -106,6 +106,7 @@ class DecoderParts:
         return build_decoder(self.config, self.precision, self.checkpoint, weights, host)
 
     def _host_parts(self, cpu: CpuParts, after_part: AfterPart) -> HostParts:
+        """Describe how to read the parts that the processor computes."""
         assert self.host_formats is not None  # else the plan has no such parts
         precision = precision_of(self.host_formats.compute, torch.device("cpu"))
         weights = CheckpointWeights(

@@ -30,10 +30,10 @@ class Budget:
     Attributes:
         name: Name for people.
         hardware: Type and capabilities of the device.
-        total_bytes: Capacity.
-        other_bytes: Used by other programs.
-        runtime_bytes: Needed by this program before any model.
-        is_live: Measured, not assumed.
+        total_bytes: Capacity in bytes.
+        other_bytes: Bytes used by other programs.
+        runtime_bytes: Bytes needed by this program before any model.
+        is_live: The sizes are measured, not assumed.
     """
 
     name: str

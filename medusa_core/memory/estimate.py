@@ -48,8 +48,8 @@ class Forecast(NamedTuple):
     """Expected speed of a model on a device, at the beginning of a conversation.
 
     Attributes:
-        plain_tokens_per_s: Without drafts.
-        tokens_per_s: With its heads, at the typical acceptance of Medusa heads; the plain speed
+        plain_tokens_per_s: Tokens per second without drafts.
+        tokens_per_s: The same with heads of typical acceptance; equal to the plain speed
             without heads, or if no tree is profitable.
         tree_rows: Rows of the most profitable tree; 1 for plain decoding.
     """
@@ -74,11 +74,11 @@ def forecast(
         heads: Sizes of its heads.
         wanted: Weight formats.
         budget: The device.
-        rate: Measured there, in the format of the target's linear layers.
-        step_s: Seconds of a step by its rows; None for those of a model that fits the device.
+        rate: Rate measured on the device, in the format of the target's linear layers.
+        step_s: Seconds of a step by its rows; None if the model fits the device.
 
     Raises:
-        RequestError: The formats don't go together.
+        RequestError: The formats can't be combined.
     """
     formats = resolve_formats(wanted, "", budget.hardware, config.stored)
 
@@ -102,7 +102,7 @@ def rate_limiting_format(wanted: WeightFormats, config: ModelConfig, budget: Bud
     """Return the format of the linear layers, whose read rate limits the speed.
 
     Raises:
-        RequestError: The formats don't go together.
+        RequestError: The formats can't be combined.
     """
     return resolve_formats(wanted, "", budget.hardware, config.stored).linears.name
 
@@ -110,7 +110,7 @@ def rate_limiting_format(wanted: WeightFormats, config: ModelConfig, budget: Bud
 def read_bytes(config: ModelConfig, formats: PartFormats, rows: int) -> int:
     """Return the bytes of weights that a step reads, without separate token embeddings.
 
-    Of the experts those that its rows choose, if every choice is equally likely.
+    Of the experts, those that its rows choose count, if every choice is equally likely.
     """
     nbytes = weights_bytes(config, formats)
     if not formats.shares_embedding(config.tie_embeddings):

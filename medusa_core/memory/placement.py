@@ -179,6 +179,7 @@ class Planner:
         return placed
 
     def _with_host(self, context_tokens: int, chosen: Sequence[HostMlpBytes]) -> MemoryPlan:
+        """Plan a model with the chosen MLPs or experts in host memory, and the rest on the card."""
         plan = self.resident(context_tokens, sum(one.device_bytes for one in chosen))
         if not chosen:
             return plan
@@ -374,8 +375,8 @@ class CpuLayers(NamedTuple):
     """Layers of a model on a card whose MLP or experts the processor computes.
 
     Attributes:
-        required: It must.
-        allowed: It may where they don't fit the card.
+        required: Layers that it must compute.
+        allowed: Layers that it may compute if they don't fit the card.
     """
 
     required: frozenset[int] = frozenset()

@@ -368,7 +368,7 @@ def scratch_bytes(
         context_tokens: Longest prompt plus answer.
         prompt_rows: Rows of a chunk of prefill; 0 for those of `chunk_rows`.
         scored_rows: Rows of a pass whose logits are computed.
-        judged_rows: Those of one sequence, of which a rule makes copies.
+        judged_rows: The largest part of these that one sequence has; a rule copies their logits.
     """
     rows, item = prompt_rows or chunk_rows(formats.device), max(4, _ITEMSIZE[formats.compute])
     shapes = {shape for shape in map(rows_of, config.layers) if shape is not None}

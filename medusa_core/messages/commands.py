@@ -155,10 +155,10 @@ class Count(Message):
     """Count the tokens of a conversation and of its prompt, between two steps.
 
     Attributes:
-        messages: See `Generate`.
-        settings: See `Generate`; the longest answer and the overflow policy matter.
+        messages: The conversation, as in `Generate`.
+        settings: Settings of the answer; only its maximum length and the overflow policy matter.
         wants_prompt: Whether `Counted` has the rendered prompt.
-        tools: See `Generate`.
+        tools: Functions that the model may call, as in `Generate`.
     """
 
     messages: tuple[ChatMessage, ...]

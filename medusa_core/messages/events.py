@@ -258,7 +258,7 @@ class ContextCut(Message):
     """Messages were left out of the prompt of an answer; sent before its text.
 
     Attributes:
-        cut: What was left out.
+        cut: The messages that were left out.
         num_prompt_tokens: Tokens of the shortened prompt.
         context_tokens: Context size, prompt and answer together.
     """
@@ -287,7 +287,7 @@ class Counted(Message):
         num_tokens: Tokens of the whole conversation; an estimate if it is far too long.
         num_read: Tokens of the prompt.
         context_tokens: Context size, prompt and answer together.
-        cut: What would be left out of the prompt, or None.
+        cut: Messages that would be left out of the prompt, or None.
         lack: Why the conversation can't be answered, for people; empty if it can.
         prompt: The rendered prompt, or the whole conversation if it can't be answered; empty unless
             requested.
@@ -355,8 +355,8 @@ class StepDone(NamedTuple):
     It is a tuple, which takes a third of the time of a dataclass to create: there is one per step.
 
     Attributes:
-        session_id: See `Message`.
-        request_id: See `Message`.
+        session_id: Conversation, as in `Message`.
+        request_id: Id of the command, as in `Message`.
         step: 0 for prefill, then 1, 2, ...
         token_ids: Tokens of this step: accepted tokens, then the bonus token. In prefill: prefilled
             tokens of the answer, then the first token. Empty for a remote answer.
@@ -477,8 +477,8 @@ class Failed(Message):
 
     Attributes:
         kind: Name of the error's class, as in `medusa_core.errors`.
-        message: What happened.
-        hint: What to do about it; may be empty.
+        message: The problem, for people.
+        hint: How users can solve it; may be empty.
         data: Values of the error by name; see `MedusaError`.
     """
 

@@ -32,7 +32,7 @@ class LoadOptions:
         cluster: HOST:PORT of a cluster that has the layers; empty for none.
         is_raw: Whether to concatenate the messages without a chat template.
         policy: Offload policy of a batch; None to offload only weights that don't fit.
-        experts: Where experts of a model on a card are: `ram`, where the processor computes them,
+        experts: Place of experts of a model on a card: `ram`, so that the processor computes them,
             `card`, or `auto` for in memory as far as they don't fit the card.
         cpu_layers: Layers of a model on a card whose MLP, or experts, the processor computes, from
             the first on; None for as many as don't fit the card.

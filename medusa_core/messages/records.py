@@ -466,7 +466,7 @@ class HeadsShape:
         has_one_projection: Whether all heads share one projection.
         matrices: Rows and columns of the matrices of heads of other kinds than Medusa's, which
             replace the sizes above in a plan.
-        dense_matrices: The same for matrices that are never quantized.
+        dense_matrices: Rows and columns of matrices that are never quantized.
         num_norm_numbers: Number of norm weights.
         num_biases: Number of biases.
         cache_row: Elements of a token's row in the heads' own KV cache.
@@ -567,14 +567,14 @@ class CpuParts:
     """MLPs and experts in host memory that the processor computes beside a card.
 
     Attributes:
-        layers: Layers of these.
-        num_experts: Those of the layers whose experts they are; the others have one MLP.
+        layers: Indices of the layers that they belong to.
+        num_experts: Number of these layers that have experts; the others have one MLP.
         num_layers: Layers of the model.
         nbytes: Bytes of host memory.
         reason: Why they aren't on the card.
-        drafter_layers: Those of the layers that would be on the card without a drafter.
+        drafter_layers: Number of these layers that would be on the card without a drafter.
         step_s: Expected seconds of a step of one row; 0 if unknown.
-        streamed_s: The same if layers were streamed to the card instead; 0 if unknown.
+        streamed_s: As `step_s`, if layers were streamed to the card instead; 0 if unknown.
     """
 
     layers: tuple[int, ...]

@@ -132,8 +132,8 @@ class StepTrace(NamedTuple):
     same reason as `StepDone`.
 
     Attributes:
-        session_id: See `Message`.
-        request_id: See `Message`.
+        session_id: Conversation, as in `Message`.
+        request_id: Id of the command, as in `Message`.
         step: Number of the step, as in its `StepDone`.
         root_place: Position of the root in the session.
         token_ids: Tokens of the n nodes of the verified tree, the root first.

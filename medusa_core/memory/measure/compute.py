@@ -45,7 +45,7 @@ class ModelRates(NamedTuple):
         layer_s: Seconds of a layer by rows, with a short context.
         head_s: Seconds of the output projection by rows.
         cache: Rate at which attention of one row reads KV rows. [bytes/s]
-        prompts: The same for rows of a prompt, each of which reads all of them. [bytes/s]
+        prompts: As `cache`, for rows of a prompt, each of which reads all KV rows. [bytes/s]
         host: Rate at which the CPU attends to KV rows in host memory. [bytes/s]
     """
 

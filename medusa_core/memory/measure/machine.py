@@ -162,7 +162,7 @@ class MeasuredRates:
         Args:
             kind: Record of the measurement.
             facts: One of `MEASURED`, and everything that the measurement depends on.
-            what: What is measured, for people; empty if it takes no time.
+            what: Name of the measurement, for people; empty if it takes no time.
             measure: Measures it.
         """
         key = hashlib.sha256(repr(facts).encode()).hexdigest()[:32]

@@ -44,14 +44,14 @@ class BytesMoved:
 
     Attributes:
         weights: Weights to the device.
-        weights_disk: Those of `weights` that are on the disk.
+        weights_disk: The part of `weights` that is on the disk.
         rows: KV rows to the device.
         rows_disk: KV rows that are read from the disk.
         weights_reads: Number of reads of the disk for weights.
         rows_reads: Number of reads of the disk for KV rows.
         attended_in_memory: KV rows that the CPU attends to in host memory.
         fresh: New KV rows to the lower tiers.
-        fresh_disk: Those of `fresh` that are written to the disk.
+        fresh_disk: The part of `fresh` that is written to the disk.
         activations: Activations to a lower tier, and as many back.
     """
 

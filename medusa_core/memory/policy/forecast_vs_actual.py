@@ -36,7 +36,7 @@ def part_rates(forecast: BatchForecast, traffic: Traffic) -> tuple[PartRate, ...
 
     Args:
         forecast: The forecast.
-        traffic: What passes moved and computed.
+        traffic: Bytes and seconds of all passes.
     """
     actual = _actual(traffic)
 

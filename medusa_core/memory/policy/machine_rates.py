@@ -31,7 +31,7 @@ class MachineRates:
         copied: Copies in memory by one core. [bytes/s]
         num_cores: Cores that compute.
         cache_on_device: KV rows that attention reads on the device. [bytes/s]
-        cache_of_prompts: The same where rows of a prompt attend to each other, for each row.
+        cache_of_prompts: As `cache_on_device`, for each row of a prompt.
         cache_in_memory: KV rows that the CPU attends to in host memory. [bytes/s]
         visit_s: Overhead of a layer per batch, and per sequence with KV rows on the disk. [s]
         layer_s: Seconds of a resident layer by rows.

@@ -39,7 +39,7 @@ def attend_by_products(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | N
 
 
 def attend_fused(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """Torch's fused kernel; arguments as in `attend_by_products`."""
+    """Compute attention by torch's fused kernel; see `attend_by_products`."""
     num_rows, num_kv = len(q), len(keys)
     grouped = by_kv_head(q, num_kv).unsqueeze(0)
     mixed = F.scaled_dot_product_attention(
@@ -49,7 +49,7 @@ def attend_fused(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -
 
 
 def attend_sparsely(attended: int) -> Attend:
-    """Attention that takes the values of a row's largest weights alone, so many for each head.
+    """Return attention that uses only the values of a row's largest weights, so many per head.
 
     Keys are read whole. A row chooses by itself, so drafts change nothing; but what is left out is
     lost, and the text isn't that of full attention.
@@ -73,7 +73,7 @@ def attend_sparsely(attended: int) -> Attend:
 
 
 def attend_in_groups(group_size: int, is_causal: bool = False) -> Attend:
-    """Attention of rows that share some keys, and have others of their group alone.
+    """Return attention of rows that share some keys, and have others that only their group sees.
 
     Drafts of many positions are trained side by side: all of them see the text before, and each
     sees its own draft. A mask over all rows would hide nearly all of their keys.
@@ -81,7 +81,7 @@ def attend_in_groups(group_size: int, is_causal: bool = False) -> Attend:
     Args:
         group_size: Consecutive rows of a group; the keys after the shared ones are divided evenly
             among the groups, in their order.
-        is_causal: Row i of a group sees the first i + 1 keys of it, instead of all.
+        is_causal: Row i of a group attends to the group's first i + 1 keys, instead of all.
 
     Returns:
         Attention whose mask covers the shared keys alone: [q heads / kv heads · n, shared].
@@ -113,11 +113,11 @@ def attend_in_groups(group_size: int, is_causal: bool = False) -> Attend:
 
 
 def choose_attention(device: torch.device, attended: int = 0) -> Attend:
-    """The backend for a device.
+    """Return the attention function for a device.
 
     Args:
-        device: Where it computes.
-        attended: Rows whose values are taken, those of the largest weights; 0 for all.
+        device: Device that computes.
+        attended: Rows whose values are used, those of the largest weights; 0 for all.
     """
     if attended:
         return attend_sparsely(attended)
@@ -125,7 +125,7 @@ def choose_attention(device: torch.device, attended: int = 0) -> Attend:
 
 
 def by_kv_head(q: Tensor, num_kv: int) -> Tensor:
-    """Query heads of a group become rows, so that keys are read once and never repeated.
+    """Make rows of the query heads of a group, so that keys are read once and never repeated.
 
     [n, q heads, head_dim] → [kv heads, group · n, head_dim]
     """
@@ -137,7 +137,7 @@ def by_kv_head(q: Tensor, num_kv: int) -> Tensor:
 
 
 def by_row(mixed: Tensor, num_rows: int) -> Tensor:
-    """Rows as they were: [kv heads, group · n, head_dim] → [n, q heads · head_dim]"""
+    """Undo `by_kv_head`. [kv heads, group · n, head_dim] → [n, q heads · head_dim]"""
     num_kv, _, head_dim = mixed.shape
     by_row = mixed.view(num_kv, -1, num_rows, head_dim).permute(2, 0, 1, 3)
     return by_row.reshape(num_rows, -1)

@@ -51,7 +51,7 @@ def _convolve(x: Tensor, kernel: Tensor, dynamic: Tensor) -> Tensor:
     Args:
         x: [n, hidden]
         kernel: Tap k is that of the row k places before. [width, hidden]
-        dynamic: What is added to the taps of each group of channels. [n, width, groups]
+        dynamic: Addends of the taps of each group of channels. [n, width, groups]
     """
     taps = kernel + dynamic.repeat_interleave(x.shape[1] // dynamic.shape[2], dim=2)
     mixed = taps[:, 0] * x

@@ -32,7 +32,7 @@ class CardAttention:
     """Attention over a cache in 16 bits.
 
     Attributes:
-        kernels: Those of the card.
+        kernels: Compiled kernels for the card.
         has_tensor_cores: The card multiplies halves by tensor cores.
     """
 

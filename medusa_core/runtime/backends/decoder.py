@@ -38,13 +38,13 @@ from medusa_core.runtime.backends.torch_blocks import PassContext, run_block
 
 @dataclass(frozen=True, slots=True)
 class PerLayerInputs:
-    """What makes a token's embeddings for all layers (Gemma 3n and 4).
+    """Embeddings of a token that each layer has of its own (Gemma 3n and 4).
 
     Attributes:
         table: Embeddings of the token itself: on the device [vocabulary, layers · width], or read
             on the host.
         projection: Projection of the input of the first layer. → [layers · width]
-        norm: Norm of that projection, of each layer's part on its own.
+        norm: Norm of each layer's part of that projection.
         width: Width of one layer's embedding.
     """
 
@@ -58,10 +58,10 @@ class Decoder:
     """A target.
 
     Attributes:
-        config: Its sizes.
+        config: Configuration of the model.
         blocks: Its blocks.
         ropes: Rotary embeddings; a block names one by its index.
-        embedding: Token embeddings; on torch's device `meta` where they stay in their file.
+        embedding: Token embeddings; on torch's device `meta` if they stay in their file.
             [vocabulary, hidden]
         lm_head: Output projection; Medusa heads may share it.
         final_norm: Norm before the output projection and the heads.
@@ -81,14 +81,14 @@ class Decoder:
         """Read the weights.
 
         Args:
-            config: Its sizes.
+            config: Configuration of the model.
             precision: Dtypes and device.
-            weights: Where tensors come from.
+            weights: Reads the tensors.
             host: Parts that the processor computes beside a card; None for none.
 
         Raises:
-            CheckpointError: A tensor is missing or misshapen.
-            RequestError: Sparse attention is wanted of a model that can't.
+            CheckpointError: A tensor is missing or has a wrong shape.
+            RequestError: The model doesn't support sparse attention.
         """
         if precision.attended and any(map(_needs_all_scores, config.blocks)):
             raise RequestError(
@@ -136,11 +136,11 @@ class Decoder:
         """Look up embeddings that are in the computer's memory or in a file.
 
         Returns:
-            What the caller copies to the model's device for `entering`. [n, looked_up_width], or
-            None where all embeddings are on that device.
+            Rows that the caller copies to the device for `entering`. [n, looked_up_width], or
+            None if all embeddings are on that device.
 
         Raises:
-            CheckpointError: They stay in their file, which can't be read.
+            CheckpointError: Their file can't be read.
         """
         stored = self.stored_vectors(token_ids)
         vectors = None if stored is None else self._scaled(stored.to(self._compute))
@@ -161,7 +161,7 @@ class Decoder:
 
     @property
     def looked_up_width(self) -> int:
-        """Width of a row of `offloaded_vectors`; 0 where that gives None."""
+        """Width of a row of `offloaded_vectors`; 0 if that returns None."""
         width = 0 if self.embeds_here else self.config.hidden_size
         if self._host_table is not None and self.per_layer is not None:
             width += self.config.num_layers * self.per_layer.width
@@ -233,13 +233,13 @@ class Decoder:
         return None if self.per_layer is None else self._of_layers(torch.tensor(token_ids))
 
     def attend_to(self, attended: int) -> None:
-        """Take the values of so many rows from now on; 0 for all."""
+        """Use the values of so many rows from now on, those of the largest weights; 0 for all."""
         self._attend = choose_attention(self._device, attended)
         self._card_attention = None if attended else card_attention(self._device)
         self._attend_on_cpu = choose_attention(torch.device("cpu"), attended)
 
     def _query_factors(self, positions: Tensor) -> Tensor | None:
-        """Temperature of attention over long contexts (Llama 4, Ministral 3). [n], or None"""
+        """Factors of queries by position for long contexts (Llama 4, Ministral 3). [n], or None"""
         growth = self.config.llama_4_scaling_beta
         if not growth:
             return None
@@ -254,7 +254,7 @@ class Decoder:
 
     @property
     def _host_table(self) -> TokenTable | None:
-        """Table of per-layer embeddings where it is read on the host."""
+        """Table of per-layer embeddings if it is read on the host."""
         own = self.per_layer
         return None if own is None or isinstance(own.table, Tensor) else own.table
 

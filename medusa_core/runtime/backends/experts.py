@@ -76,9 +76,9 @@ class ExpertMlps:
         on the rows beside it.
 
         Args:
-            x: What passes through experts.
-            active: Of their gates.
-            routed: What the router reads; None for the same. [n, hidden]
+            x: Hidden states of the rows. [n, hidden]
+            active: Activation of the experts' gates.
+            routed: Input of the router; None for `x`. [n, hidden]
         """
         weights, chosen = self._route(x if routed is None else routed)
         y = torch.zeros_like(x)
@@ -116,13 +116,13 @@ class ExpertMlps:
         return weights.gather(-1, chosen), chosen
 
 
-def add_shared(y: Tensor, x: Tensor, made: Tensor, gate: QuantLinear | None) -> Tensor:
+def add_shared(y: Tensor, x: Tensor, shared: Tensor, gate: QuantLinear | None) -> Tensor:
     """Add a shared expert's output to that of routed experts, in place.
 
     Args:
         y: Output of the routed experts. [n, hidden]
-        x: What passes through experts. [n, hidden]
-        made: Output of the shared expert. [n, hidden]
+        x: Input of the experts. [n, hidden]
+        shared: Output of the shared expert. [n, hidden]
         gate: Projection whose sigmoid multiplies it, or None.
     """
-    return y.add_(made if gate is None else torch.sigmoid(gate(x)) * made)
+    return y.add_(shared if gate is None else torch.sigmoid(gate(x)) * shared)

@@ -73,9 +73,9 @@ class HostMlp:
         """[n, hidden] → [n, hidden], both on the card.
 
         Args:
-            x: What passes through the MLP.
-            active: Its activation.
-            routed: What the router reads; None for the same. [n, hidden]
+            x: Hidden states of the rows. [n, hidden]
+            active: Activation of the MLP.
+            routed: Input of the router; None for `x`. [n, hidden]
         """
         rows = cuda.download(x.to(self._dtype))
         read = None if routed is None else cuda.download(routed.to(self._dtype))

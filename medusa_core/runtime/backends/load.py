@@ -1,4 +1,4 @@
-"""Loads blocks: of each spec the record that torch runs and the compiled step is described by."""
+"""Loads blocks: a spec becomes a record of tensors, for torch or for the compiled step."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def load_blocks(
     """Load all blocks of a model.
 
     Args:
-        config: Its specs.
-        weights: Where tensors come from.
+        config: Configuration with the specs of the blocks.
+        weights: Reads the tensors.
         precision: Dtypes and device.
         host: Parts that the processor computes beside a card; None for none.
 
     Raises:
-        CheckpointError: A tensor is missing or misshapen.
+        CheckpointError: A tensor is missing or has a wrong shape.
     """
     blocks = []
     for index, spec in enumerate(config.blocks):
@@ -81,7 +81,7 @@ class _Loader:
         weights: Where tensors come from.
         precision: Dtypes and device.
         eps: ε of norms.
-        host: Loads its MLP or experts for the processor; None where they stay with the rest.
+        host: Loads its MLP or experts into host memory; None if they are on the device.
     """
 
     index: int
@@ -143,7 +143,7 @@ class _Loader:
         return Attention(spec, *linears, sinks, qk_norm, head_scales, v_norm)
 
     def _qk_norms(self, spec: AttentionSpec) -> tuple[QkNorm | None, Tensor | None]:
-        """Return the norm before the rotation, and weights that apply after it."""
+        """Return the norm before RoPE, and weights that apply after it."""
         if spec.q_norm is None:
             return None, None
         heads = spec.head_dim, spec.rotary_dim

@@ -460,9 +460,9 @@ class NativeExperts:
         """[n, hidden] → [n, hidden], both float32.
 
         Args:
-            x: What passes through experts.
+            x: Hidden states of the rows. [n, hidden]
             active: Not needed: the library has its own activation.
-            routed: What the router reads; None for the same. [n, hidden]
+            routed: Input of the router; None for `x`. [n, hidden]
         """
         rows, read = x.contiguous(), (x if routed is None else routed).contiguous()
         count, experts, y = len(rows), addressof(self._struct), torch.empty_like(rows)

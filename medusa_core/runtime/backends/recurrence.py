@@ -73,7 +73,7 @@ def delta_rule(
         v: [n, heads, value_dim]
         beta: How much of its value a row writes. [n, heads]
         decays: log a. [n, heads]
-        inputs: Of the layer's convolution, for the cache. [n, channels]
+        inputs: Inputs of the layer's convolution, for the cache. [n, channels]
         sequence: Range, cache and dependencies of the rows.
         layer: Index of the layer.
 
@@ -124,7 +124,7 @@ def state_space(
         k: B. [n, key heads, key_dim]; a key head serves consecutive heads.
         x: Δ x. [n, heads, value_dim]
         decays: Δ A, which is log a. [n, heads]
-        inputs: Of the layer's convolution, for the cache. [n, channels]
+        inputs: Inputs of the layer's convolution, for the cache. [n, channels]
         sequence: Range, cache and dependencies of the rows.
         layer: Index of the layer.
 

@@ -53,18 +53,18 @@ _L2_EPS = 1e-6
 
 
 class RopeTable(Protocol):
-    """Rotations by position."""
+    """Table of rotations by position."""
 
     def turns(self, num_positions: int) -> Tensor:
         """Return rotations of at least so many positions. [positions, head_dim / 2], complex"""
 
     def identity(self, num_rows: int, size: int) -> Tensor:
-        """Return rotations by nothing. [num_rows, size], complex"""
+        """Return rotations by 0. [num_rows, size], complex"""
 
 
 @dataclass(slots=True)
 class PassContext:
-    """What the blocks of one pass share.
+    """State of a pass that its blocks share.
 
     Attributes:
         positions: Positions of its rows. [n]
@@ -161,7 +161,7 @@ class PassContext:
         those are never further back than any window.
 
         Returns:
-            [query heads per key head · n, width], or None where every row sees everything.
+            [query heads per key head · n, width], or None if all rows attend to all slots.
         """
         window, group = spec.sliding_window, spec.num_heads // spec.num_kv_heads
         if window is None and group == self.group:
@@ -198,14 +198,14 @@ def run_block(
     """Run one block.
 
     Args:
-        index: Layer of the caches.
+        index: Index of the layer in the caches.
         block: The block.
         x: [n, hidden]
         context: Context of the pass.
-        sequences: Whose the rows are, in their order.
+        sequences: Range, mask and cache of each sequence.
         only_row: The one row of a single sequence whose output is needed; all rows update the
             cache.
-        residual: Residual stream where mixers read something else than it, as in EAGLE's first
+        residual: Residual stream if mixers have another input, as in EAGLE's first
             layer. [n, hidden]
 
     Returns:
@@ -287,9 +287,9 @@ def _per_layer(gate: PerLayerGate, x: Tensor, vectors: Tensor) -> Tensor:
     return x + gate.norm(gate.projection(opened * vectors))
 
 
-def _plus(x: Tensor, made: Tensor, norm: RmsNorm | None, scale: float) -> Tensor:
+def _plus(x: Tensor, output: Tensor, norm: RmsNorm | None, scale: float) -> Tensor:
     """Add a block's output, normalized and scaled, to the residual. [n, hidden]"""
-    return x + _times(made if norm is None else norm(made), scale)
+    return x + _times(output if norm is None else norm(output), scale)
 
 
 def _mix(
@@ -413,7 +413,7 @@ def _attend(
 def _attend_with_sinks(
     q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, sinks: Tensor
 ) -> Tensor:
-    """As `attend_by_products`; a part of the weights goes to no row (GPT-OSS, OpenAI 2025)."""
+    """Attention with sinks, which take a part of the weights (GPT-OSS, OpenAI 2025)."""
     num_kv, num_rows = len(keys), len(q)
     grouped = by_kv_head(q, num_kv)
     scores = torch.bmm(grouped, keys.transpose(1, 2))
@@ -426,7 +426,7 @@ def _attend_with_sinks(
 def _attend_capped(
     q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, cap: float
 ) -> Tensor:
-    """As `attend_by_products`; scores are capped before the mask."""
+    """Attention whose scores are capped by tanh before the mask; see `attend_by_products`."""
     grouped = by_kv_head(q, len(keys))
     scores = torch.tanh(torch.bmm(grouped, keys.transpose(1, 2)) / cap) * cap
     weights = torch.softmax(scores if mask is None else scores + mask, dim=-1)

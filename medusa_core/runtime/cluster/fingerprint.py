@@ -75,7 +75,7 @@ def check_offer(theirs: StageOffer, ours: StageOffer, library: str) -> None:
 
     Args:
         theirs: Offer of the machine.
-        ours: What this machine would offer.
+        ours: Offer of this machine.
         library: Kernel library of this process; empty for none.
 
     Raises:

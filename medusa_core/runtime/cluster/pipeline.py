@@ -114,7 +114,7 @@ class Pipeline:
 
         Args:
             cluster: The machines.
-            ours: What this machine would offer.
+            ours: Offer of this machine.
             wanted: Settings for all stages.
             formats: Names of this machine's resolved weight formats.
             num_layers: Number of layers of the target.

@@ -57,7 +57,7 @@ class RemoteCache(KvCache):
             new_remote: Returns an unused id.
             read: Reads the committed rows from the stages.
             capacity: Number of slots.
-            memory: See `KvCache`.
+            memory: Memory from a `CachePool`; None allocates it.
         """
         super().__init__(
             placeholder_config(config), PLACEHOLDER_DTYPE, _CPU, capacity, memory=memory

@@ -256,7 +256,7 @@ class KvCache(ABC):
         """Move the first of this cache's own rows into another cache, and share it.
 
         Args:
-            prefix: Takes as many rows as it has slots; its memory is the start of this cache's.
+            prefix: Cache for as many rows as it has slots; its memory is the start of this one's.
             memory: The rest of this cache's memory, for the other slots.
         """
         raise EngineError("This cache can't share rows.")

@@ -127,7 +127,7 @@ class TransformersCache(TensorCache):
             theirs: Its transformers configuration.
             precision: Dtypes and device.
             capacity: Number of slots.
-            memory: See `KvCache`.
+            memory: Memory from a `CachePool`; None allocates it.
             is_plain: The model can't verify trees: passes have one speculative row.
         """
         super().__init__(rows_config(config), precision, capacity, memory=memory)

@@ -35,7 +35,7 @@ class ActivationStore:
         """Create an empty store.
 
         Args:
-            tier: Where activations are kept.
+            tier: Tier of the activations.
             folder: Folder on a disk; needed for that tier only.
         """
         self._tier = tier

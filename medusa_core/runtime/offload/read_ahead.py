@@ -99,7 +99,7 @@ class ReadAhead(Generic[T]):
         """Set the pieces to read.
 
         Args:
-            pieces: In the order in which they will be acquired.
+            pieces: Pieces in the order in which they will be acquired.
             first: Index of the first one.
             is_circle: The order repeats without end.
         """

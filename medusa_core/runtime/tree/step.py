@@ -42,8 +42,8 @@ class RowBudget(NamedTuple):
         growth: One of `GROWTHS`; in a chain no node has more than one child.
         acceptance_ratios: Factors of drafters' probabilities, indexed as `trust` in growth.h; they
             are learned, so they may change between two steps. float32; empty for 1.
-        draft_costs: Of each level its acceptance rate, and the costs of drafting after the first
-            path and after another one. float32, [MOST_LEVELS · 3]; empty if drafting costs nothing.
+        draft_costs: Acceptance rate of each level, and its costs of drafting after the first path
+            and after another one. float32, [MOST_LEVELS · 3]; empty if drafting costs nothing.
     """
 
     most: int
@@ -100,7 +100,7 @@ class Proposal(NamedTuple):
         riders: Rows that share the pass under the same root and are never candidates, as a tree of
             their own: the drafter receives the target's most likely token after each.
         forbidden: Draft tokens that the answer's grammar kept out of the tree.
-        offers: As in `StepTrace.offers`; empty if the drafter doesn't record them.
+        offers: Candidates by node, as in `StepTrace.offers`; empty if they aren't recorded.
         draft_s: Seconds spent drafting.
     """
 

@@ -38,9 +38,9 @@ class TreePresets:
     """Trees for a set of heads.
 
     Attributes:
-        head_accuracies: Per head, the probability that rank 0, 1, ... is right.
+        head_accuracies: Probability that rank 0, 1, ... of each head is right.
         default_rows: Rows of the tree to use while the costs of steps are unknown.
-        measured: By row count, trees chosen by the accuracy of whole paths; better than those by
+        measured: Trees by row count, chosen by the accuracy of whole paths; better than those by
             the heads' accuracies, as heads aren't independent.
         drawn: Accuracies under sampling, by bucket of temperatures.
     """

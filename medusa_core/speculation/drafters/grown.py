@@ -198,9 +198,9 @@ def grown_spec(
     Args:
         choice: Its name and texts.
         sources: Names of its sources, of which at least two must serve, or the only one.
-        preference: As in `DrafterSpec`.
-        hint: As in `DrafterSpec`; empty for its first source's hint.
-        is_raced: As in `DrafterSpec`.
+        preference: See `DrafterSpec.preference`.
+        hint: See `DrafterSpec.hint`; empty for the hint of its first source.
+        is_raced: See `DrafterSpec.is_raced`.
     """
     specs = [source_registry().get(name) for name in sources]
 

@@ -61,9 +61,9 @@ class Grown(NamedTuple):
         form: Number of children of each node, nodes by depth and siblings by value; then a bit
             mask of the sources that proposed each node. int32, [2, nodes]
         token_ids: Tokens of the drafts.
-        chances: Probability of each if the path before is right. float32
+        chances: Probability of each draft if the path before it is right. float32
         expected_accepted: Expected number of accepted drafts.
-        offers: As in `StepTrace.offers`; empty unless they are recorded.
+        offers: Candidates by node, as in `StepTrace.offers`; empty unless they are recorded.
     """
 
     form: bytes

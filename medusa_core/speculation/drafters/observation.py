@@ -16,10 +16,10 @@ class Observation(NamedTuple):
     Attributes:
         token_ids: The decided tokens, the next root last.
         states: The target's final hidden states. [n, hidden]
-        rows: Of each decided token, the row of the token before it.
+        rows: Row of the token before each decided token.
         chance: The rule's noise and filters after the next root, if any.
         deep: Inputs of the tapped layers, concatenated. [n, taps · hidden]
-        ridden: The target's most likely token after each rider.
+        ridden: The target's most likely token after each rider; see `Proposal.riders`.
     """
 
     token_ids: Sequence[int]

@@ -68,7 +68,7 @@ class Source(CandidateSource, Protocol):
     """Drafts candidates for the tokens after a path, with probabilities.
 
     Attributes:
-        top_tokens: In the current step, its best tokens at depth 1, 2, ..., in the tree or not, for
+        top_tokens: Its best tokens at depth 1, 2, ... of the current step, in the tree or not, for
             counting how often its ranks are right; empty if it has no ranks.
     """
 

@@ -58,7 +58,7 @@ class Rule(Protocol):
 
         Args:
             row: The target's logits at the node before the token. [vocabulary]
-            context: As in `walk`.
+            context: The decided tokens, of which the last one is the tree's root.
             path: Draft tokens from the root's child down to that node.
             token_id: The token that the rule chose.
         """
@@ -141,7 +141,7 @@ def all_numbers(
         rule: The rule.
         logits: The target's logits at every node. [n, vocabulary]
         nodes: The root and the accepted nodes.
-        context: As in `Rule.walk`.
+        context: The decided tokens, of which the last one is the tree's root.
         run: The accepted tokens and the bonus token, one after each of the nodes.
     """
     return tuple(

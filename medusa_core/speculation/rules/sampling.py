@@ -159,7 +159,7 @@ class Sampler:
 
         Args:
             largest: The scores.
-            row: Which row.
+            row: Index of the row.
             position: Its place in the session, the key of its noise.
 
         Raises:

@@ -99,7 +99,7 @@ class AcceptanceModel:
 
         Args:
             settings: The answer's settings.
-            top_tokens: Of each step the position of the first drafted token, and the heads' tokens.
+            top_tokens: Position of the first drafted token, and the heads' tokens, of each step.
             token_ids: Prompt and answer.
         """
         if self._target.trees is None or not top_tokens:

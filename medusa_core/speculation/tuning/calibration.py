@@ -94,7 +94,7 @@ class Calibration:
         Args:
             target: A loaded target.
             known: Costs measured earlier, maybe under another load.
-            budget_s: As in `measure_costs`.
+            budget_s: Limit in seconds, as in `measure_costs`.
             is_hurried: The first round ends with the budget, too, so that costs may be incomplete.
         """
         self.is_over = False

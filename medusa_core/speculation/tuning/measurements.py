@@ -143,7 +143,7 @@ def model_key(target: Target, folders: Iterable[Path]) -> str:
 
     Args:
         target: The loaded target.
-        folders: As in `calibration_key`.
+        folders: Folders of the model's files, as in `calibration_key`.
     """
     files = [
         (path.name, path.stat().st_size, path.stat().st_mtime_ns)

@@ -177,7 +177,7 @@ class RowPolicy:
         Args:
             settings: The answer's settings.
             length: Approximate number of cached rows.
-            drafter: As in `budget`.
+            drafter: Drafter; None for that of the settings.
         """
         target = self.target_for(settings)
         spec = drafter or drafter_registry().get(settings.drafter)

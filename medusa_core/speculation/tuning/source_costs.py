@@ -55,9 +55,9 @@ class _Timed:
         spec: Its registry entry.
         source: The source.
         levels: Number of levels that it drafts at once; None if it is queried level by level.
-        seconds: Of each draft, cumulative seconds of 1, 2, ... levels; only the last if `levels` is
+        seconds: Cumulative seconds of 1, 2, ... levels of each draft; only the last if `levels` is
             given.
-        chain_s: The same with one path per level; empty if `levels` is given.
+        chain_s: As `seconds`, with one path per level; empty if `levels` is given.
         memory: Its state of the text.
         has_text: It was given a text.
         is_warm: It has drafted before.

@@ -26,7 +26,7 @@ class SourceCost(NamedTuple):
     Attributes:
         greedy: Under a deterministic rule, after `PROBED_PATHS` paths of each level.
         drawn: Under sampling, whose noise the source applies.
-        chain: As `greedy`, after one path of each level; empty if that makes no difference.
+        chain: As `greedy`, but after one path of each level; empty if that takes as long.
     """
 
     greedy: tuple[float, ...]
@@ -235,7 +235,7 @@ class StepCosts:
 
 
 def _source_cost(raw: Any) -> SourceCost:
-    """Parse the seconds of a source: greedy, drawn, chain."""
+    """Parse a saved `SourceCost`: three lists of seconds."""
     greedy, drawn, chain = (tuple(map(float, seconds)) for seconds in raw)
     return SourceCost(greedy, drawn, chain)
 

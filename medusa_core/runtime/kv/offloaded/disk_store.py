@@ -251,7 +251,7 @@ class DiskKv(OffloadedKv):
     Attributes:
         stored: Number of committed rows that are on the disk; the others are in the tails.
         slot: Slot in the store.
-        tails: Of each shape of rows, the tails of its layers. [layers, 2, kv heads, slots, width]
+        tails: Last rows of the layers, by shape of rows. [layers, 2, kv heads, slots, width] each
     """
 
     def __init__(self, store: DiskStore) -> None:

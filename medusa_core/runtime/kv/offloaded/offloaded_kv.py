@@ -19,7 +19,7 @@ class SpeculativeRows(NamedTuple):
     """Rows of a pass of which a commit keeps some.
 
     Attributes:
-        parts: Of each shape of rows, [layers, 2, kv heads, slots, width].
+        parts: Rows of the layers, by shape of rows. [layers, 2, kv heads, slots, width] each
         first: Slot of the first reserved row.
     """
 
