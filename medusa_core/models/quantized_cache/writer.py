@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 import torch
@@ -57,12 +56,7 @@ class QuantizedWriter:
     def __enter__(self) -> QuantizedWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None and not self._failed:
                 self._commit()

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 from medusa_core.errors import TierError
@@ -103,15 +102,10 @@ class OffloadStore:
     def __enter__(self) -> OffloadStore:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._memory.finish()
         if self._writer is not None:
-            self._writer.__exit__(kind, error, trace)
+            self._writer.__exit__(kind, *rest)
         if kind is not None:
             return
         if self._writer is not None:

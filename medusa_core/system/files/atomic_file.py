@@ -6,7 +6,6 @@ import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 
 from medusa_core.system.files.own_folder import make_own_folder
 
@@ -64,12 +63,7 @@ class AtomicFile:
     def __enter__(self) -> Path:
         return self.part
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self.commit()

@@ -96,13 +96,11 @@ class DiskStore(KvStore):
             tree_rows: Most speculative rows of one sequence in a step.
             cache_format: `q4`, or empty for rows that aren't quantized.
         """
-        super().__init__(layers, num_sessions, num_rows)
+        super().__init__(config, layers, num_sessions, num_rows, cache_format)
         self.tail_rows = tail_slots(tree_rows)
         self.slot_bytes = 0
         self.written_bytes, self.written_s = 0, 0.0
-        self._config = config
         self._folder = folder
-        self._cache_format = cache_format
         self._dtype: torch.dtype | None = None
         self._device = torch.device("cpu")
         self._regions: dict[int, LayerRegion] = {}

@@ -36,17 +36,8 @@ class MemoryStore(KvStore):
         num_rows: int,
         cache_format: str = "",
     ) -> None:
-        """Describe the store; see `KvStore`.
-
-        Args:
-            config: Sizes of the target.
-            layers: Indices of layers that have KV rows of their own.
-            num_sessions: Most sessions at once.
-            num_rows: Most rows of a session, a multiple of 16.
-            cache_format: `q4`, or empty for rows that aren't quantized.
-        """
-        super().__init__(layers, num_sessions, num_rows)
-        self._cache_format = cache_format
+        """Describe the store; see `KvStore`."""
+        super().__init__(config, layers, num_sessions, num_rows, cache_format)
         self._groups = row_groups(config, self.layers)
         self._places = {
             layer: (part, place)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 
 from medusa_core.errors import OutOfMemoryError
+from medusa_core.models.config import ModelConfig
 from medusa_core.runtime.kv.offloaded.offloaded_kv import OffloadedKv
 
 
@@ -20,17 +21,28 @@ class KvStore(ABC):
         num_rows: Rows of a slot.
     """
 
-    def __init__(self, layers: tuple[int, ...], num_sessions: int, num_rows: int) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        layers: tuple[int, ...],
+        num_sessions: int,
+        num_rows: int,
+        cache_format: str = "",
+    ) -> None:
         """Describe the store; `allocate` takes the room.
 
         Args:
+            config: Sizes of the target.
             layers: Indices of layers that have KV rows of their own.
             num_sessions: Most sessions at once.
             num_rows: Most rows of a session, a multiple of 16.
+            cache_format: `q4`, or empty for rows that aren't quantized.
         """
         self.layers = tuple(sorted(layers))
         self.num_sessions = num_sessions
         self.num_rows = num_rows
+        self._config = config
+        self._cache_format = cache_format
         self._free = list(reversed(range(num_sessions)))
         self._wait_for_copies: Callable[[], None] | None = None
 
