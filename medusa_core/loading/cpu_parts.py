@@ -333,6 +333,7 @@ def _step_time(planner: Planner, parts: CpuParts | None, rates: _Rates) -> StepT
         return None
 
     def step_s(rows: int) -> float:
+        """Expected seconds of a step of some rows."""
         computed_s = mixed_step_s(planner.config, planner.formats, moved, card, rates.cpu, rows)
         return computed_s + len(moved) * rates.copies_s
 
@@ -365,6 +366,7 @@ def _offers(
     cpu, most = CpuLayers.of(planner.config, options), len(parts.layers) - parts.drafter_layers
 
     def offer(change: str, planner: Planner, context: int) -> DrafterOffer | None:
+        """Plan a change, and return it as an offer if the processor computes fewer layers then."""
         placed = planner.with_cpu(context, *cpu, room.memory_bytes)
         if placed is None or _num_cpu_layers(placed) >= len(parts.layers):
             return None
@@ -400,10 +402,12 @@ def _with_smaller_drafter(planner: Planner, wanted: WeightFormats) -> Planner | 
 
 
 def _num_cpu_layers(plan: MemoryPlan | None) -> int:
+    """Number of layers whose MLP or experts the processor computes."""
     return 0 if plan is None or plan.cpu_parts is None else len(plan.cpu_parts.layers)
 
 
 def _offer_words(offer: DrafterOffer) -> str:
+    """Describe an offer in a line for people."""
     ways = {
         "context": f"a context of {offer.context_tokens:,} tokens",
         "drafter": "the drafter in 4 bits",
@@ -415,13 +419,16 @@ def _offer_words(offer: DrafterOffer) -> str:
 
 
 def _speeds(plain: float, with_heads: float) -> str:
+    """Format plain speed, and speed with heads if that is higher."""
     text = f"{plain:.1f} tokens/s plain"
     return text + (f", about {with_heads:.1f} with heads" if with_heads > plain else "")
 
 
 def _times(steps_s: Mapping[int, float]) -> str:
+    """Format seconds of a step by its rows."""
     return ", ".join(f"T({rows}) {_ms(seconds)}" for rows, seconds in steps_s.items())
 
 
 def _ms(seconds: float) -> str:
+    """Format seconds as milliseconds."""
     return f"{1000 * seconds:.1f} ms"

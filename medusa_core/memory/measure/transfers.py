@@ -158,6 +158,7 @@ def card_round_trip(device: torch.device) -> float:
     row = torch.zeros(_ROW_NUMBERS, device=device)
 
     def round_trip() -> None:
+        """Copy a row to the processor and back."""
         cuda.download(row)().to(device)
         cuda.wait_for_computing(device)
 

@@ -42,6 +42,7 @@ class Mlp:
         return self.down.plus(self._inner(x, active), residual)
 
     def _inner(self, x: Tensor, active: Active) -> Tensor:
+        """Compute the activations that enter the last projection. [n, width]"""
         made = self.gate_up(x)
         gate, up = made.chunk(2, dim=-1) if self.spec.has_gate else (made, made)
         return active(gate, up)

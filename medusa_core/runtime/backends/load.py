@@ -91,6 +91,7 @@ class _Loader:
     host: _Loader | None = None
 
     def block(self, spec: BlockSpec) -> Block:
+        """Load a block with all its parts."""
         # Beside experts in parallel, a dense MLP is on the device.
         norms, stays = spec.norms, spec.parallel_experts is not None
         return Block(
@@ -120,6 +121,7 @@ class _Loader:
         return vector + spec.offset
 
     def _norm(self, spec: NormSpec) -> RmsNorm:
+        """Load a norm."""
         return RmsNorm(self._vector(spec), self.eps)
 
     def _mixer(self, spec: MixerSpec) -> Mixer:
@@ -131,6 +133,7 @@ class _Loader:
         return self._mamba2(spec) if isinstance(spec, Mamba2Spec) else self._convolution(spec)
 
     def _attention(self, spec: AttentionSpec) -> Attention:
+        """Load attention."""
         precision = self.precision
         qk_norm, head_scales = self._qk_norms(spec)
         sinks, v_norm = None, None
@@ -218,10 +221,12 @@ class _Loader:
         )
 
     def _per_layer(self, spec: PerLayerGateSpec) -> PerLayerGate:
+        """Load the gate of per-layer embeddings."""
         linears = self._linear(spec.gate), self._linear(spec.projection)
         return PerLayerGate(*linears, self._norm(spec.norm))
 
     def _mlp(self, spec: MlpSpec | MoeSpec, stays: bool) -> Mlp | ExpertMlps | HostMlp:
+        """Load an MLP or experts; into host memory if the processor computes them."""
         if isinstance(spec, MoeSpec):
             return self._moe(spec)
         if self.host is None or stays:
@@ -229,9 +234,11 @@ class _Loader:
         return HostMlp(self.host._dense(spec), self.host.precision)
 
     def _dense(self, spec: MlpSpec) -> Mlp:
+        """Load an MLP."""
         return Mlp(spec, self._linear(spec.gate_up), self._linear(spec.down))
 
     def _moe(self, spec: MoeSpec) -> ExpertMlps | HostMlp:
+        """Load experts; a shared one stays on the device when others are in host memory."""
         shared = _optional(self._dense, spec.shared)
         gate = _optional(self._linear, spec.shared_gate)
         if self.host is None:
@@ -258,6 +265,7 @@ class _Loader:
         )
 
     def _parallel_experts(self, spec: ParallelExpertsSpec) -> ParallelExperts:
+        """Load experts that run in parallel to an MLP, and their norms."""
         hidden = spec.pre_norm.size
         scale = self._tensor(spec.router_scale, hidden) * hidden**-0.5
         return ParallelExperts(
@@ -270,6 +278,7 @@ class _Loader:
 
 
 def _optional(load: Callable[[S], P], spec: S | None) -> P | None:
+    """Load a part of a block; None if the block hasn't got it."""
     return None if spec is None else load(spec)
 
 

@@ -218,6 +218,7 @@ class NativeDecoder:
             self._recurrent(struct, mixer)
 
     def _attention(self, struct: BlockStruct, attention: Attention) -> None:
+        """Fill in the fields of attention."""
         spec = attention.spec
         self._set_linear((struct, "qkv"), attention.qkv)
         num_own = spec.owned_kv_heads * (1 if spec.k_eq_v else 2)
@@ -247,6 +248,7 @@ class NativeDecoder:
             struct.v_norm = self._part_norm(attention.v_norm.weight)
 
     def _recurrent(self, struct: BlockStruct, mixer: DeltaNet | Mamba2) -> None:
+        """Fill in the fields of a recurrent mixer."""
         shape = mixer.spec.state
         struct.mixed = shape.num_heads * shape.value_dim
         if isinstance(mixer, DeltaNet):
@@ -278,6 +280,7 @@ class NativeDecoder:
             struct.token_norm = self._floats(block.per_layer.norm.weight)
 
     def _mlp(self, struct: BlockStruct, mlp: Mlp) -> None:
+        """Fill in the fields of an MLP."""
         self._set_linear((struct, "gate_up"), mlp.gate_up)
         self._set_linear((struct, "down"), mlp.down)
         struct.inner = mlp.spec.width
@@ -315,6 +318,7 @@ class NativeDecoder:
         return None if vector is None else self._floats(vector)
 
     def _delta_net(self, net: DeltaNet) -> RecurrenceStruct:
+        """Describe a gated delta net: its weights, and offsets in projected rows."""
         shape, grouped = net.spec.state, net.spec.output.grouped_heads
         keys, inner = shape.num_key_heads * shape.key_dim, shape.num_heads * shape.value_dim
         return RecurrenceStruct(
@@ -341,6 +345,7 @@ class NativeDecoder:
         )
 
     def _mamba(self, mamba: Mamba2) -> RecurrenceStruct:
+        """Describe a Mamba-2 mixer: its weights, and offsets in projected rows."""
         shape, norm = mamba.spec.state, mamba.norm
         inner, width = shape.num_heads * shape.value_dim, shape.num_key_heads * shape.key_dim
         total = inner + shape.channels + shape.num_heads
@@ -513,6 +518,7 @@ def _gate_struct(spec: ActivationSpec) -> GateStruct:
 
 
 def _shape_of(mlp: MlpSpec) -> MlpShapeStruct:
+    """Describe the sizes of an MLP."""
     return MlpShapeStruct(mlp.width, mlp.width * mlp.has_gate)
 
 

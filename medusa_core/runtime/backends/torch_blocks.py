@@ -277,6 +277,7 @@ def _through_mlp(block: Block, x: Tensor, active: Active) -> Tensor:
 
 
 def _with_experts(parallel: ParallelExperts, x: Tensor, made: Tensor, active: Active) -> Tensor:
+    """Add the outputs of an MLP and of the experts in parallel to it. [n, hidden]"""
     routed = parallel.experts(parallel.pre_norm(x), active, parallel.router_norm(x))
     return parallel.post_mlp_norm(made) + parallel.post_norm(routed)
 
