@@ -38,8 +38,8 @@ class Totals:
 
     Attributes:
         num_steps: Decoding steps.
-        num_tokens: Their tokens.
-        decode_s: Their seconds.
+        num_tokens: Tokens of these steps.
+        decode_s: Seconds of these steps.
     """
 
     num_steps: int

@@ -32,7 +32,7 @@ class LlamaCppPeer:
         self._model = LlamaCpp(path, num_tokens)
 
     def conversation(self) -> AbstractContextManager[None]:
-        """Every answer starts with an empty cache."""
+        """Do nothing: every answer starts with an empty cache."""
         return nullcontext()
 
     def answer(self, messages: Sequence[ChatMessage]) -> TurnResult:

@@ -162,7 +162,7 @@ class PerLayerGate:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block; None for what it doesn't have.
+    """A block of a decoder; fields are None for parts that it doesn't have.
 
     Attributes:
         spec: Its settings.
@@ -192,7 +192,7 @@ class Block:
 
     @property
     def attention(self) -> Attention | None:
-        """Its attention, if it has one."""
+        """Attention of the block; None if it has only other mixers."""
         return next((one for one in self.mixers if isinstance(one, Attention)), None)
 
 

@@ -55,10 +55,10 @@ class LayerCache(Protocol):
         """Return the state of a recurrent layer after all committed rows; read-only."""
 
     def put_state(self, layer: int, state: LayerState) -> None:
-        """Take the state after all rows of a decided chain but the last."""
+        """Receive the state after all rows of a decided chain but the last."""
 
     def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
-        """Take the steps of all rows of a pass; of a decided chain that of the last row."""
+        """Receive the steps of all rows of a pass; of a decided chain only that of the last row."""
 
 
 class PassCache:
@@ -98,10 +98,10 @@ class PassCache:
         raise AssertionError("a layer with a state")
 
     def put_state(self, layer: int, state: LayerState) -> None:
-        """Nothing comes after the pass."""
+        """Do nothing: the cache is used for one pass only."""
 
     def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
-        """Nothing comes after the pass."""
+        """Do nothing: the cache is used for one pass only."""
 
 
 class SequenceRows(NamedTuple):

@@ -105,7 +105,7 @@ class CardAttention:
 
 @cache
 def card_attention(device: torch.device) -> CardAttention | None:
-    """Return the attention of a card's kernels; None where they are missing or wrong."""
+    """Return attention by a card's kernels; None if they are missing or compute wrong results."""
     kernels = load_kernels(device) if device.type == "cuda" else None
     if kernels is None:
         return None

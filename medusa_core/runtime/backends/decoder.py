@@ -55,7 +55,7 @@ class PerLayerInputs:
 
 
 class Decoder:
-    """A target.
+    """A target's embeddings, blocks and output projection.
 
     Attributes:
         config: Configuration of the model.

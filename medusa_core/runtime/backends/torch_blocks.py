@@ -105,7 +105,7 @@ class PassContext:
         group_size: int = 0,
         is_causal: bool = False,
     ) -> PassContext:
-        """Return the context of layers that are no whole model, such as those of heads.
+        """Return the context of layers outside a target, such as those of heads.
 
         Args:
             config: Sizes of the layers.

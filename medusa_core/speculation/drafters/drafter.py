@@ -108,5 +108,5 @@ class DrafterSpec:
 
     @property
     def drafts(self) -> bool:
-        """Whether it ever drafts."""
+        """Whether it has sources; the drafter `none` has none."""
         return self.choice.drafts

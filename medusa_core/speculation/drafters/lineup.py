@@ -60,7 +60,7 @@ def drafters_for(
     Args:
         target: The target.
         speeds: Measured speeds, if known: then the fastest one is the default.
-        shows_drafts: The default must draft.
+        shows_drafts: Whether the default must be able to draft.
     """
     offered = [spec for spec in serving_drafters(target) if spec.is_offered]
     raced = [spec for spec in offered if spec.is_raced]

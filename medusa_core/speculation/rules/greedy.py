@@ -20,9 +20,9 @@ from medusa_core.speculation.rules.rule import (
     RuleNumbers,
     RulePath,
     RuleSpec,
-    check_number,
+    check_finite,
     descend,
-    no_number,
+    not_finite_error,
 )
 from medusa_core.speculation.rules.shaping import Shaping, numbers_of
 
@@ -45,7 +45,7 @@ class Greedy:
         if self._best_walk is not None:
             met = self._best_walk(tree, logits, context.traces)
             if met is None:
-                raise no_number()
+                raise not_finite_error()
             return met
         # Looking at one row at a time would wait for the device each time: bring all at once. A
         # float64 holds every token's number.
@@ -54,7 +54,7 @@ class Greedy:
 
         def choose(node: int, _: RulePath) -> int:
             """The most likely token after a node, from the downloaded maxima."""
-            check_number(scores[node])
+            check_finite(scores[node])
             return int(token_ids[node])
 
         return descend(tree, choose)
@@ -75,7 +75,7 @@ def _best(row: Tensor) -> int:
     """The token of the largest logit; raises `NumericsError` if that is NaN or infinite."""
     scores = numbers_of(row)
     best = int(scores.argmax())
-    check_number(float(scores[best]))
+    check_finite(float(scores[best]))
     return best
 
 

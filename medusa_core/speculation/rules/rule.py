@@ -150,17 +150,17 @@ def all_numbers(
     )
 
 
-def check_number(score: float) -> None:
+def check_finite(score: float) -> None:
     """Check that the largest logit is finite.
 
     Raises:
         NumericsError: It is NaN or infinite.
     """
     if not math.isfinite(score):
-        raise no_number()
+        raise not_finite_error()
 
 
-def no_number() -> NumericsError:
+def not_finite_error() -> NumericsError:
     """The error for logits that are NaN or infinite."""
     return NumericsError(
         "The model's scores are not numbers (NaN or infinite).",

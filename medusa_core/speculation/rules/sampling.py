@@ -25,7 +25,7 @@ from torch import Tensor
 
 from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings
-from medusa_core.speculation.rules.rule import check_number
+from medusa_core.speculation.rules.rule import check_finite
 
 _SEED_MASK = (1 << 64) - 1
 _CACHED_ROWS = 16  # more positions than a tree is deep
@@ -166,7 +166,7 @@ class Sampler:
             NumericsError: The best score is no number.
         """
         total, scores, ids = largest[row]
-        check_number(float(scores[0]))
+        check_finite(float(scores[0]))
         size = largest.vocab_size
         count = self._num_candidates(total, scores, size)
         if count is not None:
@@ -320,7 +320,7 @@ def _numbers(scores: Tensor) -> FloatArray:
     row = scores.cpu()
     numbers: FloatArray = (row if row.dtype == torch.float64 else row.float()).numpy()
     numbers = numbers.astype(np.float64)
-    check_number(float(numbers.max()))
+    check_finite(float(numbers.max()))
     return numbers
 
 
@@ -368,7 +368,7 @@ def _nucleus_end(probabilities: FloatArray, top_p: float) -> tuple[float, int]:
 
 
 def _within_reach(scores: FloatArray, uniform: FloatArray) -> Ids:
-    """Tokens that can be the best with noise, which is at most the row's largest."""
+    """Tokens that noise can make the best: even with the largest noise the others are lower."""
     best = int(scores.argmax())
     noise = _gumbel(np.array([uniform[best], uniform.max()]))
     return np.flatnonzero(scores >= scores[best] + noise[0] - noise[1] - _ROUNDING)

@@ -34,7 +34,7 @@ from medusa_core.speculation.rules.rule import (
     RuleNumbers,
     RulePath,
     RuleSpec,
-    check_number,
+    check_finite,
 )
 from medusa_core.speculation.rules.sampling import Sampler
 from medusa_core.speculation.rules.shaping import Shaping
@@ -116,7 +116,7 @@ class Typical:
     def _log_probabilities(self, row: Tensor, context: WalkContext, path: RulePath) -> Tensor:
         """[vocabulary], float64, on the CPU"""
         shaped = self._shaping(row, context, path).to(device="cpu", dtype=torch.float64)
-        check_number(float(shaped.max()))
+        check_finite(float(shaped.max()))
         return torch.log_softmax(shaped / self._settings.temperature, dim=-1)
 
     def _threshold(self, entropy: float) -> float:

@@ -43,8 +43,8 @@ def test_traces_of_two_tokenizers_are_equal_if_all_else_is() -> None:
     packed_otherwise = Odds(array("f", [0.1, 0.5]).tobytes(), (1,))
     assert other._replace(odds=packed_otherwise) == TRACE
     unknown = TRACE._replace(odds=NO_ODDS)
-    no_number = Odds(array("f", [math.nan]).tobytes(), (0,))  # heads may be damaged
-    for odds in (NO_ODDS, Odds(array("f", [0.5]).tobytes(), (-1,)), no_number):
+    not_finite_error = Odds(array("f", [math.nan]).tobytes(), (0,))  # heads may be damaged
+    for odds in (NO_ODDS, Odds(array("f", [0.5]).tobytes(), (-1,)), not_finite_error):
         assert TRACE._replace(odds=odds).nodes[1].probability is None
         assert TRACE._replace(odds=odds) == unknown
     later = TRACE._replace(step=2), TRACE._replace(step_s=0.6)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import addressof
 from itertools import chain
-from typing import Protocol
 
 from medusa_core.loading.target import Target
 from medusa_core.messages import SourceInfo
@@ -36,7 +35,7 @@ class PhrasesSource:
     def __init__(self, phrases: PhraseTable) -> None:
         self.top_tokens: Sequence[Sequence[int]] = ()
         library = native_library()
-        self._follow: _Follow = (
+        self._follow: Callable[[array[int], Paths], Candidates] = (
             _InPython(phrases) if library is None else _Compiled(library, phrases)
         )
         self._text = array("i")
@@ -61,13 +60,6 @@ class PhrasesSource:
     def truncate(self, length: int) -> None:
         """Drop the text from `length` on."""
         del self._text[length:]
-
-
-class _Follow(Protocol):
-    """Looks up the followers of paths in a phrase table."""
-
-    def __call__(self, text: array[int], paths: Paths) -> Candidates:
-        """Return followers of each path after a text."""
 
 
 class _Compiled:
